@@ -1,0 +1,64 @@
+// Copies picked elements, widened to float64; a tile is a run of output rows.
+#include "gather_scores.h"
+
+#include "half.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr std::int64_t kTileElements = 1 << 16;
+
+double widen(double value) { return value; }
+double widen(float value) { return value; }
+
+struct Float16 {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+double widen(Float16 value) { return float16ToFloat(value.bits); }
+double widen(BFloat16 value) { return bfloat16ToFloat(value.bits); }
+
+template <class T>
+Outcome gather(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int64_t outRows,
+               const std::int32_t* columnIndex, std::int64_t outColumns, double* out, ThreadPool& pool,
+               JobControl& control) {
+  const T* data = static_cast<const T*>(scores.data);
+  const std::int64_t rowsPerTile = outColumns >= kTileElements ? 1 : kTileElements / (outColumns > 0 ? outColumns : 1);
+  const std::int64_t tiles = outColumns > 0 ? (outRows + rowsPerTile - 1) / rowsPerTile : 0;
+  control.totalUnits.store(outRows * outColumns, std::memory_order_relaxed);
+  return pool.run(tiles, control, [&](std::int64_t tile, int) {
+    const std::int64_t begin = tile * rowsPerTile;
+    const std::int64_t end = begin + rowsPerTile < outRows ? begin + rowsPerTile : outRows;
+    for (std::int64_t i = begin; i < end; i++) {
+      const T* row = data + (rowIndex != nullptr ? rowIndex[i] : i) * scores.rowStride;
+      double* target = out + i * outColumns;
+      for (std::int64_t j = 0; j < outColumns; j++) {
+        target[j] = widen(row[(columnIndex != nullptr ? columnIndex[j] : j) * scores.columnStride]);
+      }
+    }
+    control.doneUnits.fetch_add((end - begin) * outColumns, std::memory_order_relaxed);
+  });
+}
+
+}  // namespace
+
+Outcome gatherScores(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int64_t outRows,
+                     const std::int32_t* columnIndex, std::int64_t outColumns, double* out, ThreadPool& pool,
+                     JobControl& control) {
+  switch (scores.dtype) {
+    case DType::Float64:
+      return gather<double>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+    case DType::Float32:
+      return gather<float>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+    case DType::Float16:
+      return gather<Float16>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+    case DType::BFloat16:
+      break;
+  }
+  return gather<BFloat16>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+}
+
+}  // namespace collapsar

@@ -1,0 +1,26 @@
+// float16 and bfloat16 bit patterns -> float, exactly, without hardware support.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace collapsar {
+
+inline float bfloat16ToFloat(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+inline float float16ToFloat(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) {  // inf, NaN
+    return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
+  }
+  if (magnitude < 0x0400u) {  // zero, subnormal: a multiple of 2^-24
+    const float value = static_cast<float>(magnitude) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));  // rebias 15 -> 127
+}
+
+}  // namespace collapsar

@@ -1,0 +1,79 @@
+// One pass over the rows, then intervals and permutations from its sums: every figure with how sure it is.
+#include "inference.h"
+
+#include <cmath>
+#include <limits>
+
+#include "exact_sum.h"
+#include "intervals.h"
+#include "permutation.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNearBound = 0.9;
+
+// The mean over rows as stepMoments has it, bit for bit.
+double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
+  const RowStats& stats = *input.stats;
+  ExactSum sum;
+  for (std::int64_t r = 0; r < input.rows; r++) {
+    if (figure == kMiSeq) {
+      sum.add(stats.matchedSeq[r] - stats.marginalSeq[r]);
+    } else if (figure == kMiSeqLoo) {
+      sum.add(stats.matchedSeq[r] - stats.looMarginalSeq[r]);
+    } else if (figure == kMiPerToken) {
+      const std::int64_t length = input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1;
+      sum.add((stats.matchedSeq[r] - stats.marginalSeq[r]) / static_cast<double>(length));
+    } else if (figure == kMiToken) {
+      sum.add(stats.matchedToken[r] - stats.marginalToken[r]);
+    } else {
+      sum.add(sums.values[figure][r]);
+    }
+  }
+  return sum.round() / static_cast<double>(input.rows);
+}
+
+}  // namespace
+
+Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control) {
+  for (FigureInference& figure : out.figures) figure = {kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan};
+  out.withinVariance = false;
+  out.nearBound = false;
+  out.calibrated = true;
+  control.totalUnits.store(input.rows * (input.columns + input.permutations), std::memory_order_relaxed);
+  if (input.rows < 1 || input.columns < 1) return Outcome::Done;
+
+  const StepColumns columns(input);
+  RowSums sums;
+  if (sumRows(input, columns, sums, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+  double pValues[kFigures];
+  if (permutationPValues(input, sums, pValues, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+
+  out.withinVariance = true;
+  for (const std::int64_t count : columns.rowsOf) out.withinVariance = out.withinVariance && count != 1;
+  out.calibrated = scoresDescribeSampling(input, sums);
+  for (int f = 0; f < kFigures; f++) {
+    const auto figure = static_cast<Figure>(f);
+    FigureInference& result = out.figures[f];
+    result.estimate = estimateOf(input, sums, figure);
+    if (!std::isfinite(result.estimate)) continue;
+    const Interval batch = batchInterval(input, columns, sums, figure, result.estimate, out.calibrated);
+    const Interval population = populationInterval(input, columns, sums, figure, result.estimate, out.calibrated);
+    result.batchLow = batch.low;
+    result.batchHigh = batch.high;
+    result.batchError = batch.error;
+    result.populationLow = population.low;
+    result.populationHigh = population.high;
+    result.populationError = population.error;
+    result.pValue = pValues[f];
+  }
+  // Against ln of the distinct signatures: that of a batch without repeated prompts is its number of columns.
+  const double attainable = columns.logOthers[columns.distinct];
+  out.nearBound = columns.distinct > 1 && out.figures[kMiSeq].estimate > kNearBound * attainable;
+  return Outcome::Done;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,52 @@
+// How sure a step's figures are: intervals of two estimands and permutation p-values (metrics.md §3.8).
+#pragma once
+
+#include "job_control.h"
+#include "score_stats.h"
+#include "thread_pool.h"
+
+namespace collapsar {
+
+// The figures that get an interval and a p-value; every one is a mean over rows of a row's value.
+enum Figure {
+  kMiSeq,       // matchedSeq - marginalSeq
+  kMiSeqLoo,    // matchedSeq - looMarginalSeq
+  kMiPerToken,  // (matchedSeq - marginalSeq) / length
+  kMiToken,     // matchedToken - marginalToken (`mi_estimate`)
+  kRetrieval1,
+  kRetrieval2,
+  kRetrieval4,
+  kRetrieval8,  // hit in the top k
+  kFigures
+};
+
+struct FigureInference {
+  double estimate;
+  double batchLow, batchHigh, batchError;  // 95%; NaN where it cannot be given
+  double populationLow, populationHigh, populationError;
+  double pValue;  // (1 + #{permuted >= observed}) / (permutations + 1); NaN when permutations = 0
+};
+
+struct InferenceInput {
+  const double* scores;  // dense [rows, columns] sums S, all rows used and finite in matched and marginal
+  std::int64_t rows, columns;
+  ScoreRows labels;       // own column, lengths, signatures
+  const RowStats* stats;  // of these rows, topK = min(8, columns)
+  std::int64_t permutations;
+  std::uint64_t seed;
+};
+
+struct Inference {
+  FigureInference figures[kFigures];
+  bool withinVariance;  // false: a prompt has one row only, so the batch intervals hold between-prompt variance as well
+  bool nearBound;       // MI above nine tenths of ln(distinct signatures), where few rows tell it from the bound
+  bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
+};
+
+// Methods: docs/intervals.md. NaN intervals where the data cannot give one: under two rows or columns (batch), under
+// three columns or two prompts with rows (population); a figure whose estimate is not finite has NaN everywhere else.
+// topK may be 0 only if no rows are given. Same bits for any number of threads. `control.doneUnits` counts rows times
+// (columns + permutations).
+Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control);
+
+}  // namespace collapsar

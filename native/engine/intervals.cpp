@@ -1,0 +1,192 @@
+// Variances (from the posterior of the label, from strata, from prompts left out) and how each becomes an interval.
+#include "intervals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "deterministic_math.h"
+#include "student_t.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr Interval kUnknown = {kNan, kNan, kNan};
+constexpr double kCalibrationDeviations = 3;
+
+// How far rounding of the scores may have moved a mean over rows: the least half width of an interval.
+constexpr double kRounding = 0x1p-40;
+
+double roundingOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
+  const double scale = figure == kMiSeq || figure == kMiSeqLoo ? sums.scoreScale : sums.scoreScaleToken;
+  return kRounding * scale / static_cast<double>(input.rows);
+}
+
+// A variance of an estimate and how many independent pieces it rests on.
+struct Variance {
+  double value, degrees;
+};
+
+// Row by row, the posterior of the label says what else the row's prompt could have been, so every row tells of every
+// prompt's spread: sum_p sum_r w_rp (v_rp - mean_p)^2 / R^2 estimates the variance of a mean over rows within prompts.
+Variance posteriorVariance(const InferenceInput& input, const RowSums& sums, Figure figure) {
+  double squares = 0;
+  for (std::int64_t p = 0; p < input.columns; p++) {
+    if (sums.weight[p] == 0) continue;
+    const double spread =
+        sums.weightedSquares[figure][p] - sums.weighted[figure][p] / sums.weight[p] * sums.weighted[figure][p];
+    squares += spread > 0 ? spread : 0.0;
+  }
+  const auto rows = static_cast<double>(input.rows);
+  return {squares / (rows * (rows - 1)), rows - 1};
+}
+
+// Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
+// from all rows, which adds the spread between prompts.
+Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns,
+                            const std::vector<double>& values) {
+  std::vector<double> mean(static_cast<std::size_t>(input.columns), 0.0), squares(mean);
+  double total = 0;
+  for (std::int64_t r = 0; r < input.rows; r++) {
+    mean[input.labels.own[r]] += values[r];
+    total += values[r];
+  }
+  const auto rows = static_cast<double>(input.rows);
+  for (std::int64_t p = 0; p < input.columns; p++) mean[p] /= static_cast<double>(columns.rowsOf[p]);
+  double around = 0;
+  for (std::int64_t r = 0; r < input.rows; r++) {
+    const double within = values[r] - mean[input.labels.own[r]], overall = values[r] - total / rows;
+    squares[input.labels.own[r]] += within * within;
+    around += overall * overall;
+  }
+  double sum = 0, degrees = 0, singles = 0;
+  for (std::int64_t p = 0; p < input.columns; p++) {
+    const auto count = static_cast<double>(columns.rowsOf[p]);
+    if (count == 1) singles++;
+    if (count < 2) continue;
+    sum += count * squares[p] / (count - 1);
+    degrees += count - 1;
+  }
+  if (singles > 0) {
+    sum += singles * around / (rows - 1);
+    degrees += singles > 1 ? singles - 1 : 1;
+  }
+  return {sum / (rows * rows), degrees};
+}
+
+// Prompts left out one at a time, each with its column and its rows: (P-1)/P sum (theta_-j - mean)^2. By Efron and
+// Stein (1981) it is too large rather than too small on average.
+double jackknifeVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& without) {
+  const auto prompts = static_cast<double>(input.columns);
+  std::vector<double> left(without.size());
+  double mean = 0;
+  for (std::size_t j = 0; j < left.size(); j++) {
+    left[j] = without[j] / static_cast<double>(input.rows - columns.rowsOf[j]);
+    mean += left[j];
+  }
+  mean /= prompts;
+  double squares = 0;
+  for (const double value : left) squares += (value - mean) * (value - mean);
+  return (prompts - 1) / prompts * squares;
+}
+
+// Wilson's score interval of a proportion for `count` independent draws: inside [0, 1] and never of zero width.
+Interval wilson(double proportion, double count, double quantile, double error) {
+  const double z2 = quantile * quantile;
+  const double centre = (proportion + z2 / (2 * count)) / (1 + z2 / count);
+  const double half =
+      quantile / (1 + z2 / count) * std::sqrt(proportion * (1 - proportion) / count + z2 / (4 * count * count));
+  return {std::max(0.0, std::min(centre - half, proportion)), std::min(1.0, std::max(centre + half, proportion)),
+          error};
+}
+
+// How many independent draws a proportion's variance amounts to, within the bounds given.
+double effectiveCount(double proportion, double variance, double least, double most) {
+  const double spread = proportion * (1 - proportion);
+  if (!(spread > 0) || !(variance > 0)) return least;
+  return std::min(most, std::max(least, spread / variance));
+}
+
+bool isHit(Figure figure) { return figure >= kRetrieval1; }
+
+}  // namespace
+
+bool scoresDescribeSampling(const InferenceInput& input, const RowSums& sums) {
+  double total = 0;
+  for (const double value : sums.values[kMiSeq]) total += value;
+  const double surprise = std::fabs(total - sums.expected[kMiSeq]);
+  return surprise <= kCalibrationDeviations * std::sqrt(sums.labelVariance[kMiSeq]) +
+                         roundingOf(input, sums, kMiSeq) * static_cast<double>(input.rows);
+}
+
+Interval batchInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,
+                       double estimate, bool calibrated) {
+  if (input.rows < 2 || input.columns < 2) return kUnknown;
+  const auto rows = static_cast<double>(input.rows);
+  Variance variance = posteriorVariance(input, sums, figure);
+  bool singles = false;
+  for (const std::int64_t count : columns.rowsOf) singles = singles || count == 1;
+  // Leave-one-out values have no bound: a row unlike its prompt's others weighs more than the posterior lets expect.
+  if (!calibrated || singles || figure == kMiSeqLoo) {
+    const Variance strata = stratifiedVariance(input, columns, sums.values[figure]);
+    variance.value = std::max(variance.value, strata.value);
+    if (!calibrated) variance.degrees = strata.degrees;
+  }
+  const double quantile = studentT975(variance.degrees), error = std::sqrt(variance.value);
+  if (isHit(figure)) {
+    const double proportion = calibrated ? sums.expected[figure] / rows : estimate;
+    return wilson(estimate, effectiveCount(proportion, variance.value, rows, 1e6 * rows), quantile, error);
+  }
+  const double half = quantile * error + roundingOf(input, sums, figure);
+  double high = estimate + half;
+  // No row's value exceeds ln P: neither does their expectation.
+  if (figure == kMiSeq || figure == kMiToken)
+    high = std::min(high, std::max(estimate, columns.logOthers[input.columns]));
+  return {estimate - half, high, error};
+}
+
+Interval populationInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,
+                            double estimate, bool calibrated) {
+  // Without a prompt of three there are two columns left, the fewest that can differ.
+  if (input.columns < 3 || input.rows < 2) return kUnknown;
+  if (columns.sampledColumns < 2) return kUnknown;
+  const auto rows = static_cast<double>(input.rows), prompts = static_cast<double>(input.columns);
+  const bool expectations = calibrated && figure != kMiSeqLoo;
+
+  // With the label's share of the variance taken out and computed apart, prompts are compared by their expectations,
+  // which are far less noisy: near the bound, where few rows differ, that decides.
+  const double between =
+      jackknifeVariance(input, columns, expectations ? sums.expectedWithout[figure] : sums.without[figure]);
+  const double labels = expectations ? sums.labelVariance[figure] / (rows * rows) : 0.0;
+  const double variance = between + labels, error = std::sqrt(variance);
+  if (std::isnan(error)) return kUnknown;
+  const double perPrompts = between * between / (prompts - 1), perRows = labels * labels / (rows - 1);
+  const double quantile = studentT975(variance > 0 ? variance * variance / (perPrompts + perRows) : prompts - 1);
+
+  if (isHit(figure)) {
+    const double proportion = expectations ? sums.expected[figure] / rows : estimate;
+    return wilson(estimate, effectiveCount(proportion, variance, std::min(prompts, rows), rows), quantile, error);
+  }
+  const double rounding = roundingOf(input, sums, figure), half = quantile * error;
+  if (figure == kMiSeqLoo) return {estimate - half - rounding, estimate + half + rounding, error};
+
+  // The gap to the bound is positive and skewed: symmetric on the scale of its logarithm, about the estimate. Its size
+  // is the larger of the sampled and the expected one, for the sampled one may be zero by luck.
+  const double bound = figure == kMiPerToken ? sums.logColumnsPerToken / rows : columns.logOthers[input.columns];
+  const double expected = expectations ? sums.expected[figure] / rows : estimate;
+  const double gap = std::max(bound - estimate, bound - expected);
+  if (!(gap > 0)) return {estimate - half - rounding, estimate + rounding, error};
+  const double steps = half / gap;
+  const double up = gap * (1 - deterministicExp(-steps));
+  // An information is not negative: below zero, symmetric noise is all there is to fear.
+  const double floor = std::min(0.0, estimate - half);
+  const double down = steps < 700 ? gap * (deterministicExp(steps) - 1) : std::numeric_limits<double>::infinity();
+  const double low = std::min(estimate, std::max(estimate - down, floor));
+  // No row's value exceeds the bound where the bound is the same for all.
+  const double high = figure == kMiPerToken ? estimate + up : std::min(estimate + up, std::max(bound, estimate));
+  return {low - rounding, high + rounding, error};
+}
+
+}  // namespace collapsar

@@ -1,0 +1,64 @@
+// One row of cross-scores -> what the row's figures would be under every label (own column) it might have had, how
+// likely each label is given the row, and how the figures change when a column is left out.
+#pragma once
+
+#include <vector>
+
+#include "inference.h"
+
+namespace collapsar {
+
+constexpr int kMiFigures = 4;   // kMiSeq .. kMiToken: real-valued
+constexpr int kHitFigures = 4;  // kRetrieval1 .. kRetrieval8: hit or miss
+constexpr std::uint8_t kNoHit = kHitFigures;
+
+// What all rows of a step share. Read-only once made.
+struct StepColumns {
+  explicit StepColumns(const InferenceInput& input);
+
+  std::vector<std::int32_t> signature;  // [columns], the identity where the caller gave none
+  std::vector<std::int64_t> sharing;    // [columns] by signature: columns that have it
+  std::vector<std::int64_t> rowsOf;     // [columns] rows whose own column this is
+  std::vector<double> logOthers;        // [columns + 1]: ln n
+  std::int64_t distinct = 0;            // distinct signatures
+  std::int64_t sampledColumns = 0;      // columns with rows
+};
+
+// One worker's scratch: every vector [columns].
+class LabelValues {
+ public:
+  LabelValues(const InferenceInput& input, const StepColumns& columns);
+
+  // Fills everything below for row r.
+  void compute(std::int64_t r);
+
+  // P(label = p | the row): n_p exp(S_p) normalised, n_p the rows of prompt p. Exact if rows were sampled from the
+  // distributions that the scores are log-probs of. `weightRest` = 1 - weight without cancellation.
+  std::vector<double> weight, weightRest;
+  std::vector<double> value[kMiFigures];  // the figure's row value under label p; of no meaning where weight = 0
+  std::vector<std::uint8_t> level;        // the first of top 1, 2, 4, 8 that holds p's signature; kNoHit if none does
+  // Leaving column j out adds this to a row's value, whatever its label (the marginal's change); NaN if columns < 2.
+  std::vector<double> dropSeq, dropToken;
+  std::vector<double> dropLoo;  // the same for the leave-one-out value under the row's own label
+  double perLength = 1;         // 1 / max(length, 1)
+  double scoreScale = 0;        // largest finite |S| of the row
+  // The top 1 << hit of the columns other than j, written to `out` (at most 8) and counted; -1 if j is not in the row's
+  // top 1 << hit, which then stays as it is.
+  int topWithout(std::int64_t j, int hit, std::int32_t* out) const;
+
+ private:
+  void computeRow(std::int64_t r);
+  void computeRowFma(std::int64_t r);
+  void computeBody(std::int64_t r);
+  void findTop(std::int64_t r);
+
+  const InferenceInput& input_;
+  const StepColumns& columns_;
+  std::vector<double> exp_, other_, logRest_, sigSum_;
+  std::vector<std::uint8_t> sigLevel_, topPosition_;
+  const std::int32_t* top_ = nullptr;
+  int topK_ = 0;
+  std::int32_t next_ = -1;  // the column that follows the top 8; -1 if none does
+};
+
+}  // namespace collapsar

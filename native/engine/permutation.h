@@ -1,0 +1,19 @@
+// p-values against "Z ignores X": labels permuted over the rows of the fixed matrix, one set of permutations for all
+// figures.
+#pragma once
+
+#include "row_sums.h"
+
+namespace collapsar {
+
+// Writes (1 + #{permuted >= observed}) / (permutations + 1) for every figure; NaN if there are none.
+//
+// Permutation b is the Fisher-Yates shuffle of the labels that CounterRandom(seed, b) drives, the last row first:
+// row i takes the label at position below(i + 1) among the first i + 1. Only what depends on a label is summed: the
+// marginals do not, a leave-one-out marginal does. kMiPerToken and kMiToken differ by marginals alone and share a
+// p-value. A permuted figure that is below the observed one by no more than summation could make it so counts as equal,
+// so that exact ties count against the figure.
+Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, double pValues[kFigures], ThreadPool& pool,
+                           JobControl& control);
+
+}  // namespace collapsar

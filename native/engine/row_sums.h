@@ -1,0 +1,31 @@
+// All rows of a step -> the sums that intervals are made of, and the tables that permutations look up.
+#pragma once
+
+#include "label_values.h"
+
+namespace collapsar {
+
+// Weighted by the posterior of the label (see LabelValues); indices are figures, then columns or rows.
+struct RowSums {
+  std::vector<double> weight;                     // [columns]: sum over rows of the posterior
+  std::vector<double> weighted[kFigures];         // [columns]: ... times the figure's value
+  std::vector<double> weightedSquares[kFigures];  // [columns]
+  double labelVariance[kFigures] = {};            // sum over rows of the variance over the posterior
+  // Sums over the rows of the other prompts, column j left out: of the values themselves, and of their expectations
+  // over the posterior (not for kMiSeqLoo, where that takes columns^2 a row).
+  std::vector<double> without[kFigures];          // [columns]
+  std::vector<double> expectedWithout[kFigures];  // [columns]
+  std::vector<double> values[kFigures];           // [rows]: under the own label; hits are 0 or 1
+  double expected[kFigures] = {};                 // sum over rows of the expectation over the posterior
+  double scoreScale = 0;                          // sum over rows of the largest finite |S|
+  double scoreScaleToken = 0;                     // the same of S / max(length, 1)
+  double logColumnsPerToken = 0;                  // sum over rows of ln P / max(length, 1)
+  std::vector<double> looValues;                  // [rows, columns]: the leave-one-out value under each label
+  std::vector<std::uint8_t> levels;               // [rows, columns]: LabelValues::level
+};
+
+// The same bits for any number of threads: rows are cut into blocks by their number alone, and blocks merged in order.
+Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums& out, ThreadPool& pool,
+                JobControl& control);
+
+}  // namespace collapsar

@@ -1,0 +1,91 @@
+// What the kernels of one instruction set offer: plain data and function pointers, filled in by kernels_<isa>.cpp.
+//
+// This header and everything that a kernel file includes must stay free of inline functions with linkage (the standard
+// library's included): the linker keeps one copy of such a function for the whole program, and if that is the one
+// compiled for AVX-512, every other machine dies of it.
+#pragma once
+
+#include <stdint.h>
+
+namespace collapsar {
+
+constexpr int kLeafTokens = 4096;    // tokens summed over the lanes before they are folded
+constexpr int kTokenLanes = 32;      // float64 lanes of a token sum
+constexpr int kBlockColumns = 2048;  // columns handled at a time: the block stays in the L1 cache
+constexpr int kScoreLanes = 16;      // lanes of a block's exponential sums
+constexpr int kTopListSize = 8;
+
+// The largest values met so far, falling; ties by rising column.
+template <class C>
+struct TopList {
+  C value[kTopListSize];
+  int32_t column[kTopListSize];
+  int size;    // wanted
+  int filled;  // there
+};
+
+// A group of columns: Σ e^(x-reference), Σ e^(x-reference)(x-reference), and the first for the per-token means
+// x/length. The low parts carry what rounding took from the sums.
+struct GroupSums {
+  double reference;  // -inf: nothing but -inf has come
+  double s, sLow;
+  double t;
+  double sToken, sTokenLow;
+  bool invalid;  // a NaN or +inf has come: the sums mean nothing
+};
+
+// One row while its columns come block by block. `others` are the columns that are not equivalent to the row's own,
+// so that the leave-one-out marginal needs no subtraction; `same` are those that are.
+template <class C>
+struct RowState {
+  C own;
+  double length;  // max(length, 1)
+  TopList<C> top;
+  int64_t above, equal;
+  GroupSums others, same;
+};
+
+// Where a block of a row is put in the type that it is computed in.
+template <class C>
+struct BlockScratch {
+  C others[kBlockColumns + kScoreLanes];
+  C same[kBlockColumns + kScoreLanes];
+};
+
+// Of one row, finished. NaN where undefined.
+struct RowLogSums {
+  double marginalSeq, marginalToken, looMarginalSeq, looMarginalToken, posteriorEntropy;
+};
+
+// Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
+struct KernelTable {
+  // The sum of `count` tokens that lie side by side.
+  double (*sumTokens[4])(const void* tokens, int64_t count);
+
+  // Adds tokens of one leaf to its lanes; all calls of a leaf but the last bring a multiple of 32 tokens.
+  void (*addTokens[4])(const void* tokens, int64_t count, double* lanes);
+  double (*foldTokens)(const double* lanes);
+
+  // Takes in columns [firstColumn, firstColumn + count), count <= kBlockColumns, that lie side by side. `same` lists
+  // those among them that are equivalent to the row's own, rising.
+  void (*addColumns64)(const void* source, int64_t count, int64_t firstColumn, const int32_t* same, int64_t sameCount,
+                       RowState<double>* row, BlockScratch<double>* scratch);
+  void (*addColumns32[4])(const void* source, int64_t count, int64_t firstColumn, const int32_t* same,
+                          int64_t sameCount, RowState<float>* row, BlockScratch<float>* scratch);
+
+  // logOthers: ln(number of columns not equivalent to own); unused if there are none.
+  void (*finishRow)(const GroupSums* others, const GroupSums* same, double length, double logColumns, double logOthers,
+                    RowLogSums* out);
+  double (*log)(double value);
+};
+
+// Null where the file was compiled for another architecture.
+extern const KernelTable* const kBaselineKernels;
+extern const KernelTable* const kNeonKernels;
+extern const KernelTable* const kAvx2Kernels;
+extern const KernelTable* const kAvx512Kernels;
+
+// That of activeIsa().
+const KernelTable& kernels();
+
+}  // namespace collapsar

@@ -1,0 +1,544 @@
+// The kernels, written once over FloatVec and DoubleVec; each kernels_<isa>.cpp includes its vectors and then this
+// file.
+//
+// The same bits everywhere: the work is laid out over a fixed number of virtual lanes, whatever the width of the
+// machine's vectors, every lane does the same IEEE operations in the same order, and lanes are folded by halves. No
+// operation may be contracted, reassociated or approximated (compile with -ffp-contract=off). See kernel_table.h for
+// why nothing of the standard library may be included.
+#include <stddef.h>
+
+#include "../deterministic_math.h"
+#include "kernel_table.h"
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+namespace collapsar {
+namespace {
+
+// --- virtual lanes ---------------------------------------------------------------------------------------------
+
+template <class V, int Lanes>
+struct Wide {
+  static constexpr int kParts = Lanes / V::kLanes;
+  V part[kParts];
+};
+
+template <class V, int Lanes>
+COLLAPSAR_INLINE Wide<V, Lanes> fill(typename V::Scalar x) {
+  Wide<V, Lanes> out;
+#pragma GCC unroll 16
+  for (int i = 0; i < Wide<V, Lanes>::kParts; i++) out.part[i] = set(x);
+  return out;
+}
+
+template <int Lanes>
+COLLAPSAR_INLINE double foldSum(Wide<DoubleVec, Lanes> a) {
+#pragma GCC unroll 4
+  for (int half = Wide<DoubleVec, Lanes>::kParts / 2; half > 0; half /= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < half; i++) a.part[i] = add(a.part[i], a.part[i + half]);
+  }
+  return foldSum(a.part[0]);
+}
+
+template <class V, int Lanes>
+COLLAPSAR_INLINE typename V::Scalar foldLarger(Wide<V, Lanes> a) {
+#pragma GCC unroll 4
+  for (int half = Wide<V, Lanes>::kParts / 2; half > 0; half /= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < half; i++) a.part[i] = larger(a.part[i], a.part[i + half]);
+  }
+  return foldLarger(a.part[0]);
+}
+
+// --- token sums ------------------------------------------------------------------------------------------------
+
+using TokenSum = Wide<DoubleVec, kTokenLanes>;
+
+COLLAPSAR_INLINE void add32(TokenSum& sum, const double* tokens) {
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = add(sum.part[i], load(tokens + i * DoubleVec::kLanes));
+}
+
+template <class T>
+COLLAPSAR_INLINE void add32(TokenSum& sum, const T* tokens) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
+    DoubleVec wide[kRatio];
+    widen(load(tokens + i * FloatVec::kLanes), wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
+  }
+}
+
+// Token t goes to lane t mod 32. What is missing of the last 32 is +0, which changes no lane, for no lane is ever -0.
+template <class T>
+COLLAPSAR_INLINE void addLeaf(TokenSum& sum, const T* tokens, int64_t count) {
+  int64_t t = 0;
+  for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
+  if (t < count) {
+    T tail[kTokenLanes] = {};
+    __builtin_memcpy(tail, tokens + t, static_cast<size_t>(count - t) * sizeof(T));
+    add32(sum, static_cast<const T*>(tail));
+  }
+}
+
+template <class T>
+double sumTokensOf(const void* source, int64_t count) {
+  const T* tokens = static_cast<const T*>(source);
+  double total = 0.0;
+  while (count > 0) {
+    const int64_t leaf = count < kLeafTokens ? count : kLeafTokens;
+    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
+    addLeaf(sum, tokens, leaf);
+    total += foldSum<kTokenLanes>(sum);
+    tokens += leaf;
+    count -= leaf;
+  }
+  return total;
+}
+
+template <class T>
+void addTokensOf(const void* source, int64_t count, double* lanes) {
+  TokenSum sum;
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
+  addLeaf(sum, static_cast<const T*>(source), count);
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) store(lanes + i * DoubleVec::kLanes, sum.part[i]);
+}
+
+double foldTokens(const double* lanes) {
+  TokenSum sum;
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
+  return foldSum<kTokenLanes>(sum);
+}
+
+// --- exponentials ----------------------------------------------------------------------------------------------
+
+// e^(d) and e^(d/length) for d <= 0. Below `floor` the result is that of the floor, about 1e-38 or 1e-307: nothing
+// beside the largest term, which is near 1, and so -inf needs no branch. A NaN stays one.
+template <class V>
+struct Exponential;
+
+// 2^f = 1 + f (c0 + c1 f + ...) on |f| <= 1/2, minimax with the constant held at 1; error 2e-8 with coefficients in
+// float.
+constexpr float kExp2Coefficients[6] = {0x1.62e432p-1f, 0x1.ebfbe2p-3f,  0x1.c6ae6ep-5f,
+                                        0x1.3b2706p-7f, 0x1.5f7486p-10f, 0x1.470fb4p-13f};
+constexpr float kLog2eFloat = 0x1.715476p+0f;
+constexpr double kLog2eFloatLack = 1.3349758171622138639e-8;  // 1 - kLog2eFloat ln 2
+constexpr float kRoundingShiftFloat = 0x1.8p+23f;
+
+template <>
+struct Exponential<FloatVec> {
+  static constexpr float kFloor = -87.0f;  // 2^-125.5: the power of two stays a normal number
+  FloatVec scaleHigh, scaleLow, floorToken;
+
+  COLLAPSAR_INLINE explicit Exponential(double length) {
+    const double scale = kLog2e / length;
+    const float high = static_cast<float>(scale);
+    scaleHigh = set(high);
+    scaleLow = set(static_cast<float>(scale - high));
+    floorToken = set(static_cast<float>(kFloor * length));
+  }
+
+  COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
+    FloatVec q = set(kExp2Coefficients[5]);
+#pragma GCC unroll 5
+    for (int i = 4; i >= 0; i--) q = fma(q, f, set(kExp2Coefficients[i]));
+    return timesPowerOf2(fma(q, f, set(1.0f)), shifted);
+  }
+
+  // The lack of log2(e) as a float is made good by blockSums.
+  COLLAPSAR_INLINE static FloatVec of(FloatVec d) {
+    const FloatVec shift = set(kRoundingShiftFloat), log2e = set(kLog2eFloat);
+    const FloatVec shifted = fma(d, log2e, shift);
+    return powerOf2(fma(d, log2e, sub(shift, shifted)), shifted);
+  }
+
+  COLLAPSAR_INLINE FloatVec ofToken(FloatVec difference) const {
+    const FloatVec d = larger(floorToken, difference), shift = set(kRoundingShiftFloat);
+    const FloatVec shifted = fma(d, scaleHigh, shift);
+    return powerOf2(fma(d, scaleLow, fma(d, scaleHigh, sub(shift, shifted))), shifted);
+  }
+};
+
+template <>
+struct Exponential<DoubleVec> {
+  static constexpr double kFloor = -708.0;
+  DoubleVec scale, inverseHigh, inverseLow, floorToken;
+
+  COLLAPSAR_INLINE explicit Exponential(double length) {
+    const double high = 1.0 / length;
+    scale = set(kLog2e / length);
+    inverseHigh = set(high);
+    inverseLow = set(__builtin_fma(-high, length, 1.0) / length);
+    floorToken = set(kFloor * length);
+  }
+
+  COLLAPSAR_INLINE static DoubleVec finish(DoubleVec r, DoubleVec shifted) {
+    DoubleVec q = set(kExpCoefficients[9]);
+#pragma GCC unroll 9
+    for (int i = 8; i >= 0; i--) q = fma(q, r, set(kExpCoefficients[i]));
+    const DoubleVec one = set(1.0);
+    return timesPowerOf2(fma(r, fma(r, q, one), one), shifted);
+  }
+
+  COLLAPSAR_INLINE static DoubleVec of(DoubleVec d) {
+    const DoubleVec shift = set(kRoundingShift);
+    const DoubleVec shifted = fma(d, set(kLog2e), shift);
+    const DoubleVec minusN = sub(shift, shifted);
+    return finish(fma(minusN, set(kLn2Low), fma(minusN, set(kLn2High), d)), shifted);
+  }
+
+  COLLAPSAR_INLINE DoubleVec ofToken(DoubleVec difference) const {
+    const DoubleVec d = larger(floorToken, difference), shift = set(kRoundingShift);
+    const DoubleVec shifted = fma(d, scale, shift);
+    const DoubleVec minusN = sub(shift, shifted);
+    const DoubleVec r = fma(d, inverseLow, fma(d, inverseHigh, mul(minusN, set(kLn2High))));
+    return finish(fma(minusN, set(kLn2Low), r), shifted);
+  }
+};
+
+// --- a block of columns ----------------------------------------------------------------------------------------
+
+template <class C>
+struct VecOf;
+template <>
+struct VecOf<float> {
+  using V = FloatVec;
+};
+template <>
+struct VecOf<double> {
+  using V = DoubleVec;
+};
+
+constexpr double kInfinity = __builtin_inf();
+
+using ScoreSum = Wide<DoubleVec, kScoreLanes>;
+
+COLLAPSAR_INLINE void drain(ScoreSum& sum, const Wide<DoubleVec, kScoreLanes>& run) {
+#pragma GCC unroll 16
+  for (int i = 0; i < ScoreSum::kParts; i++) sum.part[i] = add(sum.part[i], run.part[i]);
+}
+COLLAPSAR_INLINE void drain(ScoreSum& sum, const Wide<FloatVec, kScoreLanes>& run) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 8
+  for (int i = 0; i < Wide<FloatVec, kScoreLanes>::kParts; i++) {
+    DoubleVec wide[kRatio];
+    widen(run.part[i], wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
+  }
+}
+
+struct BlockSums {
+  double s, t, sToken;
+};
+
+// Runs of so many vectors are added in the type that is computed in, then to float64 lanes: in a longer run of like
+// terms the same rounding error comes again and again (1e-6 for 128 floats).
+template <class C>
+constexpr int kRunVectors = sizeof(C) == 4 ? 4 : 8;
+
+// While a block is worked on in the L1 cache, memory would idle: what will be read so far ahead is asked for meanwhile.
+// Asking for addresses beyond the matrix does no harm.
+constexpr uintptr_t kPrefetchBytes = 16384;
+
+template <class T>
+COLLAPSAR_INLINE void prefetchLanes(uintptr_t ahead) {
+#pragma GCC unroll 2
+  for (uintptr_t at = 0; at < kScoreLanes * sizeof(T); at += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead + at));
+  }
+}
+
+// Sums over x[0, count), count a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly). x was
+// read from elements of type T at `source`.
+template <class T, class C>
+COLLAPSAR_INLINE BlockSums blockSums(const C* x, int64_t count, C reference, double length, const T* source) {
+  using V = typename VecOf<C>::V;
+  using Run = Wide<V, kScoreLanes>;
+  const Exponential<V> exponential(length);
+  const V floor = set(Exponential<V>::kFloor), origin = set(reference);
+  ScoreSum s = fill<DoubleVec, kScoreLanes>(0.0), t = s, sToken = s;
+  uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
+  for (int64_t begin = 0; begin < count; begin += kRunVectors<C> * kScoreLanes) {
+    const int64_t rest = count - begin;
+    const int64_t end = rest < kRunVectors<C> * kScoreLanes ? count : begin + kRunVectors<C> * kScoreLanes;
+    Run runS = fill<V, kScoreLanes>(0), runT = runS, runToken = runS;
+    for (int64_t i = begin; i < end; i += kScoreLanes) {
+      prefetchLanes<T>(ahead);
+      ahead += kScoreLanes * sizeof(T);
+#pragma GCC unroll 8
+      for (int p = 0; p < Run::kParts; p++) {
+        const V difference = sub(load(x + i + p * V::kLanes), origin);
+        const V d = larger(floor, difference);
+        const V e = Exponential<V>::of(d);
+        runS.part[p] = add(runS.part[p], e);
+        runT.part[p] = fma(e, d, runT.part[p]);
+        runToken.part[p] = add(runToken.part[p], exponential.ofToken(difference));
+      }
+    }
+    drain(s, runS);
+    drain(t, runT);
+    drain(sToken, runToken);
+  }
+  BlockSums out = {foldSum<kScoreLanes>(s), foldSum<kScoreLanes>(t), foldSum<kScoreLanes>(sToken)};
+  // e^d = 2^(d L) 2^(d (log2 e - L)), L = log2(e) as a float: to first order the second factor adds its share of t.
+  if (sizeof(C) == 4) out.s = __builtin_fma(kLog2eFloatLack, out.t, out.s);
+  return out;
+}
+
+// high + low += x, where low takes what rounding loses (Knuth's two-sum).
+COLLAPSAR_INLINE void addExactly(double& high, double& low, double x) {
+  const double sum = high + x;
+  const double part = sum - high;
+  low += (high - (sum - part)) + (x - part);
+  high = sum;
+}
+
+COLLAPSAR_INLINE void raiseReference(GroupSums& group, double reference, double length) {
+  const double fall = group.reference - reference;
+  if (group.reference != -kInfinity) {
+    const double scale = deterministicExp(fall), scaleToken = deterministicExp(fall / length);
+    group.t = scale * __builtin_fma(group.s, fall > -708.0 ? fall : -708.0, group.t);
+    group.s *= scale;
+    group.sLow *= scale;
+    group.sToken *= scaleToken;
+    group.sTokenLow *= scaleToken;
+  }
+  group.reference = reference;
+}
+
+// Differences from the reference must be exact, or like values would all err alike: below 32 a multiple of 2^-17 is
+// near enough to the maximum, and every float x <= 0 at most 128 below it differs from it by a float.
+COLLAPSAR_INLINE float referenceFor(float largest) {
+  return largest < 32.0f && largest > -32.0f ? (largest + 96.0f) - 96.0f : largest;
+}
+COLLAPSAR_INLINE double referenceFor(double largest) { return largest; }
+
+// Takes a block into a group. `largest` is its maximum, NaN apart.
+template <class T, class C>
+COLLAPSAR_INLINE void addBlock(GroupSums& group, const C* x, int64_t count, C largest, double length, const T* source) {
+  if (largest == static_cast<C>(kInfinity)) {
+    group.invalid = true;
+    return;
+  }
+  if (largest == -static_cast<C>(kInfinity)) {  // -inf and NaN only
+    for (int64_t i = 0; i < count; i++) group.invalid |= x[i] != x[i];
+    return;
+  }
+  const C reference = referenceFor(largest);
+  if (reference > group.reference) raiseReference(group, reference, length);
+  const BlockSums sums = blockSums(x, count, static_cast<C>(group.reference), length, source);
+  group.invalid |= sums.t != sums.t;
+  addExactly(group.s, group.sLow, sums.s);
+  addExactly(group.sToken, group.sTokenLow, sums.sToken);
+  group.t += sums.t;
+}
+
+// One column alone: exact.
+template <class C>
+COLLAPSAR_INLINE void addFirst(GroupSums& group, C x) {
+  if (x != x || x == static_cast<C>(kInfinity)) {
+    group.invalid = true;
+  } else if (x != -static_cast<C>(kInfinity)) {
+    group.reference = x;
+    group.s = group.sToken = 1.0;
+  }
+}
+
+// Puts (x, column) into its place; columns come rising, so that among equals the earlier stays ahead.
+template <class C>
+COLLAPSAR_INLINE void insert(TopList<C>& top, C x, int32_t column) {
+  int place = top.filled < top.size ? top.filled++ : top.size - 1;
+  for (; place > 0 && x > top.value[place - 1]; place--) {
+    top.value[place] = top.value[place - 1];
+    top.column[place] = top.column[place - 1];
+  }
+  top.value[place] = x;
+  top.column[place] = column;
+}
+
+template <class V, class T>
+COLLAPSAR_INLINE Wide<V, kScoreLanes> loadLanes(const T* source) {
+  Wide<V, kScoreLanes> out;
+#pragma GCC unroll 8
+  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) out.part[p] = load(source + p * V::kLanes);
+  return out;
+}
+
+// -inf in the bits of each type.
+COLLAPSAR_INLINE void fillMinusInfinity(double* x) {
+  for (int i = 0; i < kScoreLanes; i++) x[i] = -kInfinity;
+}
+COLLAPSAR_INLINE void fillMinusInfinity(float* x) {
+  for (int i = 0; i < kScoreLanes; i++) x[i] = -static_cast<float>(kInfinity);
+}
+COLLAPSAR_INLINE void fillMinusInfinity(Float16* x) {
+  for (int i = 0; i < kScoreLanes; i++) x[i].bits = 0xfc00;
+}
+COLLAPSAR_INLINE void fillMinusInfinity(BFloat16* x) {
+  for (int i = 0; i < kScoreLanes; i++) x[i].bits = 0xff80;
+}
+
+template <class V>
+struct ScanCounters {
+  Wide<V, kScoreLanes> largest;
+  Counter above, equal;
+};
+
+// 16 columns: to the scratch, and what is compared rather than summed. `skip` of them are in the top list already.
+template <class V, class T>
+COLLAPSAR_INLINE void scanLanes(const T* source, typename V::Scalar* x, int32_t firstColumn, int skip,
+                                ScanCounters<V>& scan, RowState<typename V::Scalar>& row) {
+  const Wide<V, kScoreLanes> value = loadLanes<V>(source);
+  const V own = set(row.own), last = set(row.top.value[row.top.size - 1]);
+  bool higher = false;
+#pragma GCC unroll 8
+  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+    store(x + p * V::kLanes, value.part[p]);
+    scan.largest.part[p] = larger(value.part[p], scan.largest.part[p]);
+    count(scan.above, greater(value.part[p], own));
+    count(scan.equal, equal(value.part[p], own));
+    higher |= any(greater(value.part[p], last));
+  }
+  if (!higher) return;
+  for (int i = skip; i < kScoreLanes; i++) {
+    if (x[i] > row.top.value[row.top.size - 1]) insert(row.top, x[i], firstColumn + i);
+  }
+}
+
+template <class C>
+COLLAPSAR_INLINE C largestOf(const C* x, int64_t count) {
+  using V = typename VecOf<C>::V;
+  Wide<V, kScoreLanes> largest = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
+  for (int64_t i = 0; i < count; i += kScoreLanes) {
+#pragma GCC unroll 8
+    for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+      largest.part[p] = larger(load(x + i + p * V::kLanes), largest.part[p]);
+    }
+  }
+  return foldLarger<V, kScoreLanes>(largest);
+}
+
+template <class T, class C>
+void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, const int32_t* same, int64_t sameCount,
+                  RowState<C>* rowState, BlockScratch<C>* scratch) {
+  using V = typename VecOf<C>::V;
+  const T* source = static_cast<const T*>(sourceData);
+  RowState<C>& row = *rowState;
+  C* x = scratch->others;
+  const int32_t first = static_cast<int32_t>(firstColumn);
+
+  // The last 16 are filled up with -inf.
+  const int64_t whole = columns / kScoreLanes * kScoreLanes;
+  const int64_t padded = (columns + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
+  T tail[kScoreLanes];
+  if (whole < padded) {
+    fillMinusInfinity(tail);
+    __builtin_memcpy(tail, source + whole, static_cast<size_t>(columns - whole) * sizeof(T));
+  }
+
+  // The row's first columns start the top list, which is never longer than the row: the first block fills it.
+  int skip = 0;
+  if (row.top.filled < row.top.size) {
+    const Wide<V, kScoreLanes> head = loadLanes<V>(whole > 0 ? source : static_cast<const T*>(tail));
+    C values[kScoreLanes];
+#pragma GCC unroll 8
+    for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) store(values + p * V::kLanes, head.part[p]);
+    for (; row.top.filled < row.top.size; skip++) insert(row.top, values[skip], first + skip);
+  }
+
+  ScanCounters<V> scan;
+  scan.largest = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
+  for (int64_t i = 0; i < whole; i += kScoreLanes) {
+    scanLanes<V>(source + i, x + i, first + static_cast<int32_t>(i), i == 0 ? skip : 0, scan, row);
+  }
+  if (whole < padded) {
+    scanLanes<V>(static_cast<const T*>(tail), x + whole, first + static_cast<int32_t>(whole), whole == 0 ? skip : 0,
+                 scan, row);
+  }
+  row.above += total(scan.above);
+  row.equal += total(scan.equal);
+  if (row.own == -static_cast<C>(kInfinity)) row.equal -= padded - columns;
+
+  // Own and its equivalents leave the block and make up a block of their own.
+  C largest = foldLarger<V, kScoreLanes>(scan.largest);
+  if (sameCount > 0) {
+    bool hidLargest = false;
+    for (int64_t i = 0; i < sameCount; i++) {
+      const int64_t at = same[i] - firstColumn;
+      hidLargest |= x[at] == largest;
+      scratch->same[i] = x[at];
+      x[at] = -static_cast<C>(kInfinity);
+    }
+    if (hidLargest) largest = largestOf(x, padded);
+    if (sameCount == 1 && row.same.reference == -kInfinity) {
+      addFirst(row.same, scratch->same[0]);
+    } else {
+      const int64_t samePadded = (sameCount + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
+      for (int64_t i = sameCount; i < samePadded; i++) scratch->same[i] = -static_cast<C>(kInfinity);
+      addBlock(row.same, scratch->same, samePadded, largestOf(scratch->same, samePadded), row.length, source);
+    }
+  }
+  addBlock(row.others, x, padded, largest, row.length, source);
+}
+
+// --- the end of a row ------------------------------------------------------------------------------------------
+
+constexpr double kUndefined = __builtin_nan("");
+
+void finishRowOf(const GroupSums* othersIn, const GroupSums* sameIn, double length, double logColumns, double logOthers,
+                 RowLogSums* out) {
+  GroupSums others = *othersIn, same = *sameIn;
+  others.s += others.sLow;
+  others.sToken += others.sTokenLow;
+  others.sLow = others.sTokenLow = 0.0;
+  same.s += same.sLow;
+  same.sToken += same.sTokenLow;
+  same.sLow = same.sTokenLow = 0.0;
+
+  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly.
+  out->looMarginalSeq = out->looMarginalToken = -kInfinity;
+  if (others.reference != -kInfinity) {
+    out->looMarginalSeq = others.reference + (deterministicLog(others.s) - logOthers);
+    out->looMarginalToken = others.reference / length + (deterministicLog(others.sToken) - logOthers);
+  }
+
+  const double reference = others.reference > same.reference ? others.reference : same.reference;
+  if (reference == -kInfinity) {
+    out->marginalSeq = out->marginalToken = -kInfinity;
+    out->posteriorEntropy = kUndefined;
+    return;
+  }
+  if (others.reference < reference) raiseReference(others, reference, length);
+  if (same.reference < reference) raiseReference(same, reference, length);
+  const double s = others.s + same.s, t = others.t + same.t, sToken = others.sToken + same.sToken;
+  const double logS = deterministicLog(s);
+  out->marginalSeq = reference + (logS - logColumns);
+  out->marginalToken = reference / length + (deterministicLog(sToken) - logColumns);
+  // Below 2^-100 stands only what the floor of the exponentials left of -inf.
+  const double entropy = logS - t / s;
+  out->posteriorEntropy = entropy > 0x1p-100 ? entropy : 0.0;
+}
+
+double logOf(double value) { return deterministicLog(value); }
+
+constexpr KernelTable kTable = {
+    {sumTokensOf<double>, sumTokensOf<float>, sumTokensOf<Float16>, sumTokensOf<BFloat16>},
+    {addTokensOf<double>, addTokensOf<float>, addTokensOf<Float16>, addTokensOf<BFloat16>},
+    foldTokens,
+    addColumnsOf<double, double>,
+    {nullptr, addColumnsOf<float, float>, addColumnsOf<Float16, float>, addColumnsOf<BFloat16, float>},
+    finishRowOf,
+    logOf,
+};
+
+}  // namespace
+}  // namespace collapsar

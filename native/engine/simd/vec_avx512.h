@@ -1,0 +1,112 @@
+// Vectors of AVX-512 (F, BW, DQ, VL): 16 floats or 8 doubles. What each operation must do is said in vec_baseline.h.
+#pragma once
+
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12's own header initialises "undefined" vectors with themselves (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#include <stdint.h>
+
+#define COLLAPSAR_INLINE inline __attribute__((always_inline))
+
+namespace collapsar {
+namespace {
+
+struct Float16 {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+struct FloatVec {
+  using Scalar = float;
+  static constexpr int kLanes = 16;
+  __m512 v;
+};
+struct DoubleVec {
+  using Scalar = double;
+  static constexpr int kLanes = 8;
+  __m512d v;
+};
+
+COLLAPSAR_INLINE FloatVec set(float x) { return {_mm512_set1_ps(x)}; }
+COLLAPSAR_INLINE DoubleVec set(double x) { return {_mm512_set1_pd(x)}; }
+
+COLLAPSAR_INLINE FloatVec load(const float* p) { return {_mm512_loadu_ps(p)}; }
+COLLAPSAR_INLINE DoubleVec load(const double* p) { return {_mm512_loadu_pd(p)}; }
+COLLAPSAR_INLINE FloatVec load(const Float16* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm512_storeu_ps(p, a.v); }
+COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm512_storeu_pd(p, a.v); }
+
+COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {_mm512_add_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm512_add_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm512_sub_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm512_mul_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm512_max_pd(a.v, b.v)}; }
+
+COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
+  const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
+  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p.v), exponent))};
+}
+COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
+  const __m512i exponent = _mm512_slli_epi64(_mm512_castpd_si512(shifted.v), 52);
+  return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p.v), exponent))};
+}
+
+struct FloatMask {
+  __mmask16 m;
+};
+struct DoubleMask {
+  __mmask8 m;
+};
+COLLAPSAR_INLINE FloatMask greater(FloatVec a, FloatVec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ)}; }
+COLLAPSAR_INLINE DoubleMask greater(DoubleVec a, DoubleVec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_GT_OQ)}; }
+COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
+COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_EQ_OQ)}; }
+COLLAPSAR_INLINE bool any(FloatMask a) { return a.m != 0; }
+COLLAPSAR_INLINE bool any(DoubleMask a) { return a.m != 0; }
+
+struct Counter {
+  int64_t n = 0;
+};
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.n += __builtin_popcount(a.m); }
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.n += __builtin_popcount(a.m); }
+COLLAPSAR_INLINE int64_t total(const Counter& c) { return c.n; }
+
+COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
+  out[0] = {_mm512_cvtps_pd(_mm512_castps512_ps256(a.v))};
+  out[1] = {_mm512_cvtps_pd(_mm512_extractf32x8_ps(a.v, 1))};
+}
+
+COLLAPSAR_INLINE double foldSum(DoubleVec a) {
+  const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(a.v), _mm512_extractf64x4_pd(a.v, 1));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+COLLAPSAR_INLINE float foldLarger(FloatVec a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+COLLAPSAR_INLINE double foldLarger(DoubleVec a) {
+  const __m256d four = _mm256_max_pd(_mm512_castpd512_pd256(a.v), _mm512_extractf64x4_pd(a.v, 1));
+  const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+}  // namespace
+}  // namespace collapsar

@@ -1,0 +1,131 @@
+// Vectors in the compiler's own terms, for machines without one of the other instruction sets; and the definition of
+// what the operations of every vec_<isa>.h do. Each is one IEEE operation a lane, so that all give the same bits:
+//   fma(a, b, c)         a*b + c, rounded once (here by libm, whose fma is exact)
+//   larger(a, b)         a > b ? a : b: of two zeros, or with a NaN, b
+//   timesPowerOf2(p, s)  p 2^n, where s = n + rounding shift (1.5*2^23, 1.5*2^52), by integer addition to the exponent
+//   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
+//   widen(f, out)        the lanes of f as doubles, in order
+#pragma once
+
+#include <stdint.h>
+
+#define COLLAPSAR_INLINE inline __attribute__((always_inline))
+
+namespace collapsar {
+namespace {
+
+struct Float16 {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+typedef float Float4 __attribute__((vector_size(16)));
+typedef double Double2 __attribute__((vector_size(16)));
+typedef int32_t Int4 __attribute__((vector_size(16)));
+typedef int64_t Long2 __attribute__((vector_size(16)));
+
+struct FloatVec {
+  using Scalar = float;
+  static constexpr int kLanes = 4;
+  Float4 v;
+};
+struct DoubleVec {
+  using Scalar = double;
+  static constexpr int kLanes = 2;
+  Double2 v;
+};
+
+COLLAPSAR_INLINE FloatVec set(float x) { return {Float4{x, x, x, x}}; }
+COLLAPSAR_INLINE DoubleVec set(double x) { return {Double2{x, x}}; }
+
+COLLAPSAR_INLINE FloatVec load(const float* p) {
+  FloatVec a;
+  __builtin_memcpy(&a.v, p, sizeof a.v);
+  return a;
+}
+COLLAPSAR_INLINE DoubleVec load(const double* p) {
+  DoubleVec a;
+  __builtin_memcpy(&a.v, p, sizeof a.v);
+  return a;
+}
+COLLAPSAR_INLINE FloatVec load(const Float16* p) {
+  const Int4 half = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
+  // The significand and exponent as a float whose exponent is 112 too small (subnormal ones come out right by the
+  // product); inf and NaN get the largest exponent.
+  const Int4 magnitude = (half & 0x7fff) << 13;
+  const Float4 scaled = (Float4)magnitude * 0x1p112f;
+  const Int4 special = (magnitude >= 0x0f800000) & 0x7f800000;
+  return {(Float4)((Int4)scaled | special | (half & 0x8000) << 16)};
+}
+COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
+  const Int4 half = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
+  return {(Float4)(half << 16)};
+}
+COLLAPSAR_INLINE void store(float* p, FloatVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
+COLLAPSAR_INLINE void store(double* p, DoubleVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
+
+COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {a.v + b.v}; }
+COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {a.v + b.v}; }
+COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {a.v - b.v}; }
+COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {a.v - b.v}; }
+COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {a.v * b.v}; }
+COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
+  FloatVec out;
+  for (int i = 0; i < 4; i++) out.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+  return out;
+}
+COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
+  return {Double2{__builtin_fma(a.v[0], b.v[0], c.v[0]), __builtin_fma(a.v[1], b.v[1], c.v[1])}};
+}
+COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {a.v > b.v ? a.v : b.v}; }
+
+typedef uint32_t UInt4 __attribute__((vector_size(16)));
+typedef uint64_t ULong2 __attribute__((vector_size(16)));
+COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
+  return {(Float4)((UInt4)p.v + ((UInt4)shifted.v << 23))};
+}
+COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
+  return {(Double2)((ULong2)p.v + ((ULong2)shifted.v << 52))};
+}
+
+struct FloatMask {
+  Int4 m;
+};
+struct DoubleMask {
+  Long2 m;
+};
+COLLAPSAR_INLINE FloatMask greater(FloatVec a, FloatVec b) { return {a.v > b.v}; }
+COLLAPSAR_INLINE DoubleMask greater(DoubleVec a, DoubleVec b) { return {a.v > b.v}; }
+COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {a.v == b.v}; }
+COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {a.v == b.v}; }
+COLLAPSAR_INLINE bool any(FloatMask a) { return (a.m[0] | a.m[1] | a.m[2] | a.m[3]) != 0; }
+COLLAPSAR_INLINE bool any(DoubleMask a) { return (a.m[0] | a.m[1]) != 0; }
+
+// True lanes are -1: subtracting them counts.
+struct Counter {
+  Int4 narrow = {0, 0, 0, 0};
+  Long2 wide = {0, 0};
+};
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.narrow -= a.m; }
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.wide -= a.m; }
+COLLAPSAR_INLINE int64_t total(const Counter& c) {
+  return int64_t{c.narrow[0]} + c.narrow[1] + c.narrow[2] + c.narrow[3] + c.wide[0] + c.wide[1];
+}
+
+COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
+  out[0] = {Double2{a.v[0], a.v[1]}};
+  out[1] = {Double2{a.v[2], a.v[3]}};
+}
+
+COLLAPSAR_INLINE double foldSum(DoubleVec a) { return a.v[0] + a.v[1]; }
+COLLAPSAR_INLINE float foldLarger(FloatVec a) {
+  const float x = a.v[0] > a.v[2] ? a.v[0] : a.v[2], y = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
+  return x > y ? x : y;
+}
+COLLAPSAR_INLINE double foldLarger(DoubleVec a) { return a.v[0] > a.v[1] ? a.v[0] : a.v[1]; }
+
+}  // namespace
+}  // namespace collapsar

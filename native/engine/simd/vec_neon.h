@@ -1,0 +1,105 @@
+// Vectors of Advanced SIMD (NEON) on AArch64: 4 floats or 2 doubles. What each operation must do is said in
+// vec_baseline.h. NEON's own maximum treats zeros and NaN otherwise than a > b ? a : b, hence compare and select.
+#pragma once
+
+#include <arm_neon.h>
+#include <stdint.h>
+
+#define COLLAPSAR_INLINE inline __attribute__((always_inline))
+
+namespace collapsar {
+namespace {
+
+struct Float16 {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+struct FloatVec {
+  using Scalar = float;
+  static constexpr int kLanes = 4;
+  float32x4_t v;
+};
+struct DoubleVec {
+  using Scalar = double;
+  static constexpr int kLanes = 2;
+  float64x2_t v;
+};
+
+COLLAPSAR_INLINE FloatVec set(float x) { return {vdupq_n_f32(x)}; }
+COLLAPSAR_INLINE DoubleVec set(double x) { return {vdupq_n_f64(x)}; }
+
+COLLAPSAR_INLINE FloatVec load(const float* p) { return {vld1q_f32(p)}; }
+COLLAPSAR_INLINE DoubleVec load(const double* p) { return {vld1q_f64(p)}; }
+COLLAPSAR_INLINE FloatVec load(const Float16* p) {
+  return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p))))};
+}
+COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
+  return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
+}
+COLLAPSAR_INLINE void store(float* p, FloatVec a) { vst1q_f32(p, a.v); }
+COLLAPSAR_INLINE void store(double* p, DoubleVec a) { vst1q_f64(p, a.v); }
+
+COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {vaddq_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {vaddq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {vsubq_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {vsubq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {vmulq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
+
+COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
+  const uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(shifted.v), 23);
+  return {vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(p.v), exponent))};
+}
+COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
+  const uint64x2_t exponent = vshlq_n_u64(vreinterpretq_u64_f64(shifted.v), 52);
+  return {vreinterpretq_f64_u64(vaddq_u64(vreinterpretq_u64_f64(p.v), exponent))};
+}
+
+struct FloatMask {
+  uint32x4_t m;
+};
+struct DoubleMask {
+  uint64x2_t m;
+};
+COLLAPSAR_INLINE FloatMask greater(FloatVec a, FloatVec b) { return {vcgtq_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleMask greater(DoubleVec a, DoubleVec b) { return {vcgtq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {vceqq_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {vceqq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE bool any(FloatMask a) { return vmaxvq_u32(a.m) != 0; }
+COLLAPSAR_INLINE bool any(DoubleMask a) { return vmaxvq_u32(vreinterpretq_u32_u64(a.m)) != 0; }
+
+// True lanes are all ones, which is -1: subtracting them counts.
+struct Counter {
+  uint32x4_t narrow = vdupq_n_u32(0);
+  uint64x2_t wide = vdupq_n_u64(0);
+};
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.narrow = vsubq_u32(c.narrow, a.m); }
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.wide = vsubq_u64(c.wide, a.m); }
+COLLAPSAR_INLINE int64_t total(const Counter& c) {
+  return static_cast<int64_t>(vaddlvq_u32(c.narrow) + vaddvq_u64(c.wide));
+}
+
+COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
+  out[0] = {vcvt_f64_f32(vget_low_f32(a.v))};
+  out[1] = {vcvt_high_f64_f32(a.v)};
+}
+
+COLLAPSAR_INLINE double foldSum(DoubleVec a) { return vgetq_lane_f64(a.v, 0) + vgetq_lane_f64(a.v, 1); }
+COLLAPSAR_INLINE float foldLarger(FloatVec a) {
+  const FloatVec two = larger(a, {vextq_f32(a.v, a.v, 2)});
+  const float x = vgetq_lane_f32(two.v, 0), y = vgetq_lane_f32(two.v, 1);
+  return x > y ? x : y;
+}
+COLLAPSAR_INLINE double foldLarger(DoubleVec a) {
+  const double x = vgetq_lane_f64(a.v, 0), y = vgetq_lane_f64(a.v, 1);
+  return x > y ? x : y;
+}
+
+}  // namespace
+}  // namespace collapsar

@@ -1,0 +1,32 @@
+// The engine's own threads: a computation is cut into numbered tiles, and idle threads take the next one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "job_control.h"
+
+namespace collapsar {
+
+class ThreadPool {
+ public:
+  // `threads` >= 1 counts the calling thread: a pool of 1 starts none.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Runs body(tile, worker) for tile in [0, tiles), worker in [0, threads()), on the caller and the pool's threads;
+  // returns when all have ended. Stops handing out tiles once control.cancelled is set. One run at a time per pool:
+  // a second caller waits. No result may depend on which worker took a tile (design rule 2).
+  Outcome run(std::int64_t tiles, JobControl& control, const std::function<void(std::int64_t tile, int worker)>& body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace collapsar

@@ -1,0 +1,209 @@
+// Design rule 2: the same bits on every instruction set, with any number of threads, and on every machine.
+//
+// One digest covers every output of a fixed set of jobs. It must be kDigest wherever this runs; whoever changes the
+// arithmetic on purpose puts the printed one here, after it has come out alike on x86-64 and arm64
+// (scripts/test-emulated.sh).
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "check.h"
+#include "engine/gather_scores.h"
+#include "engine/isa.h"
+#include "engine/score_stats.h"
+#include "engine/step_moments.h"
+#include "engine/sum_tokens.h"
+#include "random_numbers.h"
+#include "row_stats_buffers.h"
+
+using namespace collapsar;
+using namespace collapsar::test;
+
+namespace {
+
+constexpr std::uint64_t kDigest = 0x80914e46ab0ea393u;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class Digest {
+ public:
+  void add(const void* data, std::size_t size) {  // FNV-1a
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < size; i++) value_ = (value_ ^ bytes[i]) * 0x100000001b3u;
+  }
+  template <class T>
+  void add(const std::vector<T>& values) {
+    add(values.data(), values.size() * sizeof(T));
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+void addTokenSums(Digest& digest, ThreadPool& pool) {
+  Numbers numbers(61);
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t tokens : {1, 40, 5000}) {
+      const std::int64_t prompts = tokens > 1000 ? 3 : 9, rows = tokens > 1000 ? 5 : 21;
+      Elements elements(dtype, prompts * rows * tokens);
+      for (std::int64_t i = 0; i < prompts * rows * tokens; i++) elements.set(i, -3 * numbers.uniform());
+      elements.set(7, std::nan(""));
+      elements.set(tokens * 2, -kInfinity);
+      std::vector<std::int64_t> lengths;
+      for (std::int64_t r = 0; r < rows; r++) lengths.push_back(numbers.below(tokens + 1));
+      const std::int64_t strides[][3] = {
+          {rows * tokens, tokens, 1}, {1, prompts, prompts * rows}, {tokens, prompts * tokens, 1}};
+      for (const auto& stride : strides) {
+        const TokenScores scores{elements.data(), dtype,     prompts,        rows,   stride[0],
+                                 stride[1],       stride[2], lengths.data(), nullptr};
+        std::vector<double> sums(static_cast<std::size_t>(prompts * rows));
+        JobControl control;
+        InvalidToken invalid;
+        sumTokens(scores, {sums.data(), prompts, nullptr}, pool, control, &invalid);
+        digest.add(sums);
+        digest.add(&invalid, sizeof invalid);
+      }
+    }
+  }
+}
+
+void addScoreStats(Digest& digest, ThreadPool& pool) {
+  Numbers numbers(62);
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t columns : {1, 5, 16, 37, 700, 4500}) {
+      for (const double spread : {0.5, 20.0}) {
+        const std::int64_t rows = columns > 100 ? 6 : 40;
+        Elements elements(dtype, rows * columns);
+        for (std::int64_t i = 0; i < rows * columns; i++) elements.set(i, -90 + spread * numbers.bell());
+        for (std::int64_t i = 0; i < rows * columns; i++) {  // some rows with special values
+          const std::int64_t row = i / columns;
+          if (row % 5 == 1 && numbers.below(3) == 0) elements.set(i, -kInfinity);
+          if (row % 10 == 3 && numbers.below(columns) == 0) elements.set(i, std::nan(""));
+          if (row % 10 == 4 && numbers.below(columns) == 0) elements.set(i, kInfinity);
+        }
+        std::vector<std::int32_t> own, signature;
+        std::vector<std::int64_t> lengths;
+        for (std::int64_t r = 0; r < rows; r++) {
+          own.push_back(static_cast<std::int32_t>(numbers.below(columns)));
+          lengths.push_back(numbers.below(1000));
+        }
+        for (std::int64_t c = 0; c < columns; c++) {
+          signature.push_back(static_cast<std::int32_t>(numbers.below((columns + 1) / 2)));
+        }
+        const int topK = static_cast<int>(std::min<std::int64_t>(columns, kMaxTopK));
+        for (const bool distinct : {true, false}) {
+          const ScoreMatrix matrix{elements.data(), dtype, rows, columns, columns, 1};
+          RowStatsBuffers out(rows, topK);
+          const ScoreRows labels{own.data(), lengths.data(), distinct ? nullptr : signature.data()};
+          JobControl control;
+          scoreStats(matrix, labels, out.stats, pool, control);
+          digest.add(out.doubles);
+          digest.add(out.indices);
+          const StepMoments moments = stepMoments(out.stats, labels, rows, columns);
+          digest.add(&moments, sizeof moments);
+        }
+        std::vector<double> gathered(static_cast<std::size_t>(rows * rows));
+        JobControl control;
+        gatherScores({elements.data(), dtype, rows, columns, columns, 1}, nullptr, rows, own.data(), rows,
+                     gathered.data(), pool, control);
+        for (double& x : gathered) x = x == x ? x : -1.0;  // which NaN a conversion gives is the machine's affair
+        digest.add(gathered);
+      }
+    }
+  }
+}
+
+std::uint64_t digestWith(int threads) {
+  ThreadPool pool(threads);
+  Digest digest;
+  addTokenSums(digest, pool);
+  addScoreStats(digest, pool);
+  return digest.value();
+}
+
+}  // namespace
+
+TEST_CASE("one digest on every instruction set and with any number of threads") {
+  for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+    if (!isaSupported(isa)) {
+      CHECK(!forceIsa(isaName(isa)));
+      continue;
+    }
+    CHECK(forceIsa(isaName(isa)));
+    CHECK(activeIsa() == isa);
+    for (int threads = 1; threads <= 5; threads++) {
+      const std::uint64_t digest = digestWith(threads);
+      CHECK_EQUAL(digest, kDigest, isaName(isa), ", ", threads, " threads");
+      if (threads == 1) std::cout << isaName(isa) << ": 0x" << std::hex << digest << std::dec << "\n";
+    }
+  }
+}
+
+TEST_CASE("rows may come in any order, and in any number of jobs") {
+  Numbers numbers(63);
+  const std::int64_t rows = 200, columns = 70;
+  for (const DType dtype : kAllTypes) {
+    Elements elements(dtype, rows * columns), shuffled(dtype, rows * columns);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t i = order.size() - 1; i > 0; i--) {
+      std::swap(order[i], order[static_cast<std::size_t>(numbers.below(static_cast<std::int64_t>(i) + 1))]);
+    }
+    std::vector<std::int32_t> own(static_cast<std::size_t>(rows)), ownShuffled(own);
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows)), lengthsShuffled(lengths);
+    for (std::size_t r = 0; r < order.size(); r++) {
+      own[r] = static_cast<std::int32_t>(numbers.below(columns));
+      lengths[r] = numbers.below(30);
+    }
+    for (std::int64_t i = 0; i < rows * columns; i++) elements.set(i, -20 + 2 * numbers.bell());
+    for (std::int64_t r = 0; r < rows; r++) {
+      const std::int64_t from = order[static_cast<std::size_t>(r)];
+      ownShuffled[static_cast<std::size_t>(r)] = own[static_cast<std::size_t>(from)];
+      lengthsShuffled[static_cast<std::size_t>(r)] = lengths[static_cast<std::size_t>(from)];
+      for (std::int64_t c = 0; c < columns; c++) shuffled.set(r * columns + c, elements.get(from * columns + c));
+    }
+    RowStatsBuffers whole(rows, 3), parts(rows, 3);
+    ThreadPool pool(2);
+    JobControl control;
+    scoreStats({elements.data(), dtype, rows, columns, columns, 1}, {own.data(), lengths.data(), nullptr}, whole.stats,
+               pool, control);
+    for (std::int64_t begin = 0; begin < rows;) {
+      const std::int64_t count = std::min<std::int64_t>(1 + numbers.below(40), rows - begin);
+      const auto* data = static_cast<const unsigned char*>(shuffled.data()) +
+                         begin * columns * static_cast<std::int64_t>(sizeOf(dtype));
+      RowStats out = parts.stats;
+      for (double** field : {&out.matchedSeq, &out.matchedToken, &out.marginalSeq, &out.marginalToken,
+                             &out.looMarginalSeq, &out.looMarginalToken, &out.posteriorEntropy}) {
+        *field += begin;
+      }
+      for (std::int32_t** field : {&out.argmax, &out.rankAbove, &out.rankEqual}) *field += begin;
+      out.topColumns += begin * out.topK;
+      JobControl partControl;
+      scoreStats({data, dtype, count, columns, columns, 1},
+                 {ownShuffled.data() + begin, lengthsShuffled.data() + begin, nullptr}, out, pool, partControl);
+      begin += count;
+    }
+    for (std::int64_t r = 0; r < rows; r++) {
+      const std::int64_t from = order[static_cast<std::size_t>(r)];
+      for (std::int64_t field = 0; field < 7; field++) {
+        CHECK_EQUAL(parts.doubles[static_cast<std::size_t>(field * rows + r)],
+                    whole.doubles[static_cast<std::size_t>(field * rows + from)]);
+      }
+      for (std::int64_t field = 0; field < 3; field++) {
+        CHECK_EQUAL(parts.indices[static_cast<std::size_t>(field * rows + r)],
+                    whole.indices[static_cast<std::size_t>(field * rows + from)]);
+      }
+      for (std::int64_t k = 0; k < 3; k++) {
+        CHECK_EQUAL(parts.stats.topColumns[r * 3 + k], whole.stats.topColumns[from * 3 + k]);
+      }
+    }
+    const ScoreRows labels{own.data(), lengths.data(), nullptr};
+    const ScoreRows labelsShuffled{ownShuffled.data(), lengthsShuffled.data(), nullptr};
+    const StepMoments a = stepMoments(whole.stats, labels, rows, columns);
+    const StepMoments b = stepMoments(parts.stats, labelsShuffled, rows, columns);
+    CHECK(std::memcmp(&a, &b, sizeof a) == 0);
+  }
+}
+
+int main() { return runCases(); }

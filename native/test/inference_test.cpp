@@ -1,0 +1,536 @@
+// inferStep against the plainest reckoning: prompts really left out, labels really permuted, every sum in long double.
+#include "engine/inference.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "check.h"
+#include "engine/random.h"
+#include "engine/step_moments.h"
+#include "engine/student_t.h"
+#include "random_numbers.h"
+#include "row_stats_buffers.h"
+#include "score_reference.h"
+
+using namespace collapsar;
+using namespace collapsar::test;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// A step: scores [rows, columns] and the labels of its rows and columns.
+struct Step {
+  std::int64_t columns = 0;
+  std::vector<double> scores;
+  std::vector<std::int32_t> own, signature;  // signature empty: all columns differ
+  std::vector<std::int64_t> lengths;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(own.size()); }
+  std::vector<double> row(std::int64_t r) const {
+    return {scores.begin() + r * columns, scores.begin() + (r + 1) * columns};
+  }
+  std::int32_t signatureOf(std::int32_t p) const {
+    return signature.empty() ? p : signature[static_cast<std::size_t>(p)];
+  }
+};
+
+struct Result {
+  Inference inference;
+  StepMoments moments;
+  Outcome outcome;
+};
+
+Result infer(const Step& step, std::int64_t permutations = 0, std::uint64_t seed = 1, int threads = 1,
+             bool cancel = false) {
+  ThreadPool pool(threads);
+  JobControl control;
+  const int topK = static_cast<int>(std::min<std::int64_t>(kMaxTopK, step.columns));
+  RowStatsBuffers buffers(step.rows(), topK);
+  const ScoreRows labels{step.own.data(), step.lengths.data(),
+                         step.signature.empty() ? nullptr : step.signature.data()};
+  const ScoreMatrix matrix{step.scores.data(), DType::Float64, step.rows(), step.columns, step.columns, 1};
+  scoreStats(matrix, labels, buffers.stats, pool, control);
+  control.cancelled = cancel;
+  Result result{};
+  result.outcome =
+      inferStep({step.scores.data(), step.rows(), step.columns, labels, &buffers.stats, permutations, seed},
+                result.inference, pool, control);
+  result.moments = stepMoments(buffers.stats, labels, step.rows(), step.columns);
+  return result;
+}
+
+// Rows sampled from the softmax over `outcomes` of each prompt's logits, so that scores are exact log-probs.
+Step sampled(std::uint64_t seed, std::int64_t columns, const std::vector<std::int64_t>& groups, double strength,
+             int outcomes = 24) {
+  Numbers numbers(seed);
+  Step step;
+  step.columns = columns;
+  std::vector<std::vector<double>> logProbs;
+  for (std::int64_t p = 0; p < columns; p++) {
+    std::vector<double> logits;
+    double total = 0;
+    for (int z = 0; z < outcomes; z++) {
+      logits.push_back(strength * numbers.bell());
+      total += std::exp(logits.back());
+    }
+    for (double& logit : logits) logit -= std::log(total);
+    logProbs.push_back(logits);
+  }
+  for (std::size_t p = 0; p < groups.size(); p++) {
+    for (std::int64_t k = 0; k < groups[p]; k++) {
+      double left = numbers.uniform();
+      int z = 0;
+      while (z + 1 < outcomes && (left -= std::exp(logProbs[p][static_cast<std::size_t>(z)])) > 0) z++;
+      for (const auto& prompt : logProbs) step.scores.push_back(prompt[static_cast<std::size_t>(z)]);
+      step.own.push_back(static_cast<std::int32_t>(p));
+      step.lengths.push_back(1 + z % 5);
+    }
+  }
+  return step;
+}
+
+using Values = std::vector<long double>;
+
+// A figure's value of one row whose label were `own`.
+long double rowValue(const Step& step, std::int64_t r, std::int32_t own, Figure figure) {
+  const std::int64_t length = step.lengths[static_cast<std::size_t>(r)];
+  const std::vector<double> scores = step.row(r);
+  const ReferenceRow row = referenceRow(scores, own, length, step.signature.empty() ? nullptr : step.signature.data());
+  const long double score = scores[static_cast<std::size_t>(own)],
+                    tokens = static_cast<long double>(std::max<std::int64_t>(length, 1));
+  switch (figure) {
+    case kMiSeq:
+      return score - row.marginalSeq;
+    case kMiSeqLoo:
+      return score - row.looMarginalSeq;
+    case kMiPerToken:
+      return (score - row.marginalSeq) / tokens;
+    case kMiToken:
+      return score / tokens - row.marginalToken;
+    default:
+      break;
+  }
+  const std::size_t k = std::min<std::size_t>(std::size_t{1} << (figure - kRetrieval1), scores.size());
+  for (std::size_t i = 0; i < k; i++) {
+    if (step.signatureOf(row.byRank[i]) == step.signatureOf(own)) return 1;
+  }
+  return 0;
+}
+
+std::vector<std::int64_t> groupSizes(const Step& step) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(step.columns), 0);
+  for (const std::int32_t own : step.own) sizes[static_cast<std::size_t>(own)]++;
+  return sizes;
+}
+
+// P(label | row), labels weighted by their rows.
+Values posterior(const Step& step, std::int64_t r) {
+  const std::vector<std::int64_t> sizes = groupSizes(step);
+  const std::vector<double> scores = step.row(r);
+  long double largest = -kInfinity, total = 0;
+  for (std::size_t p = 0; p < scores.size(); p++) {
+    if (sizes[p] > 0) largest = std::max<long double>(largest, scores[p]);
+  }
+  Values weights;
+  for (std::size_t p = 0; p < scores.size(); p++) {
+    weights.push_back(static_cast<long double>(sizes[p]) * std::exp(scores[p] - largest));
+    total += weights.back();
+  }
+  for (long double& weight : weights) weight /= total;
+  return weights;
+}
+
+long double expectation(const Step& step, std::int64_t r, Figure figure) {
+  const Values weights = posterior(step, r);
+  long double sum = 0;
+  for (std::size_t p = 0; p < weights.size(); p++) {
+    if (weights[p] > 0) sum += weights[p] * rowValue(step, r, static_cast<std::int32_t>(p), figure);
+  }
+  return sum;
+}
+
+// The step without prompt j: no column of it, no rows of it.
+Step without(const Step& step, std::int32_t j) {
+  Step out;
+  out.columns = step.columns - 1;
+  out.signature.clear();
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    const std::int32_t own = step.own[static_cast<std::size_t>(r)];
+    if (own == j) continue;
+    std::vector<double> scores = step.row(r);
+    scores.erase(scores.begin() + j);
+    out.scores.insert(out.scores.end(), scores.begin(), scores.end());
+    out.own.push_back(own > j ? own - 1 : own);
+    out.lengths.push_back(step.lengths[static_cast<std::size_t>(r)]);
+  }
+  if (!step.signature.empty()) {
+    // Any numbers below columns do that are equal where they were equal.
+    for (std::int32_t p = 0; p < step.columns; p++) {
+      if (p == j) continue;
+      std::int32_t first = 0;
+      for (std::int32_t q = 0; q <= p; q++) {
+        if (q != j && step.signatureOf(q) == step.signatureOf(p)) {
+          first = q > j ? q - 1 : q;
+          break;
+        }
+      }
+      out.signature.push_back(first);
+    }
+  }
+  return out;
+}
+
+long double meanOver(const Step& step, Figure figure, bool expected) {
+  long double sum = 0;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    sum += expected ? expectation(step, r, figure) : rowValue(step, r, step.own[static_cast<std::size_t>(r)], figure);
+  }
+  return sum / static_cast<long double>(step.rows());
+}
+
+long double naivePopulationError(const Step& step, Figure figure, bool calibrated) {
+  const bool expected = calibrated && figure != kMiSeqLoo;
+  Values left;
+  long double mean = 0;
+  for (std::int32_t j = 0; j < step.columns; j++) {
+    left.push_back(meanOver(without(step, j), figure, expected));
+    mean += left.back() / static_cast<long double>(step.columns);
+  }
+  long double squares = 0, labels = 0;
+  for (const long double value : left) squares += (value - mean) * (value - mean);
+  if (expected) {
+    for (std::int64_t r = 0; r < step.rows(); r++) {
+      const Values weights = posterior(step, r);
+      const long double centre = expectation(step, r, figure);
+      for (std::size_t p = 0; p < weights.size(); p++) {
+        if (weights[p] == 0) continue;
+        const long double off = rowValue(step, r, static_cast<std::int32_t>(p), figure) - centre;
+        labels += weights[p] * off * off;
+      }
+    }
+  }
+  const auto prompts = static_cast<long double>(step.columns), rows = static_cast<long double>(step.rows());
+  return std::sqrt((prompts - 1) / prompts * squares + labels / (rows * rows));
+}
+
+long double naivePosteriorVariance(const Step& step, Figure figure) {
+  long double sum = 0;
+  for (std::int32_t p = 0; p < step.columns; p++) {
+    long double total = 0, mean = 0, squares = 0;
+    for (int pass = 0; pass < 2; pass++) {
+      for (std::int64_t r = 0; r < step.rows(); r++) {
+        const long double weight = posterior(step, r)[static_cast<std::size_t>(p)];
+        if (weight == 0) continue;
+        const long double value = rowValue(step, r, p, figure);
+        if (pass == 0) {
+          total += weight;
+          mean += weight * value;
+        } else {
+          squares += weight * (value - mean) * (value - mean);
+        }
+      }
+      if (pass == 0 && total > 0) mean /= total;
+    }
+    sum += squares;
+  }
+  const auto rows = static_cast<long double>(step.rows());
+  return sum / (rows * (rows - 1));
+}
+
+long double naiveStratifiedVariance(const Step& step, Figure figure) {
+  Values values;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    values.push_back(rowValue(step, r, step.own[static_cast<std::size_t>(r)], figure));
+  }
+  const auto variance = [](const Values& sample) {
+    long double mean = 0, squares = 0;
+    for (const long double value : sample) mean += value / static_cast<long double>(sample.size());
+    for (const long double value : sample) squares += (value - mean) * (value - mean);
+    return squares / static_cast<long double>(sample.size() - 1);
+  };
+  long double sum = 0;
+  for (std::int32_t p = 0; p < step.columns; p++) {
+    Values group;
+    for (std::size_t r = 0; r < values.size(); r++) {
+      if (step.own[r] == p) group.push_back(values[r]);
+    }
+    if (group.empty()) continue;
+    sum += static_cast<long double>(group.size()) * variance(group.size() > 1 ? group : values);
+  }
+  const auto rows = static_cast<long double>(step.rows());
+  return sum / (rows * rows);
+}
+
+void checkErrors(const Step& step, const Inference& inference) {
+  bool singles = false;
+  for (const std::int64_t size : groupSizes(step)) singles = singles || size == 1;
+  for (int f = 0; f < kFigures; f++) {
+    const auto figure = static_cast<Figure>(f);
+    const FigureInference& got = inference.figures[f];
+    long double batch = naivePosteriorVariance(step, figure);
+    if (singles || !inference.calibrated || figure == kMiSeqLoo) {
+      batch = std::max(batch, naiveStratifiedVariance(step, figure));
+    }
+    CHECK_NEAR(got.batchError, static_cast<double>(std::sqrt(batch)), 1e-8, "figure ", f);
+    CHECK_NEAR(got.populationError, static_cast<double>(naivePopulationError(step, figure, inference.calibrated)), 1e-8,
+               "figure ", f);
+    CHECK_NEAR(got.estimate, static_cast<double>(meanOver(step, figure, false)), 1e-12, "figure ", f);
+    CHECK(got.batchLow <= got.estimate && got.estimate <= got.batchHigh);
+    CHECK(got.populationLow <= got.estimate && got.estimate <= got.populationHigh);
+  }
+}
+
+bool sameBits(const Inference& a, const Inference& b) {
+  return std::memcmp(a.figures, b.figures, sizeof a.figures) == 0 && a.withinVariance == b.withinVariance &&
+         a.nearBound == b.nearBound && a.calibrated == b.calibrated;
+}
+
+}  // namespace
+
+TEST_CASE("Student's t quantiles") {
+  // scipy.stats.t.ppf(.975, n)
+  CHECK_NEAR(studentT975(1), 12.706204736174698, 1e-13);
+  CHECK_NEAR(studentT975(7), 2.364624251592784, 1e-14);
+  CHECK_NEAR(studentT975(30), 2.0422724563012373, 1e-14);
+  CHECK_NEAR(studentT975(31), 2.0395134463964077, 3e-8);
+  CHECK_NEAR(studentT975(127), 1.9788195346805, 1e-9);
+  CHECK_EQUAL(studentT975(0.2), studentT975(1));
+  CHECK(std::isnan(studentT975(kNan)));
+  double last = studentT975(1);
+  for (double degrees = 1.1; degrees < 60; degrees += 0.1) {
+    CHECK(studentT975(degrees) < last);
+    last = studentT975(degrees);
+  }
+}
+
+TEST_CASE("Philox4x32-10 gives its authors' known answers, and bounded numbers are even") {
+  CounterRandom zero(0, 0);
+  for (const std::uint32_t expected : {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u})
+    CHECK_EQUAL(zero.next(), expected);
+  CounterRandom random(7, 3);
+  std::vector<int> counts(6, 0);
+  for (int i = 0; i < 60000; i++) counts[random.below(6)]++;
+  for (const int count : counts) CHECK(count > 9600 && count < 10400);  // 4 deviations of 91 each way
+  CHECK_EQUAL(random.below(1), 0u);
+}
+
+TEST_CASE("errors equal those of prompts really left out and posteriors really summed") {
+  for (const double strength : {0.1, 0.8, 2.5}) {
+    const Step step = sampled(11, 10, std::vector<std::int64_t>(10, 3), strength);
+    checkErrors(step, infer(step).inference);
+  }
+  const Step few = sampled(12, 5, {4, 4, 4, 4, 4}, 1.0);
+  checkErrors(few, infer(few).inference);
+}
+
+TEST_CASE("uneven groups, prompts of one row, prompts without rows") {
+  const Step step = sampled(13, 9, {1, 5, 0, 2, 3, 0, 4, 1, 2}, 1.2);
+  const Inference got = infer(step).inference;
+  CHECK(!got.withinVariance);
+  checkErrors(step, got);
+  const Step even = sampled(14, 6, {2, 3, 2, 0, 4, 2}, 1.2);
+  CHECK(infer(even).inference.withinVariance);
+  checkErrors(even, infer(even).inference);
+}
+
+TEST_CASE("repeated prompts share a signature") {
+  Step step = sampled(15, 10, std::vector<std::int64_t>(10, 2), 1.5);
+  step.signature = {0, 1, 2, 3, 0, 1, 6, 7, 8, 0};
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    for (std::int32_t p = 0; p < step.columns; p++) {
+      step.scores[static_cast<std::size_t>(r * step.columns + p)] =
+          step.scores[static_cast<std::size_t>(r * step.columns + step.signature[static_cast<std::size_t>(p)])];
+    }
+  }
+  checkErrors(step, infer(step).inference);
+  // Two columns with one prompt: no other prompt to tell the row from.
+  Step twins = sampled(16, 3, {2, 2, 2}, 1.0);
+  twins.signature = {0, 0, 0};
+  const Inference got = infer(twins, 9).inference;
+  CHECK(std::isnan(got.figures[kMiSeqLoo].estimate) && std::isnan(got.figures[kMiSeqLoo].pValue));
+  CHECK_EQUAL(got.figures[kRetrieval1].estimate, 1.0);
+  CHECK(!got.nearBound);
+}
+
+TEST_CASE("rows that the scores do not describe fall back to prompts as strata") {
+  // Every row under its best column's label, chance or not: far more matched than the scores allow.
+  Step step = sampled(17, 8, std::vector<std::int64_t>(8, 6), 0.4);
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    const std::vector<double> scores = step.row(r);
+    step.own[static_cast<std::size_t>(r)] =
+        static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+  const Inference got = infer(step).inference;
+  CHECK(!got.calibrated);
+  checkErrors(step, got);
+  CHECK(infer(sampled(17, 8, std::vector<std::int64_t>(8, 6), 0.4)).inference.calibrated);
+}
+
+TEST_CASE("p-values equal those of labels permuted one by one") {
+  for (const std::int64_t permutations : {std::int64_t{1}, std::int64_t{199}}) {
+    Step step = sampled(18, 9, {3, 2, 3, 4, 1, 0, 2, 3, 2}, 0.3);
+    step.signature = {0, 1, 2, 3, 4, 5, 6, 7, 2};
+    const std::uint64_t seed = 0x123456789abcdefu;
+    const Inference got = infer(step, permutations, seed, 2).inference;
+    const std::vector<Figure> figures = {kMiSeq,      kMiSeqLoo,   kMiPerToken, kMiToken,
+                                         kRetrieval1, kRetrieval2, kRetrieval4, kRetrieval8};
+    for (const Figure figure : figures) {
+      const auto total = [&](const std::vector<std::int32_t>& labels) {
+        long double sum = 0;
+        for (std::int64_t r = 0; r < step.rows(); r++)
+          sum += rowValue(step, r, labels[static_cast<std::size_t>(r)], figure);
+        return sum;
+      };
+      const long double observed = total(step.own);
+      std::int64_t reached = 0;
+      for (std::int64_t b = 0; b < permutations; b++) {
+        std::vector<std::int32_t> labels = step.own;
+        CounterRandom random(seed, static_cast<std::uint64_t>(b));
+        for (std::size_t i = labels.size(); i-- > 0;)
+          std::swap(labels[i], labels[random.below(static_cast<std::uint32_t>(i + 1))]);
+        reached += total(labels) >= observed - 1e-9L;
+      }
+      CHECK_EQUAL(got.figures[figure].pValue, static_cast<double>(1 + reached) / static_cast<double>(permutations + 1),
+                  "figure ", figure);
+    }
+  }
+  CHECK(std::isnan(infer(sampled(19, 4, {2, 2, 2, 2}, 1)).inference.figures[kMiSeq].pValue));
+}
+
+TEST_CASE("p-values are uniform where labels do not matter") {
+  // Labels drawn at random for rows of a strongly dependent model: Kolmogorov-Smirnov at the 0.1% level.
+  Numbers numbers(20);
+  std::vector<double> pValues;
+  const int draws = 400;
+  for (int draw = 0; draw < draws; draw++) {
+    Step step = sampled(1000 + static_cast<std::uint64_t>(draw), 8, std::vector<std::int64_t>(8, 4), 1.0);
+    for (std::size_t i = step.own.size(); i-- > 1;) {
+      std::swap(step.own[i], step.own[static_cast<std::size_t>(numbers.below(static_cast<std::int64_t>(i) + 1))]);
+    }
+    pValues.push_back(infer(step, 199, static_cast<std::uint64_t>(draw)).inference.figures[kMiSeq].pValue);
+  }
+  std::sort(pValues.begin(), pValues.end());
+  double distance = 0;
+  for (int i = 0; i < draws; i++) {
+    const double p = pValues[static_cast<std::size_t>(i)];
+    distance = std::max({distance, std::abs(p - (i + 1.0) / draws), std::abs(p - static_cast<double>(i) / draws)});
+  }
+  CHECK(distance * std::sqrt(draws) < 1.95);
+}
+
+TEST_CASE("no dependence and exact scores: zero, known exactly, p = 1") {
+  Step step = sampled(21, 8, std::vector<std::int64_t>(8, 4), 1.0);
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    for (std::int64_t p = 0; p < 8; p++)
+      step.scores[static_cast<std::size_t>(r * 8 + p)] = -321.7 - 0.1 * static_cast<double>(r);
+  }
+  const Inference got = infer(step, 99).inference;
+  for (const Figure figure : {kMiSeq, kMiSeqLoo, kMiPerToken, kMiToken}) {
+    const FigureInference& one = got.figures[figure];
+    CHECK(one.batchLow <= 0 && 0 <= one.batchHigh && one.batchHigh - one.batchLow < 1e-8);
+    CHECK(one.populationLow <= 0 && 0 <= one.populationHigh && one.populationHigh - one.populationLow < 1e-8);
+    CHECK_EQUAL(one.pValue, 1.0);
+  }
+  // Hits are a proportion of 32 draws, whatever the scores: not of zero width.
+  CHECK_EQUAL(got.figures[kRetrieval1].estimate, 0.125);
+  CHECK(got.figures[kRetrieval1].batchHigh - got.figures[kRetrieval1].batchLow > 0.1);
+}
+
+TEST_CASE("scores that differ by rounding alone do not make labels look informative") {
+  Step step = sampled(22, 6, std::vector<std::int64_t>(6, 4), 1.0);
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    for (std::int64_t p = 0; p < 6; p++) {
+      const bool own = step.own[static_cast<std::size_t>(r)] == p;
+      step.scores[static_cast<std::size_t>(r * 6 + p)] = own ? std::nextafter(-2000.0, 0.0) : -2000.0;
+    }
+  }
+  CHECK_EQUAL(infer(step, 99).inference.figures[kMiSeq].pValue, 1.0);
+}
+
+TEST_CASE("all rows told apart for certain: intervals stay inside their bounds and have width where hits are counted") {
+  Step step;
+  step.columns = 16;
+  for (std::int32_t p = 0; p < 16; p++) {
+    for (int k = 0; k < 4; k++) {
+      for (std::int32_t q = 0; q < 16; q++) step.scores.push_back(p == q ? -10.0 : -1500.0 - q);
+      step.own.push_back(p);
+      step.lengths.push_back(10);
+    }
+  }
+  const Inference got = infer(step, 199).inference;
+  CHECK(got.nearBound && got.calibrated);
+  CHECK_NEAR(got.figures[kMiSeq].estimate, std::log(16.0), 1e-12);
+  CHECK(got.figures[kMiSeq].batchHigh <= std::log(16.0) + 1e-8);
+  CHECK_EQUAL(got.figures[kMiSeq].pValue, 1.0 / 200);
+  for (const Figure hit : {kRetrieval1, kRetrieval8}) {
+    const FigureInference& one = got.figures[hit];
+    CHECK_EQUAL(one.estimate, 1.0);
+    CHECK(one.batchHigh == 1.0 && one.batchLow < 0.96 && one.batchLow > 0.9);
+    CHECK(one.populationHigh == 1.0 && one.populationLow < 0.9 && one.populationLow > 0.5);
+  }
+}
+
+TEST_CASE("impossible columns (-inf) are taken as such") {
+  Step step = sampled(23, 6, std::vector<std::int64_t>(6, 3), 1.0);
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    for (std::int64_t p = 0; p < 6; p++) {
+      if (p != step.own[static_cast<std::size_t>(r)] && (r + p) % 3 == 0)
+        step.scores[static_cast<std::size_t>(r * 6 + p)] = -kInfinity;
+    }
+  }
+  const Inference got = infer(step, 49).inference;
+  for (int f = 0; f < kFigures; f++) {
+    CHECK(std::isfinite(got.figures[f].estimate));
+    CHECK(std::isfinite(got.figures[f].batchLow) && std::isfinite(got.figures[f].batchHigh));
+    CHECK(std::isfinite(got.figures[f].populationLow) && std::isfinite(got.figures[f].populationHigh));
+    CHECK(got.figures[f].pValue > 0 && got.figures[f].pValue <= 1);
+  }
+}
+
+TEST_CASE("the same bits on any number of threads; other seeds change p-values only") {
+  const Step step = sampled(24, 12, std::vector<std::int64_t>(12, 25), 0.05);
+  const Inference one = infer(step, 300, 5, 1).inference;
+  for (const int threads : {2, 3, 7}) CHECK(sameBits(infer(step, 300, 5, threads).inference, one));
+  const Inference other = infer(step, 300, 6, 2).inference;
+  CHECK(other.figures[kMiSeq].pValue != one.figures[kMiSeq].pValue);
+  CHECK_EQUAL(other.figures[kMiSeq].populationLow, one.figures[kMiSeq].populationLow);
+}
+
+TEST_CASE("estimates are stepMoments' means, bit for bit") {
+  const Result got = infer(sampled(25, 7, {3, 3, 4, 2, 5, 3, 3}, 1.7));
+  CHECK_EQUAL(got.inference.figures[kMiSeq].estimate, got.moments.excessSeq.mean);
+  CHECK_EQUAL(got.inference.figures[kMiSeqLoo].estimate, got.moments.looExcessSeq.mean);
+  CHECK_EQUAL(got.inference.figures[kMiPerToken].estimate, got.moments.excessPerToken.mean);
+  CHECK_EQUAL(got.inference.figures[kMiToken].estimate, got.moments.excessToken.mean);
+  for (int hit = 0; hit < 4; hit++) {
+    CHECK_EQUAL(got.inference.figures[kRetrieval1 + hit].estimate, static_cast<double>(got.moments.hits[hit]) / 23.0);
+  }
+}
+
+TEST_CASE("too little to say anything: NaN, never a crash") {
+  const auto unknown = [](double value) { return std::isnan(value); };
+  Step empty;
+  empty.columns = 4;
+  for (const FigureInference& figure : infer(empty, 9).inference.figures) {
+    CHECK(unknown(figure.estimate) && unknown(figure.batchLow) && unknown(figure.pValue));
+  }
+  const Inference single = infer(sampled(26, 3, {1, 0, 0}, 1.0), 9).inference;
+  CHECK(std::isfinite(single.figures[kMiSeq].estimate));
+  CHECK(unknown(single.figures[kMiSeq].batchLow) && unknown(single.figures[kMiSeq].populationLow));
+  CHECK_EQUAL(single.figures[kMiSeq].pValue, 1.0);
+  const Inference column = infer(sampled(27, 1, {5}, 1.0), 9).inference;
+  CHECK_NEAR(column.figures[kMiSeq].estimate, 0.0, 1e-12);
+  CHECK(unknown(column.figures[kMiSeq].batchLow) && unknown(column.figures[kMiSeqLoo].estimate));
+  const Inference pair = infer(sampled(28, 2, {4, 4}, 1.0), 9).inference;
+  CHECK(std::isfinite(pair.figures[kMiSeq].batchLow) && unknown(pair.figures[kMiSeq].populationLow));
+  const Inference onePrompt = infer(sampled(29, 5, {0, 6, 0, 0, 0}, 1.0), 9).inference;
+  CHECK(std::isfinite(onePrompt.figures[kMiSeq].batchLow) && unknown(onePrompt.figures[kMiSeq].populationLow));
+}
+
+TEST_CASE("a cancelled inference says so") {
+  CHECK(infer(sampled(30, 8, std::vector<std::int64_t>(8, 8), 1.0), 999, 1, 2, true).outcome == Outcome::Cancelled);
+}
+
+int main() { return runCases(); }

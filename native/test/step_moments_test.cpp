@@ -1,0 +1,113 @@
+// stepMoments against figures worked out by hand and by long double; rows in any order.
+#include "engine/step_moments.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "check.h"
+#include "random_numbers.h"
+#include "row_stats_buffers.h"
+
+using namespace collapsar;
+using namespace collapsar::test;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Rows {
+  explicit Rows(std::int64_t rows, int topK) : own(at(rows)), lengths(at(rows), 1), out(rows, topK) {
+    std::fill(out.doubles.begin(), out.doubles.end(), 0.0);
+    std::fill(out.indices.begin(), out.indices.end(), 0);
+  }
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::vector<std::int32_t> own;
+  std::vector<std::int64_t> lengths;
+  RowStatsBuffers out;
+};
+
+}  // namespace
+
+TEST_CASE("means and deviations of known numbers") {
+  Rows rows(4, 1);
+  rows.lengths = {1, 2, 4, 0};
+  const double matched[] = {-1, -2, -3, -6}, marginal[] = {-3, -6, -3, -8};
+  std::copy_n(matched, 4, rows.out.stats.matchedSeq);
+  std::copy_n(marginal, 4, rows.out.stats.marginalSeq);
+  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 4, 1);
+  CHECK_EQUAL(m.rows, 4);
+  CHECK_EQUAL(m.matchedSeq.mean, -3.0);
+  CHECK_EQUAL(m.matchedSeq.std, std::sqrt(3.5));  // (4 + 1 + 0 + 9) / 4
+  CHECK_EQUAL(m.marginalSeq.mean, -5.0);
+  CHECK_EQUAL(m.excessSeq.mean, 2.0);  // 2, 4, 0, 2
+  CHECK_EQUAL(m.excessSeq.std, std::sqrt(2.0));
+  CHECK_EQUAL(m.excessPerToken.mean, 1.5);  // 2/1, 4/2, 0/4, 2/max(0,1)
+  CHECK_EQUAL(m.posteriorEntropy.mean, 0.0);
+  CHECK_EQUAL(m.posteriorEntropy.std, 0.0);
+}
+
+TEST_CASE("hits count the own signature, within the columns there are") {
+  Rows rows(3, 4);
+  rows.own = {0, 1, 2};
+  const std::int32_t top[] = {0, 1, 2, 3, /**/ 3, 0, 1, 2, /**/ 0, 1, 3, 2};
+  std::copy_n(top, 12, rows.out.stats.topColumns);
+  const ScoreRows distinct{rows.own.data(), rows.lengths.data(), nullptr};
+  const StepMoments plain = stepMoments(rows.out.stats, distinct, 3, 4);
+  CHECK_EQUAL(plain.hits[0], 1);
+  CHECK_EQUAL(plain.hits[1], 1);
+  CHECK_EQUAL(plain.hits[2], 3);
+  CHECK_EQUAL(plain.hits[3], 3);
+  const std::int32_t signature[] = {0, 1, 2, 1};  // column 3 repeats column 1
+  const StepMoments grouped = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), signature}, 3, 4);
+  CHECK_EQUAL(grouped.hits[0], 2);
+  CHECK_EQUAL(grouped.hits[1], 2);
+  CHECK_EQUAL(grouped.hits[2], 3);
+}
+
+TEST_CASE("special rows show in the mean") {
+  Rows rows(3, 1);
+  rows.out.stats.marginalSeq[1] = kInfinity;
+  rows.out.stats.looMarginalSeq[2] = std::nan("");
+  rows.out.stats.matchedToken[0] = -kInfinity;
+  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 3, 1);
+  CHECK_EQUAL(m.marginalSeq.mean, kInfinity);
+  CHECK(std::isnan(m.marginalSeq.std));
+  CHECK_EQUAL(m.excessSeq.mean, -kInfinity);
+  CHECK(std::isnan(m.looExcessSeq.mean));
+  CHECK_EQUAL(m.matchedToken.mean, -kInfinity);
+  CHECK_EQUAL(m.matchedSeq.std, 0.0);
+}
+
+TEST_CASE("sums that cancel are exact, and the order of rows changes no bit") {
+  Numbers numbers(41);
+  const std::int64_t count = 999;
+  Rows rows(count, 1);
+  for (std::int64_t r = 0; r < count; r++) {
+    rows.out.stats.matchedSeq[r] = std::ldexp(numbers.between(-1, 1), static_cast<int>(numbers.below(80)) - 40);
+    rows.out.stats.matchedToken[r] = r % 3 == 0 ? 1e17 : r % 3 == 1 ? 1.0 : -1e17;
+    rows.lengths[static_cast<std::size_t>(r)] = numbers.below(50);
+  }
+  const StepMoments first = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, count, 1);
+  CHECK_EQUAL(first.matchedToken.mean, 1.0 / 3.0);
+
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (int trial = 0; trial < 5; trial++) {
+    for (std::size_t i = order.size() - 1; i > 0; i--) {
+      std::swap(order[i], order[static_cast<std::size_t>(numbers.below(static_cast<std::int64_t>(i) + 1))]);
+    }
+    Rows shuffled(count, 1);
+    for (std::int64_t r = 0; r < count; r++) {
+      const std::int64_t from = order[static_cast<std::size_t>(r)];
+      shuffled.out.stats.matchedSeq[r] = rows.out.stats.matchedSeq[from];
+      shuffled.out.stats.matchedToken[r] = rows.out.stats.matchedToken[from];
+      shuffled.lengths[static_cast<std::size_t>(r)] = rows.lengths[static_cast<std::size_t>(from)];
+    }
+    const StepMoments again =
+        stepMoments(shuffled.out.stats, {shuffled.own.data(), shuffled.lengths.data(), nullptr}, count, 1);
+    CHECK(std::memcmp(&first, &again, sizeof first) == 0);
+  }
+}
+
+int main() { return collapsar::test::runCases(); }

@@ -1,0 +1,270 @@
+// sumTokens against a plain restatement of its lane layout (bits) and against long double (accuracy), over layouts and
+// types.
+#include "engine/sum_tokens.h"
+
+#include <algorithm>
+
+#include "check.h"
+#include "random_numbers.h"
+
+using namespace collapsar;
+using collapsar::test::Elements;
+using collapsar::test::Numbers;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// What the header promises, in the plainest form.
+double laneSum(const std::vector<double>& tokens) {
+  double total = 0;
+  for (std::size_t begin = 0; begin < tokens.size(); begin += 4096) {
+    double lanes[32] = {};
+    for (std::size_t t = 0; t < 4096 && begin + t < tokens.size(); t++) lanes[t % 32] += tokens[begin + t];
+    for (std::size_t half = 16; half > 0; half /= 2) {
+      for (std::size_t lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
+    }
+    total += lanes[0];
+  }
+  return total;
+}
+
+// A step of scores in some layout, its other elements NaN, so that a read beyond a row's length shows.
+struct Step {
+  Elements elements;
+  TokenScores scores;
+  std::vector<std::int64_t> lengths, offsets;
+  std::int64_t base = 0;
+
+  Step(DType dtype, std::int64_t size) : elements(dtype, size), scores{} {
+    for (std::int64_t i = 0; i < size; i++) elements.set(i, kNaN);
+    scores.dtype = dtype;
+  }
+  std::int64_t at(std::int64_t prompt, std::int64_t row, std::int64_t token) const {
+    const std::int64_t start =
+        offsets.empty() ? row * scores.rowStride : offsets[static_cast<std::size_t>(row)] * scores.tokenStride;
+    return base + prompt * scores.promptStride + start + token * scores.tokenStride;
+  }
+  void ready() {
+    scores.data =
+        static_cast<const unsigned char*>(elements.data()) + base * static_cast<std::int64_t>(sizeOf(scores.dtype));
+    scores.lengths = lengths.data();
+    scores.rowOffsets = offsets.empty() ? nullptr : offsets.data();
+  }
+  void fill(Numbers& numbers) {
+    for (std::int64_t p = 0; p < scores.prompts; p++) {
+      for (std::int64_t r = 0; r < scores.rows; r++) {
+        for (std::int64_t t = 0; t < lengths[static_cast<std::size_t>(r)]; t++) {
+          elements.set(at(p, r, t), -numbers.uniform() * 8);
+        }
+      }
+    }
+  }
+};
+
+enum Layout { kPromptRowToken, kRowPromptToken, kPromptTokenRow, kTokenRowPrompt, kBackwards, kPacked, kLayouts };
+
+Step makeStep(DType dtype, Layout layout, std::int64_t prompts, std::int64_t rows, std::int64_t tokens,
+              Numbers& numbers) {
+  Step step(dtype, prompts * rows * tokens);
+  TokenScores& s = step.scores;
+  s.prompts = prompts;
+  s.rows = rows;
+  for (std::int64_t r = 0; r < rows; r++) step.lengths.push_back(numbers.below(tokens + 1));
+  if (rows > 1) step.lengths[1] = tokens;
+  switch (layout) {
+    case kPromptRowToken:
+      s.promptStride = rows * tokens, s.rowStride = tokens, s.tokenStride = 1;
+      break;
+    case kRowPromptToken:
+      s.promptStride = tokens, s.rowStride = prompts * tokens, s.tokenStride = 1;
+      break;
+    case kPromptTokenRow:
+      s.promptStride = rows * tokens, s.rowStride = 1, s.tokenStride = rows;
+      break;
+    case kTokenRowPrompt:
+      s.promptStride = 1, s.rowStride = prompts, s.tokenStride = prompts * rows;
+      break;
+    case kBackwards:
+      s.promptStride = -rows * tokens, s.rowStride = -tokens, s.tokenStride = -1;
+      step.base = prompts * rows * tokens - 1;
+      break;
+    default: {
+      s.promptStride = 0, s.rowStride = 0, s.tokenStride = 1;
+      std::int64_t offset = 0;
+      for (const std::int64_t length : step.lengths) {
+        step.offsets.push_back(offset);
+        offset += length;
+      }
+      s.promptStride = offset;
+    }
+  }
+  step.fill(numbers);
+  step.ready();
+  return step;
+}
+
+std::vector<double> sums(const Step& step, int threads = 2, InvalidToken* invalid = nullptr) {
+  const std::int64_t prompts = step.scores.prompts, rows = step.scores.rows;
+  std::vector<double> out(static_cast<std::size_t>(prompts * rows), -1.0);
+  ThreadPool pool(threads);
+  JobControl control;
+  CHECK(sumTokens(step.scores, {out.data(), prompts, nullptr}, pool, control, invalid) == Outcome::Done);
+  CHECK_EQUAL(control.doneUnits.load(), control.totalUnits.load());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every layout, type and length adds as the lane layout says") {
+  Numbers numbers(11);
+  const std::int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 31},   {3, 5, 33},   {5, 7, 100},  {4, 19, 64},
+                                    {2, 3, 4095}, {1, 2, 4097}, {2, 2, 9000}, {17, 40, 12}, {3, 3, 0}};
+  for (const DType dtype : test::kAllTypes) {
+    for (int layout = 0; layout < kLayouts; layout++) {
+      for (const auto& shape : shapes) {
+        const Step step = makeStep(dtype, static_cast<Layout>(layout), shape[0], shape[1], shape[2], numbers);
+        const std::vector<double> actual = sums(step, 1 + static_cast<int>(numbers.below(3)));
+        for (std::int64_t p = 0; p < shape[0]; p++) {
+          for (std::int64_t r = 0; r < shape[1]; r++) {
+            std::vector<double> tokens;
+            long double exact = 0;
+            for (std::int64_t t = 0; t < step.lengths[static_cast<std::size_t>(r)]; t++) {
+              tokens.push_back(step.elements.get(step.at(p, r, t)));
+              exact += tokens.back();
+            }
+            const double sum = actual[static_cast<std::size_t>(r * shape[0] + p)];
+            CHECK_EQUAL(sum, laneSum(tokens), "layout ", layout, " type ", static_cast<int>(dtype), " length ",
+                        tokens.size());
+            CHECK_NEAR(sum, static_cast<double>(exact), 1e-14 * std::abs(static_cast<double>(exact)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("an empty row sums to plus zero, and so do minus zeros") {
+  Elements none(DType::Float32, 4);
+  for (std::int64_t i = 0; i < 4; i++) none.set(i, -0.0);
+  const std::int64_t lengths[] = {0, 3};
+  const TokenScores scores{none.data(), DType::Float32, 1, 2, 0, 0, 1, lengths, nullptr};
+  double out[] = {5, 5};
+  ThreadPool pool(1);
+  JobControl control;
+  sumTokens(scores, {out, 1, nullptr}, pool, control, nullptr);
+  for (const double sum : out) {
+    CHECK_EQUAL(sum, 0.0);
+    CHECK(!std::signbit(sum));
+  }
+}
+
+TEST_CASE("columns go where the caller wants them, and the others stay as they are") {
+  Numbers numbers(12);
+  const Step step = makeStep(DType::Float64, kPromptRowToken, 3, 4, 10, numbers);
+  const std::vector<double> plain = sums(step);
+  const std::int32_t columnOf[] = {4, 0, 2};
+  std::vector<double> out(4 * 5, 77.0);
+  ThreadPool pool(2);
+  JobControl control;
+  sumTokens(step.scores, {out.data(), 5, columnOf}, pool, control, nullptr);
+  for (std::size_t r = 0; r < 4; r++) {
+    for (std::size_t p = 0; p < 3; p++) {
+      CHECK_EQUAL(out[r * 5 + static_cast<std::size_t>(columnOf[p])], plain[r * 3 + p]);
+    }
+    CHECK_EQUAL(out[r * 5 + 1], 77.0);
+    CHECK_EQUAL(out[r * 5 + 3], 77.0);
+  }
+}
+
+TEST_CASE("zero strides repeat a score") {
+  Elements one(DType::BFloat16, 1);
+  one.set(0, -1.5);
+  const std::int64_t lengths[] = {1000, 0, 7};
+  const TokenScores scores{one.data(), DType::BFloat16, 2, 3, 0, 0, 0, lengths, nullptr};
+  double out[6];
+  ThreadPool pool(2);
+  JobControl control;
+  sumTokens(scores, {out, 2, nullptr}, pool, control, nullptr);
+  CHECK_EQUAL(out[0], -1500.0);
+  CHECK_EQUAL(out[2], 0.0);
+  CHECK_EQUAL(out[5], -10.5);
+}
+
+TEST_CASE("the first invalid token is named, whoever finds it") {
+  Numbers numbers(13);
+  for (const DType dtype : test::kAllTypes) {
+    for (int layout = 0; layout < kLayouts; layout++) {
+      Step step = makeStep(dtype, static_cast<Layout>(layout), 6, 9, 50, numbers);
+      InvalidToken found;
+      sums(step, 3, &found);
+      CHECK(found.prompt < 0);
+
+      step.elements.set(step.at(2, 1, 40), -kInfinity);  // legitimate
+      const std::vector<double> fine = sums(step, 3, &found);
+      CHECK(found.prompt < 0);
+      CHECK_EQUAL(fine[1 * 6 + 2], -kInfinity);
+
+      for (const double bad : {kNaN, kInfinity}) {
+        step.elements.set(step.at(5, 1, 3), bad);
+        step.elements.set(step.at(4, 1, 49), bad);
+        step.elements.set(step.at(4, 1, 48), bad);
+        const std::vector<double> actual = sums(step, 3, &found);
+        CHECK_EQUAL(found.prompt, 4);
+        CHECK_EQUAL(found.row, 1);
+        CHECK_EQUAL(found.token, 48);
+        CHECK_EQUAL(actual[1 * 6 + 4], bad);
+        CHECK_EQUAL(actual[1 * 6 + 5], bad);
+        CHECK_EQUAL(actual[1 * 6 + 3], fine[1 * 6 + 3]);
+      }
+      // +inf and -inf in one row: NaN, and the +inf is to blame.
+      step.elements.set(step.at(2, 1, 45), kInfinity);
+      CHECK_EQUAL(sums(step, 3, &found)[1 * 6 + 2], kNaN);
+      CHECK_EQUAL(found.prompt, 2);
+      CHECK_EQUAL(found.token, 45);
+    }
+  }
+}
+
+TEST_CASE("a sum that overflows does not hide the invalid token behind it") {
+  Elements values(DType::Float64, 6);
+  for (std::int64_t i = 0; i < 6; i++) values.set(i, 1e308);
+  const std::int64_t lengths[] = {3, 3};
+  const TokenScores scores{values.data(), DType::Float64, 1, 2, 6, 3, 1, lengths, nullptr};
+  double out[2];
+  ThreadPool pool(1);
+  JobControl control;
+  InvalidToken found;
+  sumTokens(scores, {out, 1, nullptr}, pool, control, &found);
+  CHECK_EQUAL(out[0], kInfinity);
+  CHECK(found.prompt < 0);
+  values.set(4, kNaN);
+  sumTokens(scores, {out, 1, nullptr}, pool, control, &found);
+  CHECK_EQUAL(found.row, 1);
+  CHECK_EQUAL(found.token, 1);
+}
+
+TEST_CASE("many tiles, and nothing at all") {
+  Numbers numbers(14);
+  const Step large = makeStep(DType::Float32, kPromptRowToken, 9, 300, 700, numbers);
+  const std::vector<double> one = sums(large, 1), five = sums(large, 5);
+  CHECK(one == five);
+  Step wide = makeStep(DType::Float32, kRowPromptToken, 300, 9, 700, numbers);
+  CHECK(sums(wide, 1) == sums(wide, 4));
+  CHECK(sums(makeStep(DType::Float32, kPromptRowToken, 0, 3, 5, numbers)).empty());
+  CHECK(sums(makeStep(DType::Float32, kPromptRowToken, 3, 0, 5, numbers)).empty());
+}
+
+TEST_CASE("a cancelled job says so") {
+  Numbers numbers(15);
+  const Step step = makeStep(DType::Float32, kPromptRowToken, 4, 300, 700, numbers);
+  std::vector<double> out(4 * 300);
+  ThreadPool pool(2);
+  JobControl control;
+  control.cancelled = true;
+  CHECK(sumTokens(step.scores, {out.data(), 4, nullptr}, pool, control, nullptr) == Outcome::Cancelled);
+  CHECK_EQUAL(control.doneUnits.load(), 0);
+}
+
+int main() { return collapsar::test::runCases(); }

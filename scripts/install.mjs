@@ -1,0 +1,192 @@
+// Builds the native addon: `npm install`, `npm ci` and `npm rebuild` run this, in a clone and in a consumer's node_modules.
+// With CMake by cmake-js -> build/cmake/Release/collapsar.node; without it by node-gyp -> build/Release/collapsar.node.
+// Nothing is downloaded: the Node-API headers come from the package node-api-headers.
+// COLLAPSAR_BUILD=cmake|gyp chooses by hand. Exit status 1, with what is missing and how to get it, if there is no way.
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const require = createRequire(import.meta.url); // finds hoisted packages too
+const oldestCMake = [3, 19]; // string(JSON)
+
+/** What each tool is called in the package managers; null: comes with another entry's package. */
+const packages = {
+  compiler: { name: 'a C++20 compiler (g++ 11 or clang++ 14, or newer)', apt: 'g++', dnf: 'gcc-c++', brew: null },
+  cmake: { name: `CMake ${oldestCMake.join('.')} or newer (cmake)`, apt: 'cmake', dnf: 'cmake', brew: 'cmake' },
+  make: { name: 'make', apt: 'make', dnf: 'make', brew: null },
+  python: { name: 'Python 3 (python3)', apt: 'python3', dnf: 'python3', brew: null },
+};
+
+/** The output of `command --version`, or null if it cannot be run. */
+function versionOf(command) {
+  const result = spawnSync(command, ['--version'], { encoding: 'utf8' });
+  return result.status === 0 ? result.stdout : null;
+}
+
+function findTools() {
+  const cmake = versionOf('cmake')?.match(/version (\d+)\.(\d+)/);
+  const [major, minor] = [Number(cmake?.[1]), Number(cmake?.[2])];
+  return {
+    compiler: ['g++', 'clang++'].find((command) => versionOf(command) !== null),
+    cmake: cmake && (major > oldestCMake[0] || (major === oldestCMake[0] && minor >= oldestCMake[1])),
+    make: versionOf('make') !== null,
+    ninja: versionOf('ninja') !== null,
+    python: versionOf('python3') !== null,
+  };
+}
+
+/** The build that can be made with these tools; if there is none, what is missing for one. */
+function chooseBuild(tools, wanted) {
+  const needs = {
+    cmake: [!tools.compiler && 'compiler', !tools.cmake && 'cmake', !(tools.ninja || tools.make) && 'make'].filter(
+      Boolean,
+    ),
+    gyp: [!tools.compiler && 'compiler', !tools.make && 'make', !tools.python && 'python'].filter(Boolean),
+  };
+  const ways = wanted ? [wanted] : ['cmake', 'gyp'];
+  const build = ways.find((way) => needs[way].length === 0);
+  // Recommended: the way that lacks least.
+  const [missing] = ways.map((way) => needs[way]).sort((a, b) => a.length - b.length);
+  return { build, missing };
+}
+
+function missingToolsMessage(missing) {
+  const install = (manager) => missing.map((tool) => packages[tool][manager]).filter((name) => name !== null);
+  const brew = [
+    ...(install('brew').length < missing.length ? ['xcode-select --install'] : []),
+    ...(install('brew').length > 0 ? [`brew install ${install('brew').join(' ')}`] : []),
+  ];
+  return [
+    'the native addon cannot be built on this machine.',
+    `Missing: ${missing.map((tool) => packages[tool].name).join('; ')}.`,
+    'Install with:',
+    `  Debian, Ubuntu   sudo apt-get install -y ${install('apt').join(' ')}`,
+    `  Fedora           sudo dnf install -y ${install('dnf').join(' ')}`,
+    `  macOS            ${brew.join(' && ')}`,
+    'and run the npm command again.',
+  ].join('\n');
+}
+
+/** The environment without npm's own settings: node-gyp lets npm_config_nodedir and others override its arguments. */
+function buildEnvironment(tools) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(config|package)_/i.test(name)));
+  // gyp's Makefile calls g++ where the environment does not say otherwise; cmake looks by itself.
+  if (tools.compiler === 'clang++') env.CXX ??= 'clang++';
+  return env;
+}
+
+/** Runs node on a tool's script; resolves to its status and everything it printed. */
+function runTool(script, args, env) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [script, ...args], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const keep = (chunk) => {
+      output += chunk;
+    };
+    child.stdout.setEncoding('utf8').on('data', keep);
+    child.stderr.setEncoding('utf8').on('data', keep);
+    child.on('close', (status) => resolve({ status, output }));
+  });
+}
+
+async function buildWithCMake(env) {
+  const out = join(root, 'build', 'cmake');
+  const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
+  const configure = () => runTool(script, ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF'], env);
+  let result = await configure();
+  if (result.status !== 0 && existsSync(join(out, 'CMakeCache.txt'))) {
+    // A cache of another place, generator or compiler: start afresh once.
+    rmSync(out, { recursive: true, force: true });
+    result = await configure();
+  }
+  if (result.status === 0) {
+    result = await runTool(script, ['build', '--out', out, '--parallel', String(availableParallelism())], env);
+  }
+  return { ...result, tool: 'cmake-js' };
+}
+
+async function buildWithGyp(env) {
+  // node-gyp wants a folder as Node's header tarball has it. The headers of Node-API are all that the addon includes.
+  const headers = join(root, 'build', 'node-headers');
+  mkdirSync(join(headers, 'include'), { recursive: true });
+  cpSync(require('node-api-headers').include_dir, join(headers, 'include', 'node'), { recursive: true });
+  const common = `{
+  'variables': { 'visibility%': 'hidden' },
+  'target_defaults': { 'default_configuration': 'Release', 'configurations': { 'Release': {} } },
+}
+`;
+  writeFileSync(join(headers, 'common.gypi'), common);
+  const script = join(dirname(require.resolve('node-gyp/package.json')), 'bin', 'node-gyp.js');
+  // Not `rebuild`: that empties build/.
+  const args = [
+    'configure',
+    'build',
+    `--nodedir=${headers}`,
+    '--force-process-config',
+    `--jobs=${availableParallelism()}`,
+  ];
+  const result = await runTool(script, args, env);
+  return { ...result, tool: 'node-gyp' };
+}
+
+/** When the youngest file that goes into the addon changed, in milliseconds. */
+function sourcesChanged() {
+  const native = readdirSync(join(root, 'native'), { recursive: true }).map((name) => join('native', name));
+  const files = [...native, 'CMakeLists.txt', 'binding.gyp', 'scripts/install.mjs'];
+  return Math.max(...files.map((name) => statSync(join(root, name)).mtimeMs));
+}
+
+/** Whether an addon is there, younger than its sources, and loads. `npx collapsar` in a clone comes by here, too. */
+function isCurrent(addon) {
+  return existsSync(addon) && statSync(addon).mtimeMs > sourcesChanged() && problemLoading(addon) === null;
+}
+
+/** Loads an addon in another process; what went wrong, or null. */
+function problemLoading(addon) {
+  const load = spawnSync(process.execPath, ['-e', 'require(process.argv[1])', addon], { encoding: 'utf8' });
+  return load.status === 0 ? null : load.stderr || `signal ${load.signal}`;
+}
+
+function fail(message) {
+  console.error(`collapsar: ${message}`);
+  process.exit(1);
+}
+
+if (process.platform === 'win32') fail('Windows is not supported; WSL2 (Windows Subsystem for Linux) is.');
+const wanted = process.env.COLLAPSAR_BUILD || undefined;
+if (![undefined, 'cmake', 'gyp'].includes(wanted)) fail(`COLLAPSAR_BUILD is "${wanted}"; expected cmake or gyp.`);
+
+const addons = {
+  cmake: join(root, 'build', 'cmake', 'Release', 'collapsar.node'),
+  gyp: join(root, 'build', 'Release', 'collapsar.node'),
+};
+const current = (wanted ? [wanted] : Object.keys(addons)).find((way) => isCurrent(addons[way]));
+if (current !== undefined) {
+  console.log(`collapsar: ${addons[current]} is up to date`);
+  process.exit(0);
+}
+
+const started = performance.now();
+const tools = findTools();
+const { build, missing } = chooseBuild(tools, wanted);
+if (build === undefined) fail(missingToolsMessage(missing));
+
+// The loader takes whichever is there, so that of an earlier build must not stay.
+for (const addon of Object.values(addons)) rmSync(addon, { force: true });
+const env = buildEnvironment(tools);
+const result = build === 'cmake' ? await buildWithCMake(env) : await buildWithGyp(env);
+if (result.status !== 0) {
+  const version = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+  fail(
+    `building the native addon of version ${version} with ${result.tool} failed (status ${result.status}); its last lines:\n` +
+      `${result.output.trimEnd().split('\n').slice(-60).join('\n')}\n` +
+      `collapsar: the compiler was ${versionOf(tools.compiler)?.split('\n')[0]}; it needs to be GCC 11, Clang 14 or newer.`,
+  );
+}
+const problem = problemLoading(addons[build]);
+if (problem !== null) fail(`${addons[build]} was built but does not load:\n${problem}`);
+console.log(`collapsar: built with ${result.tool} in ${((performance.now() - started) / 1000).toFixed(0)} s`);

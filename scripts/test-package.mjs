@@ -1,0 +1,106 @@
+// The package as its users get it: packed, checked by publint and attw, and installed into an empty folder with an empty npm
+// config and nothing reachable but the registry; once with CMake, once without, and without the tools for either.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { registryOnly, unreachable } from './offline.mjs';
+import { check, root, run, start, tool } from './stage.mjs';
+
+const work = realpathSync(mkdtempSync(join(tmpdir(), 'collapsar-package-')));
+process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+
+/** A PATH on which everything is found but the named tools. */
+function pathWithout(...tools) {
+  const folder = mkdtempSync(join(work, 'path-'));
+  for (const source of process.env.PATH.split(delimiter)) {
+    let names = [];
+    try {
+      names = readdirSync(source);
+    } catch {
+      continue; // PATH may name folders that do not exist
+    }
+    for (const name of names) {
+      if (tools.some((tool) => name === tool || name.startsWith(`${tool}-`))) continue;
+      try {
+        symlinkSync(join(source, name), join(folder, name));
+      } catch (error) {
+        if (error.code !== 'EEXIST') throw error; // an earlier folder of PATH has it
+      }
+    }
+  }
+  return folder;
+}
+
+const packed = await run('npm', ['pack', '--json', '--pack-destination', work], { env: registryOnly(), quiet: true });
+const tarball = join(
+  work,
+  readdirSync(work).find((name) => name.endsWith('.tgz')),
+);
+const contents = JSON.parse(packed.output.slice(packed.output.indexOf('[\n')))[0];
+console.log(`${contents.filename}: ${contents.files.length} files, ${(contents.size / 1e3).toFixed(0)} kB`);
+const strangers = contents.files
+  .map((file) => file.path)
+  .filter((path) => /(^|\/)(test|build|node_modules)\/|\.node$/.test(path));
+check(strangers.length === 0, `the package holds ${strangers.join(', ')}`);
+await run(tool('publint'), ['run', tarball, '--strict']);
+await run(tool('attw'), [tarball, '--profile', 'esm-only', '--no-emoji']);
+
+const consumer = join(work, 'consumer');
+mkdirSync(consumer);
+writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true }\n');
+cpSync(join(root, 'examples', 'data'), join(consumer, 'runs'), { recursive: true });
+
+/** Uses the installed package as a program would and as a person would; gives what `analyze` printed. */
+async function useIt() {
+  const script =
+    "import { openEngine } from 'collapsar'; const engine = await openEngine();" +
+    'console.log(JSON.stringify(engine.info)); await engine.dispose()';
+  await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
+  const options = { cwd: consumer, env: unreachable(), quiet: true };
+  return (await run('npx', ['--no-install', 'collapsar', 'analyze', 'runs', '--json'], options)).output;
+}
+
+console.log('\nnpm install, with CMake');
+const verbose = ['--foreground-scripts', '--no-audit', '--no-fund'];
+const installed = await run('npm', ['install', ...verbose, tarball], { cwd: consumer, env: registryOnly() });
+check(installed.output.includes('built with cmake-js'), 'the addon was not built with cmake-js');
+const metrics = await useIt();
+
+console.log('\nthe same without CMake: binding.gyp');
+const forget = () => rmSync(join(consumer, 'node_modules', 'collapsar', 'build'), { recursive: true, force: true });
+forget();
+const withoutCMake = { ...unreachable(), PATH: pathWithout('cmake', 'ctest') };
+const rebuilt = await run('npm', ['rebuild', '--foreground-scripts', 'collapsar'], {
+  cwd: consumer,
+  env: withoutCMake,
+});
+check(rebuilt.output.includes('built with node-gyp'), 'the addon was not built with node-gyp');
+check((await useIt()) === metrics, 'the addon of node-gyp gives other metrics than that of cmake-js');
+
+/** Without these tools the build must fail, and say the words. */
+async function mustFail(tools, ...words) {
+  console.log(`\nwithout ${tools.join(', ')}: must fail`);
+  forget();
+  const env = { ...unreachable(), PATH: pathWithout(...tools) };
+  const { status, output } = await start('npm', ['rebuild', '--foreground-scripts', 'collapsar'], {
+    cwd: consumer,
+    env,
+  });
+  check(status !== 0, 'the build succeeded');
+  for (const word of words) check(output.includes(word), `the message does not say "${word}"`);
+}
+
+await mustFail(
+  ['cmake', 'make', 'gmake', 'ninja'],
+  'Missing: make',
+  'apt-get install -y make',
+  'dnf install -y make',
+  'xcode-select',
+);
+await mustFail(
+  ['cmake', 'python', 'python3', 'python3.11'],
+  'Missing: CMake',
+  'apt-get install -y cmake',
+  'brew install cmake',
+);
+await mustFail(['g++', 'c++', 'clang++'], 'a C++20 compiler', 'apt-get install -y g++', 'dnf install -y gcc-c++');

@@ -1,0 +1,97 @@
+// `npm test`: everything there is to check, one named stage after the other; stops at the first that fails.
+//   npm test                      all stages
+//   npm test -- lint types        these only
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, start, tool } from './stage.mjs';
+
+const script = (name, env) => () => start(process.execPath, [join('scripts', name)], { env });
+const program =
+  (name, ...args) =>
+  () =>
+    start(tool(name), args);
+
+/** vitest; names the tests that were skipped (what they need is not here), which its own report only counts. */
+async function unitTests() {
+  mkdirSync(join(root, 'build'), { recursive: true });
+  const report = join(root, 'build', 'vitest.json');
+  const result = await program(
+    'vitest',
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+  )();
+  const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : [];
+  const tests = files.flatMap((file) => file.assertionResults);
+  const skipped = tests.filter((test) => test.status === 'skipped' || test.status === 'pending');
+  return { ...result, skipped: [...result.skipped, ...skipped.map((test) => `test "${test.fullName}"`)] };
+}
+
+/** A stage passes when its command ends with 0. `advice` says what to do when it does not. */
+const stages = [
+  { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },
+  { name: 'types', run: program('tsc', '-p', 'tsconfig.json'), advice: 'mend the types, then npm run typecheck' },
+  {
+    name: 'build',
+    run: script('install.mjs', { COLLAPSAR_BUILD: 'cmake' }),
+    advice: 'docs/build.md has a table of what goes wrong; npm run install repeats it',
+  },
+  { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
+  { name: 'C++ tests', run: script('test-cpp.mjs'), advice: 'npm run test:cpp; one alone: build/cmake/<name>_test' },
+  { name: 'unit tests', run: unitTests, advice: 'npx vitest run test/<file> repeats one file' },
+  { name: 'binding.gyp', run: script('test-gyp.mjs'), advice: 'keep binding.gyp in step with CMakeLists.txt' },
+  {
+    name: 'sanitizers',
+    run: script('test-sanitize.mjs'),
+    advice: 'npm run test:sanitize; the builds are build/asan, build/tsan',
+  },
+  {
+    name: 'package',
+    run: script('test-package.mjs'),
+    advice: 'npm run test:package; "files" in package.json says what is packed',
+  },
+  { name: 'CUDA', run: script('test-cuda.mjs'), advice: 'npm run test:cuda' },
+  {
+    name: 'emulated ISAs',
+    run: () => start('bash', [join('scripts', 'test-emulated.sh')]),
+    advice: 'bash scripts/test-emulated.sh',
+  },
+];
+
+const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !stages.some((stage) => stage.name === name));
+if (unknown.length > 0) {
+  console.error(`no stage ${unknown.join(', ')}; there are: ${stages.map((stage) => stage.name).join(', ')}`);
+  process.exit(2);
+}
+
+const chosen = stages.filter((stage) => wanted.length === 0 || wanted.includes(stage.name));
+const done = [];
+let failed = null;
+const started = performance.now();
+for (const stage of chosen) {
+  console.log(`\n=== ${stage.name} ${'='.repeat(Math.max(3, 100 - stage.name.length))}`);
+  const from = performance.now();
+  const result = await stage.run();
+  done.push({ name: stage.name, took: performance.now() - from, skipped: result.skipped, passed: result.status === 0 });
+  if (result.status !== 0) {
+    failed = stage;
+    break;
+  }
+}
+
+console.log(`\n=== summary ${'='.repeat(92)}`);
+for (const { name, took, skipped, passed } of done) {
+  console.log(`${passed ? 'ok    ' : 'FAILED'}  ${name.padEnd(14)} ${seconds(took).padStart(8)}`);
+  for (const what of skipped) console.log(`          skipped: ${what}`);
+}
+for (const { name } of chosen.slice(done.length)) console.log(`not run ${name}`);
+console.log(
+  `${failed === null ? 'all passed' : `stopped at "${failed.name}"`} after ${seconds(performance.now() - started)}`,
+);
+if (failed !== null) {
+  console.error(`What to do: ${failed.advice}`);
+  process.exit(1);
+}

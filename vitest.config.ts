@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Stress and property tests share few cores with the engine's own threads.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Processes, not threads: a crash in native code then takes one test file down and names it.
+    pool: 'forks',
+  },
+});
