@@ -1,0 +1,81 @@
+// The addon's exports (src/engine/addon.ts, NativeAddon). Loaded once for every Node environment of the process.
+#include "engine/isa.h"
+#include "engine_object.h"
+#include "environment.h"
+#include "memory_block.h"
+#include "napi_setup.h"
+#include "result_value.h"
+
+namespace collapsar {
+namespace {
+
+// alloc(bytes: number): ArrayBuffer    zeros in native memory; bytes up to the largest ArrayBuffer Node can wrap
+Napi::Value alloc(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::int64_t bytes = arguments.integer();
+  try {
+    return bufferOver(info.Env(), MemoryBlock::allocate(static_cast<std::size_t>(bytes)));
+  } catch (const std::bad_alloc&) {
+    throw Napi::RangeError::New(info.Env(), "not enough memory");
+  }
+}
+
+// cancel(job: number): void    no effect on a job that has ended
+Napi::Value cancel(const Napi::CallbackInfo& info) {
+  Environment::of(info.Env()).cancel(info[0].As<Napi::Number>().Uint32Value());
+  return info.Env().Undefined();
+}
+
+// progress(job: number): number    the share done, 0 to 1
+Napi::Value progress(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), Environment::of(info.Env()).progress(info[0].As<Napi::Number>().Uint32Value()));
+}
+
+// isa(): string
+Napi::Value isa(const Napi::CallbackInfo& info) { return Napi::String::New(info.Env(), isaName(activeIsa())); }
+
+// isaAvailable(): string[]
+Napi::Value isaAvailable(const Napi::CallbackInfo& info) {
+  const Napi::Array names = Napi::Array::New(info.Env());
+  for (const Isa candidate : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+    if (isaSupported(candidate)) names.Set(names.Length(), Napi::String::New(info.Env(), isaName(candidate)));
+  }
+  return names;
+}
+
+// forceIsa(name: string): boolean    for the whole process; for tests
+Napi::Value forceIsa(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].As<Napi::String>();
+  return Napi::Boolean::New(info.Env(), collapsar::forceIsa(name.c_str()));
+}
+
+// live(): { blocks, bytes, jobs, dispatchers: number }    of the whole process; for leak tests
+Napi::Value live(const Napi::CallbackInfo& info) {
+  const auto number = [&](std::int64_t value) { return Napi::Number::New(info.Env(), static_cast<double>(value)); };
+  return objectOf(info.Env(), {{"blocks", number(MemoryBlock::liveBlocks())},
+                               {"bytes", number(MemoryBlock::liveBytes())},
+                               {"jobs", number(Job::liveJobs())},
+                               {"dispatchers", number(Environment::liveDispatchers())}});
+}
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  Environment::attach(env);
+  exports.DefineProperties(
+      {Napi::PropertyDescriptor::Value("NativeEngine", EngineObject::define(env), napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "alloc", alloc, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "cancel", cancel, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "progress", progress, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "isa", isa, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "isaAvailable", isaAvailable, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "forceIsa", forceIsa, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "live", live, napi_enumerable)});
+  return exports;
+}
+
+}  // namespace
+
+// node-addon-api's macro wants a plain name at file scope.
+static Napi::Object collapsarInitialize(Napi::Env env, Napi::Object exports) { return initialize(env, exports); }
+NODE_API_MODULE(collapsar, collapsarInitialize)
+
+}  // namespace collapsar

@@ -1,0 +1,58 @@
+// JavaScript arguments -> checked native values. Values of JS objects are checked in src/engine; here stands what only
+// native code can know or afford: what memory a typed array has at this moment, and whether integers are in range.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "engine/dtype.h"
+#include "job.h"
+#include "napi_setup.h"
+
+namespace collapsar {
+
+// Throws a JS error whose property `argument` names the culprit; src/engine makes an ArgumentError of it.
+[[noreturn]] void rejectArgument(Napi::Env env, const std::string& argument, const std::string& problem);
+
+// The arguments of one call, taken one after the other.
+class Arguments {
+ public:
+  explicit Arguments(const Napi::CallbackInfo& info) : info_(info) {}
+  Napi::Value next() { return info_[at_++]; }
+  std::int64_t integer();
+  bool flag();
+  Napi::Env env() const { return info_.Env(); }
+
+ private:
+  const Napi::CallbackInfo& info_;
+  std::size_t at_ = 0;
+};
+
+// Values each in [low, high], copied: what JavaScript does to the array later changes nothing.
+// Takes an Int32Array, a BigInt64Array or a Float64Array of whole numbers.
+std::vector<std::int64_t> integers64(Napi::Value array, const char* name, std::int64_t low, std::int64_t high);
+std::vector<std::int32_t> integers32(Napi::Value array, const char* name, std::int32_t low, std::int32_t high);
+void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_t expected, const char* what);
+
+// One axis of a strided view.
+struct Axis {
+  std::int64_t extent;
+  std::int64_t stride;  // in elements, any sign
+};
+
+// The typed array's memory, held by `job`: engine memory and SharedArrayBuffers in place, others in place if
+// `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy of the part that the
+// axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
+const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
+                       bool protectedByCaller, std::size_t* bytes = nullptr);
+
+// The same for a dense array of `count` int32.
+const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std::int64_t count,
+                              bool protectedByCaller);
+
+// Memory to write `count` doubles into: engine memory or a SharedArrayBuffer, never a copy.
+double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count);
+
+}  // namespace collapsar

@@ -1,0 +1,106 @@
+#include "dispatcher.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+namespace collapsar {
+
+Dispatcher::Dispatcher(int threads, std::function<void(Task*)> ended)
+    : ended_(std::move(ended)), thread_([this, threads] { loop(threads); }) {}
+
+Dispatcher::~Dispatcher() { cancelAndJoin(); }
+
+void Dispatcher::submit(Task* task) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(task);
+  }
+  wake_.notify_one();
+}
+
+void Dispatcher::submitLast(Task* task) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_ = task;
+    stop_ = true;
+  }
+  wake_.notify_one();
+}
+
+bool Dispatcher::withdraw(Task* task) {
+  const std::lock_guard lock(mutex_);
+  const auto position = std::find(queue_.begin(), queue_.end(), task);
+  if (position == queue_.end()) return false;
+  queue_.erase(position);
+  return true;
+}
+
+void Dispatcher::cancelAndJoin() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Task* const task : queue_) task->control.cancelled = true;
+    if (running_ != nullptr) running_->control.cancelled = true;
+    stop_ = true;
+  }
+  wake_.notify_one();
+  join();
+}
+
+void Dispatcher::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Dispatcher::loop(int threads) {
+  std::unique_ptr<ThreadPool> pool;
+  std::string startFailure;
+  try {
+    pool = std::make_unique<ThreadPool>(threads);
+  } catch (const std::exception& error) {
+    startFailure = "cannot start " + std::to_string(threads) + " threads: " + error.what();
+  }
+  for (;;) {
+    Task* task;
+    {
+      std::unique_lock lock(mutex_);
+      running_ = nullptr;
+      wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) break;
+      task = running_ = queue_.front();
+      queue_.pop_front();
+    }
+    execute(task, pool.get(), startFailure);
+    {
+      // Before the end is reported, which may free the task: cancelAndJoin() must not find it any more.
+      const std::lock_guard lock(mutex_);
+      running_ = nullptr;
+    }
+    ended_(task);
+  }
+  pool.reset();
+  if (last_ != nullptr) ended_(last_);
+}
+
+void Dispatcher::execute(Task* task, ThreadPool* pool, const std::string& startFailure) {
+  if (task->control.cancelled) {
+    task->cancelled = true;
+    return;
+  }
+  if (pool == nullptr) {
+    task->failure = startFailure;
+    return;
+  }
+  try {
+    task->cancelled = task->run(*pool) == Outcome::Cancelled;
+  } catch (const ArgumentProblem& problem) {
+    task->failedArgument = problem.argument;
+    task->failure = problem.problem;
+  } catch (const std::bad_alloc&) {
+    task->failure = "not enough memory";
+  } catch (const std::exception& error) {
+    task->failure = error.what();
+  }
+}
+
+}  // namespace collapsar

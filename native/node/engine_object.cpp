@@ -1,0 +1,95 @@
+#include "engine_object.h"
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "environment.h"
+#include "operations.h"
+
+namespace collapsar {
+namespace {
+
+class EmptyJob : public Job {
+ public:
+  Outcome run(ThreadPool&) override { return Outcome::Done; }
+  Napi::Value result(Napi::Env env) override { return env.Undefined(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Job> emptyJob() { return std::make_unique<EmptyJob>(); }
+
+Napi::Function EngineObject::define(Napi::Env env) {
+  return DefineClass(
+      env, "NativeEngine",
+      {InstanceMethod<&EngineObject::start>("start"), InstanceMethod<&EngineObject::close>("close"),
+       InstanceMethod<&EngineObject::sumTokens>("sumTokens"), InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
+       InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
+       InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
+       InstanceMethod<&EngineObject::inferStep>("inferStep")});
+}
+
+// new NativeEngine(threads: number, maxBufferBytes: number)    the largest ArrayBuffer that this Node can wrap
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
+  Arguments arguments(info);
+  const int threads = static_cast<int>(arguments.integer());
+  maxBufferBytes_ = static_cast<std::size_t>(arguments.integer());
+  try {
+    dispatcher_ = Environment::of(info.Env()).openDispatcher(threads);
+  } catch (const std::system_error& error) {
+    throw Napi::Error::New(info.Env(), std::string("cannot start a thread: ") + error.what());
+  }
+}
+
+template <typename MakeJob>
+Napi::Value EngineObject::submit(const Napi::CallbackInfo& info, MakeJob makeJob, bool last) {
+  const Napi::Env env = info.Env();
+  if (dispatcher_ == nullptr) throw Napi::Error::New(env, "the engine was closed");
+  try {
+    Arguments arguments(info);
+    const Napi::Value settle = arguments.next();
+    std::unique_ptr<Job> job = makeJob(arguments);
+    job->settle = Napi::Persistent(settle.As<Napi::Function>());
+    job->dispatcher = dispatcher_;
+    const std::uint32_t id = Environment::of(env).submit(std::move(job), last);
+    return Napi::Number::New(env, id);
+  } catch (const std::bad_alloc&) {
+    throw Napi::Error::New(env, "not enough memory");
+  }
+}
+
+// start(settle): number    an empty job: settles once the threads run, or fails with the reason
+Napi::Value EngineObject::start(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments&) { return emptyJob(); });
+}
+
+// close(settle): number    settles after all other jobs, when the threads are gone; no job can be started after this
+Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
+  const Napi::Value id = submit(
+      info, [](Arguments&) { return emptyJob(); }, true);
+  dispatcher_.reset();
+  return id;
+}
+
+Napi::Value EngineObject::sumTokens(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return sumTokensJob(arguments, maxBufferBytes_); });
+}
+
+Napi::Value EngineObject::scoreStats(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return scoreStatsJob(arguments, maxBufferBytes_); });
+}
+
+Napi::Value EngineObject::gatherScores(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return gatherScoresJob(arguments, maxBufferBytes_); });
+}
+
+Napi::Value EngineObject::stepMoments(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return stepMomentsJob(arguments); });
+}
+
+Napi::Value EngineObject::inferStep(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return inferStepJob(arguments); });
+}
+
+}  // namespace collapsar

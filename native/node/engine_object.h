@@ -1,0 +1,37 @@
+// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "arguments.h"
+#include "dispatcher.h"
+#include "job.h"
+#include "napi_setup.h"
+
+namespace collapsar {
+
+// Every method that starts a job takes the function to settle it first, returns the job's number, and throws at once
+// if an argument is bad.
+class EngineObject : public Napi::ObjectWrap<EngineObject> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit EngineObject(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value start(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+  Napi::Value sumTokens(const Napi::CallbackInfo& info);
+  Napi::Value scoreStats(const Napi::CallbackInfo& info);
+  Napi::Value gatherScores(const Napi::CallbackInfo& info);
+  Napi::Value stepMoments(const Napi::CallbackInfo& info);
+  Napi::Value inferStep(const Napi::CallbackInfo& info);
+
+  template <typename MakeJob>
+  Napi::Value submit(const Napi::CallbackInfo& info, MakeJob makeJob, bool last = false);
+
+  std::shared_ptr<Dispatcher> dispatcher_;
+  std::size_t maxBufferBytes_ = 0;
+};
+
+}  // namespace collapsar

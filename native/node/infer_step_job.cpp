@@ -1,0 +1,91 @@
+// Engine.inferStep: scores and statistics of a step -> intervals and p-values of its figures.
+#include <cmath>
+#include <string>
+
+#include "engine/inference.h"
+#include "operations.h"
+#include "result_value.h"
+#include "row_labels.h"
+#include "row_stats_input.h"
+
+namespace collapsar {
+namespace {
+
+constexpr const char* kFigureNames[kFigures] = {"miSeq",      "miSeqLoo",   "miPerToken", "miToken",
+                                                "retrieval1", "retrieval2", "retrieval4", "retrieval8"};
+
+Napi::Value figureOf(Napi::Env env, const FigureInference& figure) {
+  const auto number = [&](double value) { return Napi::Number::New(env, value); };
+  return objectOf(env, {{"estimate", number(figure.estimate)},
+                        {"batchLow", number(figure.batchLow)},
+                        {"batchHigh", number(figure.batchHigh)},
+                        {"batchError", number(figure.batchError)},
+                        {"populationLow", number(figure.populationLow)},
+                        {"populationHigh", number(figure.populationHigh)},
+                        {"populationError", number(figure.populationError)},
+                        {"pValue", number(figure.pValue)}});
+}
+
+class InferStepJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override {
+    const RowStats rowStats = stats.checked();
+    expectFinite(rowStats.matchedSeq, "stats.matchedSeq");
+    expectFinite(rowStats.marginalSeq, "stats.marginalSeq");
+    input.rows = stats.rows;
+    input.columns = stats.columns;
+    input.labels = labels.rows();
+    input.stats = &rowStats;
+    return inferStep(input, inference, pool, control);
+  }
+
+  Napi::Value result(Napi::Env env) override {
+    const Napi::Object figures = objectOf(env, {});
+    for (int figure = 0; figure < kFigures; ++figure) {
+      figures.DefineProperty(Napi::PropertyDescriptor::Value(
+          kFigureNames[figure], figureOf(env, inference.figures[figure]), napi_default_jsproperty));
+    }
+    return objectOf(env, {{"figures", figures},
+                          {"withinVariance", Napi::Boolean::New(env, inference.withinVariance)},
+                          {"nearBound", Napi::Boolean::New(env, inference.nearBound)},
+                          {"calibrated", Napi::Boolean::New(env, inference.calibrated)}});
+  }
+
+  InferenceInput input{};
+  RowStatsInput stats;
+  RowLabels labels;
+
+ private:
+  void expectFinite(const double* values, const char* name) const {
+    for (std::int64_t row = 0; row < stats.rows; ++row) {
+      if (std::isfinite(values[row])) continue;
+      throw ArgumentProblem{name, "row " + std::to_string(row) + " is " + std::to_string(values[row]) +
+                                      ": leave such rows out with gatherScores() first"};
+    }
+  }
+
+  Inference inference{};
+};
+
+}  // namespace
+
+// inferStep(settle, data: Float64Array, protected: boolean, ...stats (see RowStatsInput::take),
+//           own, lengths: IntegerArray, signatures: IntegerArray | undefined, permutations, seed: number): number
+// data is dense [rows, columns].
+std::unique_ptr<Job> inferStepJob(Arguments& arguments) {
+  const Napi::Env env = arguments.env();
+  auto job = std::make_unique<InferStepJob>();
+  const Napi::Value data = arguments.next();
+  const bool protectedByCaller = arguments.flag();
+  job->stats.take(*job, arguments);
+  const std::int64_t rows = job->stats.rows, columns = job->stats.columns;
+  expectScoreShape(env, "stats", rows, columns);
+  job->labels = RowLabels::take(arguments, "options.", rows, columns);
+  job->input.permutations = arguments.integer();
+  job->input.seed = static_cast<std::uint64_t>(arguments.integer());
+  job->input.scores = static_cast<const double*>(
+      holdTensor(*job, data, "sums", DType::Float64, {{rows, columns}, {columns, 1}}, protectedByCaller));
+  return job;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,45 @@
+// Native memory that JavaScript and running jobs share: counted, and found again by its address.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace collapsar {
+
+// Rule: whoever reads or writes the memory owns a shared_ptr to its block. An ArrayBuffer made of it owns one, every
+// job that works on it owns one; the memory goes when the last of them does. So a buffer that JavaScript drops,
+// transfers or detaches while a job runs takes nothing away from that job.
+class MemoryBlock {
+ public:
+  // `bytes` zeros, aligned to 64. Pages of a large block cost nothing until they are touched. Throws std::bad_alloc.
+  static std::shared_ptr<MemoryBlock> allocate(std::size_t bytes);
+
+  // The block that starts at `address`, from whatever thread or Node environment it came; null if it is none of ours.
+  static std::shared_ptr<MemoryBlock> find(const void* address);
+
+  ~MemoryBlock();
+  MemoryBlock(const MemoryBlock&) = delete;
+  MemoryBlock& operator=(const MemoryBlock&) = delete;
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+  template <typename T>
+  T* at(std::size_t byteOffset) const {
+    return reinterpret_cast<T*>(static_cast<char*>(data_) + byteOffset);
+  }
+
+  // Blocks and bytes alive in this process: what the leak tests look at.
+  static std::int64_t liveBlocks();
+  static std::int64_t liveBytes();
+
+ private:
+  MemoryBlock() = default;
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  bool mapped_ = false;
+};
+
+}  // namespace collapsar

@@ -1,0 +1,22 @@
+// JavaScript arguments of one engine operation -> the job that computes it. Each is described, with its TypeScript
+// signature, at its definition. They throw JS errors, with a property `argument` where an argument is to blame.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "arguments.h"
+#include "job.h"
+
+namespace collapsar {
+
+std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
+std::unique_ptr<Job> inferStepJob(Arguments& arguments);
+
+// Nothing: its end says that the engine's threads have started, or how they failed to.
+std::unique_ptr<Job> emptyJob();
+
+}  // namespace collapsar

@@ -1,0 +1,50 @@
+#include "result_value.h"
+
+#include <utility>
+#include <vector>
+
+namespace collapsar {
+
+Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields) {
+  Napi::Object object = Napi::Object::New(env);
+  std::vector<napi_property_descriptor> properties;
+  properties.reserve(fields.size());
+  for (const Field& field : fields) {
+    napi_property_descriptor property{};
+    property.utf8name = field.name;
+    property.value = field.value;
+    property.attributes = napi_default_jsproperty;
+    properties.push_back(property);
+  }
+  if (napi_define_properties(env, object, properties.size(), properties.data()) != napi_ok) throw Napi::Error::New(env);
+  return object;
+}
+
+Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block) {
+  // V8 gives an empty ArrayBuffer no address, so it could not be found by it.
+  if (block->size() == 0) return Napi::ArrayBuffer::New(env, 0);
+  void* const data = block->data();
+  const std::size_t size = block->size();
+  auto owner = std::make_unique<std::shared_ptr<MemoryBlock>>(std::move(block));
+  napi_value buffer;
+  const napi_status status = napi_create_external_arraybuffer(
+      env, data, size, [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<MemoryBlock>*>(hint); },
+      owner.get(), &buffer);
+  if (status != napi_ok) throw Napi::Error::New(env);
+  owner.release();
+  return Napi::ArrayBuffer(env, buffer);
+}
+
+Napi::Value float64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length) {
+  return Napi::Float64Array::New(buffer.Env(), static_cast<std::size_t>(length), buffer, byteOffset);
+}
+
+Napi::Value int32View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length) {
+  return Napi::Int32Array::New(buffer.Env(), static_cast<std::size_t>(length), buffer, byteOffset);
+}
+
+Napi::Value int64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length) {
+  return Napi::BigInt64Array::New(buffer.Env(), static_cast<std::size_t>(length), buffer, byteOffset);
+}
+
+}  // namespace collapsar

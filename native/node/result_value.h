@@ -1,0 +1,28 @@
+// Native results -> JavaScript values.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+
+#include "memory_block.h"
+#include "napi_setup.h"
+
+namespace collapsar {
+
+struct Field {
+  const char* name;
+  Napi::Value value;
+};
+
+// An object with these fields. They are defined, not set: a setter on Object.prototype must not see them.
+Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields);
+
+// The one ArrayBuffer over a block. Never make a second one over the same block: V8 forbids two buffers at one address.
+Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block);
+
+Napi::Value float64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
+Napi::Value int32View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
+Napi::Value int64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
+
+}  // namespace collapsar

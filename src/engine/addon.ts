@@ -1,0 +1,164 @@
+// Finds and loads the native addon. In: the package's own folder; out: the addon's exports, typed.
+import { accessSync, constants } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AddonError } from '../errors.js';
+import type { RowStats, StepInference, StepMoments } from './operations.js';
+import type { TensorData } from './tensor.js';
+
+/** Integers on their way to native code, which copies and checks them. */
+export type IntegerArray = Int32Array | BigInt64Array | Float64Array;
+
+/** How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''). */
+export type Settle = (outcome: 0 | 1 | 2, value: unknown, argument: string) => void;
+
+/** The eleven arrays of a RowStats, each followed by whether its memory is protected (see `holdBuffer`). */
+export type RowStatsArguments = [
+  rows: number,
+  columns: number,
+  topK: number,
+  ...arrays: (Float64Array | Int32Array | boolean)[],
+];
+
+export type LabelArguments = [own: IntegerArray, lengths: IntegerArray, signatures: IntegerArray | undefined];
+export type ScoreArguments = [
+  data: TensorData,
+  dtype: number,
+  isProtected: boolean,
+  rows: number,
+  columns: number,
+  rowStride: number,
+  columnStride: number,
+];
+
+/** native/node/engine_object.h. Methods return the number of the job that they start. */
+export interface NativeEngine {
+  start(settle: Settle): number;
+  close(settle: Settle): number;
+  sumTokens(
+    settle: Settle,
+    data: TensorData,
+    dtype: number,
+    isProtected: boolean,
+    packed: boolean,
+    prompts: number,
+    rows: number,
+    tokens: number,
+    promptStride: number,
+    rowStride: number,
+    tokenStride: number,
+    lengths: IntegerArray,
+    offsets: IntegerArray | undefined,
+    columns: IntegerArray | undefined,
+    outRows: number,
+    outColumns: number,
+    out: Float64Array | undefined,
+  ): number;
+  scoreStats(settle: Settle, ...rest: [...ScoreArguments, ...LabelArguments, topK: number]): number;
+  gatherScores(
+    settle: Settle,
+    ...rest: [...ScoreArguments, rows: IntegerArray | undefined, columns: IntegerArray | undefined]
+  ): number;
+  stepMoments(settle: Settle, ...rest: [...RowStatsArguments, ...LabelArguments]): number;
+  inferStep(
+    settle: Settle,
+    data: TensorData,
+    isProtected: boolean,
+    ...rest: [...RowStatsArguments, ...LabelArguments, permutations: number, seed: number]
+  ): number;
+}
+
+/** What the jobs of each method give. */
+export interface NativeResults {
+  start: undefined;
+  close: undefined;
+  sumTokens: {
+    sums: Float64Array | undefined;
+    lengths: BigInt64Array;
+    firstInvalid: { prompt: number; row: number; token: number } | null;
+  };
+  scoreStats: RowStats;
+  gatherScores: { data: Float64Array; rows: number; columns: number };
+  stepMoments: StepMoments;
+  inferStep: StepInference;
+}
+
+/** native/node/addon.cpp */
+export interface NativeAddon {
+  NativeEngine: new (threads: number, maxBufferBytes: number) => NativeEngine;
+  alloc(bytes: number): ArrayBuffer;
+  cancel(job: number): void;
+  progress(job: number): number;
+  isa(): string;
+  isaAvailable(): string[];
+  forceIsa(name: string): boolean;
+  live(): { blocks: number; bytes: number; jobs: number; dispatchers: number };
+}
+
+const packageRoot = fileURLToPath(new URL('../../', import.meta.url));
+
+function onPath(program: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** What a build needs and this machine does not seem to have, in words; empty if nothing is missing. */
+function missingTools(): string[] {
+  const missing: string[] = [];
+  if (process.env.CXX === undefined && !['c++', 'g++', 'clang++'].some(onPath)) {
+    missing.push('a C++20 compiler (g++ 11 or clang++ 14, or newer)');
+  }
+  if (!onPath('cmake')) missing.push('CMake 3.19 or newer');
+  if (!onPath('make') && !onPath('ninja')) missing.push('make or ninja');
+  return missing;
+}
+
+const localFirst = [
+  join(packageRoot, 'build', 'cmake', 'Release', 'collapsar.node'),
+  join(packageRoot, 'build', 'Release', 'collapsar.node'),
+  `@collapsar/${process.platform}-${process.arch}`,
+];
+
+let loaded: { addon: NativeAddon; path: string } | undefined;
+
+/**
+ * The addon: a local build first, then the optional package of this platform. The environment variable COLLAPSAR_ADDON
+ * names another file to load instead of these, such as a build with sanitizers.
+ * @throws AddonError naming every place that was tried, and how to build it.
+ */
+export function loadAddon(): NativeAddon {
+  if (loaded !== undefined) return loaded.addon;
+  const require = createRequire(import.meta.url);
+  const candidates = process.env.COLLAPSAR_ADDON ? [process.env.COLLAPSAR_ADDON] : localFirst;
+  const tried: string[] = [];
+  for (const candidate of candidates) {
+    try {
+      loaded = { addon: require(candidate) as NativeAddon, path: require.resolve(candidate) };
+      return loaded.addon;
+    } catch (error) {
+      const absent = (error as { code?: string }).code === 'MODULE_NOT_FOUND';
+      tried.push(`  ${candidate}: ${absent ? 'not there' : (error as Error).message}`);
+    }
+  }
+  const missing = missingTools();
+  const advice =
+    missing.length === 0
+      ? 'Build it with: npm rebuild collapsar'
+      : `Build it with: npm rebuild collapsar (first install what seems to be missing: ${missing.join('; ')})`;
+  throw new AddonError(
+    `cannot load the native addon for ${process.platform}-${process.arch}. Tried:\n${tried.join('\n')}\n${advice}`,
+  );
+}
+
+/** The file that loadAddon() loads. */
+export function addonPath(): string {
+  loadAddon();
+  return (loaded as { path: string }).path;
+}

@@ -1,0 +1,148 @@
+// The arguments and results of the engine's operations. All log-probs and entropies are in nats.
+import type { Integers, Tensor } from './tensor.js';
+
+export interface OperationOptions {
+  /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
+  signal?: AbortSignal | undefined;
+  /** Called now and then on the JS thread with the share done, 0 to 1. */
+  onProgress?: ((fraction: number) => void) | undefined;
+}
+
+export interface SumTokensOptions extends OperationOptions {
+  /** Packed scores only: element offset of each row on the token axis. Default: the running sum of `lengths`. */
+  offsets?: Integers | undefined;
+  /** A dense float64 [rows, columns] tensor to write into instead of a new one (allocate it with `engine.alloc`). */
+  out?: Tensor | undefined;
+  /** Column of `out` (or of the result) that each prompt's sums go to. Default: prompt p to column p. */
+  columns?: Integers | undefined;
+}
+
+export interface TokenSums {
+  /** float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. */
+  sums: Tensor;
+  lengths: BigInt64Array;
+  /** The first used log-prob that is NaN or +inf, by (prompt, row, token); null if none. Its sum is NaN or +inf. */
+  firstInvalid: { prompt: number; row: number; token: number } | null;
+}
+
+/** What tells each row's own column. */
+export interface RowLabels {
+  /** Index of the column (prompt) that each row was sampled from. */
+  own: Integers;
+  /** Tokens of each row; per-token values divide by max(length, 1). */
+  lengths: Integers;
+  /** One number in [0, columns) a column; equal numbers mean equivalent prompts. Default: all columns differ. */
+  signatures?: Integers | undefined;
+}
+
+export interface ScoreStatsOptions extends RowLabels, OperationOptions {
+  /** How many best columns to name, 0 to 8; cut to the number of columns. Default 8. */
+  topK?: number | undefined;
+}
+
+/** One entry a row. `Seq`: of sums S; `Token`: of per-token means M = S / max(length, 1). metrics.md §2. */
+export interface RowStats {
+  readonly rows: number;
+  readonly columns: number;
+  readonly topK: number;
+  readonly matchedSeq: Float64Array;
+  readonly matchedToken: Float64Array;
+  /** logsumexp over columns − ln P. */
+  readonly marginalSeq: Float64Array;
+  readonly marginalToken: Float64Array;
+  /** The marginal over the columns whose signature is not own's; NaN where there is none. */
+  readonly looMarginalSeq: Float64Array;
+  readonly looMarginalToken: Float64Array;
+  /** Entropy of softmax over columns of S. */
+  readonly posteriorEntropy: Float64Array;
+  /** The first NaN, else the lowest column of the maximum. */
+  readonly argmax: Int32Array;
+  /** Columns strictly above own. */
+  readonly rankAbove: Int32Array;
+  /** Columns equal to own, own included. */
+  readonly rankEqual: Int32Array;
+  /** [rows, topK], best first, ties by rising column. */
+  readonly topColumns: Int32Array;
+}
+
+export interface GatherOptions extends OperationOptions {
+  rows?: Integers | undefined;
+  columns?: Integers | undefined;
+}
+
+export interface Moments {
+  mean: number;
+  /** Population standard deviation. */
+  std: number;
+}
+
+/** Exact over rows (correctly rounded sums), so independent of row order. */
+export interface StepMoments {
+  rows: number;
+  matchedToken: Moments;
+  marginalToken: Moments;
+  matchedSeq: Moments;
+  marginalSeq: Moments;
+  /** matchedSeq − marginalSeq */
+  excessSeq: Moments;
+  /** matchedToken − marginalToken */
+  excessToken: Moments;
+  /** (matchedSeq − marginalSeq) / max(length, 1) */
+  excessPerToken: Moments;
+  /** matchedSeq − looMarginalSeq; NaN if any row has no other column */
+  looExcessSeq: Moments;
+  posteriorEntropy: Moments;
+  /** Rows whose top 1, 2, 4, 8 columns hold the own signature. */
+  hits: readonly [number, number, number, number];
+}
+
+/** The figures of one step that get an interval and a p-value. */
+export type Figure =
+  | 'miSeq'
+  | 'miSeqLoo'
+  | 'miPerToken'
+  | 'miToken'
+  | 'retrieval1'
+  | 'retrieval2'
+  | 'retrieval4'
+  | 'retrieval8';
+
+/** 95%; a bound that cannot be given is NaN. */
+export interface FigureInference {
+  estimate: number;
+  batchLow: number;
+  batchHigh: number;
+  batchError: number;
+  populationLow: number;
+  populationHigh: number;
+  populationError: number;
+  pValue: number;
+}
+
+export interface StepInference {
+  figures: Record<Figure, FigureInference>;
+  /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */
+  withinVariance: boolean;
+  /** MI lies within a tenth of its attainable bound: its batch interval may cover less than 95%. */
+  nearBound: boolean;
+  /** False: rows cannot have been sampled from what the scores describe (another temperature, a mask, rows picked by reward). */
+  calibrated: boolean;
+}
+
+export interface InferenceOptions extends RowLabels, OperationOptions {
+  /** Label permutations for the p-values; 0 for none. */
+  permutations: number;
+  seed: number;
+}
+
+export interface EngineInfo {
+  /** Where computations run. */
+  device: 'cpu' | `cuda:${number}`;
+  /** Instruction set of the CPU kernels in use. */
+  isa: string;
+  /** All instruction sets that this build and this machine can run. */
+  isaAvailable: readonly string[];
+  threads: number;
+  /** Why `auto` did not take a GPU; null if it did, or if the CPU was asked for. */
+  fallback: string | null;
+}

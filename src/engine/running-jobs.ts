@@ -1,0 +1,109 @@
+// A native job -> a promise: abort, progress, dispose, and the errors it can end with.
+import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../errors.js';
+import type { NativeAddon, Settle } from './addon.js';
+import { HeldBuffers } from './memory.js';
+import type { OperationOptions } from './operations.js';
+import { shown } from './tensor-view.js';
+
+const progressMilliseconds = 50;
+
+/** @throws ArgumentError unless the options are an object (or absent) with a usable signal and callback */
+export function checkOptions(options: OperationOptions, argument = 'options'): void {
+  if (options === null || typeof options !== 'object') {
+    throw new ArgumentError(argument, `got ${shown(options)}, expected an object`);
+  }
+  const { signal, onProgress } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new ArgumentError(`${argument}.signal`, `got ${shown(signal)}, expected an AbortSignal`);
+  }
+  if (onProgress !== undefined && typeof onProgress !== 'function') {
+    throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
+  }
+}
+
+/** What native code threw or reported, as one of this package's errors. */
+function nativeError(message: string, argument: string | undefined): Error {
+  return argument ? new ArgumentError(argument, message) : new DeviceError(message);
+}
+
+/** The jobs of one engine that have not been settled. */
+export class RunningJobs {
+  readonly #addon: NativeAddon;
+  // How to stop each, and the operation it belongs to.
+  readonly #stops = new Map<(reason: unknown) => void, string>();
+
+  constructor(addon: NativeAddon) {
+    this.#addon = addon;
+  }
+
+  /**
+   * Starts a job and settles with what `finish` makes of its result, once native code no longer touches any memory.
+   * An abort rejects with the signal's reason; an error thrown by `onProgress` cancels the job and rejects with it.
+   * Buffers that `start` protects are released when the job has ended. `settle`, which native code calls, never throws.
+   */
+  run<Native, Result>(
+    operation: string,
+    options: OperationOptions,
+    start: (settle: Settle, held: HeldBuffers) => number,
+    finish: (native: Native) => Result,
+  ): Promise<Result> {
+    const { signal, onProgress } = options;
+    const held = new HeldBuffers();
+    return new Promise<Result>((resolve, reject) => {
+      let job: number;
+      let stopped: { reason: unknown } | undefined;
+      let timer: NodeJS.Timeout | undefined;
+      const stop = (reason: unknown): void => {
+        stopped ??= { reason };
+        this.#addon.cancel(job);
+      };
+      const onAbort = (): void => stop(signal?.reason);
+      const settle: Settle = (outcome, value, argument) => {
+        this.#stops.delete(stop);
+        signal?.removeEventListener('abort', onAbort);
+        clearInterval(timer);
+        const detached = held.release();
+        try {
+          if (stopped !== undefined) {
+            reject(stopped.reason);
+          } else if (detached !== undefined) {
+            // Its memory may have held something else by then.
+            reject(new ArgumentError(detached, 'the ArrayBuffer was detached while the job was reading it'));
+          } else if (outcome === 0) {
+            const result = finish(value as Native);
+            onProgress?.(1);
+            resolve(result);
+          } else {
+            reject(nativeError(outcome === 1 ? 'the job was cancelled' : (value as string), argument));
+          }
+        } catch (error) {
+          reject(error);
+        }
+      };
+      try {
+        job = start(settle, held);
+      } catch (error) {
+        held.release();
+        const { message, argument } = error as Error & { argument?: string };
+        reject(error instanceof CollapsarError ? error : nativeError(message, argument));
+        return;
+      }
+      this.#stops.set(stop, operation);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (onProgress !== undefined) {
+        timer = setInterval(() => {
+          try {
+            onProgress(this.#addon.progress(job));
+          } catch (error) {
+            stop(error);
+          }
+        }, progressMilliseconds).unref();
+      }
+    });
+  }
+
+  /** Cancels all; they reject with a DisposedError when they have stopped. */
+  dispose(): void {
+    for (const [stop, operation] of this.#stops) stop(new DisposedError(operation));
+  }
+}

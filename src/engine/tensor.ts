@@ -1,0 +1,20 @@
+// What goes into and comes out of the engine: strided views over typed arrays.
+
+export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
+
+/** Memory of a tensor's elements. float16 and bfloat16 travel as their bit patterns in a Uint16Array (Node 20 has no Float16Array). */
+export type TensorData = Float64Array | Float32Array | Uint16Array;
+
+/**
+ * A view of `shape` over `data`: element (i, j, …) is `data[i·strides[0] + j·strides[1] + …]`.
+ * Strides count elements and default to row-major. `data` may be a subarray at any offset.
+ */
+export interface Tensor {
+  readonly data: TensorData;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly strides?: readonly number[];
+}
+
+/** Non-negative integers, one a row. */
+export type Integers = Int32Array | BigInt64Array | readonly number[];
