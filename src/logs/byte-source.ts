@@ -1,0 +1,120 @@
+// A file that is read in large pieces at any position, and that must stay what it was when it was first looked at.
+// What reads step files knows only the interface, so that another store can stand in for the local disk.
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { FileError } from '../errors.js';
+import { systemProblem } from './system-problem.js';
+
+export interface ReadOptions {
+  /** Named in errors. */
+  tensor?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface ByteSource {
+  readonly path: string;
+  readonly bytes: number;
+  /** Differs when the content may have changed. */
+  readonly revision: string;
+  /**
+   * Fills `target` with the bytes from `position` on.
+   * @throws FileError when the file ends before, or cannot be read; the signal's reason when it is aborted
+   */
+  read(target: Uint8Array, position: number, options?: ReadOptions): Promise<void>;
+  /** @throws FileError when the content may have changed since it was opened */
+  checkUnchanged(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Reads of more than this are split, so that an abort is noticed within milliseconds. */
+const READ_BYTES = 16 * 2 ** 20;
+
+/** Without O_NONBLOCK (Windows has none) opening a pipe would wait for its writer. */
+const READ_ONLY = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/**
+ * Opens a local file.
+ * @param expected revision that the file must still have
+ * @throws FileError when there is no such file, it is no regular file, cannot be opened, or has another revision
+ */
+export async function openSource(path: string, expected?: string): Promise<ByteSource> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, READ_ONLY);
+    const source = await LocalFile.of(path, handle);
+    if (expected !== undefined && source.revision !== expected) {
+      throw new FileError({ path }, 'the file changed after its header was read: analyse it again when it is complete');
+    }
+    return source;
+  } catch (error) {
+    await handle?.close().catch(() => undefined);
+    if (error instanceof FileError) throw error;
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  }
+}
+
+class LocalFile implements ByteSource {
+  private constructor(
+    readonly path: string,
+    readonly bytes: number,
+    readonly revision: string,
+    private readonly handle: FileHandle,
+  ) {}
+
+  static async of(path: string, handle: FileHandle): Promise<LocalFile> {
+    const found = await handle.stat({ bigint: true });
+    if (found.isDirectory()) throw new FileError({ path }, 'this is a directory, not a file');
+    if (!found.isFile()) throw new FileError({ path }, 'this is not a regular file (a pipe, a socket or a device)');
+    return new LocalFile(path, Number(found.size), revisionOf(found), handle);
+  }
+
+  async read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
+    let done = 0;
+    while (done < target.length) {
+      options.signal?.throwIfAborted();
+      const count = Math.min(READ_BYTES, target.length - done);
+      const got = await this.readPiece(target.subarray(done, done + count), position + done, options.tensor);
+      if (got === 0) {
+        const missing = target.length - done;
+        const problem = `the file ends here, ${missing} bytes short of what its header promised: it was cut while it was read`;
+        throw new FileError(this.where(options.tensor, position + done), problem);
+      }
+      done += got;
+    }
+    options.signal?.throwIfAborted();
+  }
+
+  async checkUnchanged(): Promise<void> {
+    const found = await this.handle.stat({ bigint: true }).catch((error: unknown) => {
+      throw new FileError({ path: this.path }, systemProblem(error), { cause: error });
+    });
+    if (revisionOf(found) !== this.revision) {
+      throw new FileError(
+        { path: this.path },
+        'the file changed while it was read: analyse it again when it is complete',
+      );
+    }
+  }
+
+  async close(): Promise<void> {
+    // Nothing was written: a failure to close loses nothing.
+    await this.handle.close().catch(() => undefined);
+  }
+
+  private async readPiece(target: Uint8Array, position: number, tensor: string | undefined): Promise<number> {
+    try {
+      return (await this.handle.read(target, 0, target.length, position)).bytesRead;
+    } catch (error) {
+      throw new FileError(this.where(tensor, position), systemProblem(error), { cause: error });
+    }
+  }
+
+  private where(tensor: string | undefined, offset: number) {
+    return tensor === undefined ? { path: this.path, offset } : { path: this.path, tensor, offset };
+  }
+}
+
+/** Size, and what changes with the content: a rewrite moves the time, a replacement the inode. */
+function revisionOf({ ino, size, mtimeNs }: BigIntStats): string {
+  return `${ino}-${size}-${mtimeNs}`;
+}

@@ -1,0 +1,180 @@
+// Paths as a user types them -> step files. A directory with step files is a run; links, globs and nested directories
+// are followed; each file comes once. What cannot be used is a problem on the list and never stops the others.
+import type { Dirent } from 'node:fs';
+import { readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { glob, isDynamicPattern } from 'tinyglobby';
+import { FileError } from '../errors.js';
+import { naturalOrder } from './natural-order.js';
+import { errorCode, systemProblem } from './system-problem.js';
+
+export interface StepLocation {
+  readonly path: string;
+  /** Absolute path of the directory that holds it: files of one directory are one run. */
+  readonly runDirectory: string;
+}
+
+export interface FoundSteps {
+  /** By run directory, then name, both in natural order. */
+  readonly files: StepLocation[];
+  readonly problems: FileError[];
+}
+
+const EXTENSION = '.safetensors';
+
+/** Directories nested deeper than this are reported, not searched. */
+const MAX_DEPTH = 64;
+
+/**
+ * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for
+ * `*.safetensors`, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
+ * Never rejects because of a path: each that is missing, unreadable or empty is one FileError in `problems`.
+ */
+export async function findSteps(paths: readonly string[]): Promise<FoundSteps> {
+  const search = new Search();
+  for (const path of paths) await search.argument(path);
+  await search.followLinks();
+  search.reportEmpty();
+  const files = [...search.files.values()];
+  files.sort((a, b) => naturalOrder(a.runDirectory, b.runDirectory) || naturalOrder(a.path, b.path));
+  return { files, problems: search.problems };
+}
+
+class Search {
+  /** By real path, so that a file reached in two ways comes once. */
+  readonly files = new Map<string, StepLocation>();
+  readonly problems: FileError[] = [];
+  /** Directories by real path: whether step files lie in them, and the directories in them. */
+  readonly #searched = new Map<string, { holdsSteps: boolean; below: string[] }>();
+  readonly #roots: { path: string; real: string | undefined }[] = [];
+  /** Links to directories, followed last: what is also reached without a link keeps that path. */
+  readonly #links: { path: string; depth: number; parent: string }[] = [];
+
+  async argument(path: string): Promise<void> {
+    try {
+      const found = await stat(path);
+      if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
+      else this.#add(path, await realpath(path));
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && isDynamicPattern(path)) await this.#glob(path);
+      else this.#problem(path, await missingProblem(path, error), error);
+    }
+  }
+
+  async followLinks(): Promise<void> {
+    for (let next = this.#links.shift(); next !== undefined; next = this.#links.shift()) {
+      this.#below(next.parent, await this.#directory(next.path, next.depth));
+    }
+  }
+
+  /** Directories that the user named and that hold nothing. */
+  reportEmpty(): void {
+    for (const { path, real } of this.#roots) {
+      if (real === undefined || this.#holdsSteps(real)) continue;
+      if (this.problems.some((problem) => isBelow(problem.path, path))) continue;
+      const problem = `neither this directory nor those below it hold a *${EXTENSION} file: name the folder that step files are written to`;
+      this.#problem(path, problem);
+    }
+  }
+
+  async #glob(pattern: string): Promise<void> {
+    let matches: string[];
+    try {
+      matches = await glob(pattern, { absolute: isAbsolute(pattern), onlyFiles: false, expandDirectories: false });
+    } catch (error) {
+      this.#problem(pattern, systemProblem(error), error);
+      return;
+    }
+    // A directory comes with a slash at its end.
+    const usable = matches.filter((match) => match.endsWith('/') || extname(match) === EXTENSION);
+    if (usable.length === 0) {
+      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no *${EXTENSION} file`);
+    }
+    for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
+  }
+
+  /** Searches below `path`; returns its real path, undefined where it cannot be read. */
+  async #directory(path: string, depth: number): Promise<string | undefined> {
+    let real: string;
+    let entries: Dirent[];
+    try {
+      real = await realpath(path);
+      if (this.#searched.has(real)) return real;
+      this.#searched.set(real, { holdsSteps: false, below: [] });
+      entries = await readdir(path, { withFileTypes: true });
+    } catch (error) {
+      this.#problem(path, systemProblem(error), error);
+      return undefined;
+    }
+    if (depth > MAX_DEPTH) {
+      this.#problem(path, `directories nested deeper than ${MAX_DEPTH}: name a directory further down`);
+      return undefined;
+    }
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue;
+      const inside = join(path, entry.name);
+      if (entry.isDirectory()) this.#below(real, await this.#directory(inside, depth + 1));
+      else if (entry.isSymbolicLink()) await this.#link(inside, depth + 1, real);
+      else if (extname(entry.name) === EXTENSION) this.#add(inside, join(real, entry.name), real);
+    }
+    return real;
+  }
+
+  #below(parent: string, child: string | undefined): void {
+    if (child !== undefined) this.#searched.get(parent)?.below.push(child);
+  }
+
+  #holdsSteps(real: string, seen = new Set<string>()): boolean {
+    const directory = this.#searched.get(real);
+    if (directory === undefined || seen.has(real)) return false;
+    seen.add(real);
+    return directory.holdsSteps || directory.below.some((below) => this.#holdsSteps(below, seen));
+  }
+
+  async #link(path: string, depth: number, parent: string): Promise<void> {
+    const extension = extname(path);
+    try {
+      const target = await stat(path);
+      if (target.isDirectory()) this.#links.push({ path, depth, parent });
+      else if (extension === EXTENSION) this.#add(path, await realpath(path), parent);
+    } catch (error) {
+      // A dangling link to something else than a step file or a run is none of our business.
+      if (extension === EXTENSION || extension === '') this.#problem(path, await missingProblem(path, error), error);
+    }
+  }
+
+  /** `parent`: the real path of the directory in which the search met it. */
+  #add(path: string, real: string, parent?: string): void {
+    if (!this.files.has(real)) this.files.set(real, { path, runDirectory: resolve(dirname(path)) });
+    const directory = parent === undefined ? undefined : this.#searched.get(parent);
+    if (directory !== undefined) directory.holdsSteps = true;
+  }
+
+  #problem(path: string, problem: string, cause?: unknown): void {
+    this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
+  }
+}
+
+function isBelow(path: string, directory: string): boolean {
+  return resolve(path).startsWith(resolve(directory) + sep);
+}
+
+async function isLink(path: string): Promise<boolean> {
+  return (await linkTarget(path)) !== undefined;
+}
+
+async function missingProblem(path: string, error: unknown): Promise<string> {
+  if (errorCode(error) !== 'ENOENT') return systemProblem(error);
+  const target = await linkTarget(path);
+  return target === undefined
+    ? systemProblem(error)
+    : `a link to ${target}, which is not there: mount or restore it, or remove the link`;
+}
+
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return await readlink(path);
+  } catch {
+    return undefined;
+  }
+}

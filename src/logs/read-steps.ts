@@ -1,0 +1,111 @@
+// Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
+// many there are.
+import { FileError } from '../errors.js';
+import { findSteps, type StepLocation } from './find-steps.js';
+import { naturalOrder } from './natural-order.js';
+import type { StepData } from './step-data.js';
+import { type ReadStepOptions, readStepFile, readStepHeader, type StepHeader } from './step-file.js';
+
+export interface ListStepsOptions {
+  /**
+   * Called with each file or path that cannot be used; the others are still given. Without it the first one makes the
+   * call reject.
+   */
+  onError?: ((error: FileError) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
+
+/** A step that can be read: its header and the directory that makes it part of a run. */
+export interface ListedStep extends StepHeader {
+  readonly runDirectory: string;
+}
+
+/** Headers read at a time: enough to hide the latency of a network mount. */
+const OPEN_AT_ONCE = 16;
+
+/**
+ * Finds the steps at `source` and reads their headers.
+ * @param source paths of files and directories, or globs
+ * @returns by run directory, `run`, step and name
+ * @throws FileError for the first path or file that cannot be used, unless `onError` takes them
+ */
+export async function listSteps(
+  source: string | readonly string[],
+  options: ListStepsOptions = {},
+): Promise<ListedStep[]> {
+  const report = reporter(options);
+  const { files, problems } = await findSteps(typeof source === 'string' ? [source] : source);
+  problems.forEach(report);
+  const headers = await readHeaders(files, options.signal);
+  const steps: ListedStep[] = [];
+  for (const header of headers) {
+    if (header instanceof FileError) report(header);
+    else steps.push(header);
+  }
+  return steps.sort(
+    (a, b) =>
+      naturalOrder(a.runDirectory, b.runDirectory) ||
+      naturalOrder(a.run, b.run) ||
+      a.step - b.step ||
+      naturalOrder(a.file, b.file),
+  );
+}
+
+/**
+ * Reads steps one after the other. Their scores are read only when they are asked for.
+ * @param source paths of files and directories, or globs, read in the order of listSteps; or steps of another origin,
+ *   which are passed on as they come
+ * @throws FileError for the first path or file that cannot be used, unless `onError` takes them: before the first step
+ *   for what the headers tell, later for the rest
+ */
+export async function* readSteps(
+  source: string | readonly string[] | AsyncIterable<StepData>,
+  options: ReadStepsOptions = {},
+): AsyncGenerator<StepData, void, undefined> {
+  if (typeof source === 'object' && Symbol.asyncIterator in source) {
+    yield* source;
+    return;
+  }
+  const report = reporter(options);
+  for (const { file } of await listSteps(source, options)) {
+    const step = await orFileError(readStepFile(file, options));
+    if (step instanceof FileError) report(step);
+    else yield step;
+  }
+}
+
+function reporter({ onError }: ListStepsOptions): (error: FileError) => void {
+  return (error) => {
+    if (onError === undefined) throw error;
+    onError(error);
+  };
+}
+
+/** In the order of `files`, whichever is read first. */
+async function readHeaders(
+  files: readonly StepLocation[],
+  signal: AbortSignal | undefined,
+): Promise<(ListedStep | FileError)[]> {
+  const headers: (ListedStep | FileError)[] = [];
+  const queue = files.entries();
+  const readSome = async () => {
+    for (const [index, { path, runDirectory }] of queue) {
+      signal?.throwIfAborted();
+      const header = await orFileError(readStepHeader(path, { signal }));
+      headers[index] = header instanceof FileError ? header : { ...header, runDirectory };
+    }
+  };
+  await Promise.all(Array.from({ length: OPEN_AT_ONCE }, readSome));
+  return headers;
+}
+
+async function orFileError<T>(reading: Promise<T>): Promise<T | FileError> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof FileError) return error;
+    throw error;
+  }
+}

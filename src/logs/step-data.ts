@@ -1,0 +1,60 @@
+// One training step as it comes out of a log, whatever the format (step-file.md).
+import type { Tensor } from '../engine/tensor.js';
+
+/** Integer columns arrive widened to 64 bits only where the file has 64. */
+export type IntegerArray = Int32Array | BigInt64Array;
+
+/** A block of consecutive prompts: logprobs [count, R, T], valid until the next block is asked for. */
+export interface LogprobBlock {
+  readonly firstPrompt: number;
+  readonly logprobs: Tensor;
+}
+
+export type StepScores =
+  | {
+      readonly kind: 'logprobs';
+      readonly dtype: Tensor['dtype'];
+      /** [P, R, T] */
+      readonly shape: readonly [number, number, number];
+      /** Reads the scores once, block by block, in constant memory. */
+      blocks(signal?: AbortSignal): AsyncIterable<LogprobBlock>;
+      /** Byte offset in the file of element (p, r, t), to name a bad value. */
+      offsetOf(prompt: number, row: number, token: number): number;
+    }
+  | {
+      readonly kind: 'sums';
+      readonly dtype: Tensor['dtype'];
+      /** [R, P] */
+      readonly shape: readonly [number, number];
+      read(signal?: AbortSignal): Promise<Tensor>;
+      offsetOf(row: number, column: number): number;
+    };
+
+export interface StepData {
+  /** Path of the file, as found. */
+  readonly file: string;
+  readonly step: number;
+  /** `run` of the metadata, else the name of the folder. */
+  readonly run: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly bytes: number;
+  readonly scores: StepScores;
+  readonly lengths: IntegerArray;
+  /** Group id of each row. */
+  readonly group: IntegerArray;
+  /** Group id of each column; the sorted distinct ids of `group` where the file has none. */
+  readonly columnGroup: IntegerArray;
+  /** Prompt token ids of each column, where given: tells equivalent columns. */
+  readonly prompts: readonly (Int32Array | BigInt64Array)[] | undefined;
+  readonly rewards: Float64Array | undefined;
+  readonly outcome: Float64Array | undefined;
+  readonly correct: Uint8Array | undefined;
+  readonly valid: Uint8Array | undefined;
+  readonly actions: IntegerArray | undefined;
+  readonly episode: IntegerArray | undefined;
+  readonly turn: IntegerArray | undefined;
+  readonly responseIds: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
+  readonly tokenEntropy: Tensor | undefined;
+  readonly ablatedLogprobs: Tensor | undefined;
+  readonly actionLogprobs: Tensor | undefined;
+}

@@ -1,0 +1,33 @@
+// What a failed system call means to the user and what to do about it.
+
+const ADVICE: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or directory: check the path',
+  ENOTDIR: 'a part of the path is a file, not a directory: check the path',
+  EISDIR: 'this is a directory, not a file',
+  EACCES: 'no permission: give this user rights to it and to the directories above it (chmod u+rwX)',
+  EPERM: 'the operation is not permitted to this user',
+  ENXIO: 'this is a socket or a device, not a file',
+  ELOOP: 'the link leads back to itself: point it to a file',
+  ENAMETOOLONG: 'the path is too long for the file system',
+  EMFILE: 'this process has too many files open: raise the limit (ulimit -n)',
+  ENFILE: 'the system has too many files open: close some programs',
+  ENOSPC: 'the disk is full: free some space and try again',
+  EDQUOT: 'the disk quota is used up: free some space and try again',
+  EROFS: 'the file system is read-only: write to another folder',
+  EIO: 'the device failed to read or write: check the disk or the network mount',
+  ESTALE: 'the network file system has lost this file: mount it again',
+};
+
+/** One sentence for an error thrown by node:fs. */
+export function systemProblem(error: unknown): string {
+  const code = errorCode(error);
+  const advice = code === undefined ? undefined : ADVICE[code];
+  if (advice !== undefined) return `${advice} (${code})`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The errno name of an error thrown by node:fs, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}

@@ -1,0 +1,282 @@
+// Paths to files, and files to steps in order: what cannot be used is reported and never stops the others.
+import { chmod, mkdir, readdir, symlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { FileError } from '../src/errors.js';
+import { findSteps } from '../src/logs/find-steps.js';
+import { naturalOrder } from '../src/logs/natural-order.js';
+import { listSteps, readSteps } from '../src/logs/read-steps.js';
+import type { StepData } from '../src/logs/step-data.js';
+import { readStepFile } from '../src/logs/step-file.js';
+import {
+  canBeUnprivileged,
+  fileErrorOf,
+  fileOf,
+  put,
+  smallStep,
+  temporaryFolder,
+  withoutPrivileges,
+} from './logs-files.js';
+
+const folder = temporaryFolder();
+
+async function tree(name: string, files: Record<string, Uint8Array | string>): Promise<string> {
+  const root = folder.path(name);
+  for (const [file, content] of Object.entries(files)) {
+    await mkdir(dirname(`${root}/${file}`), { recursive: true });
+    await put(`${root}/${file}`, Buffer.from(content));
+  }
+  return root;
+}
+
+function stepBytes(step: number, run?: string): Buffer {
+  return fileOf(smallStep(), run === undefined ? { step: String(step) } : { step: String(step), run });
+}
+
+async function collect(steps: AsyncIterable<StepData>): Promise<StepData[]> {
+  const list = [];
+  for await (const step of steps) list.push(step);
+  return list;
+}
+
+describe('findSteps', () => {
+  it('searches directories, in natural order, by run', async () => {
+    const root = await tree('a', {
+      'r10/s_9.safetensors': '',
+      'r10/s_10.safetensors': '',
+      'r2/deep/s.safetensors': '',
+      'r2/s_1.safetensors': '',
+      'r2/notes.txt': '',
+      'r2/.s.safetensors': '',
+      'r2/.hidden/s.safetensors': '',
+    });
+    const { files, problems } = await findSteps([root, `${root}/./r2`]);
+    expect(problems).toEqual([]);
+    expect(files.map((file) => file.path.slice(root.length + 1))).toEqual([
+      'r2/s_1.safetensors',
+      'r2/deep/s.safetensors',
+      'r10/s_9.safetensors',
+      'r10/s_10.safetensors',
+    ]);
+    expect(files[0]?.runDirectory).toBe(`${root}/r2`);
+  });
+
+  it('takes a named file whatever its name, and each file once', async () => {
+    const root = await tree('b', { 'x.bin': '', 's.safetensors': '' });
+    await symlink(`${root}/s.safetensors`, `${root}/link.safetensors`);
+    await symlink(root, `${root}/loop`);
+    const paths = [`${root}/x.bin`, `${root}/s.safetensors`, `${root}/./s.safetensors`, root, `${root}/loop`];
+    const { files, problems } = await findSteps(paths);
+    expect(problems).toEqual([]);
+    expect(files.map((file) => file.path)).toEqual([`${root}/s.safetensors`, `${root}/x.bin`]);
+  });
+
+  it('matches globs, of files and of directories, but only what does not exist', async () => {
+    const root = await tree('c', {
+      'run1/s_1.safetensors': '',
+      'run2/s_1.safetensors': '',
+      'run2/s_2.safetensors': '',
+      'other/s.safetensors': '',
+      'README.md': '',
+      '[x].safetensors': '',
+    });
+    const names = async (pattern: string) => {
+      const { files, problems } = await findSteps([`${root}/${pattern}`]);
+      expect(problems).toEqual([]);
+      return files.map((file) => file.path.slice(root.length + 1));
+    };
+    expect(await names('run*')).toEqual(['run1/s_1.safetensors', 'run2/s_1.safetensors', 'run2/s_2.safetensors']);
+    expect(await names('**/s_1.*')).toEqual(['run1/s_1.safetensors', 'run2/s_1.safetensors']);
+    expect(await names('run{1,2}/*_2.safetensors')).toEqual(['run2/s_2.safetensors']);
+    expect(await names('[x].safetensors')).toEqual(['[x].safetensors']);
+    const nothing = await findSteps([`${root}/none*`, `${root}/*.md`]);
+    expect(nothing.files).toEqual([]);
+    expect(nothing.problems.map((problem) => problem.message)).toEqual([
+      expect.stringContaining('matches no directory'),
+      expect.stringContaining('matches no directory'),
+    ]);
+  });
+
+  it('reports what is missing, empty, dangling or circular, beside what it finds', async () => {
+    const root = await tree('d', {
+      'good/s.safetensors': '',
+      'empty/below/notes.txt': '',
+      'empty2/notes.txt': '',
+      'links/s_1.safetensors': '',
+    });
+    await symlink(`${root}/gone`, `${root}/links/s_2.safetensors`);
+    await symlink(`${root}/gone`, `${root}/links/run`);
+    await symlink(`${root}/gone`, `${root}/links/latest.log`);
+    await symlink(`${root}/circle`, `${root}/circle`);
+    const paths = [
+      'none',
+      'empty2',
+      'empty',
+      'good',
+      'links',
+      'links/run',
+      'circle',
+      'good/s.safetensors/x',
+      'empty/below',
+    ];
+    const { files, problems } = await findSteps(paths.map((path) => `${root}/${path}`));
+    expect(files.map((file) => file.path)).toEqual([`${root}/good/s.safetensors`, `${root}/links/s_1.safetensors`]);
+    const told = problems.map((problem) => [
+      problem.path.slice(root.length + 1),
+      problem.message.slice(problem.path.length),
+    ]);
+    const dangling = expect.stringContaining(`a link to ${root}/gone, which is not there`);
+    expect(told.sort()).toEqual([
+      ['circle', expect.stringContaining('leads back to itself')],
+      ['empty', expect.stringContaining('hold a *.safetensors file')],
+      ['empty/below', expect.stringContaining('hold a *.safetensors file')],
+      ['empty2', expect.stringContaining('hold a *.safetensors file')],
+      ['good/s.safetensors/x', expect.stringContaining('is a file, not a directory')],
+      ['links/run', dangling],
+      ['links/run', dangling],
+      ['links/s_2.safetensors', dangling],
+      ['none', expect.stringContaining('no such file or directory')],
+    ]);
+    expect(problems.every((problem) => problem instanceof FileError)).toBe(true);
+  });
+
+  it('a directory whose steps were found on another way is not empty', async () => {
+    const root = await tree('e', { 'runs/s.safetensors': '', 'links/notes.txt': '' });
+    await symlink(`${root}/runs`, `${root}/links/current`);
+    const { files, problems } = await findSteps([`${root}/runs`, `${root}/links`, `${root}/links`]);
+    expect(problems).toEqual([]);
+    expect(files.map((file) => file.path)).toEqual([`${root}/runs/s.safetensors`]);
+  });
+
+  it.skipIf(!canBeUnprivileged)('reports a directory and a file without rights', async () => {
+    const root = await tree('f', {
+      'good/s.safetensors': stepBytes(1),
+      'shut/s.safetensors': stepBytes(2),
+      'good/shut.safetensors': stepBytes(3),
+      'below/shut/s.safetensors': stepBytes(4),
+    });
+    const shut = ['shut', 'good/shut.safetensors', 'below/shut'];
+    for (const name of shut) await chmod(`${root}/${name}`, 0o000);
+    const errors: FileError[] = [];
+    try {
+      const onError = (error: FileError) => errors.push(error);
+      const paths = [`${root}/good`, `${root}/shut`, `${root}/shut/s.safetensors`, `${root}/below`];
+      const steps = await withoutPrivileges(() => collect(readSteps(paths, { onError })));
+      expect(steps.map((step) => step.file)).toEqual([`${root}/good/s.safetensors`]);
+    } finally {
+      for (const name of shut) await chmod(`${root}/${name}`, 0o700);
+    }
+    const told = errors.map((error) => error.path.slice(root.length + 1));
+    expect(told).toEqual(['shut', 'shut/s.safetensors', 'below/shut', 'good/shut.safetensors']);
+    for (const error of errors) expect(error.message).toContain('no permission');
+  });
+});
+
+it('naturalOrder is a total order that counts', () => {
+  const names = ['s10', 's9', 's', 's09', 's1a', 's1', '10', '9', 's00', 'S1', 's1.0', ''];
+  expect([...names].sort(naturalOrder)).toEqual([
+    '',
+    '9',
+    '10',
+    'S1',
+    's',
+    's00',
+    's1',
+    's1.0',
+    's1a',
+    's09',
+    's9',
+    's10',
+  ]);
+});
+
+describe('readSteps', () => {
+  it('comes by run, step and name', async () => {
+    const root = await tree('g', {
+      'b/z.safetensors': stepBytes(2),
+      'b/y.safetensors': stepBytes(10),
+      'b/x10.safetensors': stepBytes(2),
+      'b/x9.safetensors': stepBytes(2),
+      'a/later.safetensors': stepBytes(1, 'zz'),
+      'a/first.safetensors': stepBytes(300, 'aa'),
+    });
+    const steps = await collect(readSteps(root));
+    expect(steps.map((step) => [step.run, step.step, step.file.slice(root.length + 1)])).toEqual([
+      ['aa', 300, 'a/first.safetensors'],
+      ['zz', 1, 'a/later.safetensors'],
+      ['b', 2, 'b/x9.safetensors'],
+      ['b', 2, 'b/x10.safetensors'],
+      ['b', 2, 'b/z.safetensors'],
+      ['b', 10, 'b/y.safetensors'],
+    ]);
+    const listed = await listSteps([root]);
+    expect(listed.map((step) => step.file)).toEqual(steps.map((step) => step.file));
+    expect(listed[0]).toMatchObject({ runDirectory: `${root}/a`, bytes: steps[0]?.bytes });
+  });
+
+  it('gives all the others to whoever takes the errors, and rejects otherwise', async () => {
+    const bad = fileOf({ ...smallStep(), lengths: { dtype: 'I32', shape: [4], data: Int32Array.of(9, 9, 9, 9) } });
+    const root = await tree('h', {
+      's1.safetensors': stepBytes(1),
+      's2.safetensors': stepBytes(2).subarray(0, 100),
+      's3.safetensors': bad,
+      's4.safetensors': stepBytes(4),
+    });
+    const errors: FileError[] = [];
+    const steps = await collect(readSteps([`${root}/none`, root], { onError: (error) => errors.push(error) }));
+    expect(steps.map((step) => step.step)).toEqual([1, 4]);
+    expect(errors.map((error) => error.path.slice(root.length + 1))).toEqual([
+      'none',
+      's2.safetensors',
+      's3.safetensors',
+    ]);
+    expect((await fileErrorOf(collect(readSteps([`${root}/none`, root])))).path).toBe(`${root}/none`);
+    expect((await fileErrorOf(collect(readSteps(root)))).path).toBe(`${root}/s2.safetensors`);
+    expect((await fileErrorOf(collect(readSteps(`${root}/s3.safetensors`)))).tensor).toBe('lengths');
+  });
+
+  it('passes steps of another origin on', async () => {
+    const root = await tree('i', { 's.safetensors': stepBytes(5) });
+    async function* origin() {
+      yield await readStepFile(`${root}/s.safetensors`);
+    }
+    expect((await collect(readSteps(origin()))).map((step) => step.step)).toEqual([5]);
+  });
+
+  it('stops for a signal', async () => {
+    const root = await tree('j', { 's.safetensors': stepBytes(5) });
+    await expect(collect(readSteps(root, { signal: AbortSignal.abort('stop') }))).rejects.toBe('stop');
+  });
+
+  it.skipIf(process.platform !== 'linux')('holds few files open, however many there are', async () => {
+    const files = Array.from({ length: 300 }, (_, i) => [`s${i}.safetensors`, stepBytes(i)]);
+    const root = await tree('k', Object.fromEntries(files));
+    const before = (await readdir('/proc/self/fd')).length;
+    let most = 0;
+    let steps = 0;
+    const watch = setInterval(async () => {
+      most = Math.max(most, (await readdir('/proc/self/fd')).length);
+    }, 1);
+    for await (const step of readSteps(root)) expect(step.step).toBe(steps++);
+    clearInterval(watch);
+    expect(steps).toBe(300);
+    expect(most).toBeLessThan(before + 24);
+    expect((await readdir('/proc/self/fd')).length).toBeLessThanOrEqual(before + 1);
+  });
+});
+
+describe('examples/data', () => {
+  it('by a glob from the working directory', async () => {
+    const { files, problems } = await findSteps(['examples/data/{filtered,healthy}', 'examples/data/*/step_00001.*']);
+    expect(problems).toEqual([]);
+    expect(files.length).toBe(103);
+    expect(files[0]?.path).toBe('examples/data/collapse/step_00001.safetensors');
+  });
+
+  it.each(['collapse', 'filtered', 'healthy'])('%s: 51 steps of 16 × 128 × 14', async (run) => {
+    const steps = await collect(readSteps(`examples/data/${run}`));
+    expect(steps.length).toBe(51);
+    expect(steps.at(-1)).toMatchObject({ step: 200, run, scores: { kind: 'logprobs', shape: [16, 128, 14] } });
+    expect(steps[0]?.prompts?.length).toBe(16);
+  });
+});

@@ -1,0 +1,90 @@
+// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/step-file.md, run as
+// it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the libraries.
+import { execFile, spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { expect, it, vi } from 'vitest';
+import { readStepFile } from '../src/logs/step-file.js';
+import { writeStep } from '../src/logs/write-step.js';
+import { temporaryFolder } from './logs-files.js';
+
+// Importing torch alone takes seconds.
+vi.setConfig({ testTimeout: 120_000 });
+
+const folder = temporaryFolder();
+const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
+
+function has(modules: string): boolean {
+  return spawnSync(python, ['-c', `import ${modules}`]).status === 0;
+}
+
+async function run(program: string, ...args: string[]): Promise<string> {
+  return (await promisify(execFile)(python, ['-c', program, ...args])).stdout;
+}
+
+const PRINT_ALL = `
+import json, sys
+from safetensors import deserialize, safe_open
+with open(sys.argv[1], "rb") as file:
+    tensors = {name: [t["dtype"], t["shape"], bytes(t["data"]).hex()] for name, t in deserialize(file.read())}
+try:
+    import numpy
+    metadata = safe_open(sys.argv[1], "numpy").metadata()
+except ImportError:
+    metadata = None
+print(json.dumps([tensors, metadata]))
+`;
+
+it.skipIf(!has('safetensors'))('the safetensors library of Python reads what writeStep writes', async () => {
+  const path = folder.path('written.safetensors');
+  await writeStep(path, {
+    step: 12,
+    run: 'ø',
+    logprobs: { data: Uint16Array.of(0xbf80, 0xc000, 0xc040, 0xc080), dtype: 'bfloat16', shape: [2, 2, 1] },
+    lengths: Int32Array.of(1, 1),
+    group: BigInt64Array.of(-1n, 2n ** 40n),
+    correct: Uint8Array.of(1, 0),
+    rewards: Float64Array.of(0.5, -0.5),
+    prompts: [Int32Array.of(1, 2), Int32Array.of(3)],
+  });
+  const [tensors, metadata] = JSON.parse(await run(PRINT_ALL, path)) as [Record<string, unknown>, unknown];
+  expect(tensors).toEqual({
+    cross_logprobs: ['BF16', [2, 2, 1], '80bf00c040c080c0'],
+    lengths: ['I32', [2], '0100000001000000'],
+    group: ['I64', [2], 'ffffffffffffffff0000000000010000'],
+    correct: ['BOOL', [2], '0100'],
+    rewards: ['F64', [2], '000000000000e03f000000000000e0bf'],
+    prompt_ids: ['I32', [2, 2], '01000000020000000300000000000000'],
+    prompt_lengths: ['I32', [2], '0200000001000000'],
+  });
+  if (metadata !== null) expect(metadata).toEqual({ step: '12', run: 'ø' });
+});
+
+const CALL = `
+import sys
+scores = -torch.arange(24, dtype=torch.bfloat16).reshape(4, 2, 3).transpose(0, 1)
+write_step(sys.argv[1], 30, "grid", scores, torch.tensor([3, 1, 2, 0]), torch.tensor([8, 4, 8, 4]), torch.tensor([1, 0, 1, 0]))
+`;
+
+it.skipIf(!has('torch, safetensors'))('the PyTorch listing of docs/step-file.md writes a step file', async () => {
+  const page = await readFile('docs/step-file.md', 'utf8');
+  const listing = /<!-- tested: write_step\.py -->\n```python\n([\s\S]*?)```/.exec(page)?.[1];
+  if (listing === undefined) throw new Error('docs/step-file.md has no listing marked write_step.py');
+  const path = folder.path('torch.safetensors');
+  await run(listing + CALL, path);
+  const step = await readStepFile(path);
+  expect(step).toMatchObject({
+    step: 30,
+    run: 'grid',
+    scores: { kind: 'logprobs', dtype: 'bfloat16', shape: [2, 4, 3] },
+  });
+  expect([...step.lengths].map(Number)).toEqual([3, 1, 2, 0]);
+  expect([...step.columnGroup].map(Number)).toEqual([4, 8]);
+  expect(step.rewards).toEqual(Float64Array.of(1, 0, 1, 0));
+  if (step.scores.kind !== 'logprobs') throw new Error('expected logprobs');
+  for await (const { logprobs } of step.scores.blocks()) {
+    // The upper half of a float32: scores (0, 1, 0) and (1, 0, 2) are those of the transposed view.
+    const value = (i: number) => new Float32Array(Uint32Array.of((logprobs.data[i] as number) << 16).buffer)[0];
+    expect([value(3), value(14)]).toEqual([-6, -5]);
+  }
+});
