@@ -1,0 +1,104 @@
+// Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (metrics.md §1).
+import type { Integers } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+
+export interface Columns {
+  /** Input column that stands at each canonical position: ascending group id. */
+  readonly order: Int32Array;
+  /** Canonical position of each input column. */
+  readonly position: Int32Array;
+  /** Canonical column of each row. */
+  readonly own: Int32Array;
+  /** Signature of each canonical column: columns with the same prompt tokens share one. Numbered from 0 as they appear. */
+  readonly signatures: Int32Array;
+}
+
+type Id = number | bigint;
+
+/** 64-bit ids that a number holds exactly become numbers, so that files may mix I32 and I64. */
+function toIds(values: Integers): Id[] {
+  return Array.from(values as ArrayLike<Id>, (v) =>
+    typeof v === 'bigint' && Number.isSafeInteger(Number(v)) ? Number(v) : v,
+  );
+}
+
+const ascending = (a: Id, b: Id): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The ids that occur, each once, ascending. */
+function distinct(ids: readonly Id[]): Id[] {
+  return [...new Set(ids)].sort(ascending);
+}
+
+/**
+ * @throws {ArgumentError} if a group id has no column, a column id occurs twice, or the counts do not fit.
+ */
+export function arrangeColumns(
+  groups: Integers,
+  columnGroups: Integers | undefined,
+  promptTokens: readonly ArrayLike<Id>[] | undefined,
+  columnCount: number,
+): Columns {
+  const rowIds = toIds(groups);
+  const columnIds = columnGroups === undefined ? distinct(rowIds) : toIds(columnGroups);
+  if (columnIds.length !== columnCount) {
+    throw columnGroups === undefined
+      ? new ArgumentError(
+          'groups',
+          `${columnIds.length} distinct group ids for ${columnCount} columns; give columnGroups, the group id of each column`,
+        )
+      : new ArgumentError('columnGroups', `${columnIds.length} ids for ${columnCount} columns`);
+  }
+  if (promptTokens !== undefined && promptTokens.length !== columnCount) {
+    throw new ArgumentError('promptTokens', `${promptTokens.length} prompts for ${columnCount} columns`);
+  }
+
+  const order = Int32Array.from(columnIds.keys()).sort((a, b) => ascending(columnIds[a] as Id, columnIds[b] as Id));
+  const position = new Int32Array(columnCount);
+  const positionOf = new Map<Id, number>();
+  order.forEach((column, at) => {
+    const id = columnIds[column] as Id;
+    if (positionOf.has(id)) throw new ArgumentError('columnGroups', `group id ${id} names two columns`);
+    positionOf.set(id, at);
+    position[column] = at;
+  });
+
+  const own = Int32Array.from(rowIds, (id, row) => {
+    const at = positionOf.get(id);
+    if (at === undefined) throw new ArgumentError('groups', `row ${row} is of group ${id}, which has no column`);
+    return at;
+  });
+  return { order, position, own, signatures: signaturesOf(order, promptTokens) };
+}
+
+function signaturesOf(order: Int32Array, promptTokens: readonly ArrayLike<Id>[] | undefined): Int32Array {
+  if (promptTokens === undefined) return Int32Array.from(order.keys());
+  const numbers = new Map<string, number>();
+  return order.map((column) => {
+    const key = Array.from(promptTokens[column] as ArrayLike<Id>).join(',');
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    numbers.set(key, numbers.size);
+    return numbers.size - 1;
+  });
+}
+
+/** Renumbers signatures from 0 in order of appearance, as needed after columns were picked. */
+export function renumber(signatures: Int32Array): Int32Array {
+  const numbers = new Map<number, number>();
+  return signatures.map((signature) => {
+    if (!numbers.has(signature)) numbers.set(signature, numbers.size);
+    return numbers.get(signature) as number;
+  });
+}
+
+/** How many columns share each signature. */
+export function countSignatures(signatures: Int32Array): Int32Array {
+  const counts = new Int32Array(signatures.length);
+  for (const signature of signatures) counts[signature] = (counts[signature] as number) + 1;
+  return counts;
+}
+
+/** True where canonical order is the input's own. */
+export function isIdentity(indices: Int32Array, length: number): boolean {
+  return indices.length === length && indices.every((index, at) => index === at);
+}

@@ -1,0 +1,268 @@
+// One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
+import type { Engine } from '../engine/engine.js';
+import type { Integers, Tensor } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+import { certaintyByKey, flattenCertainty } from './certainty.js';
+import { arrangeColumns, countSignatures, isIdentity } from './columns.js';
+import type { CrossScores, MetricOptions } from './cross-scores.js';
+import type { MeasuredStep } from './measured-step.js';
+import { ragenValues } from './ragen.js';
+import { type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
+import { RunningState } from './running-state.js';
+import type { Certainty, SampleLabel, StepMetrics } from './step-metrics.js';
+import { STRICT_KEYS, strictValues } from './strict.js';
+
+/** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
+const PERMUTATIONS = 999;
+
+/**
+ * Collapse metrics of one training step.
+ *
+ * @param scores cross-scores in nats, as token log-probs or as sums over tokens, with what tells rows and columns apart.
+ * @returns metrics by key; under `strict` with intervals, p-values, and the reason for every metric that cannot be given.
+ * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted.
+ * Source: RAGEN-2 (arXiv 2604.06268), Eq. 1 and §3; docs/metrics.md lists every key with its formula.
+ */
+export async function crossScoreMetrics(
+  engine: Engine,
+  scores: CrossScores,
+  options: MetricOptions = {},
+): Promise<StepMetrics> {
+  const { profile = 'strict', signal } = options;
+  if (profile !== 'strict' && profile !== 'ragen') {
+    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);
+  }
+  const { given, shape } = givenScores(scores);
+  const lengths = toLengths(scores.lengths, shape.rows);
+  if (scores.groups.length !== shape.rows) {
+    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${shape.rows} rows`);
+  }
+  const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
+  const hasReasoning = (row: number): boolean => (lengths[row] as bigint) > 0n;
+  let selection = selectRows(
+    columns,
+    hasReasoning,
+    profile,
+    options.sampler,
+    trajectoriesOf(scores, options, shape.rows),
+  );
+  const report = reporter(profile, options, shape, lengths);
+
+  if (selection.rows.length === 0) return report.nothing(selection, 'no row has reasoning tokens');
+  if (selection.columns.length < 2) {
+    return report.nothing(
+      selection,
+      `MI and retrieval need at least 2 prompts; this step has ${selection.columns.length}`,
+    );
+  }
+
+  const sums =
+    given.kind === 'sums'
+      ? given.tensor
+      : (
+          await engine.sumTokens(given.tensor, lengths, {
+            columns: columns.position,
+            signal,
+            onProgress: options.onProgress,
+          })
+        ).sums;
+  // Token sums were already written in canonical order; sums that came in still stand in the caller's.
+  const order = given.kind === 'sums' ? columns.order : undefined;
+
+  let measured = await measure(engine, sums, order, lengths, selection, signal);
+  let nonFinite: number[] = [];
+  if (profile === 'strict') {
+    const { matchedSeq, marginalSeq } = measured.stats;
+    const bad = (at: number): boolean => !(Number.isFinite(matchedSeq[at]) && Number.isFinite(marginalSeq[at]));
+    nonFinite = [...new Set(selection.rows.filter((_, at) => bad(at)))].sort((a, b) => a - b);
+    if (nonFinite.length > 0) {
+      selection = withoutRows(selection, bad);
+      if (selection.rows.length === 0) {
+        return report.nothing(selection, 'every row has a score that is NaN or infinite', nonFinite);
+      }
+      measured = await measure(engine, sums, order, lengths, selection, signal);
+    }
+  }
+  return report.everything(engine, measured, selection, nonFinite);
+}
+
+interface Shape {
+  rows: number;
+  columns: number;
+}
+
+interface GivenScores {
+  given: { kind: 'sums' | 'logprobs'; tensor: Tensor };
+  shape: Shape;
+}
+
+function givenScores(scores: CrossScores): GivenScores {
+  const { sums, logprobs } = scores;
+  if ((sums === undefined) === (logprobs === undefined)) {
+    throw new ArgumentError('scores', 'give exactly one of `logprobs` ([P,R,T] or packed [P,N]) and `sums` ([R,P])');
+  }
+  if (sums !== undefined) {
+    const [rows, columns] = sums.shape;
+    if (sums.shape.length !== 2 || rows === undefined || columns === undefined) {
+      throw new ArgumentError('sums', `expected shape [R, P], got [${sums.shape.join(', ')}]`);
+    }
+    return { given: { kind: 'sums', tensor: sums }, shape: { rows, columns } };
+  }
+  const { shape } = logprobs as Tensor;
+  if (shape.length !== 3 && shape.length !== 2) {
+    throw new ArgumentError('logprobs', `expected shape [P, R, T] or packed [P, N], got [${shape.join(', ')}]`);
+  }
+  const rows = shape.length === 3 ? (shape[1] as number) : scores.lengths.length;
+  return { given: { kind: 'logprobs', tensor: logprobs as Tensor }, shape: { rows, columns: shape[0] as number } };
+}
+
+function toLengths(lengths: Integers, rows: number): BigInt64Array {
+  if (lengths.length !== rows) throw new ArgumentError('lengths', `${lengths.length} lengths for ${rows} rows`);
+  return BigInt64Array.from(lengths as ArrayLike<number | bigint>, (length, row) => {
+    const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
+    if (!whole || length < 0)
+      throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${length}`);
+    return BigInt(length);
+  });
+}
+
+function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: number): Trajectories | undefined {
+  if (options.sampler === undefined) return undefined;
+  const { episodes, turns } = scores;
+  if (episodes === undefined || turns === undefined) {
+    throw new ArgumentError('options.sampler', 'sampling needs `episodes` and `turns`, one of each a row');
+  }
+  for (const [name, values] of Object.entries({ episodes, turns })) {
+    if (values.length !== rows) throw new ArgumentError(name, `${values.length} values for ${rows} rows`);
+  }
+  return { episodes, turns };
+}
+
+/** Scores of the selected rows and columns through the engine. */
+async function measure(
+  engine: Engine,
+  sums: Tensor,
+  order: Int32Array | undefined,
+  allLengths: BigInt64Array,
+  selection: RowSelection,
+  signal: AbortSignal | undefined,
+): Promise<MeasuredStep> {
+  const [rowCount, columnCount] = sums.shape as [number, number];
+  const sourceColumns = order ? selection.columns.map((at) => order[at] as number) : selection.columns;
+  const dense = sums.dtype === 'float64' && sums.strides === undefined;
+  const whole = isIdentity(selection.rows, rowCount) && isIdentity(sourceColumns, columnCount);
+  const scores =
+    dense && whole ? sums : await engine.gatherScores(sums, { rows: selection.rows, columns: sourceColumns, signal });
+  const lengths = BigInt64Array.from(selection.rows, (row) => allLengths[row] as bigint);
+  const { own, signatures, prompts } = selection;
+  const labels = { own, lengths, signatures };
+  const stats = await engine.scoreStats(scores, { ...labels, signal });
+  const moments = await engine.stepMoments(stats, labels);
+  const signatureCounts = countSignatures(signatures);
+  const distinct = signatureCounts.filter((count) => count > 0).length;
+  return { sums: scores, stats, moments, own, lengths, signatures, signatureCounts, distinct, prompts };
+}
+
+/** Puts what was found into a StepMetrics. */
+function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Shape, lengths: BigInt64Array) {
+  const { state = new RunningState(), permutations = PERMUTATIONS, seed = 0, signal } = options;
+  const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
+  const zeroLength = lengths.filter((length) => length === 0n).length;
+
+  /** Metrics about the rows themselves, which stand outside the sample's prefix (metrics.md §3). */
+  function aboutRows(selection: RowSelection): Record<string, number> {
+    const about: Record<string, number> = {};
+    // The reference gives this one only where it has all turns of the trajectories.
+    if (profile === 'strict' || (options.sampler && options.sampler.kind !== 'first_turn')) {
+      if (shape.rows > 0) about['collapse/valid_thinking_rate'] = (shape.rows - zeroLength) / shape.rows;
+    }
+    if (label === 'collapse_first_turn_sample') {
+      about['collapse/first_turn_num_total'] = selection.total;
+      about['collapse/first_turn_num_valid'] = selection.valid;
+      about['collapse/first_turn_valid_rate'] = selection.total > 0 ? selection.valid / selection.total : 0;
+    }
+    return about;
+  }
+
+  function aboutSample(selection: RowSelection): Record<string, number> {
+    if (profile === 'ragen' || options.sampler === undefined) return {};
+    return {
+      sample_size: selection.rows.length,
+      sample_effective_size: selection.effectiveRows,
+      sample_prompts: selection.prompts,
+    };
+  }
+
+  function build(
+    selection: RowSelection,
+    nonFinite: number[],
+    values: Record<string, number>,
+    absent: Record<string, string>,
+    certainty: Record<string, Certainty>,
+    notes: string[],
+  ): StepMetrics {
+    const logged: Record<string, number> = aboutRows(selection);
+    for (const [key, value] of Object.entries({ ...values, ...flattenCertainty(certainty) }))
+      logged[`${label}/${key}`] = value;
+    return {
+      profile,
+      label,
+      values,
+      absent,
+      certainty,
+      notes,
+      rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
+      columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
+      logged,
+    };
+  }
+
+  return {
+    nothing(selection: RowSelection, reason: string, nonFinite: number[] = []): StepMetrics {
+      const keys = profile === 'strict' ? STRICT_KEYS : [];
+      return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
+    },
+
+    async everything(
+      engine: Engine,
+      measured: MeasuredStep,
+      selection: RowSelection,
+      nonFinite: number[],
+    ): Promise<StepMetrics> {
+      if (profile === 'ragen') return build(selection, nonFinite, ragenValues(measured, label, state), {}, {}, []);
+      const inference = await engine.inferStep(measured.sums, measured.stats, {
+        own: measured.own,
+        lengths: measured.lengths,
+        signatures: measured.signatures,
+        permutations,
+        seed,
+        signal,
+      });
+      const { values, absent, notes } = strictValues(measured, label, state, options.step);
+      if (nonFinite.length > 0) {
+        notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
+      }
+      if (!inference.withinVariance) {
+        notes.push(
+          'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
+        );
+      }
+      if (inference.nearBound) {
+        notes.push('MI is within a tenth of its attainable bound: its batch interval may cover less than 95%');
+      }
+      if (!inference.calibrated) {
+        notes.push(
+          'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by ' +
+            'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+        );
+      }
+      const certainty = certaintyByKey(inference, values, permutations);
+      return build(selection, nonFinite, { ...values, ...aboutSample(selection) }, absent, certainty, notes);
+    },
+  };
+}
+
+function list(rows: readonly number[]): string {
+  const shown = rows.slice(0, 8).join(', ');
+  return rows.length > 8 ? `${shown}, …` : shown;
+}

@@ -1,0 +1,43 @@
+// What crossScoreMetrics takes: one step's cross-scores with what tells rows and columns apart, and the options.
+import type { OperationOptions } from '../engine/operations.js';
+import type { Integers, Tensor } from '../engine/tensor.js';
+import type { RunningState } from './running-state.js';
+import type { SamplerOptions } from './samplers.js';
+import type { Profile, SampleLabel } from './step-metrics.js';
+
+/** One step's cross-scores (metrics.md §1). Exactly one of `logprobs` and `sums` is given. */
+export interface CrossScores {
+  /** [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand. */
+  logprobs?: Tensor | undefined;
+  /** [R, P]: the same already summed over tokens. */
+  sums?: Tensor | undefined;
+  /** Reasoning tokens of each row. */
+  lengths: Integers;
+  /** Group id of each row: names the column that the row was sampled from. */
+  groups: Integers;
+  /** Group id of each column. Default: the sorted distinct ids of `groups`. */
+  columnGroups?: Integers | undefined;
+  /** Prompt token ids of each column; columns with equal tokens are equivalent. Default: all columns differ. */
+  promptTokens?: readonly (readonly number[] | Int32Array | BigInt64Array)[] | undefined;
+  /** Rows that are turns of trajectories: trajectory of each row … */
+  episodes?: Integers | undefined;
+  /** … and its turn number within it. */
+  turns?: Integers | undefined;
+}
+
+export interface MetricOptions extends OperationOptions {
+  /** `strict` (default): defects of the reference repaired; `ragen`: the reference's numbers, key for key. */
+  profile?: Profile | undefined;
+  /** Draws rows before computing; needs `episodes` and `turns`. Default: all rows. */
+  sampler?: SamplerOptions | undefined;
+  /** Prefix of the logged keys. Default: the sampler's, else `collapse_first_turn_sample`. */
+  label?: SampleLabel | undefined;
+  /** Training step, for the time-aware EMA of `strict`. Default: one more than the last. */
+  step?: number | undefined;
+  /** Carries the EMAs from step to step. Default: a fresh one, so that the EMA equals the value. */
+  state?: RunningState | undefined;
+  /** Label permutations for the p-values (strict). Default 999; 0 gives none. */
+  permutations?: number | undefined;
+  /** Seed of the permutations. Default 0. */
+  seed?: number | undefined;
+}

@@ -1,0 +1,83 @@
+// What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues exactly.
+import { StateError } from '../errors.js';
+import type { Profile, SampleLabel } from './step-metrics.js';
+
+/** The reference's decay, per computed step (metrics.md §3). */
+const RAGEN_DECAY = 0.9;
+
+/** `strict` decays by training step, not by computed step (metrics.md §3, repair 7): .9 per 5 steps, the reference's default cadence. */
+const STRICT_DECAY_PER_STEP = 0.9 ** (1 / 5);
+
+export interface MarginalSpread {
+  /** Of per-token marginals. */
+  readonly std: number;
+  /** Of sequence marginals. */
+  readonly stdSeq: number;
+}
+
+interface SavedSpread extends MarginalSpread {
+  readonly step: number;
+}
+
+export interface RunningStateJson {
+  readonly format: 'collapsar/running-state';
+  readonly version: 1;
+  readonly averages: Readonly<Record<string, SavedSpread>>;
+}
+
+/** One object a run. One average per profile and sample label. */
+export class RunningState {
+  readonly #averages = new Map<string, SavedSpread>();
+
+  /**
+   * Takes in the spread of one computed step and returns the average with it: the value itself the first time.
+   * @param step training step; default one after the last. A step that is not later than the last counts as the next one.
+   */
+  update(profile: Profile, label: SampleLabel, current: MarginalSpread, step: number | undefined): MarginalSpread {
+    const key = `${profile}/${label}`;
+    const last = this.#averages.get(key);
+    if (last === undefined) {
+      this.#averages.set(key, { ...current, step: step ?? 1 });
+      return current;
+    }
+    const elapsed = step === undefined ? 1 : Math.max(1, step - last.step);
+    const keep = profile === 'ragen' ? RAGEN_DECAY : STRICT_DECAY_PER_STEP ** elapsed;
+    // A step without a finite spread would poison every later one; the reference lets it.
+    const mix = (old: number, now: number): number =>
+      profile === 'strict' && !Number.isFinite(now) ? old : keep * old + (1 - keep) * now;
+    const average = {
+      std: mix(last.std, current.std),
+      stdSeq: mix(last.stdSeq, current.stdSeq),
+      step: last.step + elapsed,
+    };
+    this.#averages.set(key, average);
+    return average;
+  }
+
+  toJSON(): RunningStateJson {
+    return { format: 'collapsar/running-state', version: 1, averages: Object.fromEntries(this.#averages) };
+  }
+
+  /** @throws {StateError} if `json` is not what `toJSON` gave. */
+  static from(json: unknown): RunningState {
+    const saved = json as Partial<RunningStateJson> | null;
+    if (typeof saved !== 'object' || saved === null || saved.format !== 'collapsar/running-state') {
+      throw new StateError('not a running state of collapsar: expected the object that RunningState.toJSON() gave');
+    }
+    if (saved.version !== 1) {
+      throw new StateError(`running state of version ${String(saved.version)}; this release reads version 1`);
+    }
+    const state = new RunningState();
+    for (const [key, value] of Object.entries(saved.averages ?? {})) {
+      // JSON has no NaN: a spread that the reference's rules made NaN was written as null.
+      const number = (x: unknown): number =>
+        x === null ? Number.NaN : typeof x === 'number' ? x : Number.NEGATIVE_INFINITY;
+      const [std, stdSeq, step] = [number(value?.std), number(value?.stdSeq), number(value?.step)];
+      if (std < 0 || stdSeq < 0 || !Number.isSafeInteger(step)) {
+        throw new StateError(`running state is damaged: averages["${key}"] must hold the numbers std, stdSeq and step`);
+      }
+      state.#averages.set(key, { std, stdSeq, step });
+    }
+    return state;
+  }
+}

@@ -1,0 +1,111 @@
+// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of metrics.md §3.
+import { ArgumentError } from '../errors.js';
+import { Random } from './random.js';
+
+/**
+ * - `first_turn`: the first turn of each trajectory, without replacement;
+ * - `trajectory`: a trajectory with equal probability 1/M, then one of its turns 1/T_m, with replacement;
+ * - `turn`: every turn with equal probability 1/ΣT, without replacement.
+ */
+export type SamplerKind = 'first_turn' | 'trajectory' | 'turn';
+
+export interface SamplerOptions {
+  kind: SamplerKind;
+  /** How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as many as there are turns). */
+  n?: number | undefined;
+  /** Default 0. */
+  seed?: number | undefined;
+}
+
+/** A trajectory's turns: row of each turn, ordered by turn number. */
+type Trajectory = number[];
+
+/** Groups the usable rows by episode, in order of appearance, each trajectory by rising turn. */
+function trajectoriesOf(
+  episodes: ArrayLike<number | bigint>,
+  turns: ArrayLike<number | bigint>,
+  usable: (row: number) => boolean,
+): Trajectory[] {
+  const byEpisode = new Map<string, Trajectory>();
+  for (let row = 0; row < episodes.length; row++) {
+    if (!usable(row)) continue;
+    const key = String(episodes[row]);
+    const trajectory = byEpisode.get(key);
+    if (trajectory) trajectory.push(row);
+    else byEpisode.set(key, [row]);
+  }
+  const number = (row: number): number => Number(turns[row]);
+  for (const trajectory of byEpisode.values()) trajectory.sort((a, b) => number(a) - number(b) || a - b);
+  return [...byEpisode.values()];
+}
+
+/** n of the items without replacement (partial Fisher–Yates), in the order drawn; all, untouched, if n covers them. */
+function drawWithout(items: readonly number[], n: number, random: Random): number[] {
+  if (n >= items.length) return [...items];
+  const pool = [...items];
+  for (let i = 0; i < n; i++) {
+    const j = i + random.below(pool.length - i);
+    [pool[i], pool[j]] = [pool[j] as number, pool[i] as number];
+  }
+  return pool.slice(0, n);
+}
+
+/** The row that opens each episode, whether or not it has reasoning. */
+export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): number[] {
+  return trajectoriesOf(episodes, turns, () => true)
+    .map((trajectory) => trajectory[0] as number)
+    .sort((a, b) => a - b);
+}
+
+/**
+ * Draws rows. Only `usable` rows (with reasoning) are drawn, and a trajectory without any is never picked, so that n is exact.
+ * `trajectory` may draw a row more than once. A row index is into the step's rows.
+ */
+export function sampleRows(
+  episodes: ArrayLike<number | bigint>,
+  turns: ArrayLike<number | bigint>,
+  options: SamplerOptions,
+  usable: (row: number) => boolean,
+): Int32Array {
+  const { kind, n, seed = 0 } = options;
+  if (episodes.length !== turns.length) {
+    throw new ArgumentError('turns', `${turns.length} turn numbers for ${episodes.length} episode ids`);
+  }
+  if (n !== undefined && (!Number.isSafeInteger(n) || n < 1)) {
+    throw new ArgumentError('sampler.n', `expected a positive integer, got ${n}`);
+  }
+  if (!Number.isSafeInteger(seed) || seed < 0) {
+    throw new ArgumentError('sampler.seed', `expected a non-negative integer, got ${seed}`);
+  }
+  const random = new Random(seed);
+  switch (kind) {
+    case 'first_turn': {
+      const first = firstTurnRows(episodes, turns).filter(usable);
+      return Int32Array.from(drawWithout(first, n ?? first.length, random));
+    }
+    case 'turn': {
+      const all = Array.from({ length: episodes.length }, (_, row) => row).filter(usable);
+      return Int32Array.from(drawWithout(all, n ?? all.length, random));
+    }
+    case 'trajectory': {
+      const trajectories = trajectoriesOf(episodes, turns, usable);
+      if (trajectories.length === 0) return new Int32Array(0);
+      const count = n ?? trajectories.reduce((total, trajectory) => total + trajectory.length, 0);
+      return Int32Array.from({ length: count }, () => {
+        const trajectory = trajectories[random.below(trajectories.length)] as Trajectory;
+        return trajectory[random.below(trajectory.length)] as number;
+      });
+    }
+    default:
+      throw new ArgumentError('sampler.kind', `expected first_turn, trajectory or turn, got ${String(kind)}`);
+  }
+}
+
+/** Kish's effective sample size of draws with repeats: n² / Σ count². */
+export function effectiveSize(rows: Int32Array): number {
+  const counts = new Map<number, number>();
+  for (const row of rows) counts.set(row, (counts.get(row) ?? 0) + 1);
+  let squares = 0;
+  for (const count of counts.values()) squares += count * count;
+  return squares === 0 ? 0 : rows.length ** 2 / squares;
+}

@@ -1,0 +1,24 @@
+// The metrics that both profiles define the same way (metrics.md §3), under their common names.
+import { chanceLevel } from './chance.js';
+import type { MeasuredStep } from './measured-step.js';
+
+export function sharedValues(step: MeasuredStep): Record<string, number> {
+  const { moments, own, signatures, signatureCounts } = step;
+  const chance = chanceLevel(own, signatures, signatureCounts);
+  const accuracy = moments.hits[0] / moments.rows;
+  return {
+    mi_estimate: moments.matchedToken.mean - moments.marginalToken.mean,
+    mi_seq_estimate: moments.excessSeq.mean,
+    matched_log_prob_mean: moments.matchedToken.mean,
+    marginal_log_prob_mean: moments.marginalToken.mean,
+    conditional_entropy_est: -moments.matchedToken.mean,
+    reasoning_entropy_est: -moments.marginalToken.mean,
+    conditional_entropy_seq_est: -moments.matchedSeq.mean,
+    reasoning_entropy_seq_est: -moments.marginalSeq.mean,
+    marginal_std: moments.marginalToken.std,
+    marginal_std_seq: moments.marginalSeq.std,
+    retrieval_accuracy: accuracy,
+    retrieval_chance_level: chance,
+    retrieval_above_chance: accuracy - chance,
+  };
+}

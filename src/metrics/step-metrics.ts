@@ -1,0 +1,43 @@
+// What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
+
+export type Profile = 'strict' | 'ragen';
+
+/** Which (trajectory, turn) pairs a set of metrics was computed on; also the prefix of its logged keys. */
+export type SampleLabel = 'collapse_first_turn_sample' | 'collapse_trajectory_sample' | 'collapse_turn_sample';
+
+/** A 95% interval, or the reason why there is none. */
+export type Interval =
+  | { readonly low: number; readonly high: number; readonly error: number }
+  | { readonly absent: string };
+
+/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (metrics.md §3.8). */
+export interface Certainty {
+  readonly batch: Interval;
+  readonly population: Interval;
+  /** Permutation p-value against "Z ignores X", or the reason why there is none. */
+  readonly pValue: number | { readonly absent: string };
+}
+
+export interface StepMetrics {
+  readonly profile: Profile;
+  readonly label: SampleLabel;
+  /** Metric by unprefixed key, such as `mi_seq_estimate`. docs/metrics.md lists every key. */
+  readonly values: Readonly<Record<string, number>>;
+  /** Key -> why this metric cannot be given. A key is in `values` or here, never in neither. */
+  readonly absent: Readonly<Record<string, string>>;
+  /** strict: interval and p-value by key, for MI and retrieval figures. Empty under `ragen`. */
+  readonly certainty: Readonly<Record<string, Certainty>>;
+  /** Things a reader must know before trusting the figures, in words. */
+  readonly notes: readonly string[];
+  readonly rows: {
+    readonly total: number;
+    /** Rows that the metrics are means over. */
+    readonly used: number;
+    readonly zeroLength: number;
+    /** Indices of rows left out because a score of theirs is NaN or infinite (strict). */
+    readonly nonFinite: readonly number[];
+  };
+  readonly columns: { readonly total: number; readonly distinct: number };
+  /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */
+  readonly logged: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,132 @@
+// One step's metrics with the reference's defects repaired; each repair is numbered as in metrics.md §3.
+import { exactChanceLevel } from './chance.js';
+import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
+import type { RunningState } from './running-state.js';
+import { sharedValues } from './shared-values.js';
+import type { SampleLabel } from './step-metrics.js';
+
+/**
+ * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread is of
+ * the order of a scorer's own rounding (bfloat16 log-probs), and dividing by it would make noise read as health.
+ */
+export const MARGINAL_STD_FLOOR = 0.05;
+
+/** MI from this share of its attainable bound on is called saturated (repair 2). */
+const SATURATION = 0.9;
+
+export interface StrictValues {
+  readonly values: Record<string, number>;
+  readonly absent: Record<string, string>;
+  readonly notes: string[];
+}
+
+export function strictValues(
+  step: MeasuredStep,
+  label: SampleLabel,
+  state: RunningState,
+  trainingStep: number | undefined,
+): StrictValues {
+  const { moments, distinct, own, signatures, signatureCounts } = step;
+  const columns = signatures.length;
+  const values = sharedValues(step);
+  const absent: Record<string, string> = {};
+  const notes: string[] = [];
+
+  // Repairs 1 and 2: Eq. 1 per token; leave-one-out beside the saturating estimate; the bound that can be attained.
+  values.mi_per_token = moments.excessPerToken.mean;
+  values.mi_upper_bound = Math.log(step.prompts);
+  values.mi_attainable_bound = Math.log(distinct);
+  if (Number.isFinite(moments.looExcessSeq.mean)) values.mi_seq_loo_estimate = moments.looExcessSeq.mean;
+  else {
+    absent.mi_seq_loo_estimate =
+      distinct < 2
+        ? 'all columns have the same prompt, so that none is left when the own prompt is left out'
+        : 'every other prompt gives some row a log-prob of minus infinity, so that its leave-one-out value is infinite';
+  }
+  const saturated = distinct > 1 && moments.excessSeq.mean >= SATURATION * Math.log(distinct);
+  values.mi_saturated = saturated ? 1 : 0;
+  if (saturated) {
+    notes.push(
+      `MI is saturated: ${moments.excessSeq.mean.toFixed(3)} of at most ${Math.log(distinct).toFixed(3)} nats; ` +
+        `the true value may be larger (leave-one-out gives an upper estimate), score more prompts to see it`,
+    );
+  }
+  values.posterior_entropy_mean = moments.posteriorEntropy.mean;
+
+  // Repair 3: a floor under the scale, in units of its own quantity, and a flag where it was needed.
+  const meanLength = Number(step.lengths.reduce((total, length) => total + length, 0n)) / moments.rows;
+  const floor = { std: MARGINAL_STD_FLOOR, stdSeq: MARGINAL_STD_FLOOR * meanLength };
+  const current = { std: moments.marginalToken.std, stdSeq: moments.marginalSeq.std };
+  values.mi_zscore_floored = moments.excessToken.mean / Math.max(current.std, floor.std);
+  values.mi_zscore_floored_seq = moments.excessSeq.mean / Math.max(current.stdSeq, floor.stdSeq);
+  values.marginal_std_below_floor = current.std < floor.std ? 1 : 0;
+  if (current.std < floor.std) {
+    notes.push(
+      `marginal log-probs hardly differ between rows (std ${current.std.toPrecision(2)} nats a token): ` +
+        `the z-score is measured against a floor of ${floor.std}`,
+    );
+  }
+
+  // Repair 7: the average decays with training steps, however irregular the cadence.
+  const average = state.update('strict', label, current, trainingStep);
+  values.marginal_std_ema_by_step = average.std;
+  values.marginal_std_ema_by_step_seq = average.stdSeq;
+  values.mi_zscore_ema_by_step = moments.excessToken.mean / Math.max(average.std, floor.std);
+  values.mi_zscore_ema_by_step_seq = moments.excessSeq.mean / Math.max(average.stdSeq, floor.stdSeq);
+
+  // Repair 4: @k against its exact chance, and only where a miss is possible.
+  for (const { k, hits } of RETRIEVAL_AT) {
+    if (k >= columns) {
+      const reason = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
+      for (const key of [
+        `retrieval_accuracy@${k}`,
+        `retrieval_chance_exact@${k}`,
+        `retrieval_above_chance_exact@${k}`,
+      ]) {
+        absent[key] = reason;
+      }
+      continue;
+    }
+    const accuracy = moments.hits[hits] / moments.rows;
+    const chance = exactChanceLevel(own, signatures, signatureCounts, k);
+    values[`retrieval_accuracy@${k}`] = accuracy;
+    values[`retrieval_chance_exact@${k}`] = chance;
+    values[`retrieval_above_chance_exact@${k}`] = accuracy - chance;
+  }
+  return { values, absent, notes };
+}
+
+/** Every key that `strictValues` can give: what is absent when nothing can be computed. */
+export const STRICT_KEYS: readonly string[] = [
+  'mi_estimate',
+  'mi_seq_estimate',
+  'mi_seq_loo_estimate',
+  'mi_per_token',
+  'mi_upper_bound',
+  'mi_attainable_bound',
+  'mi_saturated',
+  'matched_log_prob_mean',
+  'marginal_log_prob_mean',
+  'conditional_entropy_est',
+  'reasoning_entropy_est',
+  'conditional_entropy_seq_est',
+  'reasoning_entropy_seq_est',
+  'posterior_entropy_mean',
+  'marginal_std',
+  'marginal_std_seq',
+  'marginal_std_below_floor',
+  'marginal_std_ema_by_step',
+  'marginal_std_ema_by_step_seq',
+  'mi_zscore_floored',
+  'mi_zscore_floored_seq',
+  'mi_zscore_ema_by_step',
+  'mi_zscore_ema_by_step_seq',
+  'retrieval_accuracy',
+  'retrieval_chance_level',
+  'retrieval_above_chance',
+  ...RETRIEVAL_AT.flatMap(({ k }) => [
+    `retrieval_accuracy@${k}`,
+    `retrieval_chance_exact@${k}`,
+    `retrieval_above_chance_exact@${k}`,
+  ]),
+];

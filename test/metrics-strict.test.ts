@@ -1,0 +1,363 @@
+// The `strict` profile against a plain float64 reference, and the promises that go beyond it.
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type CrossScores,
+  crossScoreMetrics,
+  type Engine,
+  openEngine,
+  RunningState,
+  type StepMetrics,
+} from '../src/index.js';
+import { type ReferenceStep, referenceMetrics } from './metrics-reference.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.dispose());
+
+/** A step in the plain form of the reference; scores[r][p][t]. */
+interface Plain extends ReferenceStep {
+  scores: number[][][];
+  tokens: number;
+}
+
+/** Random steps: uneven groups, duplicate prompts, empty rows, saturated and collapsed ones. */
+const steps = fc
+  .record({
+    P: fc.integer({ min: 2, max: 12 }),
+    R: fc.integer({ min: 1, max: 24 }),
+    T: fc.integer({ min: 1, max: 40 }),
+    kinds: fc.integer({ min: 1, max: 12 }),
+    match: fc.constantFrom(0, 0.5, 30),
+    emptyShare: fc.constantFrom(0, 0.3),
+    seed: fc.integer({ min: 1, max: 2 ** 31 - 1 }),
+  })
+  .map(({ P, R, T, kinds, match, emptyShare, seed }): Plain => {
+    let state = seed;
+    const uniform = (): number => {
+      state = (Math.imul(state, 48271) >>> 0) % 2147483647;
+      return state / 2147483647;
+    };
+    const own = Array.from({ length: R }, (): number => Math.floor(uniform() * P));
+    const lengths = Array.from({ length: R }, (): number =>
+      uniform() < emptyShare ? 0 : 1 + Math.floor(uniform() * T),
+    );
+    if (!lengths.some((length) => length > 0)) lengths[0] = 1;
+    const prompts = Array.from({ length: P }, () => String(Math.floor(uniform() * kinds)));
+    const scores = own.map((o) =>
+      Array.from({ length: P }, (_, p) =>
+        Array.from({ length: T }, () =>
+          Math.fround(-3 * uniform() - (prompts[p] === prompts[o] ? 0 : match * uniform())),
+        ),
+      ),
+    );
+    return { own, lengths, prompts, scores, tokens: T };
+  });
+
+function toScores(step: Plain, dtype: 'float64' | 'float32'): CrossScores {
+  const [P, R, T] = [step.prompts.length, step.own.length, step.tokens];
+  const data = dtype === 'float64' ? new Float64Array(P * R * T) : new Float32Array(P * R * T);
+  step.scores.forEach((columns, r) => {
+    columns.forEach((tokens, p) => {
+      tokens.forEach((x, t) => {
+        data[(p * R + r) * T + t] = t < (step.lengths[r] as number) ? x : Number.NaN;
+      });
+    });
+  });
+  return {
+    logprobs: { data, dtype, shape: [P, R, T] },
+    lengths: step.lengths,
+    groups: step.own,
+    columnGroups: step.prompts.map((_, p) => p),
+    promptTokens: step.prompts.map((prompt) => [Number(prompt)]),
+  };
+}
+
+function expectClose(found: StepMetrics, wanted: Record<string, number>, tolerance: number): void {
+  for (const [key, value] of Object.entries(wanted)) {
+    if (!Number.isFinite(value)) {
+      expect(found.absent, key).toHaveProperty([key]);
+      continue;
+    }
+    const got = found.values[key];
+    if (got === undefined) throw new Error(`${key} is missing: ${found.absent[key]}`);
+    if (Math.abs(got - value) > tolerance * Math.max(1, Math.abs(value))) expect(got, key).toBe(value);
+  }
+}
+
+const options = { permutations: 19 };
+
+describe('strict profile', () => {
+  it('equals the float64 reference to 1e-12 from float64 scores', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (step) => {
+        expectClose(await crossScoreMetrics(engine, toScores(step, 'float64'), options), referenceMetrics(step), 1e-12);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('equals it to 1e-6 from float32 scores and from float32 sums', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (step) => {
+        const wanted = referenceMetrics(step);
+        const scores = toScores(step, 'float32');
+        expectClose(await crossScoreMetrics(engine, scores, options), wanted, 1e-6);
+        const sums = step.scores.map((columns, r) =>
+          columns.map((tokens) => Math.fround(tokens.slice(0, step.lengths[r]).reduce((a, b) => a + b, 0))),
+        );
+        const { logprobs: _, ...labels } = scores;
+        const fromSums = await crossScoreMetrics(
+          engine,
+          {
+            ...labels,
+            sums: { data: Float32Array.from(sums.flat()), dtype: 'float32', shape: [sums.length, step.prompts.length] },
+          },
+          options,
+        );
+        expectClose(fromSums, referenceMetrics({ ...step, sums }), 1e-6);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('gives the same bits whatever the order of rows and of columns', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, fc.infiniteStream(fc.nat()), async (step, picks) => {
+        const shuffled = (n: number): number[] => {
+          const order = Array.from({ length: n }, (_, i) => i);
+          for (let i = n - 1; i > 0; i--) {
+            const j = (picks.next().value as number) % (i + 1);
+            [order[i], order[j]] = [order[j] as number, order[i] as number];
+          }
+          return order;
+        };
+        const rows = shuffled(step.own.length);
+        const columns = shuffled(step.prompts.length);
+        const moved: Plain = {
+          ...step,
+          own: rows.map((r) => step.own[r] as number),
+          lengths: rows.map((r) => step.lengths[r] as number),
+          scores: rows.map((r) => columns.map((p) => step.scores[r]?.[p] as number[])),
+          prompts: columns.map((p) => step.prompts[p] as string),
+        };
+        const given = toScores(moved, 'float32');
+        const found = await crossScoreMetrics(engine, { ...given, groups: moved.own, columnGroups: columns }, options);
+        const plain = await crossScoreMetrics(engine, toScores(step, 'float32'), options);
+        expect(found.values).toEqual(plain.values);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('says why nothing can be given for one prompt, and for no usable row', async () => {
+    const one = await crossScoreMetrics(engine, {
+      sums: { data: new Float64Array([-1, -2]), dtype: 'float64', shape: [2, 1] },
+      lengths: [1, 1],
+      groups: [7, 7],
+    });
+    expect(one.values).toEqual({});
+    expect(one.absent.mi_seq_estimate).toMatch(/at least 2 prompts/);
+    const empty = await crossScoreMetrics(engine, {
+      sums: { data: new Float64Array([-1, -2]), dtype: 'float64', shape: [1, 2] },
+      lengths: [0],
+      groups: [1],
+      columnGroups: [1, 2],
+    });
+    expect(empty.absent.retrieval_accuracy).toMatch(/no row has reasoning/);
+    expect(empty.rows).toEqual({ total: 1, used: 0, zeroLength: 1, nonFinite: [] });
+  });
+
+  it('accounts for every key: a value or a reason, with and without enough columns', async () => {
+    const step = (P: number): CrossScores => ({
+      sums: {
+        data: Float64Array.from({ length: 4 * P }, (_, i) => -((i * 7919) % 13)),
+        dtype: 'float64',
+        shape: [4, P],
+      },
+      lengths: [1, 2, 3, 4],
+      groups: P === 1 ? [0, 0, 0, 0] : [0, 1, 0, 1],
+      columnGroups: Array.from({ length: P }, (_, p) => p),
+    });
+    const keys = (m: StepMetrics) => [...Object.keys(m.values), ...Object.keys(m.absent)].sort();
+    const [one, two, nine] = await Promise.all([step(1), step(2), step(9)].map((s) => crossScoreMetrics(engine, s)));
+    if (!one || !two || !nine) throw new Error('unreachable');
+    expect(keys(one)).toEqual(keys(nine));
+    expect(keys(two)).toEqual(keys(nine));
+    expect(two.absent['retrieval_accuracy@2']).toMatch(/a hit is certain/);
+    expect(nine.absent).toEqual({});
+  });
+
+  it('leaves out rows with NaN or infinite scores, counts and names them', async () => {
+    const data = Float64Array.from([-1, -2, Number.NaN, -1, -3, -2, -1, Number.POSITIVE_INFINITY, -5, -4]);
+    const found = await crossScoreMetrics(engine, {
+      sums: { data, dtype: 'float64', shape: [5, 2] },
+      lengths: [1, 1, 1, 1, 1],
+      groups: [0, 1, 0, 1, 1],
+    });
+    expect(found.rows).toEqual({ total: 5, used: 3, zeroLength: 0, nonFinite: [1, 3] });
+    expect(found.notes.join()).toMatch(/rows left out.*: 2 \(row 1, 3\)/);
+    const kept = await crossScoreMetrics(engine, {
+      sums: { data: Float64Array.from([-1, -2, -3, -2, -5, -4]), dtype: 'float64', shape: [3, 2] },
+      lengths: [1, 1, 1],
+      groups: [0, 0, 1],
+    });
+    expect(found.values).toEqual(kept.values);
+  });
+
+  it('lets NaN and infinities propagate under ragen, as torch does', async () => {
+    const metrics = (row: number[]) =>
+      crossScoreMetrics(
+        engine,
+        {
+          sums: { data: Float64Array.from([...row, -2, -1]), dtype: 'float64', shape: [2, 2] },
+          lengths: [1, 1],
+          groups: [0, 1],
+        },
+        { profile: 'ragen' },
+      );
+    const nan = await metrics([-1, Number.NaN]);
+    expect(nan.values.mi_estimate).toBeNaN();
+    expect(nan.values.matched_log_prob_mean).toBe(-1);
+    expect(nan.values.retrieval_accuracy).toBe(0.5);
+    const impossible = await metrics([Number.NEGATIVE_INFINITY, -1]);
+    expect(impossible.values.mi_seq_estimate).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it('flags saturation, and leave-one-out sees beyond it', async () => {
+    const P = 8;
+    const data = Float64Array.from({ length: P * P }, (_, i) => (i % P === Math.floor(i / P) ? -5 : -5 - 6));
+    const found = await crossScoreMetrics(engine, {
+      sums: { data, dtype: 'float64', shape: [P, P] },
+      lengths: Array(P).fill(3),
+      groups: Array.from({ length: P }, (_, r) => r),
+    });
+    expect(found.values.mi_saturated).toBe(1);
+    expect(found.values.mi_seq_estimate).toBeLessThan(Math.log(P));
+    expect(found.values.mi_seq_loo_estimate).toBeCloseTo(6, 12);
+    expect(found.notes.join()).toMatch(/saturated/);
+  });
+
+  it('puts a floor under the z-score where rows are alike', async () => {
+    const found = await crossScoreMetrics(engine, {
+      sums: { data: new Float64Array(8).fill(-2), dtype: 'float64', shape: [4, 2] },
+      lengths: [2, 2, 2, 2],
+      groups: [0, 1, 0, 1],
+    });
+    expect(found.values.marginal_std_below_floor).toBe(1);
+    expect(Math.abs(found.values.mi_zscore_floored as number)).toBeLessThan(1e-9);
+  });
+
+  it('averages by training step, so that cadence does not matter', async () => {
+    const spread = (state: RunningState, step: number, std: number) =>
+      state.update('strict', 'collapse_first_turn_sample', { std, stdSeq: std }, step);
+    const [often, seldom] = [new RunningState(), new RunningState()];
+    spread(often, 1, 2);
+    for (let step = 2; step <= 11; step++) spread(often, step, 1);
+    spread(seldom, 1, 2);
+    const late = spread(seldom, 11, 1);
+    expect(spread(often, 12, 1).std).toBeCloseTo(spread(seldom, 12, 1).std, 12);
+    expect(late.std).toBeCloseTo(1 + 0.81, 12);
+  });
+
+  it('continues from saved state to the bit', async () => {
+    const state = new RunningState();
+    state.update('strict', 'collapse_turn_sample', { std: 1 / 3, stdSeq: Math.PI }, 4);
+    state.update('ragen', 'collapse_turn_sample', { std: Number.NaN, stdSeq: 1 }, 4);
+    const restored = RunningState.from(JSON.parse(JSON.stringify(state)));
+    const next = { std: 0.1, stdSeq: 0.2 };
+    for (const profile of ['strict', 'ragen'] as const) {
+      expect(restored.update(profile, 'collapse_turn_sample', next, 9)).toEqual(
+        state.update(profile, 'collapse_turn_sample', next, 9),
+      );
+    }
+    expect(() => RunningState.from({ format: 'other' })).toThrow(/not a running state/);
+    expect(() => RunningState.from({ ...state.toJSON(), version: 2 })).toThrow(/version 2/);
+    expect(() => RunningState.from({ ...state.toJSON(), averages: { x: { std: 'a' } } })).toThrow(/damaged/);
+  });
+});
+
+describe('certainty', () => {
+  const random = (P: number, K: number, match: number, seed: number): CrossScores => {
+    let state = seed;
+    const uniform = (): number => {
+      state = (Math.imul(state, 48271) >>> 0) % 2147483647;
+      return state / 2147483647;
+    };
+    const R = P * K;
+    return {
+      sums: {
+        data: Float64Array.from(
+          { length: R * P },
+          (_, i) => -10 * uniform() + (Math.floor(i / P / K) === i % P ? match : 0),
+        ),
+        dtype: 'float64',
+        shape: [R, P],
+      },
+      lengths: Array(R).fill(5),
+      groups: Array.from({ length: R }, (_, r) => Math.floor(r / K)),
+    };
+  };
+
+  it('gives every MI and retrieval figure both intervals and a p-value, in the record too', async () => {
+    const found = await crossScoreMetrics(engine, random(8, 4, 3, 5));
+    for (const key of [
+      'mi_seq_estimate',
+      'mi_per_token',
+      'mi_estimate',
+      'mi_seq_loo_estimate',
+      'retrieval_accuracy',
+      'retrieval_accuracy@4',
+    ]) {
+      const { batch, population, pValue } = found.certainty[key] ?? {};
+      if (!batch || !population || 'absent' in batch || 'absent' in population)
+        throw new Error(`${key} has no interval`);
+      const value = found.values[key] as number;
+      expect(batch.low).toBeLessThanOrEqual(value);
+      expect(batch.high).toBeGreaterThanOrEqual(value);
+      expect(population.low).toBeLessThanOrEqual(value);
+      expect(population.high).toBeGreaterThanOrEqual(value);
+      expect(found.logged[`collapse_first_turn_sample/${key}_batch_low`]).toBe(batch.low);
+      expect(found.logged[`collapse_first_turn_sample/${key}_p_value`]).toBe(pValue);
+    }
+    expect(found.certainty.mi_seq_estimate?.pValue).toBe(0.001);
+  });
+
+  it('is seeded: the same twice, and another p for another seed', async () => {
+    const step = random(8, 2, 0.5, 3);
+    const p = async (seed: number) =>
+      (await crossScoreMetrics(engine, step, { seed })).certainty.mi_seq_estimate?.pValue;
+    expect(await p(1)).toBe(await p(1));
+    const others = await Promise.all([2, 3, 4, 5].map(p));
+    expect(new Set(others).size).toBeGreaterThan(1);
+  });
+
+  it('says that a prompt with one row has no noise of its own', async () => {
+    const found = await crossScoreMetrics(engine, random(8, 1, 2, 3));
+    expect(found.notes.join()).toMatch(/one row only/);
+  });
+
+  it('says when responses cannot have been sampled from what was scored', async () => {
+    const found = await crossScoreMetrics(engine, random(8, 4, -15, 3));
+    expect(found.notes.join()).toMatch(/do not look sampled/);
+    // Ten rows that fit prompt 0 six to four, ten that fit prompt 1 so, and six of ten each come from the one that fits.
+    const [likely, unlikely] = [Math.log(0.6), Math.log(0.4)];
+    const alike = await crossScoreMetrics(engine, {
+      sums: {
+        data: Float64Array.from({ length: 40 }, (_, i) => (i % 2 === Math.floor(i / 20) ? likely : unlikely)),
+        dtype: 'float64',
+        shape: [20, 2],
+      },
+      lengths: Array(20).fill(1),
+      groups: [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0],
+    });
+    expect(alike.notes.join()).not.toMatch(/do not look sampled/);
+  });
+
+  it('says why there is no p-value without permutations', async () => {
+    const found = await crossScoreMetrics(engine, random(4, 2, 1, 3), { permutations: 0 });
+    expect(found.certainty.mi_seq_estimate?.pValue).toEqual({ absent: 'permutations is 0' });
+  });
+});
