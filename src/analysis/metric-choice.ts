@@ -1,0 +1,49 @@
+// Names and globs as a user types them -> which logged keys are meant.
+
+/** Where the sample label ends: `collapse_first_turn_sample/mi_estimate` -> `mi_estimate`. */
+function unprefixed(key: string): string {
+  return key.slice(key.indexOf('/') + 1);
+}
+
+function toExpression(glob: string): RegExp {
+  const escaped = glob.replace(/[.+^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`^${escaped.replace(/\*/g, '.*').replace(/\?/g, '.')}$`);
+}
+
+/** A choice of metrics. Each pattern is a logged key, the same without its prefix, or a glob (`*`, `?`) over either. */
+export class MetricChoice {
+  readonly #patterns: readonly { text: string; expression: RegExp }[] | undefined;
+  readonly #known = new Map<string, boolean>();
+  readonly #unmatched: Set<string>;
+
+  /** @param patterns what to choose; undefined chooses everything */
+  constructor(patterns: readonly string[] | undefined) {
+    this.#patterns = patterns?.map((text) => ({ text, expression: toExpression(text) }));
+    this.#unmatched = new Set(patterns);
+  }
+
+  /** Whether the metric logged under `key` is chosen. */
+  has(key: string): boolean {
+    if (this.#patterns === undefined) return true;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    let chosen = false;
+    for (const { text, expression } of this.#patterns) {
+      if (!expression.test(key) && !expression.test(unprefixed(key))) continue;
+      chosen = true;
+      this.#unmatched.delete(text);
+    }
+    this.#known.set(key, chosen);
+    return chosen;
+  }
+
+  /** Patterns that chose none of the keys asked about so far. */
+  get unmatched(): readonly string[] {
+    return [...this.#unmatched];
+  }
+
+  /** Unprefixed names among the keys asked about so far, sorted. */
+  get namesSeen(): readonly string[] {
+    return [...new Set([...this.#known.keys()].map(unprefixed))].sort();
+  }
+}

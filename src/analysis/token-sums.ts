@@ -1,0 +1,55 @@
+// The scores of one step file -> sums over tokens [R, P], read once, in blocks of prompts.
+import type { Engine } from '../engine/engine.js';
+import type { Tensor } from '../engine/tensor.js';
+import { FileError } from '../errors.js';
+import type { StepData } from '../logs/step-data.js';
+
+export type NonFinitePolicy = 'error' | 'exclude' | 'propagate';
+
+/**
+ * @returns sums over tokens [R, P], columns in the file's order
+ * @throws {FileError} under `error`: naming the first used log-prob that is NaN or +inf
+ */
+export async function tokenSums(
+  engine: Engine,
+  step: StepData,
+  policy: NonFinitePolicy,
+  signal: AbortSignal,
+): Promise<Tensor> {
+  const { scores, lengths, file } = step;
+  if (scores.kind === 'sums') return scores.read(signal);
+  const [prompts, rows] = scores.shape;
+  const out = engine.alloc('float64', [rows, prompts]);
+  for await (const { firstPrompt, logprobs } of scores.blocks(signal)) {
+    const columns = Int32Array.from({ length: logprobs.shape[0] as number }, (_, at) => firstPrompt + at);
+    const { firstInvalid } = await engine.sumTokens(logprobs, lengths, { out, columns, signal });
+    if (firstInvalid === null || policy !== 'error') continue;
+    const { row, token } = firstInvalid;
+    const prompt = firstPrompt + firstInvalid.prompt;
+    throw new FileError(
+      { path: file, tensor: 'cross_logprobs', offset: scores.offsetOf(prompt, row, token) },
+      `the log-prob of prompt ${prompt}, row ${row}, token ${token} is NaN or +inf, within the row's length of ` +
+        `${lengths[row]}: correct what writes it, or leave such rows out with --non-finite exclude`,
+    );
+  }
+  return out;
+}
+
+/**
+ * Looks at rows that could not be used for sums that cannot be right; −inf can (a probability of 0).
+ * @throws {FileError} naming the first of them that is NaN or +inf
+ */
+export function refuseInvalidSums(step: StepData, sums: Tensor, rows: readonly number[]): void {
+  if (step.scores.kind !== 'sums') return;
+  const columns = step.scores.shape[1];
+  for (const row of rows) {
+    const values = sums.data.subarray(row * columns, (row + 1) * columns) as Float64Array | Float32Array;
+    const column = values.findIndex((value) => Number.isNaN(value) || value === Number.POSITIVE_INFINITY);
+    if (column < 0) continue;
+    throw new FileError(
+      { path: step.file, tensor: 'cross_logprob_sums', offset: step.scores.offsetOf(row, column) },
+      `the score of row ${row} under prompt ${column} is ${values[column]}: ` +
+        `correct what writes it, or leave such rows out with --non-finite exclude`,
+    );
+  }
+}

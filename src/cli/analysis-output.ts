@@ -1,0 +1,80 @@
+// Reports as they come -> stdout, as tables, one JSON array, or one JSON object a line.
+import type { StepReport } from '../analysis/step-report.js';
+import type { Profile } from '../metrics/step-metrics.js';
+import { runTable, TABLE_WIDTH, type TableOptions } from './run-table.js';
+import { wrap } from './text-wrap.js';
+
+export interface AnalysisOutput {
+  report(report: StepReport): Promise<void>;
+  /** After the last report. */
+  end(): Promise<void>;
+}
+
+type Write = (text: string) => Promise<void>;
+
+export function jsonLines(write: Write): AnalysisOutput {
+  return {
+    report: ({ record }) => write(`${JSON.stringify(record)}\n`),
+    end: async () => {},
+  };
+}
+
+/** Written as it grows, so that a run of any length passes through. */
+export function jsonArray(write: Write): AnalysisOutput {
+  let opened = false;
+  return {
+    async report({ record }) {
+      await write(`${opened ? ',\n' : '[\n'}${JSON.stringify(record)}`);
+      opened = true;
+    },
+    end: () => write(opened ? '\n]\n' : '[]\n'),
+  };
+}
+
+/** A table a run, each as soon as the run is complete, because columns are as wide as their widest cell. */
+export function tables(write: Write, profile: Profile, options: TableOptions): AnalysisOutput {
+  let run: StepReport[] = [];
+  let any = false;
+  const flush = async () => {
+    if (run.length === 0) return;
+    await write(`${any ? '\n' : ''}${runTable(run, options)}\n`);
+    any = true;
+    run = [];
+  };
+  return {
+    async report(report) {
+      const last = run.at(-1);
+      if (last !== undefined && (last.run !== report.run || last.directory !== report.directory)) await flush();
+      run.push(report);
+    },
+    async end() {
+      await flush();
+      if (any && !options.chosen) await write(`\n${LEGEND[profile].map(styled(options)).join('\n')}\n`);
+    },
+  };
+}
+
+const styled = (options: TableOptions) => (line: string) => options.paint('dim', wrap(line, TABLE_WIDTH));
+
+const COLLAPSE =
+  'Template collapse: MI and retrieval fall towards chance while H(Z|X) holds or rises. Reasoning is still varied, ' +
+  'but it no longer depends on the prompt.';
+const MORE = 'All metrics: --json or --jsonl; what each means: docs/metrics.md.';
+
+const LEGEND: Readonly<Record<Profile, readonly string[]>> = {
+  strict: [
+    'H(Z|X): spread of the reasoning given its prompt, nats a token. MI: what the reasoning tells about its prompt, nats a ' +
+      'response, with the interval for these very prompts. retrieval: share of responses that fit their own prompt best. ' +
+      'p: how often a policy that ignores the prompt would do as well (above .05 nothing is shown). ' +
+      'z: MI a token against the spread between responses.',
+    COLLAPSE,
+    MORE,
+  ],
+  ragen: [
+    'H(Z|X): spread of the reasoning given its prompt, nats a token. MI/token: mi_estimate, MI: mi_seq_estimate of the ' +
+      'reference. retrieval: share of responses that fit their own prompt best. z: mi_zscore of the reference. ' +
+      'No figure has an interval here: see --profile strict.',
+    COLLAPSE,
+    MORE,
+  ],
+};

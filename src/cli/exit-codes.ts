@@ -1,0 +1,9 @@
+// What the exit status of a command says.
+
+export const EXIT = {
+  ok: 0,
+  /** Some files failed, or nothing was found, or this installation does not work. The rest was done. */
+  failures: 1,
+  /** The command line makes no sense. */
+  usage: 2,
+} as const;

@@ -1,0 +1,17 @@
+#!/usr/bin/env node
+// The command `collapsar`: the process around runProgram.
+import { runProgram } from './program.js';
+import { Interrupted, textStream } from './streams.js';
+
+const ending = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // Once: a second one ends the process at once.
+  process.once(signal, () => ending.abort(new Interrupted(signal)));
+}
+
+process.exitCode = await runProgram(process.argv.slice(2), {
+  out: textStream(process.stdout),
+  err: textStream(process.stderr),
+  environment: process.env,
+  signal: ending.signal,
+});

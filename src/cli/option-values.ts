@@ -1,0 +1,26 @@
+// Values of command line options, checked as they are parsed.
+import { InvalidArgumentError } from 'commander';
+
+/** A parser of whole numbers in [least, most]. */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^[0-9]+$/.test(text) || value < least || value > most) {
+      const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
+    }
+    return value;
+  };
+}
+
+/** Names separated by commas; the option may be given several times. */
+export function nameList(text: string, before: string[] | undefined): string[] {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.includes('')) throw new InvalidArgumentError('Expected names or globs separated by commas.');
+  return [...(before ?? []), ...names];
+}
+
+export function notEmpty(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a path.');
+  return text;
+}

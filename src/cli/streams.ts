@@ -1,0 +1,61 @@
+// Where a command writes and what ends it: two text streams and a signal, so that tests can hand in their own.
+import type { Writable } from 'node:stream';
+
+export interface TextStream {
+  readonly isTTY: boolean;
+  /** Columns of the terminal; undefined where there is none. */
+  readonly columns: number | undefined;
+  /** Aborted when nothing can be written any more: with a ReaderGone, or with the system's error (a full disk). */
+  readonly closed: AbortSignal;
+  /** Resolves when there is room for more. Never rejects: what cannot be written is dropped, and `closed` tells. */
+  write(text: string): Promise<void>;
+}
+
+export interface Streams {
+  readonly out: TextStream;
+  readonly err: TextStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Aborted with an Interrupted when the user or the system asks the command to end. */
+  readonly signal: AbortSignal;
+}
+
+/** The user or the system asked the command to end. */
+export class Interrupted extends Error {
+  constructor(readonly signal: 'SIGINT' | 'SIGTERM') {
+    super(`interrupted by ${signal}`);
+    this.name = 'Interrupted';
+  }
+
+  /** What a shell reports for a process that this signal ended. */
+  get exitCode(): number {
+    return this.signal === 'SIGINT' ? 130 : 143;
+  }
+}
+
+/** The program that read the output has ended (EPIPE): it has what it wanted. */
+export class ReaderGone extends Error {
+  constructor() {
+    super('nobody reads the output any more');
+    this.name = 'ReaderGone';
+  }
+}
+
+/** A text stream over a stream of Node. */
+export function textStream(stream: Writable & { isTTY?: boolean; columns?: number }): TextStream {
+  const closing = new AbortController();
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    closing.abort(error.code === 'EPIPE' ? new ReaderGone() : error);
+  });
+  return {
+    isTTY: stream.isTTY === true,
+    get columns() {
+      return stream.columns;
+    },
+    closed: closing.signal,
+    write: (text) =>
+      new Promise((resolve) => {
+        if (closing.signal.aborted) resolve();
+        else stream.write(text, () => resolve());
+      }),
+  };
+}

@@ -1,0 +1,59 @@
+// Columns of text -> aligned lines, in as many panels as the width asks for.
+import type { Paint, Style } from './text-style.js';
+
+export interface Cell {
+  readonly text: string;
+  readonly style?: Style | undefined;
+}
+
+export interface Column {
+  readonly title: string;
+  readonly cells: readonly Cell[];
+  readonly align: 'left' | 'right';
+}
+
+const GAP = '  ';
+
+/**
+ * @param columns all with as many cells; the first one is repeated in every panel
+ * @param width most characters in a line, as long as a single column beside the first fits
+ */
+export function layoutTable(columns: readonly Column[], width: number, paint: Paint): string {
+  const [first, ...rest] = columns;
+  if (first === undefined) return '';
+  const panels: Column[][] = [];
+  let panel = [first];
+  for (const column of rest) {
+    if (panel.length > 1 && lineWidth([...panel, column]) > width) {
+      panels.push(panel);
+      panel = [first];
+    }
+    panel.push(column);
+  }
+  panels.push(panel);
+  return panels.map((shown) => layoutPanel(shown, paint)).join('\n\n');
+}
+
+function lineWidth(columns: readonly Column[]): number {
+  return columns.reduce((total, column) => total + columnWidth(column) + GAP.length, 0);
+}
+
+function columnWidth({ title, cells }: Column): number {
+  return cells.reduce((widest, { text }) => Math.max(widest, text.length), title.length);
+}
+
+function layoutPanel(columns: readonly Column[], paint: Paint): string {
+  const widths = columns.map(columnWidth);
+  const line = (cellOf: (column: Column) => Cell): string =>
+    columns
+      .map((column, at) => {
+        const { text, style } = cellOf(column);
+        const blank = ' '.repeat((widths[at] as number) - text.length);
+        const painted = style === undefined ? text : paint(style, text);
+        return GAP + (column.align === 'right' ? blank + painted : painted + blank);
+      })
+      .join('')
+      .trimEnd();
+  const rows = (columns[0] as Column).cells.map((_, row) => line((column) => column.cells[row] as Cell));
+  return [line(({ title }) => ({ text: title, style: 'dim' })), ...rows].join('\n');
+}

@@ -1,0 +1,6 @@
+// Everything that `import … from 'collapsar'` gives.
+export * from './analysis/index.js';
+export * from './engine/index.js';
+export * from './errors.js';
+export * from './logs/index.js';
+export * from './metrics/index.js';

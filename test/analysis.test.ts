@@ -1,0 +1,407 @@
+// Step files -> reports: in order, whole, and each failure for itself.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AnalyzeOptions, analyze } from '../src/analysis/analyze.js';
+import { mapAhead } from '../src/analysis/map-ahead.js';
+import { MetricChoice } from '../src/analysis/metric-choice.js';
+import { RunHistory } from '../src/analysis/run-history.js';
+import type { StepReport } from '../src/analysis/step-report.js';
+import { type Engine, openEngine } from '../src/engine/engine.js';
+import { ArgumentError, FileError } from '../src/errors.js';
+import { readStepFile } from '../src/logs/step-file.js';
+import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
+import { RunningState } from '../src/metrics/running-state.js';
+import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { expectSameMetrics } from './golden.js';
+
+const directory = temporaryDirectory();
+const LABEL = 'collapse_first_turn_sample';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.dispose());
+
+async function collect(source: string | string[], options: AnalyzeOptions = {}) {
+  const reports: StepReport[] = [];
+  const failures: FileError[] = [];
+  const all = analyze(source, {
+    engine,
+    permutations: 99,
+    onFailure: (failure) => failures.push(failure),
+    ...options,
+  });
+  for await (const report of all) reports.push(report);
+  return { reports, failures };
+}
+
+function numbersOf({ file, step, run, absent, notes, ...metrics }: StepReport['record']): Record<string, number> {
+  return metrics as Record<string, number>;
+}
+
+describe('the example runs', () => {
+  it.each(['collapse', 'filtered', 'healthy'])('%s gives the reference numbers, EMA carried along', async (run) => {
+    const golden = JSON.parse(readFileSync(new URL(`golden/tiny-rl.${run}.json`, import.meta.url), 'utf8')) as {
+      file: string;
+      step: number;
+      metrics: Record<string, number>;
+    }[];
+    const { reports, failures } = await collect(join(exampleRuns, run), { profile: 'ragen' });
+    expect(failures).toEqual([]);
+    expect(reports.map(({ step }) => step)).toEqual(golden.map(({ step }) => step));
+    for (const [at, { record }] of reports.entries()) {
+      expect(record.file).toBe(join(exampleRuns, run, golden[at]?.file as string));
+      expect(record.run).toBe(run);
+      expect(record).not.toHaveProperty('absent');
+      expect(record).not.toHaveProperty('notes');
+      expectSameMetrics(numbersOf(record), golden[at]?.metrics as Record<string, number>);
+    }
+  });
+
+  it('under strict equals crossScoreMetrics step by step, bit for bit, however small the blocks', async () => {
+    const run = join(exampleRuns, 'collapse');
+    const { reports } = await collect(run, { blockBytes: 3 * 128 * 14 * 4 });
+    const state = new RunningState();
+    for (const name of (await readdir(run)).filter((file) => file.endsWith('.safetensors')).sort()) {
+      const data = await readStepFile(join(run, name));
+      if (data.scores.kind !== 'logprobs') throw new Error('expected token log-probs');
+      for await (const { logprobs } of data.scores.blocks()) {
+        const { lengths, group: groups, columnGroup: columnGroups, prompts: promptTokens } = data;
+        const scores = { logprobs, lengths, groups, columnGroups, promptTokens };
+        const wanted = await crossScoreMetrics(engine, scores, { state, step: data.step, permutations: 99 });
+        const report = reports.shift();
+        expect(report?.step).toBe(data.step);
+        expect(report?.metrics).toEqual([wanted]);
+      }
+    }
+    expect(reports).toEqual([]);
+  });
+});
+
+describe('order', () => {
+  it('is by run, then step, whatever the names of the files; each run has averages of its own', async () => {
+    const root = join(directory, 'order');
+    for (const [run, file, step] of [
+      ['b', 'x', 3],
+      ['b', 'a', 10],
+      ['b', 'z', 2],
+      ['a', 'y', 7],
+      ['a', 'w', 1],
+    ] as const) {
+      await putStep(join(root, run, `${file}.safetensors`), smallStep(step, step / 10));
+    }
+    const { reports } = await collect(root, { profile: 'ragen' });
+    expect(reports.map(({ run, step }) => `${run}${step}`)).toEqual(['a1', 'a7', 'b2', 'b3', 'b10']);
+    const [a1, a7, b2] = reports.map(({ record }) => record) as [
+      StepReport['record'],
+      StepReport['record'],
+      StepReport['record'],
+    ];
+    const [std, ema] = [`${LABEL}/marginal_std`, `${LABEL}/marginal_std_ema`];
+    expect(a1[ema]).toBe(a1[std]);
+    expect(a7[ema]).toBeCloseTo(0.9 * (a1[std] as number) + 0.1 * (a7[std] as number), 12);
+    expect(b2[ema]).toBe(b2[std]);
+  });
+
+  it('tells how far it is, failed files included', async () => {
+    const root = join(directory, 'progress');
+    await putStep(join(root, '1.safetensors'), smallStep(1));
+    const broken = smallStep(2);
+    broken.logprobs.data[elementOf(0, 0, 0)] = Number.NaN;
+    await putStep(join(root, '2.safetensors'), broken);
+    await putStep(join(root, '3.safetensors'), smallStep(3));
+    const seen: string[] = [];
+    const size = readFileSync(join(root, '1.safetensors')).length;
+    await collect(root, {
+      onProgress: ({ done, total, bytes, totalBytes }) =>
+        seen.push(`${done}/${total} ${bytes / size}/${totalBytes / size}`),
+    });
+    expect(seen).toEqual(['1/3 1/3', '2/3 2/3', '3/3 3/3']);
+  });
+});
+
+describe('scores that cannot be right', () => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('%d within a row fails the file, naming where', async (value) => {
+    const step = smallStep(1);
+    step.logprobs.data[elementOf(2, 5, 1)] = value;
+    const path = await putStep(join(directory, `bad${value}`, 'step.safetensors'), step);
+    // Blocks of one prompt: the place must be that of the file, not of the block.
+    const { reports, failures } = await collect(path, { blockBytes: 1 });
+    expect(reports).toEqual([]);
+    expect(failures).toHaveLength(1);
+    const [failure] = failures as [FileError];
+    expect(failure).toBeInstanceOf(FileError);
+    expect(failure.path).toBe(path);
+    expect(failure.tensor).toBe('cross_logprobs');
+    expect(failure.message).toContain('prompt 2, row 5, token 1');
+    expect((await readFile(path)).readFloatLE(failure.offset as number)).toBe(value);
+  });
+
+  it('past the length of a row is nobody’s affair', async () => {
+    const step = smallStep(1);
+    step.lengths[5] = 1;
+    step.logprobs.data[elementOf(2, 5, 1)] = Number.NaN;
+    const path = await putStep(join(directory, 'padding', 'step.safetensors'), step);
+    const { reports, failures } = await collect(path);
+    expect(failures).toEqual([]);
+    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ used: 12, nonFinite: [] });
+  });
+
+  it('leaves the row out where asked to, counted and named', async () => {
+    const step = smallStep(1);
+    step.logprobs.data[elementOf(2, 5, 1)] = Number.NaN;
+    const path = await putStep(join(directory, 'exclude', 'step.safetensors'), step);
+    const { reports, failures } = await collect(path, { nonFinite: 'exclude' });
+    expect(failures).toEqual([]);
+    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ total: 12, used: 11, nonFinite: [5] });
+    expect(reports[0]?.record.notes?.join()).toContain('row 5');
+    expect(numbersOf(reports[0]?.record as StepReport['record'])[`${LABEL}/mi_seq_estimate`]).toBeGreaterThan(0);
+  });
+
+  it('propagates under ragen, and is null in the record', async () => {
+    const step = smallStep(1);
+    step.logprobs.data[elementOf(2, 5, 1)] = Number.NaN;
+    const path = await putStep(join(directory, 'propagate', 'step.safetensors'), step);
+    const { reports, failures } = await collect(path, { profile: 'ragen' });
+    expect(failures).toEqual([]);
+    expect(reports[0]?.record[`${LABEL}/mi_seq_estimate`]).toBeNull();
+    expect(reports[0]?.metrics[0]?.values.mi_seq_estimate).toBeNaN();
+  });
+
+  it('in sums is treated alike; minus infinity only leaves out its row', async () => {
+    const sums = Float64Array.from({ length: 12 * 4 }, (_, at) => -3 - (at % 7) / 4);
+    const { logprobs, ...step } = smallStep(1);
+    const write = (name: string) =>
+      putStep(join(directory, 'sums', name), { ...step, sums: { data: sums, dtype: 'float64', shape: [12, 4] } });
+    const good = await write('good.safetensors');
+    sums[3 * 4 + 1] = Number.NEGATIVE_INFINITY;
+    sums[3 * 4 + 3] = Number.NEGATIVE_INFINITY;
+    const infinite = await write('infinite.safetensors');
+    sums[7 * 4 + 2] = Number.NaN;
+    const bad = await write('bad.safetensors');
+    const { reports, failures } = await collect([good, infinite, bad]);
+    expect(reports.map(({ file }) => file)).toEqual([good, infinite]);
+    expect(reports[1]?.metrics[0]?.rows.nonFinite).toEqual([3]);
+    const [failure] = failures as [FileError];
+    expect(failure).toMatchObject({ path: bad, tensor: 'cross_logprob_sums' });
+    expect((await readFile(bad)).readDoubleLE(failure.offset as number)).toBeNaN();
+    expect(failure.message).toContain('row 7 under prompt 2');
+  });
+
+  it('does not touch the averages of the run', async () => {
+    const root = join(directory, 'averages');
+    const bad = smallStep(2, 0.9);
+    bad.logprobs.data.fill(-0.1);
+    bad.logprobs.data[0] = Number.NaN;
+    await putStep(join(root, 'with', '1.safetensors'), smallStep(1));
+    await putStep(join(root, 'with', '2.safetensors'), bad);
+    await putStep(join(root, 'with', '3.safetensors'), smallStep(3));
+    await putStep(join(root, 'without', '1.safetensors'), smallStep(1));
+    await putStep(join(root, 'without', '3.safetensors'), smallStep(3));
+    const { reports, failures } = await collect(root);
+    expect(failures).toHaveLength(1);
+    const last = reports.filter(({ step }) => step === 3).map(({ metrics }) => metrics[0]?.values);
+    expect(last[0]).toEqual(last[1]);
+  });
+});
+
+describe('files that cannot be used', () => {
+  it('are told one by one while the others are reported', async () => {
+    const root = join(directory, 'mixed');
+    await putStep(join(root, '1.safetensors'), smallStep(1));
+    writeFileSync(join(root, '2.safetensors'), readFileSync(join(root, '1.safetensors')).subarray(0, 700));
+    writeFileSync(join(root, '3.safetensors'), 'no step file');
+    await putStep(join(root, '4.safetensors'), smallStep(4));
+    const { reports, failures } = await collect([root, join(directory, 'missing')]);
+    expect(reports.map(({ step }) => step)).toEqual([1, 4]);
+    expect(failures.map(({ path }) => path).sort()).toEqual(
+      [join(directory, 'missing'), join(root, '2.safetensors'), join(root, '3.safetensors')].sort(),
+    );
+  });
+
+  it('end the iteration where nobody takes failures', async () => {
+    const root = join(directory, 'mixed');
+    await expect(collect(root, { onFailure: undefined })).rejects.toBeInstanceOf(FileError);
+  });
+});
+
+describe('samples', () => {
+  it('are given each under its own label where rows are turns of trajectories', async () => {
+    const turns = Array.from({ length: 12 }, (_, row) => row);
+    const step = {
+      ...smallStep(1),
+      // Six trajectories of two turns.
+      episode: Int32Array.from(turns, (row) => row >> 1),
+      turn: Int32Array.from(turns, (row) => row & 1),
+    };
+    const path = await putStep(join(directory, 'turns', 'step.safetensors'), step);
+    const { reports, failures } = await collect(path, { samples: 10, seed: 5 });
+    expect(failures).toEqual([]);
+    const [report] = reports as [StepReport];
+    expect(report.metrics.map(({ label }) => label)).toEqual([
+      'collapse_first_turn_sample',
+      'collapse_trajectory_sample',
+      'collapse_turn_sample',
+    ]);
+    expect(report.metrics.map(({ rows }) => rows.used)).toEqual([6, 10, 10]);
+    const again = await collect(path, { samples: 10, seed: 5 });
+    expect(again.reports[0]?.record).toEqual(report.record);
+    expect(report.record['collapse_trajectory_sample/mi_seq_estimate']).toBeTypeOf('number');
+    expect(report.record['collapse/first_turn_num_total']).toBe(6);
+  });
+
+  it('that cannot give a metric say why', async () => {
+    const { logprobs, ...step } = smallStep(1);
+    const path = await putStep(join(directory, 'one-prompt', 'step.safetensors'), {
+      ...step,
+      group: new Int32Array(12),
+      logprobs: { data: logprobs.data.subarray(0, 36), dtype: 'float32', shape: [1, 12, 3] },
+    });
+    const strict = await collect(path);
+    expect(strict.reports[0]?.record.absent?.[`${LABEL}/mi_seq_estimate`]).toMatch(/2 prompts/);
+    expect(strict.reports[0]?.record).not.toHaveProperty([`${LABEL}/mi_seq_estimate`]);
+    const ragen = await collect(path, { profile: 'ragen' });
+    expect(ragen.reports[0]?.record).not.toHaveProperty('absent');
+  });
+});
+
+describe('ending', () => {
+  it('early takes nothing from the engine', async () => {
+    for await (const report of analyze(exampleRuns, { engine })) {
+      expect(report.step).toBe(1);
+      break;
+    }
+    expect((await collect(join(exampleRuns, 'healthy'))).reports).toHaveLength(51);
+  });
+
+  it('by abort rejects with the reason', async () => {
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const reading = async () => {
+      for await (const { step } of analyze(exampleRuns, { engine, signal: controller.signal })) {
+        if (step === 8) controller.abort(reason);
+      }
+    };
+    await expect(reading()).rejects.toBe(reason);
+    const late = analyze(exampleRuns, { engine, signal: controller.signal }).next();
+    await expect(late).rejects.toBe(reason);
+  });
+
+  it('opens and disposes an engine of its own where none is given', async () => {
+    const reports = [];
+    for await (const report of analyze(join(exampleRuns, 'healthy', 'step_00001.safetensors'), { threads: 1 })) {
+      reports.push(report);
+    }
+    expect(reports).toHaveLength(1);
+  });
+
+  it.each([
+    [{ profile: 'lenient' }, 'options.profile'],
+    [{ nonFinite: 'ignore' }, 'options.nonFinite'],
+    [{ permutations: -1 }, 'options.permutations'],
+    [{ seed: 0.5 }, 'options.seed'],
+    [{ samples: 0 }, 'options.samples'],
+    [{ threads: 0 }, 'options.threads'],
+  ])('at once with %j', async (options, argument) => {
+    const started = analyze(exampleRuns, options as AnalyzeOptions).next();
+    await expect(started).rejects.toBeInstanceOf(ArgumentError);
+    await expect(started).rejects.toMatchObject({ argument });
+  });
+
+  it('at once without a path', async () => {
+    await expect(analyze([]).next()).rejects.toBeInstanceOf(ArgumentError);
+  });
+});
+
+describe('MetricChoice', () => {
+  const keys = [
+    'collapse_turn_sample/mi_estimate',
+    'collapse_turn_sample/retrieval_accuracy@2',
+    'collapse/first_turn_num_total',
+  ];
+  it.each([
+    [['collapse_turn_sample/mi_estimate'], [0]],
+    [['mi_estimate'], [0]],
+    [['mi'], []],
+    [['*_turn_*'], [0, 1, 2]],
+    [
+      ['retrieval_accuracy@?', 'first_turn_*'],
+      [1, 2],
+    ],
+    [['mi.estimate', 'mi+'], []],
+    [undefined, [0, 1, 2]],
+  ])('%j', (patterns, chosen) => {
+    const choice = new MetricChoice(patterns);
+    expect(keys.filter((key) => choice.has(key))).toEqual(chosen.map((at) => keys[at]));
+  });
+
+  it('knows which patterns named nothing', () => {
+    const choice = new MetricChoice(['mi_*', 'entropy']);
+    for (const key of keys) choice.has(key);
+    expect(choice.unmatched).toEqual(['entropy']);
+    expect(choice.namesSeen).toEqual(['first_turn_num_total', 'mi_estimate', 'retrieval_accuracy@2']);
+  });
+});
+
+describe('mapAhead', () => {
+  const later = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+  it('keeps the order and works on no more than it may', async () => {
+    let working = 0;
+    let most = 0;
+    const work = async (item: number) => {
+      most = Math.max(most, ++working);
+      await later(item % 2 === 0 ? 8 : 1);
+      working--;
+      return item * 10;
+    };
+    const results = [];
+    for await (const result of mapAhead([...Array(9).keys()], 2, work, () => {})) results.push(result);
+    expect(results).toEqual([0, 10, 20, 30, 40, 50, 60, 70, 80]);
+    expect(most).toBe(3);
+  });
+
+  it('stops the rest at the first failure, and waits for it', async () => {
+    let ended = 0;
+    let stopped = false;
+    const work = async (item: number) => {
+      if (item === 1) throw new Error('one');
+      await later(10);
+      ended++;
+      return item;
+    };
+    const reading = async () => {
+      for await (const _ of mapAhead([0, 1, 2, 3, 4, 5, 6, 7], 3, work, () => {
+        stopped = true;
+      }));
+    };
+    await expect(reading()).rejects.toThrow('one');
+    expect(stopped).toBe(true);
+    // 0 and those that were under way beside it.
+    expect(ended).toBe(4);
+  });
+});
+
+describe('RunHistory', () => {
+  it('lets steps through in the order they asked, whichever is ready first, and past one that failed', async () => {
+    const history = new RunHistory('strict');
+    const order: number[] = [];
+    const ready = [20, 1, 10, 1].map(
+      (milliseconds, at) => new Promise<number>((resolve) => setTimeout(() => resolve(at), milliseconds)),
+    );
+    const turns = ready.map((step) =>
+      history.inTurn(step, async (at, state) => {
+        state.update('strict', LABEL, { std: at + 1, stdSeq: at + 1 }, at);
+        if (at === 1) throw new Error('unusable');
+        order.push(at);
+        return state.toJSON().averages[`strict/${LABEL}`]?.step;
+      }),
+    );
+    const results = await Promise.allSettled(turns);
+    expect(order).toEqual([0, 2, 3]);
+    expect(results.map((result) => result.status === 'fulfilled' && result.value)).toEqual([0, false, 2, 3]);
+  });
+});

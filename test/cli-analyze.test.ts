@@ -1,0 +1,355 @@
+// `collapsar analyze` as a user meets it: what it prints, what it writes, what its exit status says.
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Interrupted } from '../src/cli/streams.js';
+import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { collapsar, keeping } from './cli-streams.js';
+import { expectSameMetrics } from './golden.js';
+
+const directory = temporaryDirectory();
+const healthy = join(exampleRuns, 'healthy');
+
+type JsonRecord = Record<string, unknown> & { file: string; step: number; run: string };
+
+function recordsOf(jsonLines: string): JsonRecord[] {
+  return jsonLines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as JsonRecord);
+}
+
+/** Three good steps, a truncated one, one that is no step file, and one with NaN. */
+async function mixedRun(name: string): Promise<string> {
+  const run = join(directory, name);
+  for (const step of [1, 2, 3]) await putStep(join(run, `${step}.safetensors`), smallStep(step));
+  writeFileSync(join(run, '4.safetensors'), readFileSync(join(run, '1.safetensors')).subarray(0, 600));
+  writeFileSync(join(run, '5.safetensors'), '{}');
+  const withNaN = smallStep(6);
+  withNaN.logprobs.data[elementOf(1, 2, 0)] = Number.NaN;
+  await putStep(join(run, '6.safetensors'), withNaN);
+  return run;
+}
+
+describe('the table', () => {
+  it('has a line a step, a trend a figure, and says how to read them', async () => {
+    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--permutations', '99']);
+    expect(status).toBe(0);
+    expect(err).toBe('');
+    const lines = out.split('\n');
+    expect(lines.filter((line) => / 51 steps, 16 prompts a step, profile strict/.test(line))).toHaveLength(3);
+    expect(
+      lines.filter((line) => /^ +step +H\(Z\|X\) +MI +95% batch +p +retrieval +chance +p +z +rows/.test(line)),
+    ).toHaveLength(3);
+    expect(lines.filter((line) => /^ +[0-9]+ .* 128\/128/.test(line))).toHaveLength(153);
+    expect(lines.filter((line) => /^ +MI .*[▁▂▃▄▅▆▇█]{51} +[0-9.]+ → [0-9.]+$/.test(line))).toHaveLength(3);
+    // The first run is the one that collapses: entropy up, MI down.
+    expect(lines.find((line) => /^ +H\(Z\|X\) .*→/.test(line))).toMatch(/0\.806 → 2\.\d+$/);
+    expect(lines.find((line) => /^ +MI .*→/.test(line))).toMatch(/1\.25 → 0\.\d+$/);
+    expect(out).toContain('Template collapse: MI and retrieval fall');
+    expect(
+      Math.max(...lines.filter((line) => !line.includes(exampleRuns)).map((line) => line.length)),
+    ).toBeLessThanOrEqual(100);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escapes are what must not be there
+    expect(out).not.toMatch(/\u001b/);
+  });
+
+  it('under ragen shows the figures of the reference', async () => {
+    const { out } = await collapsar(['analyze', healthy, '--profile', 'ragen']);
+    expect(out).toMatch(/step +H\(Z\|X\) +MI\/token +MI +retrieval +chance +z +rows/);
+    const golden = JSON.parse(readFileSync(new URL('golden/tiny-rl.healthy.json', import.meta.url), 'utf8'))[0].metrics;
+    const first = out.split('\n').find((line) => /^ +1 /.test(line)) as string;
+    const [, entropy, perToken] = first.trim().split(/ +/);
+    expect(Number(entropy)).toBeCloseTo(golden['collapse_first_turn_sample/conditional_entropy_est'], 2);
+    expect(Number(perToken)).toBeCloseTo(golden['collapse_first_turn_sample/mi_estimate'], 2);
+  });
+
+  it('with --every shows fewer lines and the whole trend', async () => {
+    const { out } = await collapsar(['analyze', healthy, '--every', '20', '--permutations', '0']);
+    const steps = out.split('\n').filter((line) => line.includes('128/128'));
+    expect(steps).toHaveLength(4);
+    expect(out).toMatch(/[▁▂▃▄▅▆▇█]{51}/);
+  });
+
+  it('with --metrics has those as columns', async () => {
+    const { status, out } = await collapsar(['analyze', healthy, '--metrics', 'mi_upper_bound,retrieval_chance_l*']);
+    expect(status).toBe(0);
+    expect(out).toMatch(/step +retrieval_chance_level +mi_upper_bound\n/);
+    expect(out.split('\n').filter((line) => /^ +[0-9]+ +0\.0(63|70) +2\.77$/.test(line))).toHaveLength(51);
+  });
+
+  it('marks steps whose figures need a remark, once a kind', async () => {
+    const run = join(directory, 'saturated');
+    for (const step of [1, 2, 3]) await putStep(join(run, `${step}.safetensors`), smallStep(step, step < 3 ? 5 : 0.2));
+    const { out } = await collapsar(['analyze', run, '--permutations', '0']);
+    expect(out).toMatch(/^ +a .*2 steps, first step 1: MI is saturated/m);
+    expect(out.match(/MI is saturated/g)).toHaveLength(1);
+  });
+
+  it('is plain ASCII where the locale is', async () => {
+    const { out } = await collapsar(['analyze', healthy, '--permutations', '0'], { environment: { LC_ALL: 'C' } });
+    expect(out).toMatch(/->/);
+    expect(out).not.toMatch(/[▁▂▃▄▅▆▇█→]/);
+  });
+
+  it('has colours on a terminal only, and not with NO_COLOR', async () => {
+    const args = ['analyze', healthy, '--permutations', '0', '--quiet'];
+    const onTerminal = (environment: Record<string, string>) =>
+      collapsar(args, { out: keeping({ isTTY: true, columns: 120 }), environment });
+    expect((await onTerminal({ LANG: 'C.UTF-8' })).out).toContain('\u001b[');
+    expect((await onTerminal({ LANG: 'C.UTF-8', NO_COLOR: '1' })).out).not.toContain('\u001b[');
+  });
+});
+
+describe('--jsonl and --json', () => {
+  it.each(['collapse', 'filtered', 'healthy'])('%s: every record is what the reference logged', async (run) => {
+    const golden = JSON.parse(readFileSync(new URL(`golden/tiny-rl.${run}.json`, import.meta.url), 'utf8'));
+    const { status, out } = await collapsar(['analyze', join(exampleRuns, run), '--jsonl', '--profile', 'ragen']);
+    expect(status).toBe(0);
+    const records = recordsOf(out);
+    expect(records).toHaveLength(golden.length);
+    for (const [at, { file, step, run: name, ...metrics }] of records.entries()) {
+      expect({ file, step, name }).toEqual({
+        file: join(exampleRuns, run, golden[at].file),
+        step: golden[at].step,
+        name: run,
+      });
+      expectSameMetrics(metrics as Record<string, number>, golden[at].metrics);
+    }
+  });
+
+  it('come step by step, not at the end', async () => {
+    const out = keeping();
+    const seen: number[] = [];
+    const counting = {
+      ...out,
+      write: (text: string) => out.write(text).then(() => void seen.push(text.split('\n').length - 1)),
+    };
+    await collapsar(['analyze', healthy, '--jsonl', '--permutations', '0'], { out: counting });
+    expect(seen).toEqual(Array(51).fill(1));
+  });
+
+  it('hold the same records', async () => {
+    const lines = await collapsar(['analyze', healthy, '--jsonl', '--permutations', '9']);
+    const array = await collapsar(['analyze', healthy, '--json', '--permutations', '9', '--threads', '1']);
+    expect(JSON.parse(array.out)).toEqual(recordsOf(lines.out));
+  });
+
+  it('with --metrics hold file, step, run and those', async () => {
+    const args = ['--metrics', 'mi_seq_estimate', '--metrics', 'collapse/*', '--permutations', '0'];
+    const [record] = recordsOf((await collapsar(['analyze', healthy, '--jsonl', ...args])).out) as [JsonRecord];
+    expect(Object.keys(record).sort()).toEqual([
+      'collapse/first_turn_num_total',
+      'collapse/first_turn_num_valid',
+      'collapse/first_turn_valid_rate',
+      'collapse/valid_thinking_rate',
+      'collapse_first_turn_sample/mi_seq_estimate',
+      'file',
+      'run',
+      'step',
+    ]);
+  });
+
+  it('write NaN as null', async () => {
+    const run = await mixedRun('null');
+    const args = ['analyze', join(run, '6.safetensors'), '--profile', 'ragen', '--jsonl'];
+    const [record] = recordsOf((await collapsar(args)).out) as [JsonRecord];
+    expect(record['collapse_first_turn_sample/mi_estimate']).toBeNull();
+  });
+
+  it('of nothing are nothing, and an empty array', async () => {
+    const empty = join(directory, 'nothing-in-it');
+    mkdirSync(empty, { recursive: true });
+    expect(await collapsar(['analyze', empty, '--jsonl'])).toMatchObject({ status: 1, out: '' });
+    expect(await collapsar(['analyze', empty, '--json'])).toMatchObject({ status: 1, out: '[]\n' });
+  });
+});
+
+describe('files that cannot be used', () => {
+  it('are all listed at the end, the rest is reported, and the status is 1', async () => {
+    const run = await mixedRun('mixed');
+    const { status, out, err } = await collapsar(['analyze', run, join(directory, 'missing'), '--jsonl']);
+    expect(status).toBe(1);
+    expect(recordsOf(out).map(({ step }) => step)).toEqual([1, 2, 3]);
+    const lines = err.trimEnd().split('\n');
+    expect(lines[0]).toBe('4 files or paths could not be used; 3 steps were reported.');
+    expect(lines).toHaveLength(5);
+    for (const name of ['mixed/4', 'mixed/5', 'mixed/6', 'missing']) {
+      expect(lines.filter((line) => line.includes(join(directory, name)))).toHaveLength(1);
+    }
+    expect(err).toMatch(/6\.safetensors, tensor "cross_logprobs", offset [0-9]+: .*prompt 1, row 2, token 0/);
+  });
+
+  it('leave out their rows with --non-finite exclude', async () => {
+    const run = await mixedRun('excluded');
+    const { status, out } = await collapsar([
+      'analyze',
+      join(run, '6.safetensors'),
+      '--non-finite',
+      'exclude',
+      '--jsonl',
+    ]);
+    expect(status).toBe(0);
+    expect(recordsOf(out)[0]?.notes).toContainEqual(expect.stringContaining('row 2'));
+  });
+
+  it('say so when there is nothing at all', async () => {
+    const empty = join(directory, 'empty');
+    mkdirSync(empty, { recursive: true });
+    const { status, out, err } = await collapsar(['analyze', empty]);
+    expect(status).toBe(1);
+    expect(out).toBe('');
+    expect(err).toContain(empty);
+    expect(err).toContain('safetensors');
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    [['analyze'], 'PATH'],
+    [['analyze', 'x', '--jason'], '--json'],
+    [['analyze', 'x', '--profile', 'upstream'], 'strict, ragen'],
+    [['analyze', 'x', '--threads', '0'], 'whole number from 1'],
+    [['analyze', 'x', '--threads', 'many'], 'whole number'],
+    [['analyze', 'x', '--permutations', '-1'], 'whole number from 0'],
+    [['analyze', 'x', '--seed', '1.5'], 'whole number'],
+    [['analyze', 'x', '--metrics', ''], 'names or globs'],
+    [['analyze', 'x', '--out', ''], 'path'],
+    [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
+    [['analyse', 'x'], 'analyze'],
+    [['doctor', 'extra'], 'too many arguments'],
+    [[], 'analyze'],
+  ])('%j ends with 2 and says what to do', async (args, hint) => {
+    const { status, out, err } = await collapsar(args);
+    expect(status).toBe(2);
+    expect(out).toBe('');
+    expect(err).toContain(hint);
+    expect(err).toContain('--help');
+  });
+
+  it('a name that no metric has ends with 2 and lists those there are', async () => {
+    const { status, err } = await collapsar([
+      'analyze',
+      healthy,
+      '--metrics',
+      'mi_estimte,mi_*',
+      '--permutations',
+      '0',
+    ]);
+    expect(status).toBe(2);
+    expect(err).toContain('"mi_estimte"');
+    expect(err).toContain('mi_estimate');
+    expect(err).not.toContain('"mi_*"');
+  });
+
+  it.each([[['--help']], [['analyze', '--help']], [['doctor', '--help']], [['--version']]])(
+    '%j is none',
+    async (args) => {
+      const { status, out, err } = await collapsar(args);
+      expect(status).toBe(0);
+      expect(err).toBe('');
+      expect(out).toMatch(args[0] === '--version' ? /^\d+\.\d+\.\d+\n$/ : /Usage: collapsar/);
+    },
+  );
+});
+
+describe('--out', () => {
+  it('writes metrics, summary and failures, and nothing else', async () => {
+    const run = await mixedRun('written');
+    const out = join(directory, 'results', 'deep');
+    const { status, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
+    expect(status).toBe(1);
+    expect(readdirSync(out).sort()).toEqual(['failures.jsonl', 'metrics.jsonl', 'summary.json']);
+    expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
+    const failures = recordsOf(readFileSync(join(out, 'failures.jsonl'), 'utf8'));
+    expect(failures.map(({ file }) => file)).toEqual([4, 5, 6].map((step) => join(run, `${step}.safetensors`)));
+    expect(failures[2]).toMatchObject({
+      tensor: 'cross_logprobs',
+      offset: expect.any(Number),
+      message: expect.any(String),
+    });
+    const summary = JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8'));
+    expect(summary).toMatchObject({ profile: 'strict', steps: 3, failures: 3, seed: 0 });
+    expect(summary.runs).toMatchObject([{ run: 'written', directory: run, steps: 3, firstStep: 1, lastStep: 3 }]);
+    const key = 'collapse_first_turn_sample/mi_seq_estimate';
+    const records = recordsOf(printed);
+    expect(summary.runs[0].metrics[key]).toEqual({ first: records[0]?.[key], last: records[2]?.[key] });
+
+    // A later analysis without failures leaves none of the earlier one's behind, and the same input gives the same bytes.
+    const good = [1, 2, 3].map((step) => join(run, `${step}.safetensors`));
+    const again = () => collapsar(['analyze', ...good, '--out', out]);
+    expect((await again()).status).toBe(0);
+    expect(readdirSync(out).sort()).toEqual(['metrics.jsonl', 'summary.json']);
+    const before = readFileSync(join(out, 'summary.json'), 'utf8');
+    await again();
+    expect(readFileSync(join(out, 'summary.json'), 'utf8')).toBe(before);
+  });
+
+  it('that cannot be written ends with 1 before anything is computed', async () => {
+    const file = join(directory, 'a-file');
+    writeFileSync(file, '');
+    const { status, out, err } = await collapsar(['analyze', healthy, '--out', join(file, 'below')]);
+    expect(status).toBe(1);
+    expect(out).toBe('');
+    expect(err).toContain('cannot write here');
+  });
+
+  it.skipIf(process.getuid?.() === 0)('without rights ends with 1', async () => {
+    const locked = join(directory, 'locked');
+    mkdirSync(locked);
+    chmodSync(locked, 0o500);
+    const { status, err } = await collapsar(['analyze', healthy, '--out', locked]);
+    expect(status).toBe(1);
+    expect(err).toContain('EACCES');
+  });
+
+  it('stays as it was when the analysis is interrupted', async () => {
+    const out = join(directory, 'interrupted');
+    mkdirSync(out);
+    writeFileSync(join(out, 'metrics.jsonl'), 'earlier\n');
+    const ending = new AbortController();
+    const printed = keeping({ onWrite: () => ending.abort(new Interrupted('SIGINT')) });
+    const { status, err } = await collapsar(['analyze', healthy, '--out', out, '--jsonl'], {
+      out: printed,
+      signal: ending.signal,
+    });
+    expect(status).toBe(130);
+    expect(err).toContain('interrupted');
+    expect(readdirSync(out)).toEqual(['metrics.jsonl']);
+    expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe('earlier\n');
+  });
+
+  it('is finished even if nobody reads what is printed', async () => {
+    const out = join(directory, 'unread');
+    const printed = keeping({ onWrite: () => printed.close() });
+    const { status } = await collapsar(['analyze', healthy, '--out', out, '--jsonl'], { out: printed });
+    expect(status).toBe(0);
+    expect(recordsOf(readFileSync(join(out, 'metrics.jsonl'), 'utf8'))).toHaveLength(51);
+    expect(existsSync(join(out, 'summary.json'))).toBe(true);
+  });
+});
+
+describe('a reader that has read enough', () => {
+  it('ends the analysis quietly', async () => {
+    const printed = keeping({ onWrite: () => printed.close() });
+    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--jsonl'], { out: printed });
+    expect({ status, err }).toEqual({ status: 0, err: '' });
+    expect(recordsOf(out)).toHaveLength(1);
+  });
+});
+
+describe('progress', () => {
+  it('is a bar on a terminal, gone before anything else is written there', async () => {
+    const err = keeping({ isTTY: true, columns: 120 });
+    const { out } = await collapsar(['analyze', exampleRuns, '--jsonl'], { err });
+    expect(recordsOf(out)).toHaveLength(153);
+    for (const piece of err.pieces) expect(piece.startsWith('\r\u001b[K')).toBe(true);
+    expect(err.pieces.at(-1) ?? '\r\u001b[K').toBe('\r\u001b[K');
+  });
+
+  it('is nothing with --quiet', async () => {
+    const err = keeping({ isTTY: true, columns: 120 });
+    await collapsar(['analyze', exampleRuns, '--jsonl', '--quiet'], { err });
+    expect(err.text).toBe('');
+  });
+});

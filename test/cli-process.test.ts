@@ -1,0 +1,140 @@
+// The command as a process of its own: streams, signals and the time it takes. It runs what is in dist/.
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const main = join(root, 'dist', 'cli', 'main.js');
+const directory = temporaryDirectory();
+
+function newest(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Math.max(0, ...files.map((file) => statSync(join(file.parentPath, file.name)).mtimeMs));
+}
+
+// What is tested must be what the sources say.
+beforeAll(() => {
+  const built = statSync(main, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (built >= newest(join(root, 'src'))) return;
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root });
+  expect(status, String(stdout)).toBe(0);
+});
+
+interface Ended {
+  status: number | null;
+  out: string;
+  err: string;
+}
+
+function collapsar(args: string[], started: (child: ChildProcess) => void = () => {}): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [main, ...args], { maxBuffer: 2 ** 28 }, (_, out, err) => {
+      resolve({ status: child.exitCode, out, err });
+    });
+    started(child);
+  });
+}
+
+describe('the process', () => {
+  it('analyses the three example runs', async () => {
+    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--quiet']);
+    expect({ status, err }).toEqual({ status: 0, err: '' });
+    expect(out.match(/128\/128/g)).toHaveLength(153);
+  });
+
+  it('ends with the status of its command', async () => {
+    expect(await collapsar(['analyze', directory])).toMatchObject({ status: 1, out: '' });
+    expect(await collapsar(['analyze', '--nothing'])).toMatchObject({ status: 2, out: '' });
+    expect(await collapsar(['--version'])).toMatchObject({
+      status: 0,
+      out: `${JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version}\n`,
+      err: '',
+    });
+  });
+
+  it('ends quietly when the reader of its output goes', async () => {
+    const command = `"${process.execPath}" "${main}" analyze "${exampleRuns}" --jsonl --permutations 0 | head -n 1`;
+    const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect(stdout.split('\n').filter((line) => line !== '')).toHaveLength(1);
+    expect(JSON.parse(stdout).step).toBe(1);
+    expect(stderr).toBe('');
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('ends on %s with %d and leaves nothing half-written', async (signal, expected) => {
+    const out = join(directory, signal);
+    const run = join(directory, `long-${signal}`);
+    const first = await putStep(join(run, '0.safetensors'), smallStep(0));
+    const results = await new Promise<Ended>((resolve) => {
+      // Enough to do: the permutations of one step alone take minutes.
+      const child = spawn(process.execPath, [
+        main,
+        'analyze',
+        first,
+        '--jsonl',
+        '--out',
+        out,
+        '--permutations',
+        '10000000',
+      ]);
+      let err = '';
+      child.stderr.on('data', (data) => {
+        err += data;
+      });
+      child.on('close', (status) => resolve({ status, out: '', err }));
+      const looking = setInterval(() => {
+        if (!readdirSync(directory).includes(signal) || readdirSync(out).length === 0) return;
+        clearInterval(looking);
+        // Some time into the computation.
+        setTimeout(() => child.kill(signal), 200);
+      }, 10);
+    });
+    expect(results).toMatchObject({ status: expected, err: `interrupted by ${signal}\n` });
+    expect(readdirSync(out)).toEqual([]);
+  });
+});
+
+describe('doctor', () => {
+  it('finds this installation in order', async () => {
+    const { status, out } = await collapsar(['doctor', '--json']);
+    expect(status).toBe(0);
+    const findings = JSON.parse(out);
+    expect(findings).toMatchObject({
+      node: process.version,
+      selfTest: { passed: true, problem: null },
+      cuda: { available: false, reason: expect.any(String) },
+    });
+    expect(statSync(findings.addon.path).isFile()).toBe(true);
+    expect(findings.instructionSets.available).toContain(findings.instructionSets.inUse);
+    expect(findings.memory.totalBytes).toBeGreaterThan(0);
+    const text = await collapsar(['doctor']);
+    expect(text.status).toBe(0);
+    expect(text.out).toMatch(/self-test +passed/);
+    expect(text.out).toContain(findings.addon.path);
+  });
+
+  it('says what to do where the addon does not load', async () => {
+    // A copy of the package without its addon.
+    const { cpSync, mkdirSync } = await import('node:fs');
+    const copy = join(directory, 'package');
+    mkdirSync(copy);
+    cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
+    cpSync(join(root, 'package.json'), join(copy, 'package.json'));
+    mkdirSync(join(copy, 'node_modules'));
+    for (const name of ['commander', 'tinyglobby', 'fdir', 'picomatch']) {
+      cpSync(join(root, 'node_modules', name), join(copy, 'node_modules', name), { recursive: true });
+    }
+    const { status, stdout } = spawnSync(process.execPath, [join(copy, 'dist', 'cli', 'main.js'), 'doctor'], {
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/addon +not loaded/);
+    expect(stdout).toContain('npm rebuild collapsar');
+  });
+});
