@@ -1,0 +1,207 @@
+// Do the intervals and p-values keep their promise? A model whose mutual information is known exactly -> share of draws
+// whose 95% interval holds the true value, per cell; a Markdown table on stdout, bench/results/coverage-<date>.json.
+//
+//   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2] [--only zero,weak,strong,bound]
+//
+// Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/intervals.md.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { openEngine } from '../dist/index.js';
+
+const { values: options } = parseArgs({
+  options: {
+    draws: { type: 'string', default: '2000' },
+    seed: { type: 'string', default: '1' },
+    threads: { type: 'string', default: '2' },
+    only: { type: 'string', default: 'zero,weak,strong,bound' },
+  },
+});
+const draws = Number(options.draws);
+const seed = Number(options.seed);
+const permutations = 999;
+const poolSize = 256;
+
+/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
+function uniformNumbers(state) {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+
+/**
+ * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its own
+ * (given x and the place), token 0 ends it. All sequences are enumerated, so every expectation is an exact sum.
+ * `strength` scales how far the logits depend on x.
+ * @returns {{ logProbs: Float64Array[], lengths: number[] }} logProbs[x][z]
+ */
+function makeModel(uniform, { vocabulary, tokens, strength }) {
+  const places = Array.from({ length: tokens }, () => Array.from({ length: vocabulary }, () => 0.7 * bell(uniform)));
+  const sequences = [];
+  const extend = (sequence) => {
+    if (sequence.length === tokens || sequence.at(-1) === 0) sequences.push(sequence);
+    else for (let token = 0; token < vocabulary; token++) extend([...sequence, token]);
+  };
+  extend([]);
+  const logProbs = Array.from({ length: poolSize }, () => {
+    const perPlace = places.map((common) => {
+      const logits = common.map((logit) => logit + strength * bell(uniform));
+      const total = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+      return logits.map((logit) => logit - total);
+    });
+    return Float64Array.from(sequences, (sequence) =>
+      sequence.reduce((sum, token, place) => sum + perPlace[place][token], 0),
+    );
+  });
+  return { logProbs, lengths: sequences.map((sequence) => sequence.length) };
+}
+
+/**
+ * One batch: P prompts of the pool, K rows each. `scores[p][z]` is what the rows are scored with; with `noise` the policy
+ * ignores its prompt and the scores differ from it by noise alone.
+ */
+function drawBatch(model, uniform, { prompts, rowsPerPrompt, noise }) {
+  const outcomes = model.lengths.length;
+  const order = Int32Array.from({ length: poolSize }, (_, x) => x);
+  const policies = [];
+  const scores = [];
+  for (let p = 0; p < prompts; p++) {
+    const other = p + Math.floor(uniform() * (poolSize - p));
+    [order[p], order[other]] = [order[other], order[p]];
+    const logProbs = model.logProbs[noise > 0 ? 0 : order[p]];
+    policies.push(logProbs);
+    scores.push(noise > 0 ? logProbs.map((value) => value + noise * bell(uniform)) : logProbs);
+  }
+  // ln of the scores' mean over prompts, for every z; then the batch's true value.
+  const marginal = new Float64Array(outcomes);
+  for (const score of scores) for (let z = 0; z < outcomes; z++) marginal[z] += Math.exp(score[z]) / prompts;
+  for (let z = 0; z < outcomes; z++) marginal[z] = Math.log(marginal[z]);
+  let trueValue = 0;
+  const rows = prompts * rowsPerPrompt;
+  const data = new Float64Array(rows * prompts);
+  const own = new Int32Array(rows);
+  const lengths = [];
+  for (let p = 0, r = 0; p < prompts; p++) {
+    const probabilities = policies[p].map(Math.exp);
+    for (let z = 0; z < outcomes; z++) trueValue += (probabilities[z] * (scores[p][z] - marginal[z])) / prompts;
+    for (let k = 0; k < rowsPerPrompt; k++, r++) {
+      let left = uniform();
+      let z = 0;
+      while (z + 1 < outcomes && left >= probabilities[z]) left -= probabilities[z++];
+      for (let q = 0; q < prompts; q++) data[r * prompts + q] = scores[q][z];
+      own[r] = p;
+      lengths.push(model.lengths[z]);
+    }
+  }
+  return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, own, lengths, trueValue };
+}
+
+/** P(Kolmogorov's distance of n uniform numbers >= that of `values`), after Stephens (1970). */
+function kolmogorovSmirnov(values) {
+  const sorted = Float64Array.from(values).sort();
+  const n = sorted.length;
+  let distance = 0;
+  sorted.forEach((value, i) => {
+    distance = Math.max(distance, Math.abs(value - i / n), Math.abs(value - (i + 1) / n));
+  });
+  const scaled = distance * (Math.sqrt(n) + 0.12 + 0.11 / Math.sqrt(n));
+  if (scaled < 0.3) return 1; // the series converges too slowly there; the value is 1 to nine digits
+  let sum = 0;
+  for (let k = 1; k < 100; k++) sum += (k % 2 ? 2 : -2) * Math.exp(-2 * (k * scaled) ** 2);
+  return Math.min(1, Math.max(0, sum));
+}
+
+async function measure(engine, cell) {
+  const uniform = uniformNumbers(seed * 1000003 + cell.index);
+  const model = makeModel(uniform, cell);
+  const found = [];
+  const work = async (draw) => {
+    const { sums, own, lengths, trueValue } = drawBatch(model, uniform, cell);
+    const stats = await engine.scoreStats(sums, { own, lengths });
+    const options = { own, lengths, permutations: cell.noise > 0 ? permutations : 0, seed: draw };
+    const { figures, nearBound } = await engine.inferStep(sums, stats, options);
+    found[draw] = { ...figures.miSeq, nearBound, trueValue };
+  };
+  // A few draws at a time, so that the engine's threads do not wait for the sampling of the next batch.
+  for (let first = 0; first < draws; first += 8) {
+    await Promise.all(Array.from({ length: Math.min(8, draws - first) }, (_, i) => work(first + i)));
+  }
+  const mean = (of) => found.reduce((sum, one) => sum + of(one), 0) / draws;
+  // The population's value is the mean of the batch's over batches: these ones, each of them exact.
+  const population = mean((one) => one.trueValue);
+  const large = cell.prompts * cell.rowsPerPrompt >= 128;
+  const result = {
+    dependence: cell.dependence,
+    tokens: cell.tokens,
+    P: cell.prompts,
+    K: cell.rowsPerPrompt,
+    trueValue: population,
+    shareOfBound: population / Math.log(cell.prompts),
+    batch: mean((one) => (one.batchLow <= one.trueValue && one.trueValue <= one.batchHigh ? 1 : 0)),
+    batchWidth: mean((one) => one.batchHigh - one.batchLow),
+    population: mean((one) => (one.populationLow <= population && population <= one.populationHigh ? 1 : 0)),
+    populationWidth: mean((one) => one.populationHigh - one.populationLow),
+    nearBound: mean((one) => (one.nearBound ? 1 : 0)),
+    uniformity: cell.noise > 0 ? kolmogorovSmirnov(found.map((one) => one.pValue)) : null,
+  };
+  const missed = [];
+  if (large ? result.batch < 0.93 || result.batch > 0.97 : result.batch < 0.9) {
+    missed.push(`batch ${large ? 'outside 93-97%' : 'below 90%'}`);
+  }
+  if (result.population < 0.9) missed.push('population below 90%');
+  // 1e-4: several cells are tested at once.
+  if (result.uniformity !== null && result.uniformity < 1e-4) missed.push('p-values not uniform');
+  return { ...result, missed };
+}
+
+// `zero` has noise in its scores: with exact ones every figure would be zero exactly and every permutation tie.
+const kinds = {
+  zero: { strength: 0, noise: 0.3 },
+  weak: { strength: 0.3, noise: 0 },
+  strong: { strength: 2, noise: 0 },
+  bound: { strength: 6, noise: 0 },
+};
+const alphabets = [
+  { vocabulary: 128, tokens: 1 },
+  { vocabulary: 5, tokens: 3 },
+];
+const cells = [];
+for (const dependence of options.only.split(',')) {
+  for (const prompts of [8, 16, 64]) {
+    for (const rowsPerPrompt of [2, 4, 8]) {
+      // One token and several by turns: every P and every K meets both.
+      const alphabet = alphabets[cells.length % alphabets.length];
+      cells.push({ index: cells.length, dependence, prompts, rowsPerPrompt, ...alphabet, ...kinds[dependence] });
+    }
+  }
+}
+
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+const engine = await openEngine({ device: 'cpu', threads: Number(options.threads) });
+const results = [];
+console.log(`${draws} draws a cell, 95% intervals of mi_seq_estimate, p-values with ${permutations} permutations\n`);
+console.log('| dependence | tokens | P | K | true value | of ln P | batch | width | population | width | KS p | |');
+console.log('|---|---|---|---|---|---|---|---|---|---|---|---|');
+for (const cell of cells) {
+  process.stderr.write(
+    `\r${results.length + 1}/${cells.length} ${cell.dependence} P=${cell.prompts} K=${cell.rowsPerPrompt}   `,
+  );
+  const one = await measure(engine, cell);
+  results.push(one);
+  const columns = [one.dependence, one.tokens, one.P, one.K, one.trueValue.toFixed(4), percent(one.shareOfBound)];
+  columns.push(percent(one.batch), one.batchWidth.toFixed(3), percent(one.population), one.populationWidth.toFixed(3));
+  columns.push(one.uniformity === null ? '' : one.uniformity.toFixed(3), one.missed.join('; '));
+  console.log(`| ${columns.join(' | ')} |`);
+}
+process.stderr.write('\n');
+await engine.dispose();
+
+const directory = new URL('results/', import.meta.url);
+await mkdir(directory, { recursive: true });
+const file = new URL(`coverage-${new Date().toISOString().slice(0, 10)}.json`, directory);
+await writeFile(file, `${JSON.stringify({ draws, seed, permutations, results }, null, 1)}\n`);
+process.exitCode = results.some((one) => one.missed.length > 0) ? 1 : 0;
