@@ -5,4 +5,4 @@ import { root, run, tool } from './stage.mjs';
 const out = join(root, 'build', 'cmake');
 await run(tool('cmake-js'), ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=ON'], { quiet: true });
 await run('cmake', ['--build', out, '--parallel', '2']);
-await run('ctest', ['--output-on-failure'], { cwd: out });
+await run('ctest', ['--output-on-failure', '--parallel', '2'], { cwd: out });

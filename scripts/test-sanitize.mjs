@@ -20,7 +20,7 @@ const asan = join(root, 'build', 'asan');
 const asanOptions = [...options, 'COLLAPSAR_SANITIZE=address,undefined'].map((option) => `--CD${option}`);
 await run(tool('cmake-js'), ['configure', '--out', asan, ...asanOptions], { quiet: true });
 await run('cmake', ['--build', asan, ...parallel]);
-await run('ctest', ['--output-on-failure'], { cwd: asan, env });
+await run('ctest', ['--output-on-failure', '--parallel', '2'], { cwd: asan, env });
 
 console.log('\nthe addon under ASan and UBSan');
 // The runtime must be there before Node is, which only preloading can do; GCC names its file.
