@@ -32,7 +32,7 @@ for (const [tool, addon] of Object.entries(addons)) {
     "import { openEngine } from 'collapsar'; const engine = await openEngine();" +
     'console.log(engine.info.isaAvailable.join()); await engine.dispose()';
   const isa = await run('node', ['--input-type=module', '-e', script], quiet);
-  const metrics = await run('node', ['dist/cli/main.js', 'analyze', 'examples/data', '--json'], quiet);
+  const metrics = await run('node', ['dist/cli/main.js', 'analyze', 'examples/data', '--json', '--quiet'], quiet);
   seen[tool] = { isa: isa.output.trim(), metrics: metrics.output };
   console.log(`${tool}: ${seen[tool].isa}; metrics of examples/data: ${metrics.output.length} characters`);
 }

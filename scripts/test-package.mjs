@@ -57,7 +57,7 @@ async function useIt() {
     'console.log(JSON.stringify(engine.info)); await engine.dispose()';
   await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
   const options = { cwd: consumer, env: unreachable(), quiet: true };
-  return (await run('npx', ['--no-install', 'collapsar', 'analyze', 'runs', '--json'], options)).output;
+  return (await run('npx', ['--no-install', 'collapsar', 'analyze', 'runs', '--json', '--quiet'], options)).output;
 }
 
 console.log('\nnpm install, with CMake');
