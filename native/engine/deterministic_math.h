@@ -25,6 +25,14 @@ constexpr double kLogCoefficients[7] = {0x1.5555555555593p-1, 0x1.999999997fb32p
                                         0x1.c71c51e7fd53ep-3, 0x1.7466462b6d2aap-3, 0x1.39a0f51da2d8ap-3,
                                         0x1.2f0d8d9237a8ap-3};
 
+// For cutting a number at powers of two times sqrt(1/2): the bits of sqrt(1/2); what makes every exponent positive; and
+// 2^52, whose low bits are an integer.
+constexpr uint64_t kLogCut = 0x3fe6a09e667f3bcdu;
+constexpr uint64_t kSignificandBits = 0x000fffffffffffffu;
+constexpr uint64_t kExponentBias = uint64_t{1024} << 52;
+constexpr uint64_t kTwo52Bits = 0x4330000000000000u;
+constexpr double kTwo52AndBias = 0x1p52 + 1024;
+
 inline __attribute__((always_inline)) uint64_t bitsOf(double value) {
   uint64_t bits;
   __builtin_memcpy(&bits, &value, sizeof bits);
@@ -53,8 +61,8 @@ inline __attribute__((always_inline)) double deterministicExp(double x) {
 inline __attribute__((always_inline)) double deterministicLog(double x) {
   if (x == 0.0) return -__builtin_inf();
   // x = 2^k m with m in [sqrt(1/2), sqrt 2): subtracting sqrt(1/2)'s bits puts the cut of the exponent there.
-  const uint64_t bits = bitsOf(x), cut = 0x3fe6a09e667f3bcdu;
-  const int64_t exponent = static_cast<int64_t>(bits - cut) >> 52;
+  const uint64_t bits = bitsOf(x);
+  const int64_t exponent = static_cast<int64_t>(bits - kLogCut) >> 52;
   const double m = fromBits(bits - (static_cast<uint64_t>(exponent) << 52));
   const double k = static_cast<double>(exponent);
   const double f = m - 1.0;  // exact

@@ -20,7 +20,10 @@ namespace collapsar {
 namespace {
 
 constexpr std::int64_t kTileTokens = 1 << 18;
-constexpr std::int64_t kSegmentCost = 16;    // what a segment costs besides its tokens, in tokens
+// Sums of so many neighbouring prompts share a cache line of the result: in one tile, the line is fetched once.
+constexpr std::int64_t kLinePrompts = 8;
+constexpr std::int64_t kSegmentCost = 16;  // what a segment costs besides its tokens, in tokens
+constexpr std::int64_t kBatchSegments = 128;  // handed to the kernel at once
 constexpr std::int64_t kGroupSegments = 16;  // packed side by side where tokens are far apart but segments near
 constexpr std::int64_t kGroupTokens = 512;   // ... so many at a time; divides the leaf
 constexpr std::int64_t kGroupStride = kGroupTokens + 32;  // not a power of two: the strips would share their cache sets
@@ -112,9 +115,9 @@ class TokenSummer {
     std::vector<Tile> tiles;
     if (scores_.prompts == 0 || scores_.rows == 0) return tiles;
     if (rowsInside_) {
-      const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens);
-      const std::int64_t perPrompt = rows.size() > 1 ? kTileTokens : std::max<std::int64_t>(1, totalCost());
-      for (const Range prompts : evenRuns(scores_.prompts, std::max<std::int64_t>(1, kTileTokens / perPrompt))) {
+      const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / kLinePrompts);
+      const std::int64_t together = rows.size() > 1 ? kLinePrompts : kTileTokens / std::max<std::int64_t>(1, totalCost());
+      for (const Range prompts : evenRuns(scores_.prompts, std::max(kLinePrompts, together))) {
         for (const Range run : rows) tiles.push_back({prompts, run});
       }
     } else {
@@ -198,12 +201,29 @@ class TokenSummer {
       }
       return;
     }
-    for (std::int64_t i = run.begin; i < run.end; i++) {
-      const Segment at = segmentAt(i);
-      const T* tokens = data_ + segmentStart(scores_, at.prompt, at.row);
-      const std::int64_t length = validLength(scores_, at.row);
-      const bool adjacent = scores_.tokenStride == 1;
-      put(at, adjacent ? kernels_.sumTokens[dtype_](tokens, length) : sumSpread(tokens, length, scratch));
+    const TokenScores scores = scores_;  // copies, which the compiler knows nothing else to write to
+    const TokenSums out = out_;
+    std::int64_t starts[kBatchSegments], lengths[kBatchSegments];
+    double sums[kBatchSegments];
+    for (std::int64_t begin = run.begin; begin < run.end; begin += kBatchSegments) {
+      const std::int64_t size = std::min(kBatchSegments, run.end - begin);
+      for (std::int64_t i = 0; i < size; i++) {
+        const Segment at = segmentAt(begin + i);
+        starts[i] = segmentStart(scores, at.prompt, at.row);
+        lengths[i] = validLength(scores, at.row);
+      }
+      if (scores.tokenStride == 1) {
+        kernels_.sumSegments[dtype_](data_, starts, lengths, size, sums);
+      } else {
+        for (std::int64_t i = 0; i < size; i++) sums[i] = sumSpread(data_ + starts[i], lengths[i], scratch);
+      }
+      bool clean = true;
+      for (std::int64_t i = 0; i < size; i++) {
+        const Segment at = segmentAt(begin + i);
+        clean &= !suspicious(sums[i]);
+        out.sums[at.row * out.columns + (out.columnOf != nullptr ? out.columnOf[at.prompt] : at.prompt)] = sums[i];
+      }
+      for (std::int64_t i = 0; !clean && i < size; i++) put(segmentAt(begin + i), sums[i]);
     }
   }
 
@@ -213,7 +233,10 @@ class TokenSummer {
     for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
       const std::int64_t leaf = std::min<std::int64_t>(length - begin, kLeafTokens);
       for (std::int64_t t = 0; t < leaf; t++) scratch[t] = tokens[(begin + t) * scores_.tokenStride];
-      sum += kernels_.sumTokens[dtype_](scratch, leaf);
+      const std::int64_t start = 0;
+      double leafSum;
+      kernels_.sumSegments[dtype_](scratch, &start, &leaf, 1, &leafSum);
+      sum += leafSum;
     }
     return sum;
   }

@@ -59,8 +59,9 @@ struct RowLogSums {
 
 // Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
 struct KernelTable {
-  // The sum of `count` tokens that lie side by side.
-  double (*sumTokens[4])(const void* tokens, int64_t count);
+  // Of each of `count` segments the sum of its tokens, which lie side by side from data + start (in elements). Nothing
+  // beyond them is read.
+  void (*sumSegments[4])(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums);
 
   // Adds tokens of one leaf to its lanes; all calls of a leaf but the last bring a multiple of 32 tokens.
   void (*addTokens[4])(const void* tokens, int64_t count, double* lanes);

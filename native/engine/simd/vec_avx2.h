@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "../deterministic_math.h"
+
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 
 namespace collapsar {
@@ -39,6 +41,23 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
 }
+COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+  const __m256i m = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return {_mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m))};
+}
+COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+  const __m256i m = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+  return {_mm256_blendv_pd(_mm256_set1_pd(rest), _mm256_maskload_pd(p, m), _mm256_castsi256_pd(m))};
+}
+template <class Half>
+COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
+  Half halves[8] = {};
+  for (int i = 0; i < n; i++) halves[i] = p[i];
+  const __m256i m = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return {_mm256_blendv_ps(_mm256_set1_ps(rest), load(halves).v, _mm256_castsi256_ps(m))};
+}
+COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm256_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm256_storeu_pd(p, a.v); }
 
@@ -47,6 +66,7 @@ COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm256_add_pd
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm256_sub_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm256_sub_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm256_mul_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm256_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm256_max_ps(a.v, b.v)}; }
@@ -73,6 +93,36 @@ COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {_mm256_cmp_ps
 COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {_mm256_cmp_pd(a.v, b.v, _CMP_EQ_OQ)}; }
 COLLAPSAR_INLINE bool any(FloatMask a) { return _mm256_movemask_ps(a.m) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return _mm256_movemask_pd(a.m) != 0; }
+
+COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_NGE_UQ)}; }
+COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) { return {_mm256_cmp_pd(a.v, b.v, _CMP_NGE_UQ)}; }
+COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {_mm256_blendv_ps(b.v, a.v, m.m)}; }
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) { return {_mm256_blendv_pd(b.v, a.v, m.m)}; }
+COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
+  return {_mm256_add_ps(a.v, _mm256_and_ps(b.v, m.m))};
+}
+COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {_mm256_add_pd(a.v, _mm256_and_pd(b.v, m.m))};
+}
+COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x20)};
+}
+COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x31)};
+}
+COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) {
+  return {_mm256_permute2f128_pd(_mm256_unpacklo_pd(a.v, b.v), _mm256_unpackhi_pd(a.v, b.v), 0x20)};
+}
+COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) {
+  return {_mm256_permute2f128_pd(_mm256_unpacklo_pd(a.v, b.v), _mm256_unpackhi_pd(a.v, b.v), 0x31)};
+}
+COLLAPSAR_INLINE __m256i set64(uint64_t x) { return _mm256_set1_epi64x(static_cast<int64_t>(x)); }
+COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
+  const __m256i cut = set64(kLogCut), fromCut = _mm256_sub_epi64(_mm256_castpd_si256(x.v), cut);
+  m.v = _mm256_castsi256_pd(_mm256_add_epi64(_mm256_and_si256(fromCut, set64(kSignificandBits)), cut));
+  const __m256i biased = _mm256_srli_epi64(_mm256_add_epi64(fromCut, set64(kExponentBias)), 52);
+  k.v = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(biased, set64(kTwo52Bits))), _mm256_set1_pd(kTwo52AndBias));
+}
 
 struct Counter {
   int64_t n = 0;

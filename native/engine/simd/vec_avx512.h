@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "../deterministic_math.h"
+
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 
 namespace collapsar {
@@ -44,6 +46,21 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
+COLLAPSAR_INLINE __mmask16 firstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+  return {_mm512_mask_loadu_ps(_mm512_set1_ps(rest), firstLanes(n), p)};
+}
+COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+  return {_mm512_mask_loadu_pd(_mm512_set1_pd(rest), static_cast<__mmask8>(firstLanes(n)), p)};
+}
+COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) {
+  const __m512 wide = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(firstLanes(n), p));
+  return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), wide)};
+}
+COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) {
+  const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(firstLanes(n), p)), 16);
+  return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), _mm512_castsi512_ps(wide))};
+}
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm512_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm512_storeu_pd(p, a.v); }
 
@@ -52,6 +69,7 @@ COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm512_add_pd
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm512_sub_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm512_mul_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm512_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
@@ -78,6 +96,40 @@ COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {_mm512_cmp_ps
 COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_EQ_OQ)}; }
 COLLAPSAR_INLINE bool any(FloatMask a) { return a.m != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return a.m != 0; }
+
+COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_NGE_UQ)}; }
+COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_NGE_UQ)}; }
+COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {_mm512_mask_blend_ps(m.m, b.v, a.v)}; }
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {_mm512_mask_blend_pd(m.m, b.v, a.v)};
+}
+COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
+  return {_mm512_mask_add_ps(a.v, m.m, a.v, b.v)};
+}
+COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {_mm512_mask_add_pd(a.v, m.m, a.v, b.v)};
+}
+COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) {
+  const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return {_mm512_permutex2var_ps(a.v, order, b.v)};
+}
+COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) {
+  const __m512i order = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return {_mm512_permutex2var_ps(a.v, order, b.v)};
+}
+COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) {
+  return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b.v)};
+}
+COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) {
+  return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b.v)};
+}
+COLLAPSAR_INLINE __m512i set64(uint64_t x) { return _mm512_set1_epi64(static_cast<int64_t>(x)); }
+COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
+  const __m512i cut = set64(kLogCut), fromCut = _mm512_sub_epi64(_mm512_castpd_si512(x.v), cut);
+  m.v = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_and_si512(fromCut, set64(kSignificandBits)), cut));
+  const __m512i biased = _mm512_srli_epi64(_mm512_add_epi64(fromCut, set64(kExponentBias)), 52);
+  k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, set64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
+}
 
 struct Counter {
   int64_t n = 0;

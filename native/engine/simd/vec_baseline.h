@@ -5,9 +5,17 @@
 //   timesPowerOf2(p, s)  p 2^n, where s = n + rounding shift (1.5*2^23, 1.5*2^52), by integer addition to the exponent
 //   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
+//   loadFirst(p, n, x)   the first n <= lanes from memory, of which no more is read; x in the others
+//   below(a, b)          !(a >= b): also where one is NaN
+//   select(m, a, b)      m ? a : b
+//   addWhere(m, a, b)    m ? a + b : a, for an a that is not -0
+//   zipLow, zipHigh      a0 b0 a1 b1 ... of the lower and of the upper halves
+//   splitPower(x, m, k)  x = 2^k m with m in [sqrt(1/2), sqrt 2), for normal x > 0; finite values for others
 #pragma once
 
 #include <stdint.h>
+
+#include "../deterministic_math.h"
 
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 
@@ -63,6 +71,24 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const Int4 half = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
   return {(Float4)(half << 16)};
 }
+COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+  float lanes[4] = {rest, rest, rest, rest};
+  for (int i = 0; i < n; i++) lanes[i] = p[i];
+  return load(lanes);
+}
+COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+  return {Double2{n > 0 ? p[0] : rest, n > 1 ? p[1] : rest}};
+}
+template <class Half>
+COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
+  Half halves[4] = {};
+  for (int i = 0; i < n; i++) halves[i] = p[i];
+  FloatVec a = load(halves);
+  for (int i = n; i < 4; i++) a.v[i] = rest;
+  return a;
+}
+COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 
@@ -76,6 +102,7 @@ COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
   for (int i = 0; i < 4; i++) out.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
   return out;
 }
+COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {a.v / b.v}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
   return {Double2{__builtin_fma(a.v[0], b.v[0], c.v[0]), __builtin_fma(a.v[1], b.v[1], c.v[1])}};
 }
@@ -103,6 +130,28 @@ COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {a.v == b.v}; 
 COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {a.v == b.v}; }
 COLLAPSAR_INLINE bool any(FloatMask a) { return (a.m[0] | a.m[1] | a.m[2] | a.m[3]) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return (a.m[0] | a.m[1]) != 0; }
+
+COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {~(a.v >= b.v)}; }
+COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) { return {~(a.v >= b.v)}; }
+COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) {
+  return {(Float4)(((Int4)a.v & m.m) | ((Int4)b.v & ~m.m))};
+}
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {(Double2)(((Long2)a.v & m.m) | ((Long2)b.v & ~m.m))};
+}
+COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) { return {a.v + (Float4)((Int4)b.v & m.m)}; }
+COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {a.v + (Double2)((Long2)b.v & m.m)};
+}
+COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {Float4{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
+COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {Float4{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
+COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) { return {Double2{a.v[0], b.v[0]}}; }
+COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) { return {Double2{a.v[1], b.v[1]}}; }
+COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
+  const ULong2 fromCut = (ULong2)x.v - kLogCut;
+  m.v = (Double2)((fromCut & kSignificandBits) + kLogCut);
+  k.v = (Double2)(((fromCut + kExponentBias) >> 52) | kTwo52Bits) - kTwo52AndBias;
+}
 
 // True lanes are -1: subtracting them counts.
 struct Counter {

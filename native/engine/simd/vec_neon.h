@@ -5,6 +5,8 @@
 #include <arm_neon.h>
 #include <stdint.h>
 
+#include "../deterministic_math.h"
+
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 
 namespace collapsar {
@@ -39,6 +41,26 @@ COLLAPSAR_INLINE FloatVec load(const Float16* p) {
 COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
 }
+COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+  float lanes[4] = {rest, rest, rest, rest};
+  for (int i = 0; i < n; i++) lanes[i] = p[i];
+  return load(lanes);
+}
+COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+  const double lanes[2] = {n > 0 ? p[0] : rest, n > 1 ? p[1] : rest};
+  return load(lanes);
+}
+template <class Half>
+COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
+  Half halves[4] = {};
+  for (int i = 0; i < n; i++) halves[i] = p[i];
+  float lanes[4];
+  vst1q_f32(lanes, load(halves).v);
+  for (int i = n; i < 4; i++) lanes[i] = rest;
+  return load(lanes);
+}
+COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { vst1q_f32(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { vst1q_f64(p, a.v); }
 
@@ -47,6 +69,7 @@ COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {vaddq_f64(a.v
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {vsubq_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {vsubq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {vmulq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {vdivq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
@@ -73,6 +96,29 @@ COLLAPSAR_INLINE FloatMask equal(FloatVec a, FloatVec b) { return {vceqq_f32(a.v
 COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {vceqq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE bool any(FloatMask a) { return vmaxvq_u32(a.m) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return vmaxvq_u32(vreinterpretq_u32_u64(a.m)) != 0; }
+
+COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {vmvnq_u32(vcgeq_f32(a.v, b.v))}; }
+COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) {
+  return {vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(vcgeq_f64(a.v, b.v))))};
+}
+COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {vbslq_f32(m.m, a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) { return {vbslq_f64(m.m, a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
+  return {vaddq_f32(a.v, vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(b.v), m.m)))};
+}
+COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {vaddq_f64(a.v, vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(b.v), m.m)))};
+}
+COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {vzip1q_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {vzip2q_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) { return {vzip1q_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) { return {vzip2q_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
+  const uint64x2_t cut = vdupq_n_u64(kLogCut), fromCut = vsubq_u64(vreinterpretq_u64_f64(x.v), cut);
+  m.v = vreinterpretq_f64_u64(vaddq_u64(vandq_u64(fromCut, vdupq_n_u64(kSignificandBits)), cut));
+  const uint64x2_t biased = vshrq_n_u64(vaddq_u64(fromCut, vdupq_n_u64(kExponentBias)), 52);
+  k.v = vsubq_f64(vreinterpretq_f64_u64(vorrq_u64(biased, vdupq_n_u64(kTwo52Bits))), vdupq_n_f64(kTwo52AndBias));
+}
 
 // True lanes are all ones, which is -1: subtracting them counts.
 struct Counter {
