@@ -19,7 +19,7 @@ namespace collapsar {
 namespace {
 
 constexpr std::int64_t kTileElements = 1 << 17;
-constexpr std::int64_t kGroupRows = 16;
+constexpr std::int64_t kGroupRows = kBatchRows;
 constexpr std::int64_t kPackedStride = kBlockColumns + 32;  // not a power of two: the rows would share their cache sets
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -35,8 +35,19 @@ double valueOf(float x) { return x; }
 double valueOf(Float16 x) { return float16ToFloat(x.bits); }
 double valueOf(BFloat16 x) { return bfloat16ToFloat(x.bits); }
 
-using AddColumns64 = decltype(KernelTable::addColumns64);
-using AddColumns32 = std::remove_extent_t<decltype(KernelTable::addColumns32)>;
+// The kernels for scores that are computed in C.
+template <class C>
+struct Kernels;
+template <>
+struct Kernels<double> {
+  decltype(KernelTable::addColumns64) addColumns;
+  decltype(KernelTable::addNarrowRows64) addNarrowRows;
+};
+template <>
+struct Kernels<float> {
+  std::remove_extent_t<decltype(KernelTable::addColumns32)> addColumns;
+  std::remove_extent_t<decltype(KernelTable::addNarrowRows32)> addNarrowRows;
+};
 
 // Which columns are equivalent to which: those of a signature, rising.
 class SignatureColumns {
@@ -70,46 +81,121 @@ class SignatureColumns {
   std::vector<std::int32_t> columns_;
 };
 
+// Of up to kGroupRows rows what does not need finishing.
+template <class C>
+struct RowPlaces {
+  C own[kGroupRows];
+  std::int32_t above[kGroupRows], equal[kGroupRows];
+  std::int32_t topColumn[kTopListSize][kGroupRows];
+};
+
 // What one thread needs: under half a megabyte.
 template <class T, class C>
 struct Workspace {
   alignas(64) BlockScratch<C> block;
+  alignas(64) NarrowScratch<C> turned;
+  alignas(64) NarrowRows<C> narrow;
   T packed[kGroupRows * kPackedStride];  // of matrices whose columns do not lie side by side
   RowState<C> rows[kGroupRows];
   const std::int32_t* same[kGroupRows];  // what is left of the row's equivalent columns
   const std::int32_t* sameEnd[kGroupRows];
+  RowPlaces<C> places;
 };
 
-template <class T, class C, class AddColumns>
+template <class T, class C>
 class RowWalker {
  public:
-  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, AddColumns addColumns)
+  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, Kernels<C> typed)
       : scores_(scores),
         rows_(rows),
         out_(out),
         data_(static_cast<const T*>(scores.data)),
         kernels_(kernels()),
-        addColumns_(addColumns),
+        typed_(typed),
         equivalents_(rows.signature, scores.columns) {
     logColumns_ = kernels_.log(static_cast<double>(scores.columns));
-    logOthers_ = scores.columns > 1 ? kernels_.log(static_cast<double>(scores.columns - 1)) : 0.0;
+    logOthers_ = logOf(scores.columns - 1);
+    if (rows.signature == nullptr) return;
+    logOthersOf_.resize(static_cast<std::size_t>(scores.columns));
+    for (std::int64_t c = 0; c < scores.columns; c++) {
+      const auto column = static_cast<std::int32_t>(c);
+      logOthersOf_[static_cast<std::size_t>(c)] = logOf(scores.columns - equivalents_.size(column));
+      labels_.push_back(static_cast<C>(rows.signature[c]));
+    }
   }
 
   void walk(std::int64_t firstRow, std::int64_t endRow, Workspace<T, C>& work) const {
-    const bool across = magnitude(scores_.rowStride) < magnitude(scores_.columnStride);
-    const std::int64_t step = across ? kGroupRows : 1;
-    for (std::int64_t row = firstRow; row < endRow; row += step) walkGroup(row, std::min(step, endRow - row), work);
+    const bool narrow = scores_.columns <= kNarrowColumns;
+    for (std::int64_t row = firstRow; row < endRow; row += kGroupRows) {
+      const std::int64_t count = std::min(kGroupRows, endRow - row);
+      narrow ? walkNarrow(row, count, work) : walkWide(row, count, work);
+    }
   }
 
  private:
   static std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 
+  double logOf(std::int64_t columns) const { return columns > 0 ? kernels_.log(static_cast<double>(columns)) : 0.0; }
+
   const T* element(std::int64_t row, std::int64_t column) const {
     return data_ + row * scores_.rowStride + column * scores_.columnStride;
   }
 
-  void walkGroup(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
+  double lengthOf(std::int64_t row) const {
+    return static_cast<double>(std::max<std::int64_t>(rows_.lengths[row], 1));
+  }
+
+  void walkNarrow(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
+    NarrowRows<C>& narrow = work.narrow;
+    RowPlaces<C>& places = work.places;
+    for (std::int64_t i = 0; i < count; i++) narrow.length[i] = lengthOf(firstRow + i);
+    for (std::int64_t i = count; i < kGroupRows; i++) narrow.length[i] = 1;
+    typed_.addNarrowRows(element(firstRow, 0), scores_.rowStride, scores_.columnStride, static_cast<int>(count),
+                         static_cast<int>(scores_.columns), rows_.own + firstRow,
+                         rows_.signature != nullptr ? labels_.data() : nullptr, out_.topK, &narrow, &work.turned);
+    std::copy_n(narrow.own, kGroupRows, places.own);
+    for (std::int64_t i = 0; i < count; i++) {
+      places.above[i] = static_cast<std::int32_t>(narrow.above[i]);
+      places.equal[i] = static_cast<std::int32_t>(narrow.equal[i]);
+    }
+    for (int k = 0; k < std::max(out_.topK, 1); k++) {
+      for (std::int64_t i = 0; i < count; i++) {
+        places.topColumn[k][i] = static_cast<std::int32_t>(narrow.topColumn[k][i]);
+      }
+    }
+    finish(firstRow, count, work);
+  }
+
+  void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
     for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, work);
+    if (magnitude(scores_.rowStride) < magnitude(scores_.columnStride)) {
+      addRows(firstRow, 0, count, work);
+    } else {
+      for (std::int64_t i = 0; i < count; i++) addRows(firstRow + i, i, 1, work);
+    }
+    RowPlaces<C>& places = work.places;
+    for (std::int64_t i = 0; i < count; i++) {
+      const RowState<C>& state = work.rows[i];
+      putSums(work.narrow.others, i, state.others);
+      putSums(work.narrow.same, i, state.same);
+      work.narrow.length[i] = state.length;
+      places.own[i] = state.own;
+      places.above[i] = static_cast<std::int32_t>(state.above);
+      places.equal[i] = static_cast<std::int32_t>(state.equal);
+      for (int k = 0; k < state.top.size; k++) places.topColumn[k][i] = state.top.column[k];
+    }
+    finish(firstRow, count, work);
+  }
+
+  static void putSums(BatchSums& to, std::int64_t i, const GroupSums& from) {
+    to.reference[i] = from.reference;
+    to.s[i] = from.s + from.sLow;
+    to.t[i] = from.invalid ? kNaN : from.t;
+    to.sToken[i] = from.sToken + from.sTokenLow;
+  }
+
+  // Takes rows that are read together, block by block, into their slots.
+  void addRows(std::int64_t firstRow, std::int64_t firstSlot, std::int64_t count, Workspace<T, C>& work) const {
     for (std::int64_t column = 0; column < scores_.columns; column += kBlockColumns) {
       const std::int64_t columns = std::min<std::int64_t>(kBlockColumns, scores_.columns - column);
       const bool packed = scores_.columnStride != 1;
@@ -120,20 +206,19 @@ class RowWalker {
         }
       }
       for (std::int64_t i = 0; i < count; i++) {
-        const std::int32_t*& same = work.same[i];
+        const std::int32_t*& same = work.same[firstSlot + i];
         const std::int32_t* sameHere = same;
-        while (same < work.sameEnd[i] && *same < column + columns) same++;
+        while (same < work.sameEnd[firstSlot + i] && *same < column + columns) same++;
         const T* source = packed ? work.packed + i * kPackedStride : element(firstRow + i, column);
-        addColumns_(source, columns, column, sameHere, same - sameHere, &work.rows[i], &work.block);
+        typed_.addColumns(source, columns, column, sameHere, same - sameHere, &work.rows[firstSlot + i], &work.block);
       }
     }
-    for (std::int64_t i = 0; i < count; i++) finish(firstRow + i, work.rows[i]);
   }
 
   void begin(std::int64_t row, std::int64_t slot, Workspace<T, C>& work) const {
     RowState<C>& state = work.rows[slot];
     state.own = static_cast<C>(valueOf(*element(row, rows_.own[row])));
-    state.length = static_cast<double>(std::max<std::int64_t>(rows_.lengths[row], 1));
+    state.length = lengthOf(row);
     state.top.size = std::max(out_.topK, 1);
     state.top.filled = 0;
     state.above = state.equal = 0;
@@ -142,39 +227,63 @@ class RowWalker {
     work.sameEnd[slot] = work.same[slot] + equivalents_.size(rows_.own[row]);
   }
 
-  static void put(double* field, std::int64_t row, double value) {
-    if (field != nullptr) field[row] = value == value ? value : kNaN;  // one NaN, whatever the machine makes
+  static void put(double* field, std::int64_t firstRow, std::int64_t count, const double* values) {
+    if (field == nullptr) return;
+    for (std::int64_t i = 0; i < count; i++) {
+      field[firstRow + i] = values[i] == values[i] ? values[i] : kNaN;  // one NaN, whatever the machine makes
+    }
   }
 
-  void finish(std::int64_t row, RowState<C>& state) const {
-    const std::int64_t others = scores_.columns - equivalents_.size(rows_.own[row]);
-    const double logOthers =
-        rows_.signature == nullptr || others == 0 ? logOthers_ : kernels_.log(static_cast<double>(others));
-    RowLogSums sums;
-    kernels_.finishRow(&state.others, &state.same, state.length, logColumns_, logOthers, &sums);
-    if (state.others.invalid || state.same.invalid) finishInvalid(row, state, sums);
-    if (others == 0) sums.looMarginalSeq = sums.looMarginalToken = kNaN;
+  void finish(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
+    RowPlaces<C>& places = work.places;
+    BatchSums &others = work.narrow.others, &same = work.narrow.same;
+    const double* lengths = work.narrow.length;
+    double logOthers[kGroupRows], own[kGroupRows], ownToken[kGroupRows];
+    std::fill_n(logOthers, kGroupRows, logOthers_);
+    for (std::int64_t i = 0; rows_.signature != nullptr && i < count; i++) {
+      logOthers[i] = logOthersOf_[static_cast<std::size_t>(rows_.own[firstRow + i])];
+    }
+    BatchLogSums sums;
+    kernels_.finishRows(&others, &same, lengths, logColumns_, logOthers, static_cast<int>(count), &sums);
+    bool valid = true;
+    for (std::int64_t i = 0; i < count; i++) {
+      valid &= others.t[i] == others.t[i] && same.t[i] == same.t[i];
+      own[i] = places.own[i];
+      ownToken[i] = own[i] / lengths[i];
+    }
+    for (std::int64_t i = 0; !valid && i < count; i++) {
+      if (others.t[i] != others.t[i] || same.t[i] != same.t[i]) finishInvalid(firstRow + i, i, places, sums);
+    }
+    if (rows_.signature != nullptr || scores_.columns == 1) {
+      for (std::int64_t i = 0; i < count; i++) {
+        if (equivalents_.size(rows_.own[firstRow + i]) < scores_.columns) continue;
+        sums.looMarginalSeq[i] = sums.looMarginalToken[i] = kNaN;
+      }
+    }
 
-    const double own = state.own;
-    put(out_.matchedSeq, row, own);
-    put(out_.matchedToken, row, own / state.length);
-    put(out_.marginalSeq, row, sums.marginalSeq);
-    put(out_.marginalToken, row, sums.marginalToken);
-    put(out_.looMarginalSeq, row, sums.looMarginalSeq);
-    put(out_.looMarginalToken, row, sums.looMarginalToken);
-    put(out_.posteriorEntropy, row, sums.posteriorEntropy);
-    if (out_.argmax != nullptr) out_.argmax[row] = state.top.column[0];
-    if (out_.rankAbove != nullptr) out_.rankAbove[row] = static_cast<std::int32_t>(state.above);
-    if (out_.rankEqual != nullptr) out_.rankEqual[row] = static_cast<std::int32_t>(state.equal);
-    if (out_.topColumns != nullptr) std::copy_n(state.top.column, out_.topK, out_.topColumns + row * out_.topK);
+    put(out_.matchedSeq, firstRow, count, own);
+    put(out_.matchedToken, firstRow, count, ownToken);
+    put(out_.marginalSeq, firstRow, count, sums.marginalSeq);
+    put(out_.marginalToken, firstRow, count, sums.marginalToken);
+    put(out_.looMarginalSeq, firstRow, count, sums.looMarginalSeq);
+    put(out_.looMarginalToken, firstRow, count, sums.looMarginalToken);
+    put(out_.posteriorEntropy, firstRow, count, sums.posteriorEntropy);
+    if (out_.argmax != nullptr) std::copy_n(places.topColumn[0], count, out_.argmax + firstRow);
+    if (out_.rankAbove != nullptr) std::copy_n(places.above, count, out_.rankAbove + firstRow);
+    if (out_.rankEqual != nullptr) std::copy_n(places.equal, count, out_.rankEqual + firstRow);
+    if (out_.topColumns == nullptr) return;
+    for (std::int64_t i = 0; i < count; i++) {
+      for (int k = 0; k < out_.topK; k++) out_.topColumns[(firstRow + i) * out_.topK + k] = places.topColumn[k][i];
+    }
   }
 
   // A row with NaN or +inf: a second look, element by element.
-  void finishInvalid(std::int64_t row, RowState<C>& state, RowLogSums& sums) const {
+  void finishInvalid(std::int64_t row, std::int64_t slot, RowPlaces<C>& places, BatchLogSums& sums) const {
     bool nanOthers = false, infinityOthers = false, nanSame = false;
     const std::int32_t* same = equivalents_.begin(rows_.own + row);
     const std::int32_t* sameEnd = same + equivalents_.size(rows_.own[row]);
-    TopList<C>& top = state.top;
+    TopList<C> top{};
+    top.size = std::max(out_.topK, 1);
     top.filled = 0;
     for (std::int64_t column = 0; column < scores_.columns; column++) {
       const C x = static_cast<C>(valueOf(*element(row, column)));
@@ -184,11 +293,12 @@ class RowWalker {
       infinityOthers |= !isSame && x == static_cast<C>(kInfinity);
       insertNanFirst(top, x, static_cast<std::int32_t>(column));
     }
+    for (int k = 0; k < top.size; k++) places.topColumn[k][slot] = top.column[k];
     const double marginal = nanOthers || nanSame ? kNaN : kInfinity;
-    sums.marginalSeq = sums.marginalToken = marginal;
-    sums.posteriorEntropy = kNaN;
+    sums.marginalSeq[slot] = sums.marginalToken[slot] = marginal;
+    sums.posteriorEntropy[slot] = kNaN;
     if (nanOthers || infinityOthers) {
-      sums.looMarginalSeq = sums.looMarginalToken = nanOthers ? kNaN : kInfinity;
+      sums.looMarginalSeq[slot] = sums.looMarginalToken[slot] = nanOthers ? kNaN : kInfinity;
     }
   }
 
@@ -209,18 +319,20 @@ class RowWalker {
   const RowStats& out_;
   const T* data_;
   const KernelTable& kernels_;
-  AddColumns addColumns_;
+  Kernels<C> typed_;
   SignatureColumns equivalents_;
+  std::vector<C> labels_;            // the signature in the type computed in
+  std::vector<double> logOthersOf_;  // of each column that may be own
   double logColumns_, logOthers_;
 };
 
-template <class T, class C, class AddColumns>
+template <class T, class C>
 Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
-                 JobControl& control, AddColumns addColumns) {
+                 JobControl& control, Kernels<C> typed) {
   control.totalUnits.store(scores.rows * scores.columns, std::memory_order_relaxed);
   if (scores.columns == 0) return Outcome::Done;
 
-  const RowWalker<T, C, AddColumns> walker(scores, rows, out, addColumns);
+  const RowWalker<T, C> walker(scores, rows, out, typed);
   std::vector<std::unique_ptr<Workspace<T, C>>> work;
   for (int worker = 0; worker < pool.threads(); worker++) {
     work.emplace_back(std::make_unique_for_overwrite<Workspace<T, C>>());
@@ -243,10 +355,12 @@ Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStat
 Outcome scoreStats(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
                    JobControl& control) {
   const KernelTable& table = kernels();
-  const AddColumns32 narrow = table.addColumns32[static_cast<int>(scores.dtype)];
+  const auto type = static_cast<std::size_t>(scores.dtype);
+  const Kernels<double> wide{table.addColumns64, table.addNarrowRows64};
+  const Kernels<float> narrow{table.addColumns32[type], table.addNarrowRows32[type]};
   switch (scores.dtype) {
     case DType::Float64:
-      return walkRows<double, double, AddColumns64>(scores, rows, out, pool, control, table.addColumns64);
+      return walkRows<double, double>(scores, rows, out, pool, control, wide);
     case DType::Float32:
       return walkRows<float, float>(scores, rows, out, pool, control, narrow);
     case DType::Float16:

@@ -21,7 +21,7 @@ using namespace collapsar::test;
 
 namespace {
 
-constexpr std::uint64_t kDigest = 0x80914e46ab0ea393u;
+constexpr std::uint64_t kDigest = 0xe4e6df8ea4580e8cu;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

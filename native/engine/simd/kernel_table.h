@@ -52,9 +52,33 @@ struct BlockScratch {
   C same[kBlockColumns + kScoreLanes];
 };
 
-// Of one row, finished. NaN where undefined.
-struct RowLogSums {
-  double marginalSeq, marginalToken, looMarginalSeq, looMarginalToken, posteriorEntropy;
+constexpr int kBatchRows = 16;       // rows finished at a time
+constexpr int kNarrowColumns = 256;  // up to so many, each row is a lane
+
+// GroupSums of several rows. t is NaN where a NaN or +inf has come.
+struct BatchSums {
+  double reference[kBatchRows], s[kBatchRows], t[kBatchRows], sToken[kBatchRows];
+};
+
+// Of several rows, finished. NaN where undefined.
+struct BatchLogSums {
+  double marginalSeq[kBatchRows], marginalToken[kBatchRows], looMarginalSeq[kBatchRows], looMarginalToken[kBatchRows],
+      posteriorEntropy[kBatchRows];
+};
+
+// Rows that are lanes: `length` goes in, the rest comes out. Column numbers and counts stand in the type computed in.
+template <class C>
+struct NarrowRows {
+  double length[kBatchRows];  // max(length, 1)
+  C own[kBatchRows];
+  C above[kBatchRows], equal[kBatchRows];
+  C topColumn[kTopListSize][kBatchRows];
+  BatchSums others, same;
+  C ownLabel[kBatchRows], scale[4][kBatchRows];  // the kernel's own
+};
+template <class C>
+struct NarrowScratch {
+  C x[kNarrowColumns * kBatchRows];
 };
 
 // Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
@@ -74,9 +98,18 @@ struct KernelTable {
   void (*addColumns32[4])(const void* source, int64_t count, int64_t firstColumn, const int32_t* same,
                           int64_t sameCount, RowState<float>* row, BlockScratch<float>* scratch);
 
+  // Takes in `count` <= kBatchRows rows of at most kNarrowColumns columns, strides in elements. `labels` says of each
+  // column which it is equivalent to; null if they are all distinct.
+  void (*addNarrowRows64)(const void* source, int64_t rowStride, int64_t columnStride, int count, int columns,
+                          const int32_t* own, const double* labels, int topK, NarrowRows<double>* rows,
+                          NarrowScratch<double>* scratch);
+  void (*addNarrowRows32[4])(const void* source, int64_t rowStride, int64_t columnStride, int count, int columns,
+                             const int32_t* own, const float* labels, int topK, NarrowRows<float>* rows,
+                             NarrowScratch<float>* scratch);
+
   // logOthers: ln(number of columns not equivalent to own); unused if there are none.
-  void (*finishRow)(const GroupSums* others, const GroupSums* same, double length, double logColumns, double logOthers,
-                    RowLogSums* out);
+  void (*finishRows)(const BatchSums* others, const BatchSums* same, const double* lengths, double logColumns,
+                     const double* logOthers, int count, BatchLogSums* out);
   double (*log)(double value);
 };
 

@@ -199,6 +199,18 @@ struct Exponential<FloatVec> {
     floorToken = set(static_cast<float>(kFloor * length));
   }
 
+  // Of lanes that differ in length, scalesOf each.
+  COLLAPSAR_INLINE Exponential(FloatVec high, FloatVec low, FloatVec floor, FloatVec)
+      : scaleHigh(high), scaleLow(low), floorToken(floor) {}
+  COLLAPSAR_INLINE static void scalesOf(double length, float (*scales)[kBatchRows], int lane) {
+    const double scale = kLog2e / length;
+    const float high = static_cast<float>(scale);
+    scales[0][lane] = high;
+    scales[1][lane] = static_cast<float>(scale - high);
+    scales[2][lane] = static_cast<float>(kFloor * length);
+    scales[3][lane] = 0.0f;
+  }
+
   COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
     FloatVec q = set(kExp2Coefficients[5]);
 #pragma GCC unroll 5
@@ -231,6 +243,16 @@ struct Exponential<DoubleVec> {
     inverseHigh = set(high);
     inverseLow = set(__builtin_fma(-high, length, 1.0) / length);
     floorToken = set(kFloor * length);
+  }
+
+  COLLAPSAR_INLINE Exponential(DoubleVec scaleOf, DoubleVec high, DoubleVec low, DoubleVec floor)
+      : scale(scaleOf), inverseHigh(high), inverseLow(low), floorToken(floor) {}
+  COLLAPSAR_INLINE static void scalesOf(double length, double (*scales)[kBatchRows], int lane) {
+    const double high = 1.0 / length;
+    scales[0][lane] = kLog2e / length;
+    scales[1][lane] = high;
+    scales[2][lane] = __builtin_fma(-high, length, 1.0) / length;
+    scales[3][lane] = kFloor * length;
   }
 
   COLLAPSAR_INLINE static DoubleVec finish(DoubleVec r, DoubleVec shifted) {
@@ -543,45 +565,18 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
   addBlock(row.others, x, padded, largest, row.length, source);
 }
 
-// --- the end of a row ------------------------------------------------------------------------------------------
-
 constexpr double kUndefined = __builtin_nan("");
 
-void finishRowOf(const GroupSums* othersIn, const GroupSums* sameIn, double length, double logColumns, double logOthers,
-                 RowLogSums* out) {
-  GroupSums others = *othersIn, same = *sameIn;
-  others.s += others.sLow;
-  others.sToken += others.sTokenLow;
-  others.sLow = others.sTokenLow = 0.0;
-  same.s += same.sLow;
-  same.sToken += same.sTokenLow;
-  same.sLow = same.sTokenLow = 0.0;
+double logAlone(double value) { return deterministicLog(value); }
 
-  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly.
-  out->looMarginalSeq = out->looMarginalToken = -kInfinity;
-  if (others.reference != -kInfinity) {
-    out->looMarginalSeq = others.reference + (deterministicLog(others.s) - logOthers);
-    out->looMarginalToken = others.reference / length + (deterministicLog(others.sToken) - logOthers);
-  }
+}  // namespace
+}  // namespace collapsar
 
-  const double reference = others.reference > same.reference ? others.reference : same.reference;
-  if (reference == -kInfinity) {
-    out->marginalSeq = out->marginalToken = -kInfinity;
-    out->posteriorEntropy = kUndefined;
-    return;
-  }
-  if (others.reference < reference) raiseReference(others, reference, length);
-  if (same.reference < reference) raiseReference(same, reference, length);
-  const double s = others.s + same.s, t = others.t + same.t, sToken = others.sToken + same.sToken;
-  const double logS = deterministicLog(s);
-  out->marginalSeq = reference + (logS - logColumns);
-  out->marginalToken = reference / length + (deterministicLog(sToken) - logColumns);
-  // Below 2^-100 stands only what the floor of the exponentials left of -inf.
-  const double entropy = logS - t / s;
-  out->posteriorEntropy = entropy > 0x1p-100 ? entropy : 0.0;
-}
+#include "finish_rows.inl.h"
+#include "narrow_rows.inl.h"
 
-double logOf(double value) { return deterministicLog(value); }
+namespace collapsar {
+namespace {
 
 constexpr KernelTable kTable = {
     {sumSegmentsOf<double>, sumSegmentsOf<float>, sumSegmentsOf<Float16>, sumSegmentsOf<BFloat16>},
@@ -589,8 +584,10 @@ constexpr KernelTable kTable = {
     foldTokens,
     addColumnsOf<double, double>,
     {nullptr, addColumnsOf<float, float>, addColumnsOf<Float16, float>, addColumnsOf<BFloat16, float>},
-    finishRowOf,
-    logOf,
+    addNarrowRowsOf<double, double>,
+    {nullptr, addNarrowRowsOf<float, float>, addNarrowRowsOf<Float16, float>, addNarrowRowsOf<BFloat16, float>},
+    finishRowsOf,
+    logAlone,
 };
 
 }  // namespace

@@ -1,0 +1,277 @@
+// Rows of few columns: each row is a lane, and the columns pass one after the other.
+//
+// So nothing is folded, no branch depends on a score, and a row's ranks, best columns and exponentials cost the same
+// wherever the large values stand. A row's bits depend on that row alone. Included by kernels.inl.h.
+#pragma once
+
+namespace collapsar {
+namespace {
+
+template <class V>
+COLLAPSAR_INLINE void transpose(V* v) {
+  constexpr int kLanes = V::kLanes;
+  // Each round interleaves the first half with the second; after log2(lanes) of them rows are columns.
+#pragma GCC unroll 4
+  for (int round = 1; round < kLanes; round *= 2) {
+    V next[kLanes];
+#pragma GCC unroll 8
+    for (int i = 0; i < kLanes / 2; i++) {
+      next[2 * i] = zipLow(v[i], v[i + kLanes / 2]);
+      next[2 * i + 1] = zipHigh(v[i], v[i + kLanes / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; i++) v[i] = next[i];
+  }
+}
+
+// Element (r, c) of up to kBatchRows rows -> x[c * kBatchRows + r], in full vectors: there is room for columns up to the
+// next multiple of 16. What is missing is 0.
+template <class T, class C>
+COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns, C* x) {
+  using V = typename VecOf<C>::V;
+  constexpr int kLanes = V::kLanes;
+  for (int firstRow = 0; firstRow < rows; firstRow += kLanes) {
+    const int rowsHere = rows - firstRow < kLanes ? rows - firstRow : kLanes;
+    const T* from = source + firstRow * rowStride;
+    if (columnStride == 1) {
+      for (int column = 0; column < columns; column += kLanes) {
+        const int columnsHere = columns - column < kLanes ? columns - column : kLanes;
+        V v[kLanes];
+        if (rowsHere == kLanes && columnsHere == kLanes) {
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; i++) v[i] = load(from + i * rowStride + column);
+        } else {
+          for (int i = 0; i < kLanes; i++) {
+            v[i] = i < rowsHere ? loadFirst(from + i * rowStride + column, columnsHere, 0) : set(static_cast<C>(0));
+          }
+        }
+        transpose(v);
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; i++) store(x + (column + i) * kBatchRows + firstRow, v[i]);
+      }
+    } else if (rowStride == 1 && rowsHere == kLanes) {
+      for (int column = 0; column < columns; column++) {
+        store(x + column * kBatchRows + firstRow, load(from + column * columnStride));
+      }
+    } else {
+      for (int column = 0; column < columns; column++) {
+        T one[kLanes] = {};
+        for (int i = 0; i < rowsHere; i++) one[i] = from[i * rowStride + column * columnStride];
+        store(x + column * kBatchRows + firstRow, load(static_cast<const T*>(one)));
+      }
+    }
+  }
+}
+
+// Near enough to the maximum, and such that differences from it are exact: see referenceFor.
+COLLAPSAR_INLINE FloatVec referenceFor(FloatVec largest) {
+  const FloatVec rounded = sub(add(largest, set(96.0f)), set(96.0f));
+  return select(greater(set(32.0f), largest), select(greater(largest, set(-32.0f)), rounded, largest), largest);
+}
+COLLAPSAR_INLINE DoubleVec referenceFor(DoubleVec largest) { return largest; }
+
+COLLAPSAR_INLINE void storeWide(double* to, FloatVec a) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+  DoubleVec wide[kRatio];
+  widen(a, wide);
+#pragma GCC unroll 2
+  for (int j = 0; j < kRatio; j++) store(to + j * DoubleVec::kLanes, wide[j]);
+}
+COLLAPSAR_INLINE void storeWide(double* to, DoubleVec a) { store(to, a); }
+
+// The float64 sums of one lane vector.
+template <class V>
+struct LaneSums {
+  static constexpr int kParts = V::kLanes / DoubleVec::kLanes;
+  DoubleVec part[kParts];
+};
+COLLAPSAR_INLINE void drain(LaneSums<FloatVec>& sum, FloatVec run) {
+  DoubleVec wide[LaneSums<FloatVec>::kParts];
+  widen(run, wide);
+#pragma GCC unroll 2
+  for (int j = 0; j < LaneSums<FloatVec>::kParts; j++) sum.part[j] = add(sum.part[j], wide[j]);
+}
+COLLAPSAR_INLINE void drain(LaneSums<DoubleVec>& sum, DoubleVec run) { sum.part[0] = add(sum.part[0], run); }
+template <class V>
+COLLAPSAR_INLINE LaneSums<V> noSums() {
+  LaneSums<V> out;
+#pragma GCC unroll 2
+  for (int j = 0; j < LaneSums<V>::kParts; j++) out.part[j] = set(0.0);
+  return out;
+}
+
+template <class V>
+struct GroupLanes {
+  LaneSums<V> s = noSums<V>(), t = s, sToken = s;
+};
+
+template <class V>
+COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>& sums) {
+  storeWide(to.reference + at, select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest,
+                                      referenceFor(largest)));
+#pragma GCC unroll 2
+  for (int j = 0; j < LaneSums<V>::kParts; j++) {
+    const int lane = at + j * DoubleVec::kLanes;
+    // e^d = 2^(d L) 2^(d (log2 e - L)): see blockSums.
+    const DoubleVec t = sums.t.part[j];
+    store(to.s + lane, sizeof(typename V::Scalar) == 4 ? fma(set(kLog2eFloatLack), t, sums.s.part[j]) : sums.s.part[j]);
+    store(to.t + lane, t);
+    store(to.sToken + lane, sums.sToken.part[j]);
+  }
+}
+
+// What is compared: maxima of both groups, ranks, and the best columns; own's group leaves x for -inf if it is own alone
+// (Distinct). A column that comes later must be larger to go ahead, and so ties stay in order; the list starts with NaN,
+// ahead of which everything goes.
+template <bool Distinct, int TopK, class C>
+COLLAPSAR_INLINE void compareLanes(C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
+                                   typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
+                                   NarrowRows<C>& rows) {
+  using V = typename VecOf<C>::V;
+  const V minusInfinity = set(static_cast<C>(-kInfinity)), one = set(static_cast<C>(1));
+  const V ownValue = load(own + at), label = load(ownLabel + at);
+  V above = set(static_cast<C>(0)), equalCount = above, top[TopK], topColumn[TopK];
+#pragma GCC unroll 8
+  for (int k = 0; k < TopK; k++) {
+    top[k] = set(static_cast<C>(kUndefined));
+    topColumn[k] = above;
+  }
+  V others = minusInfinity, same = minusInfinity;
+  for (int c = 0; c < columns; c++) {
+    const V v = load(x + c * kBatchRows + at), column = set(static_cast<C>(c));
+    above = addWhere(greater(v, ownValue), above, one);
+    equalCount = addWhere(equal(v, ownValue), equalCount, one);
+    const auto isSame = equal(Distinct ? column : set(labels[c]), label);
+    const V masked = select(isSame, minusInfinity, v);
+    others = larger(masked, others);
+    if (Distinct) {
+      store(x + c * kBatchRows + at, masked);
+    } else {
+      same = larger(select(isSame, v, minusInfinity), same);
+    }
+    // All against the old list, so that no place waits for another.
+#pragma GCC unroll 8
+    for (int k = TopK - 1; k > 0; k--) {
+      const auto here = below(top[k], v), before = below(top[k - 1], v);
+      top[k] = select(here, select(before, top[k - 1], v), top[k]);
+      topColumn[k] = select(here, select(before, topColumn[k - 1], column), topColumn[k]);
+    }
+    const auto first = below(top[0], v);
+    top[0] = select(first, v, top[0]);
+    topColumn[0] = select(first, column, topColumn[0]);
+  }
+  otherLargest = others;
+  sameLargest = Distinct ? ownValue : same;
+  store(rows.above + at, above);
+  store(rows.equal + at, equalCount);
+#pragma GCC unroll 8
+  for (int k = 0; k < TopK; k++) store(rows.topColumn[k] + at, topColumn[k]);
+}
+
+template <class C, bool Distinct>
+COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C* ownLabel, int at,
+                               const Exponential<typename VecOf<C>::V>& exponential, typename VecOf<C>::V otherLargest,
+                               typename VecOf<C>::V sameLargest, BatchSums& othersOut, BatchSums& sameOut,
+                               const char* ahead, int64_t aheadStep) {
+  using V = typename VecOf<C>::V;
+  constexpr C kNone = static_cast<C>(-kInfinity);
+  const V zero = set(static_cast<C>(0)), floor = set(Exponential<V>::kFloor), label = load(ownLabel + at);
+  // Where all are -inf their exponentials shall stay out of the way of a NaN's, and so are taken against 0.
+  const V otherOrigin = select(equal(otherLargest, set(kNone)), zero, referenceFor(otherLargest));
+  const V sameOrigin = select(equal(sameLargest, set(kNone)), zero, referenceFor(sameLargest));
+  GroupLanes<V> others, same;
+  for (int begin = 0; begin < columns; begin += kRunVectors<C>) {
+    const int end = columns - begin < kRunVectors<C> ? columns : begin + kRunVectors<C>;
+    V s = zero, t = zero, sToken = zero, sameS = zero, sameT = zero, sameToken = zero;
+#pragma GCC unroll 4
+    for (int c = begin; c < end; c++) {
+      __builtin_prefetch(ahead + c * aheadStep);
+      const V v = load(x + c * kBatchRows + at);
+      if (Distinct) {
+        const V difference = sub(v, otherOrigin), d = larger(floor, difference), e = Exponential<V>::of(d);
+        s = add(s, e);
+        t = fma(e, d, t);
+        sToken = add(sToken, exponential.ofToken(difference));
+      } else {
+        const auto isSame = equal(set(labels[c]), label);
+        const V difference = sub(v, select(isSame, sameOrigin, otherOrigin)), d = larger(floor, difference);
+        const V e = Exponential<V>::of(d), eToken = exponential.ofToken(difference);
+        s = add(s, select(isSame, zero, e));
+        t = select(isSame, t, fma(e, d, t));
+        sToken = add(sToken, select(isSame, zero, eToken));
+        sameS = addWhere(isSame, sameS, e);
+        sameT = select(isSame, fma(e, d, sameT), sameT);
+        sameToken = addWhere(isSame, sameToken, eToken);
+      }
+    }
+    drain(others.s, s);
+    drain(others.t, t);
+    drain(others.sToken, sToken);
+    if (!Distinct) {
+      drain(same.s, sameS);
+      drain(same.t, sameT);
+      drain(same.sToken, sameToken);
+    }
+  }
+  if (Distinct) {  // one column against itself: e^0; the difference is NaN if it is NaN or +inf
+    drain(same.s, set(static_cast<C>(1)));
+    drain(same.sToken, set(static_cast<C>(1)));
+    const V own = select(equal(sameLargest, set(kNone)), zero, sameLargest);
+    drain(same.t, sub(own, own));
+    storeWide(sameOut.reference + at, sameLargest);
+#pragma GCC unroll 2
+    for (int j = 0; j < LaneSums<V>::kParts; j++) {
+      store(sameOut.s + at + j * DoubleVec::kLanes, same.s.part[j]);
+      store(sameOut.t + at + j * DoubleVec::kLanes, same.t.part[j]);
+      store(sameOut.sToken + at + j * DoubleVec::kLanes, same.sToken.part[j]);
+    }
+  } else {
+    storeGroup(sameOut, at, sameLargest, same);
+  }
+  storeGroup(othersOut, at, otherLargest, others);
+}
+
+template <class C, bool Distinct, int TopK>
+void narrowRowsAs(const C* labels, int columns, int count, const char* ahead, int64_t rowStep, int64_t columnStep,
+                  NarrowRows<C>* rowsOut, NarrowScratch<C>* scratch) {
+  using V = typename VecOf<C>::V;
+  NarrowRows<C>& rows = *rowsOut;
+  for (int at = 0; at < count; at += V::kLanes) {
+    V otherLargest, sameLargest;
+    compareLanes<Distinct, TopK>(scratch->x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest,
+                                 rows);
+    const Exponential<V> exponential(load(rows.scale[0] + at), load(rows.scale[1] + at), load(rows.scale[2] + at),
+                                     load(rows.scale[3] + at));
+    sumLanes<C, Distinct>(scratch->x, columns, labels, rows.ownLabel, at, exponential, otherLargest, sameLargest,
+                             rows.others, rows.same, ahead + at * rowStep, columnStep);
+  }
+}
+
+template <class T, class C>
+void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnStride, int count, int columns,
+                     const int32_t* own, const C* labels, int topK, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
+  const T* source = static_cast<const T*>(sourceData);
+  turnOf(source, rowStride, columnStride, count, columns, scratch->x);
+  for (int i = 0; i < kBatchRows; i++) {
+    const int column = i < count ? own[i] : 0;
+    rows->own[i] = i < count ? scratch->x[column * kBatchRows + i] : static_cast<C>(0);
+    rows->ownLabel[i] = labels != nullptr ? labels[column] : static_cast<C>(column);
+    Exponential<typename VecOf<C>::V>::scalesOf(rows->length[i], rows->scale, i);
+  }
+  // While these rows are worked on, the next come from memory: the same bytes of each next vector of rows, if rows lie
+  // side by side line after line, else column by column.
+  constexpr int64_t kSize = sizeof(T), kLanes = VecOf<C>::V::kLanes;
+  const bool lines = columnStride == 1;
+  const int64_t rowStep = (lines ? columns : rowStride) * kSize, columnStep = (lines ? kLanes : columnStride) * kSize;
+  const char* ahead = static_cast<const char*>(sourceData) + kBatchRows * rowStride * kSize;
+  using Kernel = void (*)(const C*, int, int, const char*, int64_t, int64_t, NarrowRows<C>*, NarrowScratch<C>*);
+  constexpr Kernel kKernels[2][4] = {{narrowRowsAs<C, false, 1>, narrowRowsAs<C, false, 3>,
+                                      narrowRowsAs<C, false, 5>, narrowRowsAs<C, false, 8>},
+                                     {narrowRowsAs<C, true, 1>, narrowRowsAs<C, true, 3>,
+                                      narrowRowsAs<C, true, 5>, narrowRowsAs<C, true, 8>}};
+  const int list = topK <= 1 ? 0 : topK <= 3 ? 1 : topK <= 5 ? 2 : 3;  // the longer lists begin alike
+  kKernels[labels == nullptr][list](labels, columns, count, ahead, rowStep, columnStep, rows, scratch);
+}
+
+}  // namespace
+}  // namespace collapsar
