@@ -124,6 +124,9 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   k.v = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(biased, set64(kTwo52Bits))), _mm256_set1_pd(kTwo52AndBias));
 }
 
+COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) { return static_cast<uint32_t>(_mm256_movemask_ps(a.m)); }
+COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return static_cast<uint32_t>(_mm256_movemask_pd(a.m)); }
+
 struct Counter {
   int64_t n = 0;
 };

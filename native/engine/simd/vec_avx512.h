@@ -131,6 +131,9 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, set64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
 }
 
+COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) { return a.m; }
+COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return a.m; }
+
 struct Counter {
   int64_t n = 0;
 };

@@ -7,6 +7,7 @@
 //   widen(f, out)        the lanes of f as doubles, in order
 //   loadFirst(p, n, x)   the first n <= lanes from memory, of which no more is read; x in the others
 //   below(a, b)          !(a >= b): also where one is NaN
+//   laneBits(m)          bit i: lane i
 //   select(m, a, b)      m ? a : b
 //   addWhere(m, a, b)    m ? a + b : a, for an a that is not -0
 //   zipLow, zipHigh      a0 b0 a1 b1 ... of the lower and of the upper halves
@@ -152,6 +153,11 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   m.v = (Double2)((fromCut & kSignificandBits) + kLogCut);
   k.v = (Double2)(((fromCut + kExponentBias) >> 52) | kTwo52Bits) - kTwo52AndBias;
 }
+
+COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+  return (a.m[0] & 1u) | (a.m[1] & 2u) | (a.m[2] & 4u) | (a.m[3] & 8u);
+}
+COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return static_cast<uint32_t>((a.m[0] & 1) | (a.m[1] & 2)); }
 
 // True lanes are -1: subtracting them counts.
 struct Counter {

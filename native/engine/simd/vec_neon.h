@@ -120,6 +120,14 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   k.v = vsubq_f64(vreinterpretq_f64_u64(vorrq_u64(biased, vdupq_n_u64(kTwo52Bits))), vdupq_n_f64(kTwo52AndBias));
 }
 
+COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+  const uint32x4_t bit = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(a.m, bit));
+}
+COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) {
+  return static_cast<uint32_t>((vgetq_lane_u64(a.m, 0) & 1) | (vgetq_lane_u64(a.m, 1) & 2));
+}
+
 // True lanes are all ones, which is -1: subtracting them counts.
 struct Counter {
   uint32x4_t narrow = vdupq_n_u32(0);
