@@ -225,10 +225,28 @@ struct Exponential<FloatVec> {
     return powerOf2(fma(d, log2e, sub(shift, shifted)), shifted);
   }
 
-  COLLAPSAR_INLINE FloatVec ofToken(FloatVec difference) const {
+  // The same in two steps, for several at once: what the polynomial is of, and the polynomial.
+  COLLAPSAR_INLINE static void reduce(FloatVec d, FloatVec& f, FloatVec& shifted) {
+    const FloatVec shift = set(kRoundingShiftFloat), log2e = set(kLog2eFloat);
+    shifted = fma(d, log2e, shift);
+    f = fma(d, log2e, sub(shift, shifted));
+  }
+  COLLAPSAR_INLINE void reduceToken(FloatVec difference, FloatVec& f, FloatVec& shifted) const {
     const FloatVec d = larger(floorToken, difference), shift = set(kRoundingShiftFloat);
-    const FloatVec shifted = fma(d, scaleHigh, shift);
-    return powerOf2(fma(d, scaleLow, fma(d, scaleHigh, sub(shift, shifted))), shifted);
+    shifted = fma(d, scaleHigh, shift);
+    f = fma(d, scaleLow, fma(d, scaleHigh, sub(shift, shifted)));
+  }
+  template <int N>
+  COLLAPSAR_INLINE static void powers(const FloatVec (&f)[N], const FloatVec (&shifted)[N], FloatVec (&out)[N]) {
+#pragma GCC unroll 16
+    for (int j = 0; j < N; j++) out[j] = set(kExp2Coefficients[5]);
+#pragma GCC unroll 5
+    for (int i = 4; i >= 0; i--) {
+#pragma GCC unroll 16
+      for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], set(kExp2Coefficients[i]));
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < N; j++) out[j] = timesPowerOf2(fma(out[j], f[j], set(1.0f)), shifted[j]);
   }
 };
 
@@ -264,18 +282,37 @@ struct Exponential<DoubleVec> {
   }
 
   COLLAPSAR_INLINE static DoubleVec of(DoubleVec d) {
-    const DoubleVec shift = set(kRoundingShift);
-    const DoubleVec shifted = fma(d, set(kLog2e), shift);
-    const DoubleVec minusN = sub(shift, shifted);
-    return finish(fma(minusN, set(kLn2Low), fma(minusN, set(kLn2High), d)), shifted);
+    DoubleVec r, shifted;
+    reduce(d, r, shifted);
+    return finish(r, shifted);
   }
 
-  COLLAPSAR_INLINE DoubleVec ofToken(DoubleVec difference) const {
-    const DoubleVec d = larger(floorToken, difference), shift = set(kRoundingShift);
-    const DoubleVec shifted = fma(d, scale, shift);
+  // In two steps, for several at once, as above.
+  COLLAPSAR_INLINE static void reduce(DoubleVec d, DoubleVec& r, DoubleVec& shifted) {
+    const DoubleVec shift = set(kRoundingShift);
+    shifted = fma(d, set(kLog2e), shift);
     const DoubleVec minusN = sub(shift, shifted);
-    const DoubleVec r = fma(d, inverseLow, fma(d, inverseHigh, mul(minusN, set(kLn2High))));
-    return finish(fma(minusN, set(kLn2Low), r), shifted);
+    r = fma(minusN, set(kLn2Low), fma(minusN, set(kLn2High), d));
+  }
+  COLLAPSAR_INLINE void reduceToken(DoubleVec difference, DoubleVec& r, DoubleVec& shifted) const {
+    const DoubleVec d = larger(floorToken, difference), shift = set(kRoundingShift);
+    shifted = fma(d, scale, shift);
+    const DoubleVec minusN = sub(shift, shifted);
+    const DoubleVec high = fma(d, inverseLow, fma(d, inverseHigh, mul(minusN, set(kLn2High))));
+    r = fma(minusN, set(kLn2Low), high);
+  }
+  template <int N>
+  COLLAPSAR_INLINE static void powers(const DoubleVec (&r)[N], const DoubleVec (&shifted)[N], DoubleVec (&out)[N]) {
+#pragma GCC unroll 16
+    for (int j = 0; j < N; j++) out[j] = set(kExpCoefficients[9]);
+#pragma GCC unroll 9
+    for (int i = 8; i >= 0; i--) {
+#pragma GCC unroll 16
+      for (int j = 0; j < N; j++) out[j] = fma(out[j], r[j], set(kExpCoefficients[i]));
+    }
+    const DoubleVec one = set(1.0);
+#pragma GCC unroll 16
+    for (int j = 0; j < N; j++) out[j] = timesPowerOf2(fma(r[j], fma(r[j], out[j], one), one), shifted[j]);
   }
 };
 
@@ -333,19 +370,55 @@ COLLAPSAR_INLINE void prefetchLanes(uintptr_t ahead) {
   }
 }
 
-// 16 columns into the sums of a run.
+// The exponentials of N vectors of differences: e^d, d and the token's. One is a chain of 13 dependent operations, and a
+// processor looks only so far ahead for others: told side by side they run 1.3 times as fast.
+template <int N, class V>
+COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V>& exponential, V (&d)[N], V (&e)[2 * N]) {
+  const V floor = set(Exponential<V>::kFloor);
+  V f[2 * N], shifted[2 * N];
+#pragma GCC unroll 8
+  for (int j = 0; j < N; j++) {
+    d[j] = larger(floor, difference[j]);
+    Exponential<V>::reduce(d[j], f[j], shifted[j]);
+    exponential.reduceToken(difference[j], f[N + j], shifted[N + j]);
+  }
+  Exponential<V>::powers(f, shifted, e);
+}
+
+// So many vectors are told side by side: with their constants they fit the registers.
+template <class V>
+constexpr int kTogether = 2;
+
+// kTogether vectors into the sums of a run, the first to lanes `part` and up.
+template <class V>
+COLLAPSAR_INLINE void addVectors(const typename V::Scalar* x, int part, V origin, const Exponential<V>& exponential,
+                                 Wide<V, kScoreLanes>& s, Wide<V, kScoreLanes>& t, Wide<V, kScoreLanes>& sToken) {
+  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
+  V difference[kTogether<V>], d[kTogether<V>], e[2 * kTogether<V>];
+#pragma GCC unroll 8
+  for (int j = 0; j < kTogether<V>; j++) difference[j] = sub(load(x + j * V::kLanes), origin);
+  exponentials(difference, exponential, d, e);
+#pragma GCC unroll 8
+  for (int j = 0; j < kTogether<V>; j++) {
+    const int p = (part + j) % kParts;
+    s.part[p] = add(s.part[p], e[j]);
+    t.part[p] = fma(e[j], d[j], t.part[p]);
+    sToken.part[p] = add(sToken.part[p], e[kTogether<V> + j]);
+  }
+}
+
+// 16 columns into the sums of a run, one vector after the other.
 template <class V>
 COLLAPSAR_INLINE void addLanes(const typename V::Scalar* x, V origin, const Exponential<V>& exponential,
                                Wide<V, kScoreLanes>& s, Wide<V, kScoreLanes>& t, Wide<V, kScoreLanes>& sToken) {
-  const V floor = set(Exponential<V>::kFloor);
 #pragma GCC unroll 8
   for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-    const V difference = sub(load(x + p * V::kLanes), origin);
-    const V d = larger(floor, difference);
-    const V e = Exponential<V>::of(d);
-    s.part[p] = add(s.part[p], e);
-    t.part[p] = fma(e, d, t.part[p]);
-    sToken.part[p] = add(sToken.part[p], exponential.ofToken(difference));
+    const V difference[1] = {sub(load(x + p * V::kLanes), origin)};
+    V d[1], e[2];
+    exponentials(difference, exponential, d, e);
+    s.part[p] = add(s.part[p], e[0]);
+    t.part[p] = fma(e[0], d[0], t.part[p]);
+    sToken.part[p] = add(sToken.part[p], e[1]);
   }
 }
 
@@ -362,12 +435,13 @@ COLLAPSAR_INLINE BlockSums blockSums(const C* x, int64_t count, C reference, dou
   for (int64_t begin = 0; begin < count; begin += kRunVectors<C> * kScoreLanes) {
     const int64_t rest = count - begin;
     Run runS = fill<V, kScoreLanes>(0), runT = runS, runToken = runS;
-    if (rest >= kRunVectors<C> * kScoreLanes) {  // the machine works on several exponentials at once
+    if (rest >= kRunVectors<C> * kScoreLanes) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kRunVectors<C>; i++) {
-        prefetchLanes<T>(ahead);
-        ahead += kScoreLanes * sizeof(T);
-        addLanes(x + begin + i * kScoreLanes, origin, exponential, runS, runT, runToken);
+      for (int i = 0; i < kRunVectors<C>; i++, ahead += kScoreLanes * sizeof(T)) prefetchLanes<T>(ahead);
+      constexpr int kVectors = kRunVectors<C> * Run::kParts;
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; i += kTogether<V>) {
+        addVectors(x + begin + i * V::kLanes, i % Run::kParts, origin, exponential, runS, runT, runToken);
       }
     } else {
       for (int64_t i = begin; i < count; i += kScoreLanes) {

@@ -105,6 +105,12 @@ struct GroupLanes {
   LaneSums<V> s = noSums<V>(), t = s, sToken = s;
 };
 
+// The sums of a few columns in the type computed in.
+template <class V>
+struct RunLanes {
+  V s, t, sToken, sameS, sameT, sameToken;
+};
+
 template <class V>
 COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>& sums) {
   storeWide(to.reference + at, select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest,
@@ -175,42 +181,57 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
                                const char* ahead, int64_t aheadStep) {
   using V = typename VecOf<C>::V;
   constexpr C kNone = static_cast<C>(-kInfinity);
-  const V zero = set(static_cast<C>(0)), floor = set(Exponential<V>::kFloor), label = load(ownLabel + at);
+  const V zero = set(static_cast<C>(0)), label = load(ownLabel + at);
   // Where all are -inf their exponentials shall stay out of the way of a NaN's, and so are taken against 0.
   const V otherOrigin = select(equal(otherLargest, set(kNone)), zero, referenceFor(otherLargest));
   const V sameOrigin = select(equal(sameLargest, set(kNone)), zero, referenceFor(sameLargest));
   GroupLanes<V> others, same;
+  const auto addColumn = [&](RunLanes<V>& run, int c, V d, V e, V eToken) __attribute__((always_inline)) {
+    if (Distinct) {
+      run.s = add(run.s, e);
+      run.t = fma(e, d, run.t);
+      run.sToken = add(run.sToken, eToken);
+    } else {
+      const auto isSame = equal(set(labels[c]), label);
+      run.s = add(run.s, select(isSame, zero, e));
+      run.t = select(isSame, run.t, fma(e, d, run.t));
+      run.sToken = add(run.sToken, select(isSame, zero, eToken));
+      run.sameS = addWhere(isSame, run.sameS, e);
+      run.sameT = select(isSame, fma(e, d, run.sameT), run.sameT);
+      run.sameToken = addWhere(isSame, run.sameToken, eToken);
+    }
+  };
+  const auto differenceOf = [&](int c) __attribute__((always_inline)) {
+    const V v = load(x + c * kBatchRows + at);
+    return sub(v, Distinct ? otherOrigin : select(equal(set(labels[c]), label), sameOrigin, otherOrigin));
+  };
   for (int begin = 0; begin < columns; begin += kRunVectors<C>) {
     const int end = columns - begin < kRunVectors<C> ? columns : begin + kRunVectors<C>;
-    V s = zero, t = zero, sToken = zero, sameS = zero, sameT = zero, sameToken = zero;
-#pragma GCC unroll 4
-    for (int c = begin; c < end; c++) {
+    RunLanes<V> run = {zero, zero, zero, zero, zero, zero};
+    int c = begin;
+#pragma GCC unroll 2
+    for (; c + 2 <= end; c += 2) {
       __builtin_prefetch(ahead + c * aheadStep);
-      const V v = load(x + c * kBatchRows + at);
-      if (Distinct) {
-        const V difference = sub(v, otherOrigin), d = larger(floor, difference), e = Exponential<V>::of(d);
-        s = add(s, e);
-        t = fma(e, d, t);
-        sToken = add(sToken, exponential.ofToken(difference));
-      } else {
-        const auto isSame = equal(set(labels[c]), label);
-        const V difference = sub(v, select(isSame, sameOrigin, otherOrigin)), d = larger(floor, difference);
-        const V e = Exponential<V>::of(d), eToken = exponential.ofToken(difference);
-        s = add(s, select(isSame, zero, e));
-        t = select(isSame, t, fma(e, d, t));
-        sToken = add(sToken, select(isSame, zero, eToken));
-        sameS = addWhere(isSame, sameS, e);
-        sameT = select(isSame, fma(e, d, sameT), sameT);
-        sameToken = addWhere(isSame, sameToken, eToken);
-      }
+      __builtin_prefetch(ahead + (c + 1) * aheadStep);
+      const V difference[2] = {differenceOf(c), differenceOf(c + 1)};
+      V d[2], e[4];
+      exponentials(difference, exponential, d, e);
+      addColumn(run, c, d[0], e[0], e[2]);
+      addColumn(run, c + 1, d[1], e[1], e[3]);
     }
-    drain(others.s, s);
-    drain(others.t, t);
-    drain(others.sToken, sToken);
+    if (c < end) {
+      const V difference[1] = {differenceOf(c)};
+      V d[1], e[2];
+      exponentials(difference, exponential, d, e);
+      addColumn(run, c, d[0], e[0], e[1]);
+    }
+    drain(others.s, run.s);
+    drain(others.t, run.t);
+    drain(others.sToken, run.sToken);
     if (!Distinct) {
-      drain(same.s, sameS);
-      drain(same.t, sameT);
-      drain(same.sToken, sameToken);
+      drain(same.s, run.sameS);
+      drain(same.t, run.sameT);
+      drain(same.sToken, run.sameToken);
     }
   }
   if (Distinct) {  // one column against itself: e^0; the difference is NaN if it is NaN or +inf
