@@ -141,9 +141,7 @@ class RowWalker {
     return data_ + row * scores_.rowStride + column * scores_.columnStride;
   }
 
-  double lengthOf(std::int64_t row) const {
-    return static_cast<double>(std::max<std::int64_t>(rows_.lengths[row], 1));
-  }
+  double lengthOf(std::int64_t row) const { return static_cast<double>(std::max<std::int64_t>(rows_.lengths[row], 1)); }
 
   void walkNarrow(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
     NarrowRows<C>& narrow = work.narrow;

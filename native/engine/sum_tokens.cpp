@@ -22,10 +22,10 @@ namespace {
 constexpr std::int64_t kTileTokens = 1 << 18;
 // Sums of so many neighbouring prompts share a cache line of the result: in one tile, the line is fetched once.
 constexpr std::int64_t kLinePrompts = 8;
-constexpr std::int64_t kSegmentCost = 16;  // what a segment costs besides its tokens, in tokens
+constexpr std::int64_t kSegmentCost = 16;     // what a segment costs besides its tokens, in tokens
 constexpr std::int64_t kBatchSegments = 128;  // handed to the kernel at once
-constexpr std::int64_t kGroupSegments = 16;  // packed side by side where tokens are far apart but segments near
-constexpr std::int64_t kGroupTokens = 512;   // ... so many at a time; divides the leaf
+constexpr std::int64_t kGroupSegments = 16;   // packed side by side where tokens are far apart but segments near
+constexpr std::int64_t kGroupTokens = 512;    // ... so many at a time; divides the leaf
 constexpr std::int64_t kGroupStride = kGroupTokens + 32;  // not a power of two: the strips would share their cache sets
 
 std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
@@ -116,7 +116,8 @@ class TokenSummer {
     if (scores_.prompts == 0 || scores_.rows == 0) return tiles;
     if (rowsInside_) {
       const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / kLinePrompts);
-      const std::int64_t together = rows.size() > 1 ? kLinePrompts : kTileTokens / std::max<std::int64_t>(1, totalCost());
+      const std::int64_t together =
+          rows.size() > 1 ? kLinePrompts : kTileTokens / std::max<std::int64_t>(1, totalCost());
       for (const Range prompts : evenRuns(scores_.prompts, std::max(kLinePrompts, together))) {
         for (const Range run : rows) tiles.push_back({prompts, run});
       }

@@ -30,8 +30,8 @@ COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same
   const DoubleVec otherT = load(others.t + at), sameT = load(same.t + at);
   const DoubleVec otherToken = load(others.sToken + at), sameToken = load(same.sToken + at);
 
-  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly. Where nothing
-  // but -inf has come, the reference is that, and so is the sum.
+  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly. Where
+  // nothing but -inf has come, the reference is that, and so is the sum.
   const DoubleVec others_ = load(logOthers + at);
   store(out->looMarginalSeq + at, add(otherReference, sub(logOf(otherS), others_)));
   store(out->looMarginalToken + at, add(div(otherReference, length), sub(logOf(otherToken), others_)));

@@ -24,8 +24,8 @@ COLLAPSAR_INLINE void transpose(V* v) {
   }
 }
 
-// Element (r, c) of up to kBatchRows rows -> x[c * kBatchRows + r], in full vectors: there is room for columns up to the
-// next multiple of 16. What is missing is 0.
+// Element (r, c) of up to kBatchRows rows -> x[c * kBatchRows + r], in full vectors: there is room for columns up to
+// the next multiple of 16. What is missing is 0.
 template <class T, class C>
 COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns, C* x) {
   using V = typename VecOf<C>::V;
@@ -113,8 +113,8 @@ struct RunLanes {
 
 template <class V>
 COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>& sums) {
-  storeWide(to.reference + at, select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest,
-                                      referenceFor(largest)));
+  storeWide(to.reference + at,
+            select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest, referenceFor(largest)));
 #pragma GCC unroll 2
   for (int j = 0; j < LaneSums<V>::kParts; j++) {
     const int lane = at + j * DoubleVec::kLanes;
@@ -126,9 +126,9 @@ COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>
   }
 }
 
-// What is compared: maxima of both groups, ranks, and the best columns; own's group leaves x for -inf if it is own alone
-// (Distinct). A column that comes later must be larger to go ahead, and so ties stay in order; the list starts with NaN,
-// ahead of which everything goes.
+// What is compared: maxima of both groups, ranks, and the best columns; own's group leaves x for -inf if it is own
+// alone (Distinct). A column that comes later must be larger to go ahead, and so ties stay in order; the list starts
+// with NaN, ahead of which everything goes.
 template <bool Distinct, int TopK, class C>
 COLLAPSAR_INLINE void compareLanes(C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
                                    typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
@@ -186,7 +186,7 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
   const V otherOrigin = select(equal(otherLargest, set(kNone)), zero, referenceFor(otherLargest));
   const V sameOrigin = select(equal(sameLargest, set(kNone)), zero, referenceFor(sameLargest));
   GroupLanes<V> others, same;
-  const auto addColumn = [&](RunLanes<V>& run, int c, V d, V e, V eToken) __attribute__((always_inline)) {
+  const auto addColumn = [&](RunLanes<V> & run, int c, V d, V e, V eToken) __attribute__((always_inline)) {
     if (Distinct) {
       run.s = add(run.s, e);
       run.t = fma(e, d, run.t);
@@ -264,7 +264,7 @@ void narrowRowsAs(const C* labels, int columns, int count, const char* ahead, in
     const Exponential<V> exponential(load(rows.scale[0] + at), load(rows.scale[1] + at), load(rows.scale[2] + at),
                                      load(rows.scale[3] + at));
     sumLanes<C, Distinct>(scratch->x, columns, labels, rows.ownLabel, at, exponential, otherLargest, sameLargest,
-                             rows.others, rows.same, ahead + at * rowStep, columnStep);
+                          rows.others, rows.same, ahead + at * rowStep, columnStep);
   }
 }
 
@@ -286,10 +286,9 @@ void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnSt
   const int64_t rowStep = (lines ? columns : rowStride) * kSize, columnStep = (lines ? kLanes : columnStride) * kSize;
   const char* ahead = static_cast<const char*>(sourceData) + kBatchRows * rowStride * kSize;
   using Kernel = void (*)(const C*, int, int, const char*, int64_t, int64_t, NarrowRows<C>*, NarrowScratch<C>*);
-  constexpr Kernel kKernels[2][4] = {{narrowRowsAs<C, false, 1>, narrowRowsAs<C, false, 3>,
-                                      narrowRowsAs<C, false, 5>, narrowRowsAs<C, false, 8>},
-                                     {narrowRowsAs<C, true, 1>, narrowRowsAs<C, true, 3>,
-                                      narrowRowsAs<C, true, 5>, narrowRowsAs<C, true, 8>}};
+  constexpr Kernel kKernels[2][4] = {
+      {narrowRowsAs<C, false, 1>, narrowRowsAs<C, false, 3>, narrowRowsAs<C, false, 5>, narrowRowsAs<C, false, 8>},
+      {narrowRowsAs<C, true, 1>, narrowRowsAs<C, true, 3>, narrowRowsAs<C, true, 5>, narrowRowsAs<C, true, 8>}};
   const int list = topK <= 1 ? 0 : topK <= 3 ? 1 : topK <= 5 ? 2 : 3;  // the longer lists begin alike
   kKernels[labels == nullptr][list](labels, columns, count, ahead, rowStep, columnStep, rows, scratch);
 }
