@@ -21,7 +21,7 @@ using namespace collapsar::test;
 
 namespace {
 
-constexpr std::uint64_t kDigest = 0xe4e6df8ea4580e8cu;
+constexpr std::uint64_t kDigest = 0x7ebd0fe06de19093u;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -434,21 +434,39 @@ COLLAPSAR_INLINE BlockSums blockSums(const C* x, int64_t count, C reference, dou
   const V origin = set(reference);
   ScoreSum s = fill<DoubleVec, kScoreLanes>(0.0), t = s, sToken = s;
   uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
-  for (int64_t begin = 0; begin < count; begin += kRunVectors<C> * kScoreLanes) {
-    const int64_t rest = count - begin;
+  constexpr int64_t kRun = kRunVectors<C> * kScoreLanes;
+  int64_t begin = 0;
+  const auto addRun = [&](Run & runS, Run & runT, Run & runToken) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kRunVectors<C>; i++, ahead += kScoreLanes * sizeof(T)) prefetchLanes<T>(ahead);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRunVectors<C> * Run::kParts; i += kTogether<V>) {
+      addVectors(x + begin + i * V::kLanes, i % Run::kParts, origin, exponential, runS, runT, runToken);
+    }
+    begin += kRun;
+  };
+  // Two runs of floats are added before they are widened: of like terms that is exact, and widening is dear.
+  while (sizeof(C) == 4 && begin + 2 * kRun <= count) {
+    Run firstS = fill<V, kScoreLanes>(0), firstT = firstS, firstToken = firstS, runS = firstS, runT = firstS,
+        runToken = firstS;
+    addRun(firstS, firstT, firstToken);
+    addRun(runS, runT, runToken);
+#pragma GCC unroll 8
+    for (int p = 0; p < Run::kParts; p++) {
+      runS.part[p] = add(runS.part[p], firstS.part[p]);
+      runT.part[p] = add(runT.part[p], firstT.part[p]);
+      runToken.part[p] = add(runToken.part[p], firstToken.part[p]);
+    }
+    drain(s, runS);
+    drain(t, runT);
+    drain(sToken, runToken);
+  }
+  while (begin < count) {
     Run runS = fill<V, kScoreLanes>(0), runT = runS, runToken = runS;
-    if (rest >= kRunVectors<C> * kScoreLanes) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kRunVectors<C>; i++, ahead += kScoreLanes * sizeof(T)) prefetchLanes<T>(ahead);
-      constexpr int kVectors = kRunVectors<C> * Run::kParts;
-#pragma GCC unroll 4
-      for (int i = 0; i < kVectors; i += kTogether<V>) {
-        addVectors(x + begin + i * V::kLanes, i % Run::kParts, origin, exponential, runS, runT, runToken);
-      }
+    if (begin + kRun <= count) {
+      addRun(runS, runT, runToken);
     } else {
-      for (int64_t i = begin; i < count; i += kScoreLanes) {
-        addLanes(x + i, origin, exponential, runS, runT, runToken);
-      }
+      for (; begin < count; begin += kScoreLanes) addLanes(x + begin, origin, exponential, runS, runT, runToken);
     }
     drain(s, runS);
     drain(t, runT);
@@ -543,54 +561,6 @@ COLLAPSAR_INLINE double nextBelow(double x) {
   return fromBits(x > 0 ? bits - 1 : x < 0 ? bits + 1 : 0x8000000000000001u);
 }
 
-// Takes the best of a block into the list. `size` of the 16 lanes' maxima are at least as large as the size-th of them,
-// and so only what is above that is looked at: about a dozen columns of a row's first block, where taking columns as
-// they come would insert size ln(columns/size) times, each a branch mispredicted (a third of the time at 1024 columns).
-template <class C>
-COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, int32_t firstColumn,
-                                 const Wide<typename VecOf<C>::V, kScoreLanes>& laneLargest) {
-  using V = typename VecOf<C>::V;
-  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
-  C lanes[kScoreLanes], bound = -static_cast<C>(kInfinity);
-#pragma GCC unroll 8
-  for (int p = 0; p < kParts; p++) store(lanes + p * V::kLanes, laneLargest.part[p]);
-  for (int i = 0; i < kScoreLanes; i++) {
-    int lower = 0;
-#pragma GCC unroll 8
-    for (int p = 0; p < kParts; p++) {
-      lower += __builtin_popcount(laneBits(below(laneLargest.part[p], set(lanes[i]))));
-    }
-    bound = kScoreLanes - lower >= top.size && lanes[i] > bound ? lanes[i] : bound;
-  }
-  // Candidates are what the bound is not at least as large as; all, where it is NaN.
-  bound = bound == -static_cast<C>(kInfinity) ? static_cast<C>(kUndefined) : nextBelow(bound);
-  const auto raise = [&] {
-    const C last = top.value[top.size - 1];
-    if (top.filled == top.size && !(bound >= last)) bound = last;
-  };
-  raise();
-
-  constexpr int kStep = 4 * kScoreLanes;
-  for (int64_t begin = 0; begin < columns; begin += kStep) {
-    const int64_t end = columns - begin < kStep ? columns : begin + kStep;
-    if (end - begin == kStep) {
-      V largest = load(x + begin);
-#pragma GCC unroll 32
-      for (int i = V::kLanes; i < kStep; i += V::kLanes) largest = larger(load(x + begin + i), largest);
-      if (!any(below(set(bound), largest))) continue;
-    }
-    for (int64_t i = begin; i < end; i += V::kLanes) {
-      uint32_t candidates = laneBits(below(set(bound), load(x + i)));
-      for (; candidates != 0; candidates &= candidates - 1) {
-        const int64_t at = i + __builtin_ctz(candidates);
-        if (at >= end || bound >= x[at]) continue;
-        insert(top, x[at], firstColumn + static_cast<int32_t>(at));
-        raise();
-      }
-    }
-  }
-}
-
 template <class V, class T>
 COLLAPSAR_INLINE Wide<V, kScoreLanes> loadLanes(const T* source) {
   Wide<V, kScoreLanes> out;
@@ -599,22 +569,134 @@ COLLAPSAR_INLINE Wide<V, kScoreLanes> loadLanes(const T* source) {
   return out;
 }
 
+// Columns that the search for the best ones takes or leaves together.
+constexpr int kTopGroup = 8 * kScoreLanes;
+constexpr int kTopGroups = kBlockColumns / kTopGroup;
+
 template <class V>
 struct ScanCounters {
   Wide<V, kScoreLanes> largest;
   Counter above, equal;
+  V groupLargest[kTopGroups];  // of each group, over some of its columns each lane
 };
 
 // 16 columns: to the scratch, and what is compared rather than summed.
 template <class V>
-COLLAPSAR_INLINE void scanLanes(const Wide<V, kScoreLanes>& value, typename V::Scalar* x, V own,
-                                ScanCounters<V>& scan) {
+COLLAPSAR_INLINE void scanLanes(const Wide<V, kScoreLanes>& value, typename V::Scalar* x, V own, ScanCounters<V>& scan,
+                                Wide<V, kScoreLanes>& largest) {
 #pragma GCC unroll 8
   for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
     store(x + p * V::kLanes, value.part[p]);
-    scan.largest.part[p] = larger(value.part[p], scan.largest.part[p]);
+    largest.part[p] = larger(value.part[p], largest.part[p]);
     count(scan.above, greater(value.part[p], own));
     count(scan.equal, equal(value.part[p], own));
+  }
+}
+
+template <class V>
+COLLAPSAR_INLINE void endGroup(ScanCounters<V>& scan, int64_t group, const Wide<V, kScoreLanes>& largest) {
+  V all = largest.part[0];
+#pragma GCC unroll 8
+  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+    scan.largest.part[p] = larger(largest.part[p], scan.largest.part[p]);
+    all = larger(largest.part[p], all);
+  }
+  scan.groupLargest[group] = all;
+}
+
+// How many of 16 values are at least as large as x.
+template <class V>
+COLLAPSAR_INLINE int atLeast(const Wide<V, kScoreLanes>& values, typename V::Scalar x) {
+  int lower = 0;
+#pragma GCC unroll 8
+  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+    lower += __builtin_popcount(laneBits(below(values.part[p], set(x))));
+  }
+  return kScoreLanes - lower;
+}
+
+// Takes the best of a block into the list.
+//
+// `size` of the 16 lanes' maxima are at least as large as the size-th of them, and so only columns that are, too, are
+// candidates: of a row's first block a few more than `size`, where taking columns as they come would insert
+// size ln(columns/size) times, each a branch mispredicted or two (a third of the time at 1024 columns). Candidates are
+// put in order by counting, for each, how many go before it, again without a branch.
+template <class V, class C>
+COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, int32_t firstColumn,
+                                 const ScanCounters<V>& scan) {
+  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
+  constexpr C kNone = -static_cast<C>(kInfinity);
+  C lanes[kScoreLanes], bound = kNone;
+#pragma GCC unroll 8
+  for (int p = 0; p < kParts; p++) store(lanes + p * V::kLanes, scan.largest.part[p]);
+  for (int i = 0; i < kScoreLanes; i++) {
+    const bool held = atLeast(scan.largest, lanes[i]) >= top.size;
+    bound = held && lanes[i] > bound ? lanes[i] : bound;
+  }
+  // Candidates are what the bound is not at least as large as; all, where it is NaN.
+  const bool full = top.filled == top.size;
+  const C last = full ? top.value[top.size - 1] : kNone;
+  bound = full && last >= bound ? last : bound == kNone ? static_cast<C>(kUndefined) : nextBelow(bound);
+
+  // The list as it stands, and behind it what comes later.
+  C value[kScoreLanes + 1];
+  int32_t column[kScoreLanes + 1];
+  int count = top.filled;
+  for (int i = 0; i < count; i++) {
+    value[i] = top.value[i];
+    column[i] = top.column[i];
+  }
+  int groups[kTopGroups], groupCount = 0;
+  for (int g = 0; g * kTopGroup < columns; g++) {
+    groups[groupCount] = g;
+    groupCount += any(below(set(bound), scan.groupLargest[g]));
+  }
+  for (int g = 0; g < groupCount && count <= kScoreLanes; g++) {
+    const int64_t begin = groups[g] * kTopGroup;
+    const int64_t end = columns - begin < kTopGroup ? columns : begin + kTopGroup;
+    const int64_t padded = (end - begin + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
+    uint64_t candidates[2] = {0, 0};
+    for (int64_t i = 0; i < padded; i += V::kLanes) {
+      candidates[i / 64] |= uint64_t{laneBits(below(set(bound), load(x + begin + i)))} << i % 64;
+    }
+    for (int half = 0; half < 2; half++) {
+      for (uint64_t rest = candidates[half]; rest != 0 && count <= kScoreLanes; rest &= rest - 1) {
+        const int64_t at = begin + half * 64 + __builtin_ctzll(rest);
+        if (at >= end) break;
+        value[count] = x[at];
+        column[count++] = firstColumn + static_cast<int32_t>(at);
+      }
+    }
+  }
+  if (count > kScoreLanes) {  // many alike, or falling: one by one
+    for (int64_t i = 0; i < columns; i++) {
+      if (top.filled == top.size && !(x[i] > top.value[top.size - 1])) continue;
+      insert(top, x[i], firstColumn + static_cast<int32_t>(i));
+    }
+    return;
+  }
+
+  for (int i = count; i < kScoreLanes; i++) value[i] = static_cast<C>(kUndefined);  // NaN goes before nothing
+  Wide<V, kScoreLanes> all;
+#pragma GCC unroll 8
+  for (int p = 0; p < kParts; p++) all.part[p] = load(value + p * V::kLanes);
+  C sorted[kScoreLanes] = {};  // with NaN, places stay free: the row is looked at anew
+  int32_t sortedColumn[kScoreLanes] = {};
+  for (int i = 0; i < count; i++) {
+    uint32_t before = 0, alike = 0;
+#pragma GCC unroll 8
+    for (int p = 0; p < kParts; p++) {
+      before |= laneBits(greater(all.part[p], set(value[i]))) << p * V::kLanes;
+      alike |= laneBits(equal(all.part[p], set(value[i]))) << p * V::kLanes;
+    }
+    const int place = __builtin_popcount(before | (alike & ((1u << i) - 1)));
+    sorted[place] = value[i];
+    sortedColumn[place] = column[i];
+  }
+  top.filled = top.size;
+  for (int i = 0; i < top.size; i++) {
+    top.value[i] = sorted[i];
+    top.column[i] = sortedColumn[i];
   }
 }
 
@@ -644,9 +726,21 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
   const int64_t padded = (columns + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
   const V own = set(row.own);
   ScanCounters<V> scan;
-  scan.largest = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
-#pragma GCC unroll 4
-  for (int64_t i = 0; i < whole; i += kScoreLanes) scanLanes(loadLanes<V>(source + i), x + i, own, scan);
+  const Wide<V, kScoreLanes> none = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
+  scan.largest = none;
+  int64_t group = 0;
+  for (; (group + 1) * kTopGroup <= columns; group++) {
+    Wide<V, kScoreLanes> largest = none;
+#pragma GCC unroll 8
+    for (int64_t i = group * kTopGroup; i < (group + 1) * kTopGroup; i += kScoreLanes) {
+      scanLanes(loadLanes<V>(source + i), x + i, own, scan, largest);
+    }
+    endGroup(scan, group, largest);
+  }
+  Wide<V, kScoreLanes> largest = none;
+  for (int64_t i = group * kTopGroup; i < whole; i += kScoreLanes) {
+    scanLanes(loadLanes<V>(source + i), x + i, own, scan, largest);
+  }
   if (whole < padded) {  // the last 16 are filled up with -inf
     Wide<V, kScoreLanes> tail;
 #pragma GCC unroll 8
@@ -655,15 +749,16 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       const int lanes = rest < 0 ? 0 : rest < V::kLanes ? static_cast<int>(rest) : V::kLanes;
       tail.part[p] = loadFirst(source + whole + p * V::kLanes, lanes, -static_cast<C>(kInfinity));
     }
-    scanLanes(tail, x + whole, own, scan);
+    scanLanes(tail, x + whole, own, scan, largest);
   }
+  if (group * kTopGroup < columns) endGroup(scan, group, largest);
   row.above += total(scan.above);
   row.equal += total(scan.equal);
   if (row.own == -static_cast<C>(kInfinity)) row.equal -= padded - columns;
 
-  C largest = foldLarger<V, kScoreLanes>(scan.largest);
-  if (row.top.filled < row.top.size || largest > row.top.value[row.top.size - 1]) {
-    collectTop(row.top, x, columns, first, scan.largest);
+  C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
+  if (row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1]) {
+    collectTop(row.top, x, columns, first, scan);
   }
 
   // Own and its equivalents leave the block and make up a block of their own.
@@ -671,11 +766,11 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
     bool hidLargest = false;
     for (int64_t i = 0; i < sameCount; i++) {
       const int64_t at = same[i] - firstColumn;
-      hidLargest |= x[at] == largest;
+      hidLargest |= x[at] == blockLargest;
       scratch->same[i] = x[at];
       x[at] = -static_cast<C>(kInfinity);
     }
-    if (hidLargest) largest = largestOf(x, padded);
+    if (hidLargest) blockLargest = largestOf(x, padded);
     if (sameCount == 1 && row.same.reference == -kInfinity) {
       addFirst(row.same, scratch->same[0]);
     } else {
@@ -684,7 +779,7 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       addBlock(row.same, scratch->same, samePadded, largestOf(scratch->same, samePadded), row.length, source);
     }
   }
-  addBlock(row.others, x, padded, largest, row.length, source);
+  addBlock(row.others, x, padded, blockLargest, row.length, source);
 }
 
 double logAlone(double value) { return deterministicLog(value); }

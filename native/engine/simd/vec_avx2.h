@@ -127,12 +127,23 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
 COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) { return static_cast<uint32_t>(_mm256_movemask_ps(a.m)); }
 COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return static_cast<uint32_t>(_mm256_movemask_pd(a.m)); }
 
+// True lanes are -1: subtracting them counts.
 struct Counter {
-  int64_t n = 0;
+  __m256i narrow = _mm256_setzero_si256(), wide = _mm256_setzero_si256();
 };
-COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.n += __builtin_popcount(_mm256_movemask_ps(a.m)); }
-COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.n += __builtin_popcount(_mm256_movemask_pd(a.m)); }
-COLLAPSAR_INLINE int64_t total(const Counter& c) { return c.n; }
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) {
+  c.narrow = _mm256_sub_epi32(c.narrow, _mm256_castps_si256(a.m));
+}
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.wide = _mm256_sub_epi64(c.wide, _mm256_castpd_si256(a.m)); }
+COLLAPSAR_INLINE int64_t total(const Counter& c) {
+  int32_t narrow[8];
+  int64_t wide[4], sum = 0;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(narrow), c.narrow);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(wide), c.wide);
+  for (const int32_t n : narrow) sum += n;
+  for (const int64_t n : wide) sum += n;
+  return sum;
+}
 
 COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[0] = {_mm256_cvtps_pd(_mm256_castps256_ps128(a.v))};

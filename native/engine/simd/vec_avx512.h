@@ -135,11 +135,17 @@ COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) { return a.m; }
 COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return a.m; }
 
 struct Counter {
-  int64_t n = 0;
+  __m512i narrow = _mm512_setzero_si512(), wide = _mm512_setzero_si512();
 };
-COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.n += __builtin_popcount(a.m); }
-COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.n += __builtin_popcount(a.m); }
-COLLAPSAR_INLINE int64_t total(const Counter& c) { return c.n; }
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) {
+  c.narrow = _mm512_mask_add_epi32(c.narrow, a.m, c.narrow, _mm512_set1_epi32(1));
+}
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) {
+  c.wide = _mm512_mask_add_epi64(c.wide, a.m, c.wide, _mm512_set1_epi64(1));
+}
+COLLAPSAR_INLINE int64_t total(const Counter& c) {
+  return _mm512_reduce_add_epi32(c.narrow) + _mm512_reduce_add_epi64(c.wide);
+}
 
 COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[0] = {_mm512_cvtps_pd(_mm512_castps512_ps256(a.v))};
