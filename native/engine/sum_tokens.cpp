@@ -23,7 +23,7 @@ constexpr std::int64_t kTileTokens = 1 << 18;
 // Sums of so many neighbouring prompts share a cache line of the result: in one tile, the line is fetched once.
 constexpr std::int64_t kLinePrompts = 8;
 constexpr std::int64_t kSegmentCost = 16;     // what a segment costs besides its tokens, in tokens
-constexpr std::int64_t kBatchSegments = 128;  // handed to the kernel at once
+constexpr std::int64_t kBatchSegments = 512;  // handed to the kernel at once
 constexpr std::int64_t kGroupSegments = 16;   // packed side by side where tokens are far apart but segments near
 constexpr std::int64_t kGroupTokens = 512;    // ... so many at a time; divides the leaf
 constexpr std::int64_t kGroupStride = kGroupTokens + 32;  // not a power of two: the strips would share their cache sets

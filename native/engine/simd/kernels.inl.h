@@ -62,6 +62,11 @@ COLLAPSAR_INLINE void add32(TokenSum& sum, const double* tokens) {
   for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = add(sum.part[i], load(tokens + i * DoubleVec::kLanes));
 }
 
+COLLAPSAR_INLINE void add32(TokenSum& sum, const float* tokens) {
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = add(sum.part[i], loadWide(tokens + i * DoubleVec::kLanes));
+}
+
 template <class T>
 COLLAPSAR_INLINE void add32(TokenSum& sum, const T* tokens) {
   constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
@@ -81,8 +86,8 @@ COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
   for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
     const int rest = count - i * FloatVec::kLanes;
     if (rest <= 0) break;
-    const FloatVec part =
-        loadFirst(tokens + i * FloatVec::kLanes, rest < FloatVec::kLanes ? rest : FloatVec::kLanes, 0);
+    const int lanes = rest < FloatVec::kLanes ? rest : FloatVec::kLanes;
+    const FloatVec part = loadFirst(tokens + i * FloatVec::kLanes, lanes, 0);
     DoubleVec wide[kRatio];
     widen(part, wide);
 #pragma GCC unroll 2
@@ -372,7 +377,8 @@ COLLAPSAR_INLINE void prefetchLanes(uintptr_t ahead) {
 }
 
 // The exponentials of N vectors of differences: e^d, d and the token's. One is a chain of 13 dependent operations, and
-// a processor looks only so far ahead for others: told side by side they run 1.3 times as fast.
+// a processor looks only so far ahead for others: told side by side they take 1/8 less time in float64 (float32:
+// alike).
 template <int N, class V>
 COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V>& exponential, V (&d)[N],
                                    V (&e)[2 * N]) {
@@ -641,6 +647,7 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
   // The list as it stands, and behind it what comes later.
   C value[kScoreLanes + 1];
   int32_t column[kScoreLanes + 1];
+  for (C& free : value) free = static_cast<C>(kUndefined);  // NaN goes before nothing
   int count = top.filled;
   for (int i = 0; i < count; i++) {
     value[i] = top.value[i];
@@ -654,15 +661,15 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
   for (int g = 0; g < groupCount && count <= kScoreLanes; g++) {
     const int64_t begin = groups[g] * kTopGroup;
     const int64_t end = columns - begin < kTopGroup ? columns : begin + kTopGroup;
-    const int64_t padded = (end - begin + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
-    uint64_t candidates[2] = {0, 0};
-    for (int64_t i = 0; i < padded; i += V::kLanes) {
-      candidates[i / 64] |= uint64_t{laneBits(below(set(bound), load(x + begin + i)))} << i % 64;
-    }
-    for (int half = 0; half < 2; half++) {
-      for (uint64_t rest = candidates[half]; rest != 0 && count <= kScoreLanes; rest &= rest - 1) {
-        const int64_t at = begin + half * 64 + __builtin_ctzll(rest);
-        if (at >= end) break;
+    for (int64_t half = begin; half < end; half += 64) {
+      uint64_t candidates = 0;
+#pragma GCC unroll 32
+      for (int i = 0; i < 64; i += V::kLanes) {
+        candidates |= uint64_t{laneBits(below(set(bound), load(x + half + i)))} << i;
+      }
+      if (end - half < 64) candidates &= (uint64_t{1} << (end - half)) - 1;  // behind stand an earlier block's
+      for (; candidates != 0 && count <= kScoreLanes; candidates &= candidates - 1) {
+        const int64_t at = half + __builtin_ctzll(candidates);
         value[count] = x[at];
         column[count++] = firstColumn + static_cast<int32_t>(at);
       }
@@ -676,7 +683,6 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
     return;
   }
 
-  for (int i = count; i < kScoreLanes; i++) value[i] = static_cast<C>(kUndefined);  // NaN goes before nothing
   Wide<V, kScoreLanes> all;
 #pragma GCC unroll 8
   for (int p = 0; p < kParts; p++) all.part[p] = load(value + p * V::kLanes);

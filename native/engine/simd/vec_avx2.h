@@ -58,6 +58,7 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 }
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm256_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm256_storeu_pd(p, a.v); }
 

@@ -61,6 +61,7 @@ COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) {
   const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(firstLanes(n), p)), 16);
   return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), _mm512_castsi512_ps(wide))};
 }
+COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm512_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm512_storeu_pd(p, a.v); }
 

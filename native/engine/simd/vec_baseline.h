@@ -5,6 +5,7 @@
 //   timesPowerOf2(p, s)  p 2^n, where s = n + rounding shift (1.5*2^23, 1.5*2^52), by integer addition to the exponent
 //   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
+//   loadWide(p)          floats as doubles
 //   loadFirst(p, n, x)   the first n <= lanes from memory, of which no more is read; x in the others
 //   below(a, b)          !(a >= b): also where one is NaN
 //   laneBits(m)          bit i: lane i
@@ -90,6 +91,7 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 }
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {Double2{p[0], p[1]}}; }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 

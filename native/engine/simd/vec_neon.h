@@ -61,6 +61,7 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 }
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {vcvt_f64_f32(vld1_f32(p))}; }
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { vst1q_f32(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { vst1q_f64(p, a.v); }
 
