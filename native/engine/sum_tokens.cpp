@@ -115,10 +115,10 @@ class TokenSummer {
     std::vector<Tile> tiles;
     if (scores_.prompts == 0 || scores_.rows == 0) return tiles;
     if (rowsInside_) {
-      const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / kLinePrompts);
-      const std::int64_t together =
-          rows.size() > 1 ? kLinePrompts : kTileTokens / std::max<std::int64_t>(1, totalCost());
-      for (const Range prompts : evenRuns(scores_.prompts, std::max(kLinePrompts, together))) {
+      const std::int64_t atLeast = grouped_ ? 1 : kLinePrompts;
+      const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / atLeast);
+      const std::int64_t together = rows.size() > 1 ? 1 : kTileTokens / std::max<std::int64_t>(1, totalCost());
+      for (const Range prompts : evenRuns(scores_.prompts, std::max(atLeast, together))) {
         for (const Range run : rows) tiles.push_back({prompts, run});
       }
     } else {
