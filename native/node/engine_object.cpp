@@ -24,7 +24,8 @@ Napi::Function EngineObject::define(Napi::Env env) {
   return DefineClass(
       env, "NativeEngine",
       {InstanceMethod<&EngineObject::start>("start"), InstanceMethod<&EngineObject::close>("close"),
-       InstanceMethod<&EngineObject::sumTokens>("sumTokens"), InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
+       InstanceMethod<&EngineObject::readBytes>("readBytes"), InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
+       InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
        InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
        InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
        InstanceMethod<&EngineObject::inferStep>("inferStep")});
@@ -70,6 +71,10 @@ Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
       info, [](Arguments&) { return emptyJob(); }, true);
   dispatcher_.reset();
   return id;
+}
+
+Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return readBytesJob(arguments); });
 }
 
 Napi::Value EngineObject::sumTokens(const Napi::CallbackInfo& info) {

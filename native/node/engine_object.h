@@ -21,6 +21,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  private:
   Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
+  Napi::Value readBytes(const Napi::CallbackInfo& info);
   Napi::Value sumTokens(const Napi::CallbackInfo& info);
   Napi::Value scoreStats(const Napi::CallbackInfo& info);
   Napi::Value gatherScores(const Napi::CallbackInfo& info);

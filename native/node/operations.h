@@ -16,6 +16,9 @@ std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBuffer
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
 std::unique_ptr<Job> inferStepJob(Arguments& arguments);
 
+// For benchmarks.
+std::unique_ptr<Job> readBytesJob(Arguments& arguments);
+
 // Nothing: its end says that the engine's threads have started, or how they failed to.
 std::unique_ptr<Job> emptyJob();
 

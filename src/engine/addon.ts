@@ -36,6 +36,15 @@ export type ScoreArguments = [
 export interface NativeEngine {
   start(settle: Settle): number;
   close(settle: Settle): number;
+  /** For benchmarks: a pure read of the first `elements` elements (native/engine/read_bytes.h). */
+  readBytes(
+    settle: Settle,
+    data: TensorData,
+    dtype: number,
+    isProtected: boolean,
+    elements: number,
+    prefetchBytes: number,
+  ): number;
   sumTokens(
     settle: Settle,
     data: TensorData,
@@ -73,6 +82,7 @@ export interface NativeEngine {
 export interface NativeResults {
   start: undefined;
   close: undefined;
+  readBytes: { seconds: number; sum: bigint };
   sumTokens: {
     sums: Float64Array | undefined;
     lengths: BigInt64Array;

@@ -1,0 +1,48 @@
+// NativeEngine.readBytes: a pure read of a typed array, timed. For benchmarks: src/engine does not offer it.
+#include <chrono>
+
+#include "engine/read_bytes.h"
+#include "operations.h"
+#include "result_value.h"
+
+namespace collapsar {
+namespace {
+
+class ReadBytesJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = readBytes(data, bytes, plan, pool, control, &sum);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return outcome;
+  }
+
+  Napi::Value result(Napi::Env env) override {
+    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"sum", Napi::BigInt::New(env, sum)}});
+  }
+
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  ReadPlan plan{};
+
+ private:
+  std::uint64_t sum = 0;
+  double seconds = 0;
+};
+
+}  // namespace
+
+// readBytes(settle, data: TensorData, dtype: 0|1|2|3, protected: boolean, elements, prefetchBytes: number): number
+std::unique_ptr<Job> readBytesJob(Arguments& arguments) {
+  auto job = std::make_unique<ReadBytesJob>();
+  const Napi::Value data = arguments.next();
+  const DType dtype = static_cast<DType>(arguments.integer());
+  const bool protectedByCaller = arguments.flag();
+  const std::int64_t elements = arguments.integer();
+  job->plan.prefetchBytes = arguments.integer();
+  job->data = holdTensor(*job, data, "data", dtype, {{elements, 1}}, protectedByCaller);
+  job->bytes = static_cast<std::size_t>(elements) * sizeOf(dtype);
+  return job;
+}
+
+}  // namespace collapsar
