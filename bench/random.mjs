@@ -1,0 +1,15 @@
+// Seeded numbers: the same data in every run.
+
+/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
+export function uniformNumbers(seed) {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** A standard normal number (Box and Muller). */
+export const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());

@@ -1,0 +1,210 @@
+// The benchmark suite: cases -> measures, a table on stdout, a file under bench/results. Progress goes to stderr.
+//
+//   npm run bench [-- --quick] [--only TEXT] [--docs]     the operations, the roofline, the cost of a call
+//   npm run bench:peers [-- --quick] [--only TEXT] [--docs]     fewer cases, beside the peers that are found here
+//
+//   --quick      about a minute, small inputs      --only TEXT   cases whose name contains it (nothing is stored)
+//   --docs       also writes the tables of docs/performance.md
+//
+// How the figures come about and how to read them: docs/performance.md.
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { loadAddon } from '../dist/engine/addon.js';
+import { openEngine } from '../dist/index.js';
+import { callCosts } from './call-cost.mjs';
+import { listCases } from './cases.mjs';
+import { makeInput } from './data.mjs';
+import { interleave } from './interleave.mjs';
+import { describeMachine, describeVersions, load, slug } from './machine.mjs';
+import { loadOnnxRuntime } from './onnxruntime.mjs';
+import { callOf, isThere, namedResults } from './operations.mjs';
+import { checkedPeers } from './peers.mjs';
+import { Python } from './python.mjs';
+import { replaceSection, showSeconds, toMarkdown, toText } from './report.mjs';
+import { Reader, readPlans } from './roofline.mjs';
+import { summary } from './statistics.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    peers: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    docs: { type: 'boolean', default: false },
+  },
+});
+const effort = options.quick ? { rounds: 3, slice: 0.02 } : { rounds: 7, slice: 0.1 };
+/** A peer of which a call takes longer than this is timed in fewer rounds. */
+const slowPeerSeconds = options.quick ? 0.3 : 1;
+const slowPeerRounds = options.quick ? 1 : 3;
+
+const started = performance.now();
+const progress = (text) => {
+  process.stderr.write(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
+};
+
+const machine = describeMachine();
+const versions = describeVersions();
+const loadBefore = load();
+const addon = loadAddon();
+const threadCounts = [...new Set([1, machine.threads])];
+const engines = new Map();
+const readers = new Map();
+for (const threads of threadCounts) {
+  engines.set(threads, await openEngine({ device: 'cpu', threads }));
+  readers.set(threads, new Reader(threads));
+}
+const { isa, isaAvailable } = engines.get(1).info;
+
+/** @type {import('./report.mjs').Measure[]} */
+const measures = [];
+const skipped = [];
+
+const found = { threadCounts };
+if (options.peers) {
+  const { runtime, version, problem } = await loadOnnxRuntime();
+  if (runtime === undefined) skipped.push(problem);
+  else {
+    found.onnx = runtime;
+    versions['onnxruntime-node'] = version;
+  }
+  const { python, versions: inPython, problem: withoutPython } = await Python.start();
+  if (python === undefined) skipped.push(`peers in Python: ${withoutPython}`);
+  else {
+    found.python = python;
+    Object.assign(versions, inPython);
+    for (const name of ['torch', 'numpy', 'scipy']) {
+      if (inPython[name] === undefined) skipped.push(`${name}: this Python does not have it`);
+    }
+  }
+}
+
+/** Reads and calls in turns on every number of threads; the faster way to read is the roofline. */
+async function measureCase(given, input) {
+  const call = callOf(given, input);
+  const { elements, bytes } = input;
+  const common = { case: given.id, elements, bytes, isa };
+  const tasks = [];
+  for (const threads of threadCounts) {
+    for (const plan of readPlans) {
+      const run = () => readers.get(threads).read(input.tensor, elements, plan);
+      tasks.push({ name: `read ${threads} ${plan}`, run });
+    }
+    const engine = engines.get(threads);
+    const run = async () => {
+      await call(engine);
+    };
+    tasks.push({ name: `collapsar ${threads}`, run });
+  }
+  const times = await interleave(tasks, effort);
+  for (const threads of threadCounts) {
+    const reads = readPlans.map((plan) => times.get(`read ${threads} ${plan}`));
+    const best = reads.reduce((a, b) => (b.seconds < a.seconds ? b : a));
+    measures.push({ ...common, runner: 'read', threads, ...best });
+    measures.push({ ...common, runner: 'collapsar', threads, ...times.get(`collapsar ${threads}`) });
+  }
+}
+
+/** The other instruction sets, with one thread. */
+async function measureIsas(given, input) {
+  const call = callOf(given, input);
+  const { elements, bytes } = input;
+  try {
+    for (const other of isaAvailable.filter((name) => name !== isa)) {
+      if (!addon.forceIsa(other)) throw new Error(`cannot force ${other}`);
+      const run = async () => {
+        await call(engines.get(1));
+      };
+      const times = await interleave([{ name: other, run }], effort);
+      measures.push({
+        case: given.id,
+        elements,
+        bytes,
+        isa: other,
+        runner: 'collapsar',
+        threads: 1,
+        ...times.get(other),
+      });
+    }
+  } finally {
+    addon.forceIsa(isa);
+  }
+}
+
+async function measurePeers(given, input) {
+  const { elements, bytes } = input;
+  const ours = namedResults(given, await callOf(given, input)(engines.get(1)));
+  const { peers, failed } = await checkedPeers(given, input, ours, found);
+  skipped.push(...failed.map((what) => `${given.id}: ${what}`));
+  for (const { name: peer, threads, errors, time, close } of peers) {
+    const rounds = [];
+    try {
+      for (let round = 0; round < effort.rounds; round++) {
+        if (round >= slowPeerRounds && rounds[0][0] > slowPeerSeconds) break;
+        rounds.push([await time(effort.slice)]);
+      }
+      const times = summary(rounds);
+      measures.push({ case: given.id, elements, bytes, isa, runner: 'peer', peer, threads, errors, ...times });
+      progress(`  ${peer}, ${threads} threads: ${showSeconds(times.seconds)}`);
+    } catch (error) {
+      skipped.push(`${given.id}: ${peer}: ${error.message}`);
+    } finally {
+      await close();
+    }
+  }
+}
+
+const cases = listCases(options).filter(({ id }) => id.includes(options.only));
+const absent = new Set();
+for (const [at, given] of cases.entries()) {
+  if (!isThere(engines.get(1), given.operation)) {
+    absent.add(given.operation);
+    continue;
+  }
+  progress(`${at + 1}/${cases.length} ${given.id}`);
+  const input = makeInput(given, engines.get(1));
+  await measureCase(given, input);
+  if (given.isas && !options.peers) await measureIsas(given, input);
+  if (options.peers) await measurePeers(given, input);
+}
+for (const operation of absent) skipped.push(`all cases of ${operation}: this build's engine does not have it`);
+
+const calls = [];
+if (!options.peers && options.only === '') {
+  progress('the cost of a call');
+  calls.push(...(await callCosts(engines.get(1), readers.get(1), effort)));
+}
+await found.python?.close();
+for (const threads of threadCounts) {
+  await engines.get(threads).dispose();
+  await readers.get(threads).close();
+}
+
+/** @type {import('./report.mjs').Results} */
+const results = {
+  schema: 1,
+  date: new Date().toISOString(),
+  suite: options.peers ? 'peers' : 'bench',
+  quick: options.quick,
+  machine,
+  load: { before: loadBefore, after: load() },
+  versions,
+  isa,
+  calls,
+  measures,
+  skipped,
+};
+process.stdout.write(toText(results));
+
+if (options.only === '') {
+  const folder = new URL('./results/', import.meta.url);
+  const kind = `${options.peers ? '-peers' : ''}${options.quick ? '-quick' : ''}`;
+  const name = `${results.date.slice(0, 10)}-${slug(machine.cpu)}${kind}.json`;
+  await mkdir(folder, { recursive: true });
+  await writeFile(new URL(name, folder), `${JSON.stringify(results, null, 1)}\n`);
+  progress(`wrote bench/results/${name}`);
+  if (options.docs) {
+    const page = new URL('../docs/performance.md', import.meta.url);
+    await writeFile(page, replaceSection(await readFile(page, 'utf8'), results.suite, toMarkdown(results)));
+    progress('wrote docs/performance.md');
+  }
+}
