@@ -40,10 +40,11 @@ async function burst(call) {
 /**
  * @param {import('../dist/index.js').Engine} engine
  * @param {import('./roofline.mjs').Reader} reader
- * @param {{ rounds: number, slice: number }} effort
+ * @param {import('./interleave.mjs').Effort} effort
  * @returns {Promise<CallCost[]>}
  */
-export async function callCosts(engine, reader, { rounds, slice }) {
+export async function callCosts(engine, reader, effort) {
+  const { rounds } = effort;
   const mebibyte = 2 ** 20;
   const firstToken = (data) => {
     const tensor = { data, dtype: 'float32', shape: [1, 1, data.length] };
@@ -94,7 +95,7 @@ export async function callCosts(engine, reader, { rounds, slice }) {
   ];
   // Thousands of calls each: the compiler has seen them, and the median is that of a warm program.
   for (const { run } of tasks) for (let at = 0; at < 500; at++) await run();
-  const measured = await interleave(tasks, { rounds, slice });
+  const measured = await interleave(tasks, effort);
 
   const batches = [
     [

@@ -12,6 +12,7 @@ import { totalmem } from 'node:os';
  * @property {number[]} shape     [N, V], [P, R, T] or [R, P]
  * @property {string[]} [out]     the outputs of logitStats that are asked for; default all
  * @property {boolean} [packed]   sumTokens: [P, N] without padding
+ * @property {boolean} [reuse]    sumTokens: into memory that the caller keeps, instead of new memory in each call
  * @property {boolean} [isas]     also on every instruction set that the machine has, with one thread
  * @property {boolean} [peers]    also in the run with peers
  */
@@ -53,8 +54,10 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
   /** @type {Case[]} */
   const cases = [];
   const add = (operation, dtype, shape, more = {}) => {
-    const { out, packed } = more;
-    const notes = [packed ? 'packed' : '', out ? `only ${out.join(', ')}` : ''].filter(Boolean);
+    const { out, packed, reuse } = more;
+    const notes = [packed ? 'packed' : '', reuse ? 'into out' : '', out ? `only ${out.join(', ')}` : ''].filter(
+      Boolean,
+    );
     const id = [operation, dtype, `[${shape.join(', ')}]`, ...notes].join(' ');
     if (!cases.some((other) => other.id === id)) cases.push({ id, operation, dtype, shape, ...more });
   };
@@ -81,7 +84,9 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
     add('sumTokens', dtype, [prompts, Math.min(rows, 65_536), length], more);
   };
   tokens('float32', 64, 16, { peers: true });
+  tokens('float32', 64, 16, { reuse: true });
   tokens('float32', 64, 64);
+  tokens('float32', 64, 64, { reuse: true });
   tokens('float32', 64, 512, { isas: true, peers: true });
   tokens('float32', 8, 4096, { peers: true });
   tokens('float32', 1024, 512);

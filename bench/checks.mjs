@@ -27,7 +27,7 @@ export function compareResults(ours, theirs, tensor, tolerance) {
     for (let at = 0; at < expected.length; at++) {
       const [a, b] = [compared(expected, at), compared(found, at)];
       const error = Object.is(a, b) || a === b ? 0 : Math.abs(a - b) / Math.max(1, Math.abs(a));
-      worst = error <= worst ? worst : error; // a NaN stays
+      if (error > worst || Number.isNaN(error)) worst = error; // and a NaN stays: nothing is above it
     }
     errors[name] = worst;
     const allowed = places.has(name) || name.startsWith('rank') ? 0 : tolerance;

@@ -7,6 +7,7 @@ import { bell, uniformNumbers } from './random.mjs';
  * @property {Int32Array} lengths        tokens of each row (sumTokens, scoreStats, step)
  * @property {Int32Array} own            own column of each row (scoreStats, step)
  * @property {Int32Array} targets        target column of each row (logitStats)
+ * @property {import('../dist/index.js').Tensor} [out]  where sumTokens writes to
  * @property {number} elements           elements that the operation must look at
  * @property {number} bytes              and their bytes: padding is neither
  */
@@ -48,7 +49,7 @@ function fill(data, dtype, value) {
  * @param {import('../dist/index.js').Engine} engine
  * @returns {Input}
  */
-export function makeInput({ operation, dtype, shape, packed }, engine) {
+export function makeInput({ operation, dtype, shape, packed, reuse }, engine) {
   const uniform = uniformNumbers(20_26);
   const none = new Int32Array(0);
   const integers = (count, below) => Int32Array.from({ length: count }, () => Math.floor(uniform() * below));
@@ -84,5 +85,6 @@ export function makeInput({ operation, dtype, shape, packed }, engine) {
   }
   const own = Int32Array.from({ length: rows }, (_, r) => r % prompts);
   const elements = prompts * valid;
-  return { tensor, lengths, own, targets: none, elements, bytes: bytesOf(tensor, elements) };
+  const out = reuse ? { out: engine.alloc('float64', [rows, prompts]) } : {};
+  return { tensor, lengths, own, targets: none, ...out, elements, bytes: bytesOf(tensor, elements) };
 }

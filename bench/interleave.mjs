@@ -6,19 +6,27 @@ import { summary } from './statistics.mjs';
  * @typedef {object} Task
  * @property {string} name
  * @property {() => Promise<number | undefined> | number | undefined} run  a number: seconds that the task measured itself
+ * @property {boolean} [warm]  it has run before: no call of its own before the first round
+ *
+ * @typedef {object} Effort
+ * @property {number} rounds
+ * @property {number} slice        seconds of each task in each round; one call at least
+ * @property {number} slowSeconds  a task whose call takes longer ...
+ * @property {number} slowRounds   ... is timed in so many rounds only
  */
 
 /**
  * @param {readonly Task[]} tasks
- * @param {{ rounds: number, slice: number }} effort  slice: seconds of each task in each round; one call at least
+ * @param {Effort} effort
  * @returns {Promise<Map<string, ReturnType<typeof summary>>>}
  */
-export async function interleave(tasks, { rounds, slice }) {
+export async function interleave(tasks, { rounds, slice, slowSeconds, slowRounds }) {
   const samples = new Map(tasks.map(({ name }) => [name, []]));
-  for (const { run } of tasks) await run(); // pages, caches, the compiler
+  const isDue = ({ name }, round) => round < slowRounds || !(samples.get(name)[0]?.[0] > slowSeconds);
+  for (const { run, warm } of tasks) if (!warm) await run(); // pages, caches, the compiler
   for (let round = 0; round < rounds; round++) {
     const bench = new Bench({ time: slice * 1000, iterations: 1, warmup: false, retainSamples: true, throws: true });
-    for (const { name, run } of tasks) {
+    for (const { name, run } of tasks.filter((task) => isDue(task, round))) {
       bench.add(
         name,
         async () => {

@@ -17,7 +17,10 @@ export function callOf(given, input) {
     const options = given.out === undefined ? { targets } : { out: given.out };
     return (engine) => engine.logitStats(tensor, options);
   }
-  if (given.operation === 'sumTokens') return (engine) => engine.sumTokens(tensor, lengths);
+  if (given.operation === 'sumTokens') {
+    const options = input.out === undefined ? {} : { out: input.out };
+    return (engine) => engine.sumTokens(tensor, lengths, options);
+  }
   if (given.operation === 'scoreStats') return (engine) => engine.scoreStats(tensor, { own, lengths });
   return (engine) => crossScoreMetrics(engine, { logprobs: tensor, lengths, groups: own }, { profile: 'ragen' });
 }

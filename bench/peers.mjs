@@ -59,7 +59,13 @@ export async function checkedPeers(given, input, ours, { onnx, python, threadCou
     }
   }
   if (python !== undefined) {
-    for (const { name, threads, errors, problem } of await python.load(given, input, ours, threadCounts)) {
+    let inPython = [];
+    try {
+      inPython = await python.load(given, input, ours, threadCounts);
+    } catch (error) {
+      failed.push(`peers in Python: ${error.message}`);
+    }
+    for (const { name, threads, errors, problem } of inPython) {
       if (problem) failed.push(`${name}: ${problem}`);
       else {
         peers.push({

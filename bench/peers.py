@@ -193,8 +193,9 @@ def check(case, results):
                 x = to_torch(case["tensor"], case["dtype"]).float().numpy()
             rows = np.arange(x.shape[0])[:, None]
             ours, theirs = (x[rows, c.astype(np.int64).reshape(x.shape[0], -1)] for c in (ours, theirs))
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
         with np.errstate(invalid="ignore"):
-            difference = np.where(ours == theirs, 0.0, np.abs(ours - theirs) / np.maximum(1.0, np.abs(ours)))
+            difference = np.where(same, 0.0, np.abs(ours - theirs) / np.maximum(1.0, np.abs(ours)))
         worst = float(difference.max()) if difference.size else 0.0
         errors[name] = worst
         allowed = 0.0 if name in EXACT else TOLERANCE

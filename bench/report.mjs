@@ -48,6 +48,18 @@ export function ratiosOf(measures, ours) {
     .map((one) => ({ peer: one.peer, seconds: one.seconds, ratio: one.seconds / ours.seconds }));
 }
 
+/** Peers that were faster, in words; some of them compute only a part of what collapsar does. */
+export function unbeaten({ measures }) {
+  return measures
+    .filter(({ runner }) => runner === 'collapsar')
+    .flatMap((ours) => {
+      const threads = ours.threads === 1 ? '1 thread' : `${ours.threads} threads`;
+      return ratiosOf(measures, ours)
+        .filter(({ ratio }) => ratio < 1)
+        .map(({ peer, ratio }) => `${ours.case}, ${threads}: ${peer} takes ${digits(ratio)}× as long`);
+    });
+}
+
 /** @returns {string[][]} a heading, then a row for each of collapsar's measures */
 export function measureTable(results) {
   const { measures } = results;
@@ -147,6 +159,9 @@ export function toMarkdown(results) {
   if (against.length > 0) parts.push(`**Do not rely on these figures**: ${against.join('; ')}.`);
   parts.push(markdown(measureTable(results)));
   if (results.calls.length > 0) parts.push(markdown(callTable(results)));
+  const faster = unbeaten(results);
+  if (faster.length > 0)
+    parts.push(`Faster than collapsar in this run:\n\n${faster.map((one) => `- ${one}`).join('\n')}`);
   if (results.skipped.length > 0) parts.push(results.skipped.map((what) => `- skipped: ${what}`).join('\n'));
   return parts.join('\n\n');
 }

@@ -20,9 +20,8 @@ import { loadOnnxRuntime } from './onnxruntime.mjs';
 import { callOf, isThere, namedResults } from './operations.mjs';
 import { checkedPeers } from './peers.mjs';
 import { Python } from './python.mjs';
-import { replaceSection, showSeconds, toMarkdown, toText } from './report.mjs';
+import { replaceSection, toMarkdown, toText } from './report.mjs';
 import { Reader, readPlans } from './roofline.mjs';
-import { summary } from './statistics.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -32,10 +31,10 @@ const { values: options } = parseArgs({
     docs: { type: 'boolean', default: false },
   },
 });
-const effort = options.quick ? { rounds: 3, slice: 0.02 } : { rounds: 7, slice: 0.1 };
-/** A peer of which a call takes longer than this is timed in fewer rounds. */
-const slowPeerSeconds = options.quick ? 0.3 : 1;
-const slowPeerRounds = options.quick ? 1 : 3;
+/** @type {import('./interleave.mjs').Effort} */
+const effort = options.quick
+  ? { rounds: 3, slice: 0.02, slowSeconds: 0.3, slowRounds: 2 }
+  : { rounds: 7, slice: 0.1, slowSeconds: 1, slowRounds: 3 };
 
 const started = performance.now();
 const progress = (text) => {
@@ -78,7 +77,7 @@ if (options.peers) {
   }
 }
 
-/** Reads and calls in turns on every number of threads; the faster way to read is the roofline. */
+/** Reads, calls and peers in turns, on every number of threads; the faster way to read is the roofline. */
 async function measureCase(given, input) {
   const call = callOf(given, input);
   const { elements, bytes } = input;
@@ -95,12 +94,34 @@ async function measureCase(given, input) {
     };
     tasks.push({ name: `collapsar ${threads}`, run });
   }
+  const peers = options.peers ? await findPeers(given, input) : [];
+  const broken = new Set();
+  for (const peer of peers) {
+    const name = `${peer.name} ${peer.threads}`;
+    const run = async () => {
+      if (broken.has(peer)) return 0;
+      try {
+        return await peer.time(effort.slice);
+      } catch (error) {
+        broken.add(peer);
+        skipped.push(`${given.id}: ${name}: ${error.message}`);
+        return 0;
+      }
+    };
+    tasks.push({ name, run, warm: true }); // the check has called it
+  }
   const times = await interleave(tasks, effort);
   for (const threads of threadCounts) {
     const reads = readPlans.map((plan) => times.get(`read ${threads} ${plan}`));
     const best = reads.reduce((a, b) => (b.seconds < a.seconds ? b : a));
     measures.push({ ...common, runner: 'read', threads, ...best });
     measures.push({ ...common, runner: 'collapsar', threads, ...times.get(`collapsar ${threads}`) });
+  }
+  for (const peer of peers) {
+    const { name, threads, errors, close } = peer;
+    await close();
+    if (broken.has(peer)) continue;
+    measures.push({ ...common, runner: 'peer', peer: name, threads, errors, ...times.get(`${name} ${threads}`) });
   }
 }
 
@@ -130,27 +151,12 @@ async function measureIsas(given, input) {
   }
 }
 
-async function measurePeers(given, input) {
-  const { elements, bytes } = input;
+/** The peers of a case whose results are ours; the others are named among what was skipped. */
+async function findPeers(given, input) {
   const ours = namedResults(given, await callOf(given, input)(engines.get(1)));
   const { peers, failed } = await checkedPeers(given, input, ours, found);
   skipped.push(...failed.map((what) => `${given.id}: ${what}`));
-  for (const { name: peer, threads, errors, time, close } of peers) {
-    const rounds = [];
-    try {
-      for (let round = 0; round < effort.rounds; round++) {
-        if (round >= slowPeerRounds && rounds[0][0] > slowPeerSeconds) break;
-        rounds.push([await time(effort.slice)]);
-      }
-      const times = summary(rounds);
-      measures.push({ case: given.id, elements, bytes, isa, runner: 'peer', peer, threads, errors, ...times });
-      progress(`  ${peer}, ${threads} threads: ${showSeconds(times.seconds)}`);
-    } catch (error) {
-      skipped.push(`${given.id}: ${peer}: ${error.message}`);
-    } finally {
-      await close();
-    }
-  }
+  return peers;
 }
 
 const cases = listCases(options).filter(({ id }) => id.includes(options.only));
@@ -164,7 +170,6 @@ for (const [at, given] of cases.entries()) {
   const input = makeInput(given, engines.get(1));
   await measureCase(given, input);
   if (given.isas && !options.peers) await measureIsas(given, input);
-  if (options.peers) await measurePeers(given, input);
 }
 for (const operation of absent) skipped.push(`all cases of ${operation}: this build's engine does not have it`);
 

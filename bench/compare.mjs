@@ -1,0 +1,148 @@
+// Two result files -> what got slower by more than the noise.
+//
+//   node bench/compare.mjs BEFORE.json AFTER.json [--any-machine] [--allow-missing]
+//
+// Slower: the median rose by more than the spreads of both runs together, and by 3% at least. A measure that BEFORE has and
+// AFTER has not counts as slower (it may hide anything) unless --allow-missing; what is too noisy to show a rise of 20% is
+// named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared.
+import { readFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { showSeconds } from './report.mjs';
+
+/** The least rise that is called one, however steady the runs. */
+export const leastRise = 0.03;
+/** Measures whose own noise is above this cannot show a rise that matters. */
+export const tooNoisy = 0.2;
+
+const nameOf = ({ case: id, isa, threads }) => `${id}, ${isa}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+
+/** collapsar's own times by name; peers and reads are not ours to regress. */
+function ownTimes({ measures, calls }) {
+  return new Map([
+    ...measures.filter(({ runner }) => runner === 'collapsar').map((one) => [nameOf(one), one]),
+    ...calls.map((one) => [`call: ${one.name}`, one]),
+  ]);
+}
+
+/** How much slower the machine itself reads: the median over the roofline's measures that both files have. */
+function readChange(before, after) {
+  const reads = ({ measures }) =>
+    new Map(measures.filter(({ runner }) => runner === 'read').map((m) => [nameOf(m), m]));
+  const earlier = reads(before);
+  const ratios = [...reads(after)]
+    .filter(([name]) => earlier.has(name))
+    .map(([name, { seconds }]) => seconds / earlier.get(name).seconds)
+    .sort((a, b) => a - b);
+  return ratios.length === 0 ? undefined : ratios[ratios.length >> 1];
+}
+
+/**
+ * @param {import('./report.mjs').Results} before
+ * @param {import('./report.mjs').Results} after
+ */
+export function compareRuns(before, after) {
+  const changes = [];
+  const missing = [];
+  const later = ownTimes(after);
+  for (const [name, old] of ownTimes(before)) {
+    const now = later.get(name);
+    if (now === undefined) {
+      missing.push(name);
+      continue;
+    }
+    const noise = old.spread + now.spread;
+    changes.push({ name, before: old.seconds, after: now.seconds, ratio: now.seconds / old.seconds, noise });
+  }
+  // Faster by as much means slower by as much the other way round.
+  const limit = ({ noise }) => 1 + Math.max(leastRise, noise);
+  return {
+    slower: changes.filter((one) => one.ratio > limit(one)).sort((a, b) => b.ratio - a.ratio),
+    faster: changes.filter((one) => 1 / one.ratio > limit(one)).sort((a, b) => a.ratio - b.ratio),
+    unclear: changes.filter((one) => one.noise > tooNoisy && one.ratio <= limit(one)),
+    compared: changes.length,
+    missing,
+    readChange: readChange(before, after),
+  };
+}
+
+/** Why the two must not be compared; undefined if nothing speaks against it. */
+export function mismatch(before, after, { anyMachine = false } = {}) {
+  for (const [name, run] of [
+    ['the first', before],
+    ['the second', after],
+  ]) {
+    if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls)) {
+      return `${name} is no result of this suite`;
+    }
+  }
+  for (const key of ['suite', 'quick']) {
+    if (before[key] !== after[key]) return `${key} differs: ${before[key]} and ${after[key]}`;
+  }
+  const machines = [before, after].map(({ machine }) => `${machine.cpu}, ${machine.threads} threads`);
+  if (!anyMachine && machines[0] !== machines[1]) {
+    return `the machines differ: ${machines.join(' and ')} (--any-machine compares them all the same)`;
+  }
+  return undefined;
+}
+
+const percent = (ratio) => `${ratio >= 1 ? '+' : '−'}${(Math.abs(ratio - 1) * 100).toFixed(1)}%`;
+const line = ({ name, before, after, ratio, noise }) =>
+  `  ${percent(ratio).padStart(8)}  ${showSeconds(before)} → ${showSeconds(after)}  (noise ±${(noise * 100).toFixed(1)}%)  ${name}`;
+
+/** @returns {string} the comparison in words */
+export function describeComparison({ slower, faster, unclear, missing, compared, readChange: reads }) {
+  const parts = [];
+  const list = (title, lines) => {
+    if (lines.length > 0) parts.push([`${title}:`, ...lines].join('\n'));
+  };
+  list(
+    'slower by more than the noise',
+    slower.map((one) => line(one)),
+  );
+  list(
+    'in the first file only',
+    missing.map((name) => `            ${name}`),
+  );
+  list(
+    'faster by more than the noise',
+    faster.map((one) => line(one)),
+  );
+  list(
+    `too noisy to show a rise of ${tooNoisy * 100}%: run again on an idle machine`,
+    unclear.map((one) => line(one)),
+  );
+  if (reads !== undefined && Math.abs(reads - 1) > leastRise) {
+    parts.push(`the pure read itself took ${percent(reads)}: the machine was not the same, or not as idle`);
+  }
+  parts.push(`${compared} compared, ${slower.length} slower, ${faster.length} faster, ${missing.length} missing`);
+  return parts.join('\n');
+}
+
+async function main() {
+  const { values: options, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'any-machine': { type: 'boolean', default: false },
+      'allow-missing': { type: 'boolean', default: false },
+    },
+  });
+  if (positionals.length !== 2) throw new Error('usage: node bench/compare.mjs BEFORE.json AFTER.json');
+  const [before, after] = await Promise.all(positionals.map(async (path) => JSON.parse(await readFile(path, 'utf8'))));
+  const problem = mismatch(before, after, { anyMachine: options['any-machine'] });
+  if (problem !== undefined) throw new Error(problem);
+  const comparison = compareRuns(before, after);
+  console.log(describeComparison(comparison));
+  const { slower, missing, compared } = comparison;
+  if (compared === 0) throw new Error('the files have no measure in common');
+  return slower.length > 0 || (missing.length > 0 && !options['allow-missing']) ? 1 : 0;
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  try {
+    process.exitCode = await main();
+  } catch (error) {
+    console.error(`compare: ${error.message}`);
+    process.exitCode = 2;
+  }
+}

@@ -1,0 +1,107 @@
+// The parts of the benchmark suite that decide what its figures mean: medians, checks of peers, the written tables.
+import { expect, test } from 'vitest';
+
+// Plain JavaScript, without declarations; a variable keeps the compiler from looking for them.
+const load = (name: string) => import(new URL(`../bench/${name}.mjs`, import.meta.url).href);
+
+test('a slow round moves neither the median nor hides in it', async () => {
+  const { summary } = await load('statistics');
+  const { seconds, rounds, spread, samples } = summary([
+    [1, 1.1, 0.9],
+    [5, 5, 5],
+    [1, 1.02],
+  ]);
+  expect(seconds).toBeCloseTo(1.01, 12);
+  expect(rounds).toEqual([1, 5, 1.01]);
+  expect(spread).toBeCloseTo(2 / 1.01, 12);
+  expect(samples).toBe(8);
+});
+
+test('a peer that computes something else is not compared', async () => {
+  const { compareResults } = await load('checks');
+  const tensor = { data: Float32Array.of(1, 3, 3, 0, 2, 1), shape: [2, 3] };
+  const ours = {
+    logsumexp: Float64Array.of(3.5, 2.5),
+    argmax: Float64Array.of(1, 1),
+    rankAbove: Float64Array.of(2, 0),
+  };
+  const check = (theirs: object) => compareResults(ours, theirs, tensor, 1e-3).problem;
+  expect(check({ logsumexp: [3.5005, 2.5] })).toBeUndefined();
+  expect(check({ logsumexp: [3.6, 2.5] })).toContain('logsumexp differs by');
+  expect(check({ logsumexp: [Number.NaN, 2.5] })).toContain('logsumexp differs by NaN');
+  expect(check({ logsumexp: [3.5] })).toContain('has 1 entries, ours 2');
+  expect(check({ argmax: [2, 1] })).toBeUndefined(); // the same value stands there
+  expect(check({ argmax: [0, 1] })).toContain('argmax differs by');
+  expect(check({ rankAbove: [2, 1] })).toContain('rankAbove differs by 1, allowed 0');
+  expect(check({ something: [1, 2] })).toContain('nothing that can be compared');
+});
+
+test('every case has a name of its own, and inputs keep to the budget', async () => {
+  const { listCases, elementBytes } = await load('cases');
+  for (const peers of [false, true]) {
+    const budget = 32 * 2 ** 20;
+    const cases: { id: string; dtype: string; shape: number[] }[] = listCases({ quick: true, peers, budget });
+    expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length);
+    for (const { dtype, shape } of cases) {
+      const bytes = shape.reduce((product, extent) => product * extent, elementBytes[dtype]);
+      expect(bytes).toBeGreaterThan(0);
+      expect(bytes).toBeLessThanOrEqual(budget);
+    }
+  }
+});
+
+test('the table holds rates, the share of the roofline and the ratio to each peer', async () => {
+  const { measureTable, unbeaten } = await load('report');
+  const common = { case: 'x', isa: 'avx2', threads: 1, elements: 1e9, bytes: 4e9, rounds: [], spread: 0.02 };
+  const measures = [
+    { ...common, runner: 'read', seconds: 0.8 },
+    { ...common, runner: 'read', threads: 2, seconds: 0.1 },
+    { ...common, runner: 'collapsar', seconds: 1 },
+    { ...common, runner: 'peer', peer: 'numpy', seconds: 12 },
+    { ...common, runner: 'peer', peer: 'torch', threads: 2, seconds: 0.3 },
+  ];
+  expect(unbeaten({ measures })).toEqual([]); // torch had two threads
+  const table = measureTable({ measures });
+  expect(table).toHaveLength(2);
+  expect(table[1]).toEqual(['x', 'avx2', '1', '1.00 s', '1.00', '4.00', '0.80', '2%', 'numpy 12.0×']);
+  measures[3] = { ...common, runner: 'peer', peer: 'numpy', seconds: 0.5 };
+  expect(unbeaten({ measures })).toEqual(['x, 1 thread: numpy takes 0.50× as long']);
+});
+
+test('a section of the page is replaced between its markers only', async () => {
+  const { replaceSection } = await load('report');
+  const page = 'a\n<!-- begin: bench -->\nold\n<!-- end: bench -->\nb\n<!-- begin: peers -->\n<!-- end: peers -->\n';
+  const once = replaceSection(page, 'bench', 'new');
+  expect(once).toBe(page.replace('old', 'new'));
+  expect(replaceSection(once, 'bench', 'new')).toBe(once);
+  expect(() => replaceSection(page, 'other', 'new')).toThrow('no markers');
+});
+
+test('the suite computes in Node what it compares with: plain loops against the engine', async () => {
+  const { openEngine } = await import('../src/index.js');
+  const { makeInput } = await load('data');
+  const { plainLoopPeers } = await load('plain-loops');
+  const { compareResults } = await load('checks');
+  const engine = await openEngine({ device: 'cpu', threads: 2 });
+  try {
+    const summed = { operation: 'sumTokens', dtype: 'float32', shape: [3, 7, 11] };
+    const tokens = makeInput(summed, engine);
+    const { sums, firstInvalid } = await engine.sumTokens(tokens.tensor, tokens.lengths);
+    expect(firstInvalid).toBeNull(); // padding, which is NaN, was not read
+    expect(tokens.bytes).toBe(4 * 3 * tokens.lengths.reduce((sum: number, length: number) => sum + length, 0));
+    const [sumLoop] = plainLoopPeers(summed, tokens);
+    expect(compareResults({ sums: sums.data }, sumLoop.run(), tokens.tensor, 1e-6).problem).toBeUndefined();
+
+    const scored = { operation: 'scoreStats', dtype: 'float64', shape: [9, 13] };
+    const scores = makeInput(scored, engine);
+    const stats = await engine.scoreStats(scores.tensor, { own: scores.own, lengths: scores.lengths });
+    const [statsLoop] = plainLoopPeers(scored, scores);
+    const { errors, problem } = compareResults(stats, statsLoop.run(), scores.tensor, 1e-9);
+    expect(problem).toBeUndefined();
+    expect(Object.keys(errors).sort()).toEqual(
+      ['argmax', 'marginalSeq', 'marginalToken', 'matchedSeq', 'posteriorEntropy', 'rankAbove'].sort(),
+    );
+  } finally {
+    await engine.dispose();
+  }
+});
