@@ -1,7 +1,6 @@
 // What a call costs besides the computation: time of the JS thread, time to settle, kinds of input memory.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { interleave } from './interleave.mjs';
-import { summary } from './statistics.mjs';
 
 /**
  * @typedef {object} CallCost
@@ -41,9 +40,9 @@ async function burst(call) {
  * @param {import('../dist/index.js').Engine} engine
  * @param {import('./roofline.mjs').Reader} reader
  * @param {import('./interleave.mjs').Effort} effort
- * @returns {Promise<CallCost[]>}
+ * @param {import('./collected.mjs').Collected} collected  receives what becomes a CallCost each
  */
-export async function callCosts(engine, reader, effort) {
+export async function measureCalls(engine, reader, effort, collected) {
   const { rounds } = effort;
   const mebibyte = 2 ** 20;
   const firstToken = (data) => {
@@ -113,12 +112,7 @@ export async function callCosts(engine, reader, effort) {
       inBatches[at].push([await run()]);
     }
   }
-  const costs = [...measured].map(([name, { seconds, rounds: all, spread }]) => {
-    return { name, what: what.get(name), seconds, rounds: all, spread };
-  });
-  for (const [at, [name, meaning]] of batches.entries()) {
-    const { seconds, rounds: all, spread } = summary(inBatches[at]);
-    costs.push({ name, what: meaning, seconds, rounds: all, spread });
-  }
-  return costs;
+  for (const [name, samples] of measured) collected.add({ key: name, name, what: what.get(name) }, samples);
+  for (const [at, [name, meaning]] of batches.entries())
+    collected.add({ key: name, name, what: meaning }, inBatches[at]);
 }

@@ -5,7 +5,8 @@ const places = new Set(['argmax', 'topColumns']);
 /**
  * @param {Record<string, ArrayLike<number>>} ours
  * @param {Record<string, ArrayLike<number>>} theirs
- * @param {{ data: ArrayLike<number>, shape: readonly number[] }} tensor  argmax is compared by the value that stands there
+ * @param {{ data: ArrayLike<number>, shape: readonly number[] }} tensor  the input: argmax is compared by the value
+ *   that stands there
  * @returns {{ errors: Record<string, number>, problem: string | undefined }} the largest difference, of large values
  *   relative to them, by name; a problem if one is over the tolerance or if there is nothing to compare
  */

@@ -2,13 +2,13 @@
 //
 //   node bench/compare.mjs BEFORE.json AFTER.json [--any-machine] [--allow-missing]
 //
-// Slower: the median rose by more than the spreads of both runs together, and by 3% at least. A measure that BEFORE has and
-// AFTER has not counts as slower (it may hide anything) unless --allow-missing; what is too noisy to show a rise of 20% is
+// Slower: the median rose by more than the spreads of both runs together, and by 3% at least. A measure that BEFORE has
+// and AFTER has not fails too (it may hide anything) unless --allow-missing; what is too noisy to show a rise of 20% is
 // named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared.
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { showSeconds } from './report.mjs';
+import { doubts, showSeconds } from './report.mjs';
 
 /** The least rise that is called one, however steady the runs. */
 export const leastRise = 0.03;
@@ -87,8 +87,10 @@ export function mismatch(before, after, { anyMachine = false } = {}) {
 }
 
 const percent = (ratio) => `${ratio >= 1 ? '+' : '−'}${(Math.abs(ratio - 1) * 100).toFixed(1)}%`;
-const line = ({ name, before, after, ratio, noise }) =>
-  `  ${percent(ratio).padStart(8)}  ${showSeconds(before)} → ${showSeconds(after)}  (noise ±${(noise * 100).toFixed(1)}%)  ${name}`;
+function line({ name, before, after, ratio, noise }) {
+  const times = `${showSeconds(before)} → ${showSeconds(after)}`;
+  return `  ${percent(ratio).padStart(8)}  ${times}  (noise ±${(noise * 100).toFixed(1)}%)  ${name}`;
+}
 
 /** @returns {string} the comparison in words */
 export function describeComparison({ slower, faster, unclear, missing, compared, readChange: reads }) {
@@ -133,6 +135,10 @@ async function main() {
   if (problem !== undefined) throw new Error(problem);
   const comparison = compareRuns(before, after);
   console.log(describeComparison(comparison));
+  for (const [at, run] of [before, after].entries()) {
+    const against = doubts(run);
+    if (against.length > 0) console.log(`do not rely on ${positionals[at]}: ${against.join('; ')}`);
+  }
   const { slower, missing, compared } = comparison;
   if (compared === 0) throw new Error('the files have no measure in common');
   return slower.length > 0 || (missing.length > 0 && !options['allow-missing']) ? 1 : 0;

@@ -1,11 +1,10 @@
 // Tasks -> their times, taken in turns: what the machine does to one in a slow moment, it does to the others too.
 import { Bench } from 'tinybench';
-import { summary } from './statistics.mjs';
 
 /**
  * @typedef {object} Task
  * @property {string} name
- * @property {() => Promise<number | undefined> | number | undefined} run  a number: seconds that the task measured itself
+ * @property {() => Promise<number | undefined> | number | undefined} run  gives seconds if the task measures itself
  * @property {boolean} [warm]  it has run before: no call of its own before the first round
  *
  * @typedef {object} Effort
@@ -18,7 +17,7 @@ import { summary } from './statistics.mjs';
 /**
  * @param {readonly Task[]} tasks
  * @param {Effort} effort
- * @returns {Promise<Map<string, ReturnType<typeof summary>>>}
+ * @returns {Promise<Map<string, number[][]>>} by name: the seconds of each call, by round
  */
 export async function interleave(tasks, { rounds, slice, slowSeconds, slowRounds }) {
   const samples = new Map(tasks.map(({ name }) => [name, []]));
@@ -43,5 +42,5 @@ export async function interleave(tasks, { rounds, slice, slowSeconds, slowRounds
       samples.get(task.name).push(task.result.latency.samples.map((milliseconds) => milliseconds / 1000));
     }
   }
-  return new Map([...samples].map(([name, all]) => [name, summary(all)]));
+  return samples;
 }

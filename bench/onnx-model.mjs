@@ -53,7 +53,7 @@ const constant = ({ name, values }) => [
 ];
 
 /**
- * @param {{ nodes: object[], inputs: object[], outputs: object[], constants?: { name: string, values: number[] }[] }} graph
+ * @param {{ nodes: object[], inputs: object[], outputs: object[], constants?: object[] }} graph
  * @returns {Uint8Array} a model of IR version 8, operator set 13
  */
 export function onnxModel({ nodes, inputs, outputs, constants = [] }) {

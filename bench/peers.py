@@ -28,7 +28,7 @@ TOLERANCE = 1e-3
 EXACT = {"argmax", "topColumns", "rankAbove", "rankEqual"}
 
 
-# --- the peers: input -> results by name, as collapsar names them ------------------------------------------------------
+# --- the peers: input -> results by name, as collapsar names them ---------------------------------------------------
 
 
 def torch_logit_stats(x, target):
@@ -115,7 +115,7 @@ def torch_step(x, mask, lengths, own):
     return {name: value.reshape(1) for name, value in values.items()}
 
 
-# --- which of them a case has ------------------------------------------------------------------------------------------
+# --- which of them a case has ---------------------------------------------------------------------------------------
 
 
 def peers_of(case):
@@ -167,7 +167,7 @@ def to_torch(array, dtype):
     return torch.from_numpy(array)
 
 
-# --- checks and times --------------------------------------------------------------------------------------------------
+# --- checks and times -----------------------------------------------------------------------------------------------
 
 
 def as_array(value):

@@ -1,4 +1,4 @@
-// The peer that needs nothing: loops over typed arrays, as one would write them in TypeScript. float32 and float64 only.
+// The peer that needs nothing: loops over typed arrays, as one would write them in TypeScript; float32 and float64.
 //
 // Not naive in what they compute: maximum first, so that nothing overflows, and float64 sums.
 

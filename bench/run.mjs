@@ -11,8 +11,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { loadAddon } from '../dist/engine/addon.js';
 import { openEngine } from '../dist/index.js';
-import { callCosts } from './call-cost.mjs';
+import { measureCalls } from './call-cost.mjs';
 import { listCases } from './cases.mjs';
+import { Collected, fastestReads } from './collected.mjs';
 import { makeInput } from './data.mjs';
 import { interleave } from './interleave.mjs';
 import { describeMachine, describeVersions, load, slug } from './machine.mjs';
@@ -31,10 +32,15 @@ const { values: options } = parseArgs({
     docs: { type: 'boolean', default: false },
   },
 });
-/** @type {import('./interleave.mjs').Effort} */
+/**
+ * Each case has its turn in every pass, so that the spread of its rounds knows what a machine does over minutes. Peers
+ * are held against collapsar in the same round, and one pass is enough.
+ * @type {import('./interleave.mjs').Effort}
+ */
 const effort = options.quick
-  ? { rounds: 3, slice: 0.02, slowSeconds: 0.3, slowRounds: 2 }
-  : { rounds: 7, slice: 0.1, slowSeconds: 1, slowRounds: 3 };
+  ? { rounds: 2, slice: 0.02, slowSeconds: 0.3, slowRounds: 2 }
+  : { rounds: options.peers ? 7 : 3, slice: 0.1, slowSeconds: 1, slowRounds: 3 };
+const passes = options.peers ? 1 : options.quick ? 2 : 3;
 
 const started = performance.now();
 const progress = (text) => {
@@ -54,8 +60,13 @@ for (const threads of threadCounts) {
 }
 const { isa, isaAvailable } = engines.get(1).info;
 
-/** @type {import('./report.mjs').Measure[]} */
-const measures = [];
+const measured = new Collected();
+const calls = new Collected();
+/** What is told apart in the stored measures. */
+const identify = (what) => ({
+  key: JSON.stringify([what.case, what.runner, what.peer, what.threads, what.isa, what.prefetchBytes]),
+  ...what,
+});
 const skipped = [];
 
 const found = { threadCounts };
@@ -112,16 +123,18 @@ async function measureCase(given, input) {
   }
   const times = await interleave(tasks, effort);
   for (const threads of threadCounts) {
-    const reads = readPlans.map((plan) => times.get(`read ${threads} ${plan}`));
-    const best = reads.reduce((a, b) => (b.seconds < a.seconds ? b : a));
-    measures.push({ ...common, runner: 'read', threads, ...best });
-    measures.push({ ...common, runner: 'collapsar', threads, ...times.get(`collapsar ${threads}`) });
+    for (const prefetchBytes of readPlans) {
+      const what = { ...common, runner: 'read', threads, prefetchBytes };
+      measured.add(identify(what), times.get(`read ${threads} ${prefetchBytes}`));
+    }
+    measured.add(identify({ ...common, runner: 'collapsar', threads }), times.get(`collapsar ${threads}`));
   }
   for (const peer of peers) {
     const { name, threads, errors, close } = peer;
     await close();
     if (broken.has(peer)) continue;
-    measures.push({ ...common, runner: 'peer', peer: name, threads, errors, ...times.get(`${name} ${threads}`) });
+    const what = { ...common, runner: 'peer', peer: name, threads, errors };
+    measured.add(identify(what), times.get(`${name} ${threads}`));
   }
 }
 
@@ -136,15 +149,10 @@ async function measureIsas(given, input) {
         await call(engines.get(1));
       };
       const times = await interleave([{ name: other, run }], effort);
-      measures.push({
-        case: given.id,
-        elements,
-        bytes,
-        isa: other,
-        runner: 'collapsar',
-        threads: 1,
-        ...times.get(other),
-      });
+      measured.add(
+        identify({ case: given.id, elements, bytes, isa: other, runner: 'collapsar', threads: 1 }),
+        times.get(other),
+      );
     }
   } finally {
     addon.forceIsa(isa);
@@ -159,25 +167,34 @@ async function findPeers(given, input) {
   return peers;
 }
 
-const cases = listCases(options).filter(({ id }) => id.includes(options.only));
-const absent = new Set();
-for (const [at, given] of cases.entries()) {
-  if (!isThere(engines.get(1), given.operation)) {
-    absent.add(given.operation);
-    continue;
+/** Writes `<base>.json`, or `<base>-2.json` and so on: no earlier run is overwritten. Returns the name. */
+async function writeNew(folder, base, content) {
+  for (let run = 1; ; run++) {
+    const name = run === 1 ? `${base}.json` : `${base}-${run}.json`;
+    try {
+      await writeFile(new URL(name, folder), content, { flag: 'wx' });
+      return name;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
   }
-  progress(`${at + 1}/${cases.length} ${given.id}`);
-  const input = makeInput(given, engines.get(1));
-  await measureCase(given, input);
-  if (given.isas && !options.peers) await measureIsas(given, input);
 }
-for (const operation of absent) skipped.push(`all cases of ${operation}: this build's engine does not have it`);
 
-const calls = [];
-if (!options.peers && options.only === '') {
-  progress('the cost of a call');
-  calls.push(...(await callCosts(engines.get(1), readers.get(1), effort)));
+const cases = listCases(options).filter(({ id }) => id.includes(options.only));
+for (let pass = 1; pass <= passes; pass++) {
+  for (const [at, given] of cases.entries()) {
+    if (!isThere(engines.get(1), given.operation)) continue;
+    progress(`pass ${pass}/${passes}, ${at + 1}/${cases.length}: ${given.id}`);
+    const input = makeInput(given, engines.get(1));
+    await measureCase(given, input);
+    if (given.isas && !options.peers) await measureIsas(given, input);
+  }
+  if (options.peers || options.only !== '') continue;
+  progress(`pass ${pass}/${passes}: the cost of a call`);
+  await measureCalls(engines.get(1), readers.get(1), effort, calls);
 }
+const absent = cases.map(({ operation }) => operation).filter((operation) => !isThere(engines.get(1), operation));
+for (const operation of new Set(absent)) skipped.push(`all cases of ${operation}: this engine does not have it`);
 await found.python?.close();
 for (const threads of threadCounts) {
   await engines.get(threads).dispose();
@@ -194,8 +211,8 @@ const results = {
   load: { before: loadBefore, after: load() },
   versions,
   isa,
-  calls,
-  measures,
+  calls: calls.all(),
+  measures: fastestReads(measured.all()),
   skipped,
 };
 process.stdout.write(toText(results));
@@ -203,9 +220,9 @@ process.stdout.write(toText(results));
 if (options.only === '') {
   const folder = new URL('./results/', import.meta.url);
   const kind = `${options.peers ? '-peers' : ''}${options.quick ? '-quick' : ''}`;
-  const name = `${results.date.slice(0, 10)}-${slug(machine.cpu)}${kind}.json`;
+  const base = `${results.date.slice(0, 10)}-${slug(machine.cpu)}${kind}`;
   await mkdir(folder, { recursive: true });
-  await writeFile(new URL(name, folder), `${JSON.stringify(results, null, 1)}\n`);
+  const name = await writeNew(folder, base, `${JSON.stringify(results, null, 1)}\n`);
   progress(`wrote bench/results/${name}`);
   if (options.docs) {
     const page = new URL('../docs/performance.md', import.meta.url);

@@ -9,8 +9,8 @@ export function median(values) {
 
 /**
  * @param {readonly (readonly number[])[]} rounds  seconds, by round
- * @returns {{ seconds: number, rounds: number[], spread: number, samples: number }} `seconds`: the median of the rounds'
- *   medians; `spread`: how far these lie from it, half their range over it. A slow moment spoils one round, not all.
+ * @returns {{ seconds: number, rounds: number[], spread: number, samples: number }} `seconds`: the median of the
+ *   rounds' medians; `spread`: how far these lie from it, half their range over it. A slow moment spoils one round, not all.
  */
 export function summary(rounds) {
   const medians = rounds.filter((round) => round.length > 0).map(median);

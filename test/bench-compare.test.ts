@@ -34,6 +34,7 @@ function file(name: string, cases: Record<string, Times>, changes: Record<string
     suite: 'bench',
     quick: false,
     machine: { cpu: 'A processor', threads: 2 },
+    load: { before: 0, after: 1 },
     calls: [{ name: 'sync', what: '', seconds: changes.sync ?? 1e-5, spread: 0.01, rounds: [] }],
     measures: [...measures, { ...read, seconds: changes.read ?? 1e-3 }, peer],
     ...changes,
@@ -86,6 +87,15 @@ test('faster is told and passes', () => {
   const { status, stdout } = compare(file('slow', { a: { seconds: 2e-3 } }), file('fast', { a: { seconds: 1e-3 } }));
   expect(status).toBe(0);
   expect(stdout).toContain('faster by more than the noise:\n    −50.0%');
+});
+
+test('a run that the machine spoilt is named', () => {
+  const quiet = file('quiet', { a: { seconds: 1 } });
+  const busy = file('busy', { a: { seconds: 1 } }, { load: { before: 0.9, after: 1 } });
+  const { status, stdout } = compare(quiet, busy);
+  expect(status).toBe(0);
+  expect(stdout).toContain(`do not rely on ${busy}: other programs were running: 0.90 a hardware thread`);
+  expect(stdout).not.toContain(quiet);
 });
 
 test('noise that would hide a rise is named', () => {

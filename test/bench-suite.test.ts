@@ -17,6 +17,25 @@ test('a slow round moves neither the median nor hides in it', async () => {
   expect(samples).toBe(8);
 });
 
+test('passes join, and of the reads only the fastest is the roofline', async () => {
+  const { Collected, fastestReads } = await load('collected');
+  const collected = new Collected();
+  for (const pass of [0, 1]) {
+    collected.add({ key: 'slow', case: 'x', runner: 'read', threads: 1, prefetchBytes: 0 }, [[3], [3 + pass]]);
+    collected.add({ key: 'fast', case: 'x', runner: 'read', threads: 1, prefetchBytes: 64 }, [[2], [2]]);
+    collected.add({ key: 'two', case: 'x', runner: 'read', threads: 2, prefetchBytes: 0 }, [[4]]);
+    collected.add({ key: 'ours', case: 'x', runner: 'collapsar', threads: 1 }, [[5, 6, 7]]);
+  }
+  const all = collected.all();
+  expect(all.map(({ seconds, rounds }: { seconds: number; rounds: number[] }) => [seconds, rounds.length])).toEqual([
+    [3, 4],
+    [2, 4],
+    [4, 2],
+    [6, 2],
+  ]);
+  expect(fastestReads(all)).toEqual([all[1], all[2], all[3]]);
+});
+
 test('a peer that computes something else is not compared', async () => {
   const { compareResults } = await load('checks');
   const tensor = { data: Float32Array.of(1, 3, 3, 0, 2, 1), shape: [2, 3] };
