@@ -8,9 +8,10 @@ export function median(values) {
 }
 
 /**
+ * `seconds`: the median of the rounds' medians; `spread`: how far these lie from it, half their range over it. A slow
+ * moment spoils one round, not all.
  * @param {readonly (readonly number[])[]} rounds  seconds, by round
- * @returns {{ seconds: number, rounds: number[], spread: number, samples: number }} `seconds`: the median of the
- *   rounds' medians; `spread`: how far these lie from it, half their range over it. A slow moment spoils one round, not all.
+ * @returns {{ seconds: number, rounds: number[], spread: number, samples: number }}
  */
 export function summary(rounds) {
   const medians = rounds.filter((round) => round.length > 0).map(median);
