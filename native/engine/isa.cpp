@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "simd/kernel_table.h"
+#include "simd/logit_kernel_table.h"
 
 namespace collapsar {
 
@@ -96,5 +97,17 @@ bool forceIsa(const char* name) {
 }
 
 const KernelTable& kernels() { return *tableOf(activeIsa()); }
+
+const LogitKernelTable& logitKernels() {
+  const Isa isa = activeIsa();
+#if defined(__aarch64__)
+  if (isa == Isa::Neon) return *kNeonLogitKernels;
+#elif defined(__x86_64__)
+  if (isa == Isa::Avx512) return *kAvx512LogitKernels;
+  if (isa == Isa::Avx2) return *kAvx2LogitKernels;
+#endif
+  (void)isa;  // elsewhere there is one only
+  return *kBaselineLogitKernels;
+}
 
 }  // namespace collapsar

@@ -25,7 +25,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
       env, "NativeEngine",
       {InstanceMethod<&EngineObject::start>("start"), InstanceMethod<&EngineObject::close>("close"),
        InstanceMethod<&EngineObject::readBytes>("readBytes"), InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
-       InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
+       InstanceMethod<&EngineObject::scoreStats>("scoreStats"), InstanceMethod<&EngineObject::logitStats>("logitStats"),
        InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
        InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
        InstanceMethod<&EngineObject::inferStep>("inferStep")});
@@ -79,6 +79,10 @@ Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::sumTokens(const Napi::CallbackInfo& info) {
   return submit(info, [this](Arguments& arguments) { return sumTokensJob(arguments, maxBufferBytes_); });
+}
+
+Napi::Value EngineObject::logitStats(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return logitStatsJob(arguments, maxBufferBytes_); });
 }
 
 Napi::Value EngineObject::scoreStats(const Napi::CallbackInfo& info) {

@@ -23,6 +23,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value close(const Napi::CallbackInfo& info);
   Napi::Value readBytes(const Napi::CallbackInfo& info);
   Napi::Value sumTokens(const Napi::CallbackInfo& info);
+  Napi::Value logitStats(const Napi::CallbackInfo& info);
   Napi::Value scoreStats(const Napi::CallbackInfo& info);
   Napi::Value gatherScores(const Napi::CallbackInfo& info);
   Napi::Value stepMoments(const Napi::CallbackInfo& info);

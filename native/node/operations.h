@@ -11,6 +11,7 @@
 namespace collapsar {
 
 std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);

@@ -1,6 +1,7 @@
 // Design rule 2: the same bits on every instruction set, with any number of threads, and on every machine.
 //
-// One digest covers every output of a fixed set of jobs. It must be kDigest wherever this runs; whoever changes the
+// One digest covers every output of a fixed set of jobs, another those of logitStats. They must be kDigest and
+// kLogitDigest wherever this runs; whoever changes the
 // arithmetic on purpose puts the printed one here, after it has come out alike on x86-64 and arm64
 // (scripts/test-emulated.sh).
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "check.h"
 #include "engine/gather_scores.h"
 #include "engine/isa.h"
+#include "engine/logit_stats.h"
 #include "engine/score_stats.h"
 #include "engine/step_moments.h"
 #include "engine/sum_tokens.h"
@@ -22,6 +24,7 @@ using namespace collapsar::test;
 namespace {
 
 constexpr std::uint64_t kDigest = 0x7ebd0fe06de19093u;
+constexpr std::uint64_t kLogitDigest = 0xc27e7d680ad88416u;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -114,6 +117,48 @@ void addScoreStats(Digest& digest, ThreadPool& pool) {
   }
 }
 
+void addLogitStats(Digest& digest, ThreadPool& pool) {
+  Numbers numbers(64);
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t columns : {1, 37, 300, 5000, 40000}) {
+      for (const double spread : {0.5, 6.0, 300.0}) {
+        const std::int64_t rows = columns > 10000 ? 3 : columns > 1000 ? 6 : 30;
+        Elements elements(dtype, rows * columns);
+        for (std::int64_t i = 0; i < rows * columns; i++) elements.set(i, 3 + spread * numbers.bell());
+        for (std::int64_t i = 0; i < rows * columns; i++) {  // some rows with special values
+          const std::int64_t row = i / columns;
+          if (row % 3 == 1 && numbers.below(3) == 0) elements.set(i, -kInfinity);
+          if (row % 10 == 3 && numbers.below(columns) == 0) elements.set(i, std::nan(""));
+          if (row % 10 == 4 && numbers.below(columns) == 0) elements.set(i, kInfinity);
+        }
+        std::vector<std::int32_t> targets;
+        std::vector<std::uint8_t> mask;
+        for (std::int64_t r = 0; r < rows; r++) {
+          targets.push_back(static_cast<std::int32_t>(numbers.below(columns)));
+          mask.push_back(numbers.below(8) != 0);
+        }
+        const std::int64_t begins[] = {0, rows / 3}, ends[] = {rows / 3, rows};
+        for (const double temperature : {1.0, 0.7}) {
+          for (const bool transposed : {false, true}) {
+            std::vector<double> doubles(static_cast<std::size_t>(rows) * 3), means(4);
+            std::vector<std::int32_t> indices(static_cast<std::size_t>(rows) * 3);
+            double* const d = doubles.data();
+            std::int32_t* const i = indices.data();
+            JobControl control;
+            logitStats({elements.data(), dtype, rows, columns, transposed ? 1 : columns, transposed ? rows : 1},
+                       {targets.data(), mask.data(), temperature},
+                       {d, d + rows, d + 2 * rows, i, i + rows, i + 2 * rows},
+                       {2, begins, ends, means.data(), means.data() + 2}, pool, control);
+            digest.add(doubles);
+            digest.add(indices);
+            digest.add(means);
+          }
+        }
+      }
+    }
+  }
+}
+
 std::uint64_t digestWith(int threads) {
   ThreadPool pool(threads);
   Digest digest;
@@ -136,6 +181,19 @@ TEST_CASE("one digest on every instruction set and with any number of threads") 
       const std::uint64_t digest = digestWith(threads);
       CHECK_EQUAL(digest, kDigest, isaName(isa), ", ", threads, " threads");
       if (threads == 1) std::cout << isaName(isa) << ": 0x" << std::hex << digest << std::dec << "\n";
+    }
+  }
+}
+
+TEST_CASE("logitStats: one digest on every instruction set and with any number of threads") {
+  for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+    if (!forceIsa(isaName(isa))) continue;
+    for (int threads = 1; threads <= 4; threads++) {
+      ThreadPool pool(threads);
+      Digest digest;
+      addLogitStats(digest, pool);
+      CHECK_EQUAL(digest.value(), kLogitDigest, isaName(isa), ", ", threads, " threads");
+      if (threads == 1) std::cout << isaName(isa) << ", logits: 0x" << std::hex << digest.value() << std::dec << "\n";
     }
   }
 }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AddonError } from '../errors.js';
-import type { RowStats, StepInference, StepMoments } from './operations.js';
+import type { LogitStats, RowStats, StepInference, StepMoments } from './operations.js';
 import type { TensorData } from './tensor.js';
 
 /** Integers on their way to native code, which copies and checks them. */
@@ -22,7 +22,7 @@ export type RowStatsArguments = [
 ];
 
 export type LabelArguments = [own: IntegerArray, lengths: IntegerArray, signatures: IntegerArray | undefined];
-export type ScoreArguments = [
+export type MatrixArguments = [
   data: TensorData,
   dtype: number,
   isProtected: boolean,
@@ -64,10 +64,22 @@ export interface NativeEngine {
     outColumns: number,
     out: Float64Array | undefined,
   ): number;
-  scoreStats(settle: Settle, ...rest: [...ScoreArguments, ...LabelArguments, topK: number]): number;
+  logitStats(
+    settle: Settle,
+    ...rest: [
+      ...MatrixArguments,
+      fields: number,
+      temperature: number,
+      targets: IntegerArray | undefined,
+      mask: IntegerArray | undefined,
+      lengths: IntegerArray | undefined,
+      offsets: IntegerArray | undefined,
+    ]
+  ): number;
+  scoreStats(settle: Settle, ...rest: [...MatrixArguments, ...LabelArguments, topK: number]): number;
   gatherScores(
     settle: Settle,
-    ...rest: [...ScoreArguments, rows: IntegerArray | undefined, columns: IntegerArray | undefined]
+    ...rest: [...MatrixArguments, rows: IntegerArray | undefined, columns: IntegerArray | undefined]
   ): number;
   stepMoments(settle: Settle, ...rest: [...RowStatsArguments, ...LabelArguments]): number;
   inferStep(
@@ -88,6 +100,8 @@ export interface NativeResults {
     lengths: BigInt64Array;
     firstInvalid: { prompt: number; row: number; token: number } | null;
   };
+  /** Without the fields that were not asked for, which are undefined here. */
+  logitStats: LogitStats;
   scoreStats: RowStats;
   gatherScores: { data: Float64Array; rows: number; columns: number };
   stepMoments: StepMoments;

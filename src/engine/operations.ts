@@ -25,6 +25,49 @@ export interface TokenSums {
   firstInvalid: { prompt: number; row: number; token: number } | null;
 }
 
+/** The fields that logitStats can compute. */
+export type LogitField = 'logsumexp' | 'entropy' | 'targetLogprob' | 'argmax' | 'rankAbove' | 'rankEqual';
+
+export interface LogitStatsOptions extends OperationOptions {
+  /** One column in [0, V) a row: needed for `targetLogprob`, `rankAbove` and `rankEqual`. */
+  targets?: Integers | undefined;
+  /** Logits are divided by it, 1e-18 to 1e18. Default 1. */
+  temperature?: number | undefined;
+  /** The fields to compute. Default: all that can be, so without targets those that need none. */
+  out?: readonly LogitField[] | undefined;
+  /** One entry a row; rows with false (or 0) are not read: NaN and -1 in every field, and no part in the means. */
+  mask?: readonly boolean[] | Uint8Array | undefined;
+  /**
+   * Runs of rows to take means over: `lengths` of runs that follow one another and together have all N rows, or
+   * `offsets`, one more than runs, of which run i has the rows offsets[i] to offsets[i + 1].
+   */
+  sequences?: { readonly lengths: Integers } | { readonly offsets: Integers } | undefined;
+}
+
+/**
+ * One entry a row, in nats, of softmax(logits / temperature); fields that were not asked for are absent.
+ * A row with a NaN has NaN everywhere and its first NaN as argmax; one with +inf has log-sum-exp +inf, one of -inf only
+ * -inf, and both have NaN as entropy and target log-prob.
+ */
+export interface LogitStats {
+  readonly rows: number;
+  readonly columns: number;
+  readonly logsumexp?: Float64Array;
+  readonly entropy?: Float64Array;
+  /** The target's logit / temperature - logsumexp; never above 0. */
+  readonly targetLogprob?: Float64Array;
+  /** The first NaN, else the lowest column of the maximum. */
+  readonly argmax?: Int32Array;
+  /** Columns strictly above the target. */
+  readonly rankAbove?: Int32Array;
+  /** Columns equal to the target, the target included. */
+  readonly rankEqual?: Int32Array;
+  /** One entry a sequence: the mean over its unmasked rows; NaN if it has none. With `sequences` only. */
+  readonly meanEntropy?: Float64Array;
+  /** With `sequences` and `targets` only. */
+  readonly meanTargetLogprob?: Float64Array;
+}
+
 /** What tells each row's own column. */
 export interface RowLabels {
   /** Index of the column (prompt) that each row was sampled from. */

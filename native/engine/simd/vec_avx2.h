@@ -59,6 +59,12 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
+// 16 elements: those of even number, and those of odd.
+COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  even = {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))};
+  odd = {_mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm256_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm256_storeu_pd(p, a.v); }
 
@@ -66,6 +72,7 @@ COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {_mm256_add_ps(a.
 COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm256_add_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm256_sub_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm256_sub_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {_mm256_mul_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm256_mul_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm256_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }

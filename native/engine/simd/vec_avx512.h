@@ -62,6 +62,12 @@ COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) {
   return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), _mm512_castsi512_ps(wide))};
 }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
+// 32 elements: those of even number, and those of odd.
+COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
+  const __m512i words = _mm512_loadu_si512(p);
+  even = {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
+  odd = {_mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm512_storeu_ps(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm512_storeu_pd(p, a.v); }
 
@@ -69,6 +75,7 @@ COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {_mm512_add_ps(a.
 COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm512_add_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm512_sub_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {_mm512_mul_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm512_mul_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm512_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }

@@ -92,6 +92,11 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {Double2{p[0], p[1]}}; }
+// 8 elements: those of even number, and those of odd.
+COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
+  even = {(Float4)(Int4{p[0].bits, p[2].bits, p[4].bits, p[6].bits} << 16)};
+  odd = {(Float4)(Int4{p[1].bits, p[3].bits, p[5].bits, p[7].bits} << 16)};
+}
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { __builtin_memcpy(p, &a.v, sizeof a.v); }
 
@@ -99,6 +104,7 @@ COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {a.v + b.v}; }
 COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {a.v + b.v}; }
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {a.v - b.v}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {a.v - b.v}; }
+COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {a.v * b.v}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {a.v * b.v}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
   FloatVec out;

@@ -62,6 +62,12 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {vcvt_f64_f32(vld1_f32(p))}; }
+// 8 elements: those of even number, and those of odd.
+COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
+  const uint32x4_t words = vreinterpretq_u32_u16(vld1q_u16(reinterpret_cast<const uint16_t*>(p)));
+  even = {vreinterpretq_f32_u32(vshlq_n_u32(words, 16))};
+  odd = {vreinterpretq_f32_u32(vandq_u32(words, vdupq_n_u32(0xffff0000u)))};
+}
 COLLAPSAR_INLINE void store(float* p, FloatVec a) { vst1q_f32(p, a.v); }
 COLLAPSAR_INLINE void store(double* p, DoubleVec a) { vst1q_f64(p, a.v); }
 
@@ -69,6 +75,7 @@ COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {vaddq_f32(a.v, b
 COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {vaddq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {vsubq_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {vsubq_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {vmulq_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {vmulq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {vdivq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }

@@ -1,0 +1,419 @@
+// Walks rows of logits leaf by leaf and block by block through the kernels, and merges the leaves of a row in their
+// order. The leaves count from a row's first column, so it changes no bit whether one thread takes a whole row or
+// several share it.
+#include "logit_stats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "deterministic_math.h"
+#include "exact_sum.h"
+#include "half.h"
+#include "simd/logit_kernel_table.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr std::int64_t kTileElements = 1 << 17;
+constexpr std::int64_t kGroupRows = 16;
+constexpr std::int64_t kPackedStride = kLogitBlock + 32;  // not a power of two: the rows would share their cache sets
+// With so few rows a thread, rows are shared: the last ones would else leave threads idle.
+constexpr std::int64_t kRowsPerThread = 8;
+constexpr std::int64_t kLeavesPerThread = 1024;  // kept at once of shared rows: under 100 KB a thread
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Float16 {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+double valueOf(double x) { return x; }
+double valueOf(float x) { return x; }
+double valueOf(Float16 x) { return float16ToFloat(x.bits); }
+double valueOf(BFloat16 x) { return bfloat16ToFloat(x.bits); }
+
+using AddBlock64 = decltype(LogitKernelTable::addBlock64);
+using AddBlock32 = std::remove_extent_t<decltype(LogitKernelTable::addBlock32)>;
+
+std::int64_t leavesOf(std::int64_t columns) { return (columns + kLogitLeaf - 1) / kLogitLeaf; }
+
+// high + low += x, where low takes what rounding loses (Knuth's two-sum).
+void addExactly(double& high, double& low, double x) {
+  const double sum = high + x;
+  const double part = sum - high;
+  low += (high - (sum - part)) + (x - part);
+  high = sum;
+}
+
+// Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) of leaves that were merged; Low as in LogitSums.
+struct RowSums {
+  double reference = -kInfinity;
+  double s = 0, t = 0, sLow = 0, tLow = 0;
+
+  void merge(RowSums other, double temperature) {
+    if (other.reference == -kInfinity) return;
+    if (reference == -kInfinity) {
+      *this = other;
+      return;
+    }
+    if (reference < other.reference) lowerTo(other.reference, temperature);
+    if (other.reference < reference) other.lowerTo(reference, temperature);
+    addExactly(s, sLow, other.s);
+    addExactly(t, tLow, other.t);
+    sLow += other.sLow;
+    tLow += other.tLow;
+  }
+
+ private:
+  void lowerTo(double higher, double temperature) {
+    const double fall = reference - higher, lowest = -708.0 * temperature;
+    const double scale = deterministicExp(fall / temperature), bounded = fall > lowest ? fall : lowest;
+    t = scale * __builtin_fma(s, bounded, t);
+    tLow = scale * __builtin_fma(sLow, bounded, tLow);
+    s *= scale;
+    sLow *= scale;
+    reference = higher;
+  }
+};
+
+template <class C>
+RowSums sumsOf(const LogitSums<C>& leaf) {
+  return {leaf.reference, leaf.s, leaf.t, leaf.sLow, leaf.tLow};
+}
+
+// What comes out of a row, or out of one leaf of it.
+template <class C>
+struct Walked {
+  RowSums sums;
+  C best;
+  std::int64_t argmax, above, equal;
+  bool invalid;
+};
+
+// What one thread needs beside its stack: under 600 KB.
+template <class T>
+struct Packed {
+  T columns[kGroupRows * kPackedStride];
+};
+
+template <class T, class C, class AddBlock>
+class LogitWalker {
+ public:
+  LogitWalker(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, AddBlock addBlock)
+      : logits_(logits),
+        rows_(rows),
+        out_(out),
+        data_(static_cast<const T*>(logits.data)),
+        table_(logitKernels()),
+        addBlock_(addBlock),
+        ranked_(rows.targets != nullptr && (out.rankAbove != nullptr || out.rankEqual != nullptr)) {}
+
+  // Rows whose elements alternate in memory are read together.
+  std::int64_t groupRows() const {
+    return magnitude(logits_.rowStride) < magnitude(logits_.columnStride) ? kGroupRows : 1;
+  }
+  bool packs() const { return logits_.columnStride != 1; }
+  bool reads(std::int64_t row) const { return rows_.mask == nullptr || rows_.mask[row] != 0; }
+
+  // Rows [firstRow, firstRow + count), count <= groupRows(). False if cancelled on the way.
+  bool walkRows(std::int64_t firstRow, std::int64_t count, Packed<T>* packed, JobControl& control) const {
+    LogitRow<C> states[kGroupRows];
+    RowSums sums[kGroupRows];
+    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, states[i]);
+    for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
+      if (control.cancelled.load(std::memory_order_relaxed)) return false;
+      walkLeaf(firstRow, count, leaf, states, packed);
+      for (std::int64_t i = 0; i < count; i++) sums[i].merge(sumsOf(states[i].leaf), rows_.temperature);
+      control.doneUnits.fetch_add(count * leafColumns(leaf), std::memory_order_relaxed);
+    }
+    for (std::int64_t i = 0; i < count; i++) finish(firstRow + i, walked(states[i], sums[i]));
+    return true;
+  }
+
+  // One leaf alone, for a row that threads share.
+  Walked<C> walkLeafAlone(std::int64_t row, std::int64_t leaf, Packed<T>* packed) const {
+    LogitRow<C> state;
+    begin(row, state);
+    walkLeaf(row, 1, leaf, &state, packed);
+    return walked(state, sumsOf(state.leaf));
+  }
+
+  // The leaves of a row, in their order.
+  void finishShared(std::int64_t row, const Walked<C>* leaves) const {
+    Walked<C> whole = leaves[0];
+    for (std::int64_t leaf = 1; leaf < leavesOf(logits_.columns); leaf++) {
+      const Walked<C>& next = leaves[leaf];
+      whole.sums.merge(next.sums, rows_.temperature);
+      if (next.best > whole.best) {
+        whole.best = next.best;
+        whole.argmax = next.argmax;
+      }
+      whole.above += next.above;
+      whole.equal += next.equal;
+      whole.invalid |= next.invalid;
+    }
+    finish(row, whole);
+  }
+
+  std::int64_t leafColumns(std::int64_t leaf) const {
+    return std::min<std::int64_t>(kLogitLeaf, logits_.columns - leaf * kLogitLeaf);
+  }
+
+  void finishMasked(std::int64_t row) const { put(row, kNaN, kNaN, kNaN, -1, -1, -1); }
+
+  void finishEmpty(std::int64_t row) const { put(row, -kInfinity, kNaN, kNaN, -1, -1, -1); }
+
+ private:
+  static std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+  const T* element(std::int64_t row, std::int64_t column) const {
+    return data_ + row * logits_.rowStride + column * logits_.columnStride;
+  }
+
+  C targetOf(std::int64_t row) const {
+    return rows_.targets == nullptr ? C{0} : static_cast<C>(valueOf(*element(row, rows_.targets[row])));
+  }
+
+  void begin(std::int64_t row, LogitRow<C>& state) const {
+    state.temperature = rows_.temperature;
+    state.ranked = ranked_;
+    state.target = ranked_ && reads(row) ? targetOf(row) : C{0};
+    state.located = out_.argmax != nullptr;
+    state.invalid = false;
+    state.best = static_cast<C>(-kInfinity);
+    state.argmax = -1;
+    state.above = state.equal = 0;
+  }
+
+  static Walked<C> walked(const LogitRow<C>& state, const RowSums& sums) {
+    return {sums, state.best, state.argmax, state.above, state.equal, state.invalid};
+  }
+
+  void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, LogitRow<C>* states,
+                Packed<T>* packed) const {
+    for (std::int64_t i = 0; i < count; i++) {
+      states[i].leaf = {-kInfinity, 0, 0, 0, 0, 0, 0, 0, static_cast<C>(-kInfinity)};
+    }
+    const std::int64_t end = leaf * kLogitLeaf + leafColumns(leaf);
+    for (std::int64_t column = leaf * kLogitLeaf; column < end; column += kLogitBlock) {
+      const std::int64_t columns = std::min<std::int64_t>(kLogitBlock, end - column);
+      if (packs()) pack(firstRow, count, column, columns, *packed);
+      for (std::int64_t i = 0; i < count; i++) {
+        if (states[i].invalid || !reads(firstRow + i)) continue;
+        const T* source = packs() ? packed->columns + i * kPackedStride : element(firstRow + i, column);
+        addBlock_(source, columns, column, &states[i]);
+      }
+    }
+    if constexpr (sizeof(C) == 4) {
+      for (std::int64_t i = 0; i < count; i++) {
+        if (!states[i].invalid && reads(firstRow + i)) table_.finishLeaf32(&states[i]);
+      }
+    }
+  }
+
+  void pack(std::int64_t firstRow, std::int64_t count, std::int64_t column, std::int64_t columns,
+            Packed<T>& packed) const {
+    bool read[kGroupRows];
+    for (std::int64_t i = 0; i < count; i++) read[i] = reads(firstRow + i);
+    for (std::int64_t c = 0; c < columns; c++) {
+      const T* source = element(firstRow, column + c);
+      for (std::int64_t i = 0; i < count; i++) {
+        if (read[i]) packed.columns[i * kPackedStride + c] = source[i * logits_.rowStride];
+      }
+    }
+  }
+
+  void finish(std::int64_t row, const Walked<C>& done) const {
+    if (!reads(row)) return finishMasked(row);
+    if (done.invalid) return finishInvalid(row);
+    const RowSums& sums = done.sums;
+    const double temperature = rows_.temperature;
+    double logsumexp = -kInfinity, entropy = kNaN, targetLogprob = kNaN;
+    if (sums.reference != -kInfinity) {
+      const double s = sums.s + sums.sLow, t = sums.t + sums.tLow;
+      const double logS = deterministicLog(s);
+      logsumexp = sums.reference / temperature + logS;
+      // Below 2^-100 stands only what the depth of the exponentials left of -inf; below 0, rounding.
+      entropy = logS - t / (s * temperature);
+      if (!(entropy > 0x1p-100)) entropy = 0.0;
+      if (rows_.targets != nullptr) {
+        // Not by way of the log-sum-exp, whose own rounding grows with the logits.
+        targetLogprob = (static_cast<double>(targetOf(row)) - sums.reference) / temperature - logS;
+        if (targetLogprob > 0.0) targetLogprob = 0.0;
+      }
+    }
+    put(row, logsumexp, entropy, targetLogprob, std::max<std::int64_t>(done.argmax, 0), done.above, done.equal);
+  }
+
+  // A row with NaN or +inf: a second look, element by element.
+  void finishInvalid(std::int64_t row) const {
+    const C target = targetOf(row);
+    std::int64_t firstNan = -1, firstInfinity = -1, above = 0, equal = 0;
+    for (std::int64_t column = 0; column < logits_.columns; column++) {
+      const C x = static_cast<C>(valueOf(*element(row, column)));
+      if (firstNan < 0 && x != x) firstNan = column;
+      if (firstInfinity < 0 && x == static_cast<C>(kInfinity)) firstInfinity = column;
+      above += x > target;
+      equal += x == target;
+    }
+    if (firstNan >= 0) {
+      put(row, kNaN, kNaN, kNaN, firstNan, above, equal);
+    } else {
+      put(row, kInfinity, kNaN, kNaN, firstInfinity, above, equal);
+    }
+  }
+
+  static void putOne(double* field, std::int64_t row, double value) {
+    if (field != nullptr) field[row] = value;
+  }
+  static void putOne(std::int32_t* field, std::int64_t row, std::int64_t value) {
+    if (field != nullptr) field[row] = static_cast<std::int32_t>(value);
+  }
+  void put(std::int64_t row, double logsumexp, double entropy, double targetLogprob, std::int64_t argmax,
+           std::int64_t above, std::int64_t equal) const {
+    putOne(out_.logsumexp, row, logsumexp);
+    putOne(out_.entropy, row, entropy);
+    putOne(out_.targetLogprob, row, targetLogprob);
+    putOne(out_.argmax, row, argmax);
+    putOne(out_.rankAbove, row, above);
+    putOne(out_.rankEqual, row, equal);
+  }
+
+  const LogitMatrix& logits_;
+  const LogitRows& rows_;
+  const LogitStats& out_;
+  const T* data_;
+  const LogitKernelTable& table_;
+  AddBlock addBlock_;
+  bool ranked_;
+};
+
+// Many rows: each goes to one thread. False if cancelled on the way.
+template <class Walker, class T>
+bool walkByRows(const LogitMatrix& logits, const Walker& walker, std::vector<std::unique_ptr<Packed<T>>>& packed,
+                ThreadPool& pool, JobControl& control) {
+  const std::int64_t group = walker.groupRows();
+  const std::int64_t rowsPerTile = std::max<std::int64_t>(1, kTileElements / (logits.columns * group)) * group;
+  const std::int64_t tiles = (logits.rows + rowsPerTile - 1) / rowsPerTile;
+  std::atomic<bool> stopped{false};
+  const Outcome outcome = pool.run(tiles, control, [&](std::int64_t tile, int worker) {
+    const std::int64_t end = std::min((tile + 1) * rowsPerTile, logits.rows);
+    Packed<T>* const place = packed[static_cast<std::size_t>(worker)].get();
+    for (std::int64_t row = tile * rowsPerTile; row < end; row += group) {
+      if (group == 1 && !walker.reads(row)) {
+        walker.finishMasked(row);
+        control.doneUnits.fetch_add(logits.columns, std::memory_order_relaxed);
+      } else if (!walker.walkRows(row, std::min(group, end - row), place, control)) {
+        stopped.store(true, std::memory_order_relaxed);
+        return;
+      }
+    }
+  });
+  return outcome == Outcome::Done && !stopped.load(std::memory_order_relaxed);
+}
+
+// Few rows: threads share each, leaf by leaf.
+template <class C, class Walker, class T>
+bool walkByLeaves(const LogitMatrix& logits, const Walker& walker, std::vector<std::unique_ptr<Packed<T>>>& packed,
+                  ThreadPool& pool, JobControl& control) {
+  const std::int64_t leaves = leavesOf(logits.columns);
+  // Not all rows' at once: what is kept must not grow with the input.
+  const std::int64_t rowsAtOnce = std::max<std::int64_t>(1, pool.threads() * kLeavesPerThread / leaves);
+  std::vector<Walked<C>> states(static_cast<std::size_t>(std::min(rowsAtOnce, logits.rows) * leaves));
+  for (std::int64_t firstRow = 0; firstRow < logits.rows; firstRow += rowsAtOnce) {
+    const std::int64_t count = std::min(rowsAtOnce, logits.rows - firstRow);
+    const Outcome outcome = pool.run(count * leaves, control, [&](std::int64_t tile, int worker) {
+      const std::int64_t row = firstRow + tile / leaves, leaf = tile % leaves;
+      if (walker.reads(row)) {
+        states[static_cast<std::size_t>(tile)] =
+            walker.walkLeafAlone(row, leaf, packed[static_cast<std::size_t>(worker)].get());
+      }
+      control.doneUnits.fetch_add(walker.leafColumns(leaf), std::memory_order_relaxed);
+    });
+    if (outcome == Outcome::Cancelled) return false;
+    for (std::int64_t i = 0; i < count; i++) {
+      if (walker.reads(firstRow + i)) {
+        walker.finishShared(firstRow + i, states.data() + i * leaves);
+      } else {
+        walker.finishMasked(firstRow + i);
+      }
+    }
+  }
+  return true;
+}
+
+template <class T, class C, class AddBlock>
+Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
+             JobControl& control, AddBlock addBlock) {
+  const LogitWalker<T, C, AddBlock> walker(logits, rows, out, addBlock);
+  if (logits.columns == 0) {
+    for (std::int64_t row = 0; row < logits.rows; row++) {
+      if (walker.reads(row)) {
+        walker.finishEmpty(row);
+      } else {
+        walker.finishMasked(row);
+      }
+    }
+    return Outcome::Done;
+  }
+  std::vector<std::unique_ptr<Packed<T>>> packed(static_cast<std::size_t>(pool.threads()));
+  if (walker.packs()) {
+    for (auto& place : packed) place = std::make_unique_for_overwrite<Packed<T>>();
+  }
+  const bool shared = walker.groupRows() == 1 && pool.threads() > 1 && leavesOf(logits.columns) > 1 &&
+                      logits.rows < kRowsPerThread * pool.threads();
+  const bool done = shared ? walkByLeaves<C>(logits, walker, packed, pool, control)
+                           : walkByRows(logits, walker, packed, pool, control);
+  return done ? Outcome::Done : Outcome::Cancelled;
+}
+
+Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
+               JobControl& control) {
+  const LogitKernelTable& table = logitKernels();
+  const AddBlock32 narrow = table.addBlock32[static_cast<int>(logits.dtype)];
+  switch (logits.dtype) {
+    case DType::Float64:
+      return walk<double, double, AddBlock64>(logits, rows, out, pool, control, table.addBlock64);
+    case DType::Float32:
+      return walk<float, float>(logits, rows, out, pool, control, narrow);
+    case DType::Float16:
+      return walk<Float16, float>(logits, rows, out, pool, control, narrow);
+    case DType::BFloat16:
+      break;
+  }
+  return walk<BFloat16, float>(logits, rows, out, pool, control, narrow);
+}
+
+void meanOver(const LogitSequences& sequences, const std::uint8_t* mask, const double* values, double* means) {
+  if (means == nullptr) return;
+  for (std::int64_t i = 0; i < sequences.count; i++) {
+    ExactSum sum;
+    std::int64_t rows = 0;
+    for (std::int64_t row = sequences.begins[i]; row < sequences.ends[i]; row++) {
+      if (mask != nullptr && mask[row] == 0) continue;
+      sum.add(values[row]);
+      rows++;
+    }
+    const double mean = rows == 0 ? kNaN : sum.round() / static_cast<double>(rows);
+    means[i] = mean == mean ? mean : kNaN;  // one NaN, whatever the machine makes
+  }
+}
+
+}  // namespace
+
+Outcome logitStats(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out,
+                   const LogitSequences& sequences, ThreadPool& pool, JobControl& control) {
+  control.totalUnits.store(logits.rows * logits.columns, std::memory_order_relaxed);
+  if (walkAs(logits, rows, out, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+  meanOver(sequences, rows.mask, out.entropy, sequences.meanEntropy);
+  meanOver(sequences, rows.mask, out.targetLogprob, sequences.meanTargetLogprob);
+  return Outcome::Done;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,195 @@
+// Engine.logitStats: [N,V] logits -> one array for each field that is wanted, and means a sequence, all in one block of
+// memory.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/logit_stats.h"
+#include "operations.h"
+#include "result_value.h"
+
+namespace collapsar {
+namespace {
+
+// Bits of `fields`, in the order of src/engine/logit-options.ts.
+enum LogitField { kLogSumExp, kEntropy, kTargetLogprob, kArgmax, kRankAbove, kRankEqual, kFields };
+constexpr const char* kFieldNames[kFields] = {"logsumexp", "entropy",   "targetLogprob",
+                                              "argmax",    "rankAbove", "rankEqual"};
+constexpr int kDoubleFields = 3;
+
+class LogitStatsJob : public Job {
+ public:
+  // Where everything stands: the float64 fields, means of entropy and target log-prob, then the int32 fields.
+  std::size_t layOut() {
+    std::size_t at = 0;
+    const auto place = [&at](bool wanted, std::size_t count, std::size_t size) {
+      const std::size_t here = at;
+      if (wanted) at += count * size;
+      return here;
+    };
+    for (int field = 0; field < kDoubleFields; ++field) {
+      fieldAt_[field] = place(computes(field), rows(), sizeof(double));
+    }
+    for (std::size_t& mean : meanAt_) mean = place(hasSequences, begins.size(), sizeof(double));
+    for (int field = kDoubleFields; field < kFields; ++field) {
+      fieldAt_[field] = place(computes(field), rows(), sizeof(std::int32_t));
+    }
+    return at;
+  }
+
+  Outcome run(ThreadPool& pool) override {
+    memory_ = MemoryBlock::allocate(layOut());
+    LogitStats stats{};
+    double** const doubles[] = {&stats.logsumexp, &stats.entropy, &stats.targetLogprob};
+    for (int field = 0; field < kDoubleFields; ++field) {
+      if (computes(field)) *doubles[field] = memory_->at<double>(fieldAt_[field]);
+    }
+    std::int32_t** const integers[] = {&stats.argmax, &stats.rankAbove, &stats.rankEqual};
+    for (int field = kDoubleFields; field < kFields; ++field) {
+      if (computes(field)) *integers[field - kDoubleFields] = memory_->at<std::int32_t>(fieldAt_[field]);
+    }
+    LogitSequences sequences{};
+    if (hasSequences) {
+      sequences = {static_cast<std::int64_t>(begins.size()), begins.data(), ends.data(),
+                   memory_->at<double>(meanAt_[0]), hasTargets ? memory_->at<double>(meanAt_[1]) : nullptr};
+    }
+    const LogitRows labels{hasTargets ? targets.data() : nullptr, hasMask ? mask.data() : nullptr, temperature};
+    return logitStats(logits, labels, stats, sequences, pool, control);
+  }
+
+  Napi::Value result(Napi::Env env) override {
+    const Napi::ArrayBuffer buffer = bufferOver(env, std::move(memory_));
+    const auto field = [&](int number) -> Napi::Value {
+      if (!wants(number)) return env.Undefined();
+      return number < kDoubleFields ? float64View(buffer, fieldAt_[number], logits.rows)
+                                    : int32View(buffer, fieldAt_[number], logits.rows);
+    };
+    const auto mean = [&](int number, bool computed) -> Napi::Value {
+      if (!computed) return env.Undefined();
+      return float64View(buffer, meanAt_[number], static_cast<std::int64_t>(begins.size()));
+    };
+    const auto number = [&](std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); };
+    return objectOf(env, {{"rows", number(logits.rows)},
+                          {"columns", number(logits.columns)},
+                          {kFieldNames[kLogSumExp], field(kLogSumExp)},
+                          {kFieldNames[kEntropy], field(kEntropy)},
+                          {kFieldNames[kTargetLogprob], field(kTargetLogprob)},
+                          {kFieldNames[kArgmax], field(kArgmax)},
+                          {kFieldNames[kRankAbove], field(kRankAbove)},
+                          {kFieldNames[kRankEqual], field(kRankEqual)},
+                          {"meanEntropy", mean(0, hasSequences)},
+                          {"meanTargetLogprob", mean(1, hasSequences && hasTargets)}});
+  }
+
+  bool wants(int field) const { return (fields >> field & 1) != 0; }
+
+  LogitMatrix logits{};
+  int fields = 0;
+  double temperature = 1;
+  bool hasTargets = false, hasMask = false, hasSequences = false;
+  std::vector<std::int32_t> targets;
+  std::vector<std::uint8_t> mask;
+  std::vector<std::int64_t> begins, ends;
+
+ private:
+  // Means are made of the rows' values, which are therefore kept even where they are not given out.
+  bool computes(int field) const {
+    if (field == kEntropy && hasSequences) return true;
+    if (field == kTargetLogprob && hasSequences && hasTargets) return true;
+    return wants(field);
+  }
+  std::size_t rows() const { return static_cast<std::size_t>(logits.rows); }
+
+  std::shared_ptr<MemoryBlock> memory_;
+  std::size_t fieldAt_[kFields] = {}, meanAt_[2] = {};
+};
+
+// Sequences one after the other, which together have all rows.
+void sequencesFromLengths(LogitStatsJob& job, Napi::Value given) {
+  const Napi::Env env = given.Env();
+  const std::int64_t rows = job.logits.rows;
+  std::int64_t at = 0;
+  for (const std::int64_t length : integers64(given, "options.sequences.lengths", 0, rows)) {
+    job.begins.push_back(at);
+    at += length;  // each is at most `rows`, so that this cannot overflow before the check below
+    job.ends.push_back(at);
+    if (at > rows) break;
+  }
+  if (at != rows) {
+    rejectArgument(env, "options.sequences.lengths",
+                   (at > rows ? "their sum is more than " : "their sum is " + std::to_string(at) + ", expected ") +
+                       std::to_string(rows) + (at > rows ? ", the number of rows" : " (the number of rows)"));
+  }
+}
+
+// Sequence i has the rows offsets[i] to offsets[i + 1].
+void sequencesFromOffsets(LogitStatsJob& job, Napi::Value given) {
+  const Napi::Env env = given.Env();
+  const std::vector<std::int64_t> offsets = integers64(given, "options.sequences.offsets", 0, job.logits.rows);
+  if (offsets.empty())
+    rejectArgument(env, "options.sequences.offsets", "got no entry, expected one more than sequences");
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] < offsets[i - 1]) {
+      rejectArgument(env, "options.sequences.offsets",
+                     "entry " + std::to_string(i) + " is " + std::to_string(offsets[i]) + ", below the one before");
+    }
+  }
+  job.begins.assign(offsets.begin(), offsets.end() - 1);
+  job.ends.assign(offsets.begin() + 1, offsets.end());
+}
+
+}  // namespace
+
+// logitStats(settle, data: TensorData, dtype: 0|1|2|3, protected: boolean,
+//            rows, columns, rowStride, columnStride: number, fields: number, temperature: number,
+//            targets, mask: IntegerArray | undefined, lengths, offsets: IntegerArray | undefined): number
+std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes) {
+  const Napi::Env env = arguments.env();
+  auto job = std::make_unique<LogitStatsJob>();
+  LogitMatrix& logits = job->logits;
+  const Napi::Value data = arguments.next();
+  logits.dtype = static_cast<DType>(arguments.integer());
+  const bool protectedByCaller = arguments.flag();
+  logits.rows = arguments.integer();
+  logits.columns = arguments.integer();
+  logits.rowStride = arguments.integer();
+  logits.columnStride = arguments.integer();
+  if (logits.rows > 0 && logits.columns == 0) rejectArgument(env, "logits", "has rows but no columns");
+  if (logits.columns > INT32_MAX) {
+    rejectArgument(env, "logits",
+                   "has " + std::to_string(logits.columns) + " columns, at most 2147483647 are possible");
+  }
+  job->fields = static_cast<int>(arguments.integer());
+  job->temperature = arguments.next().As<Napi::Number>().DoubleValue();
+
+  const Napi::Value targets = arguments.next();
+  job->hasTargets = !targets.IsUndefined();
+  if (job->hasTargets) {
+    job->targets = integers32(targets, "options.targets", 0, static_cast<std::int32_t>(logits.columns - 1));
+    expectCount(env, "options.targets", job->targets.size(), logits.rows, "row");
+  }
+  const Napi::Value mask = arguments.next();
+  job->hasMask = !mask.IsUndefined();
+  if (job->hasMask) {
+    const std::vector<std::int32_t> values = integers32(mask, "options.mask", 0, 1);
+    expectCount(env, "options.mask", values.size(), logits.rows, "row");
+    job->mask.assign(values.begin(), values.end());
+  }
+  const Napi::Value lengths = arguments.next();
+  const Napi::Value offsets = arguments.next();
+  job->hasSequences = !lengths.IsUndefined() || !offsets.IsUndefined();
+  if (!lengths.IsUndefined()) {
+    sequencesFromLengths(*job, lengths);
+  } else if (!offsets.IsUndefined()) {
+    sequencesFromOffsets(*job, offsets);
+  }
+
+  logits.data = holdTensor(*job, data, "logits", logits.dtype,
+                           {{logits.rows, logits.rowStride}, {logits.columns, logits.columnStride}}, protectedByCaller);
+  if (job->layOut() > maxBufferBytes) {
+    rejectArgument(env, "logits", "has more rows than one ArrayBuffer has place for");
+  }
+  return job;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,92 @@
+// The options of logitStats -> the arguments of its native job.
+import { types } from 'node:util';
+import { ArgumentError } from '../errors.js';
+import type { IntegerArray } from './addon.js';
+import { integerArray, optionalIntegers } from './integers.js';
+import { lengthOfArray } from './memory.js';
+import type { LogitField, LogitStatsOptions } from './operations.js';
+import { shown } from './tensor-view.js';
+
+// In the order of native/node/logit_stats_job.cpp: field i is bit i.
+const fields: readonly LogitField[] = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];
+const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqual'];
+
+// As in native/engine/logit_stats.h.
+const lowestTemperature = 1e-18;
+const highestTemperature = 1e18;
+
+export type LogitArguments = [
+  fields: number,
+  temperature: number,
+  targets: IntegerArray | undefined,
+  mask: IntegerArray | undefined,
+  lengths: IntegerArray | undefined,
+  offsets: IntegerArray | undefined,
+];
+
+function fieldBits(out: unknown, hasTargets: boolean): number {
+  const wanted = out === undefined ? fields.filter((field) => hasTargets || !targeted.includes(field)) : out;
+  if (!Array.isArray(wanted)) {
+    throw new ArgumentError('options.out', `got ${shown(wanted)}, expected an array of field names`);
+  }
+  let bits = 0;
+  for (const field of wanted as unknown[]) {
+    const bit = fields.indexOf(field as LogitField);
+    if (bit < 0) throw new ArgumentError('options.out', `got ${shown(field)}, expected some of ${fields.join(', ')}`);
+    if (!hasTargets && targeted.includes(field as LogitField)) {
+      throw new ArgumentError('options.targets', `got undefined, but ${field} needs them`);
+    }
+    bits |= 1 << bit;
+  }
+  return bits;
+}
+
+function maskArray(mask: unknown): IntegerArray | undefined {
+  if (mask === undefined) return undefined;
+  if (types.isUint8Array(mask)) {
+    const copy = new Int32Array(lengthOfArray(mask));
+    copy.set(mask);
+    return copy;
+  }
+  if (!Array.isArray(mask)) {
+    throw new ArgumentError('options.mask', `got ${shown(mask)}, expected an array of booleans or a Uint8Array`);
+  }
+  const stranger = mask.findIndex((entry) => typeof entry !== 'boolean');
+  if (stranger >= 0) {
+    throw new ArgumentError('options.mask', `entry ${stranger} is ${shown(mask[stranger])}, expected a boolean`);
+  }
+  return Int32Array.from(mask as boolean[], Number);
+}
+
+function sequenceArrays(sequences: unknown): [IntegerArray | undefined, IntegerArray | undefined] {
+  if (sequences === undefined) return [undefined, undefined];
+  if (sequences === null || typeof sequences !== 'object') {
+    throw new ArgumentError('options.sequences', `got ${shown(sequences)}, expected { lengths } or { offsets }`);
+  }
+  const { lengths, offsets } = sequences as { lengths?: never; offsets?: never };
+  if ((lengths === undefined) === (offsets === undefined)) {
+    const came = lengths === undefined ? 'neither' : 'both';
+    throw new ArgumentError('options.sequences', `got ${came} of lengths and offsets, expected one of them`);
+  }
+  return lengths === undefined
+    ? [undefined, integerArray(offsets as never, 'options.sequences.offsets')]
+    : [integerArray(lengths, 'options.sequences.lengths'), undefined];
+}
+
+/** @throws ArgumentError naming the option that is wrong; ranges are checked natively */
+export function logitArguments(options: LogitStatsOptions): LogitArguments {
+  const { targets, temperature = 1, out, mask, sequences } = options;
+  if (typeof temperature !== 'number' || !(temperature >= lowestTemperature && temperature <= highestTemperature)) {
+    throw new ArgumentError(
+      'options.temperature',
+      `got ${shown(temperature)}, expected a number from ${lowestTemperature} to ${highestTemperature}`,
+    );
+  }
+  return [
+    fieldBits(out, targets !== undefined),
+    temperature,
+    optionalIntegers(targets, 'options.targets'),
+    maskArray(mask),
+    ...sequenceArrays(sequences),
+  ];
+}
