@@ -48,7 +48,34 @@ struct Axis {
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes = nullptr);
 
-// The same for a dense array of `count` int32.
+// A matrix of the engine (data, dtype, rows, columns, rowStride, columnStride) as the seven arguments that tell of it:
+// data: TensorData, dtype: 0|1|2|3, protected: boolean, rows, columns, rowStride, columnStride: number. Its memory is
+// held in a second step, when everything else has been found right.
+class MatrixArgument {
+ public:
+  template <class Matrix>
+  MatrixArgument(Arguments& arguments, const char* name, Matrix& matrix) : name_(name), data_(arguments.next()) {
+    matrix.dtype = static_cast<DType>(arguments.integer());
+    protectedByCaller_ = arguments.flag();
+    matrix.rows = arguments.integer();
+    matrix.columns = arguments.integer();
+    matrix.rowStride = arguments.integer();
+    matrix.columnStride = arguments.integer();
+  }
+  template <class Matrix>
+  void hold(Job& job, Matrix& matrix) const {
+    matrix.data =
+        holdTensor(job, data_, name_, matrix.dtype,
+                   {{matrix.rows, matrix.rowStride}, {matrix.columns, matrix.columnStride}}, protectedByCaller_);
+  }
+
+ private:
+  const char* name_;
+  Napi::Value data_;
+  bool protectedByCaller_;
+};
+
+// As holdTensor for a dense array of `count` int32.
 const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std::int64_t count,
                               bool protectedByCaller);
 

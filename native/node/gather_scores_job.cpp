@@ -43,13 +43,7 @@ std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBuffer
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<GatherScoresJob>();
   ScoreMatrix& scores = job->scores;
-  const Napi::Value data = arguments.next();
-  scores.dtype = static_cast<DType>(arguments.integer());
-  const bool protectedByCaller = arguments.flag();
-  scores.rows = arguments.integer();
-  scores.columns = arguments.integer();
-  scores.rowStride = arguments.integer();
-  scores.columnStride = arguments.integer();
+  const MatrixArgument matrix(arguments, "sums", scores);
   expectScoreShape(env, "sums", scores.rows, scores.columns);
   const Napi::Value rowIndex = arguments.next();
   const Napi::Value columnIndex = arguments.next();
@@ -66,8 +60,7 @@ std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBuffer
     job->outColumns = static_cast<std::int64_t>(job->columns.size());
   }
   if (job->outRows > 0 && job->outColumns == 0) rejectArgument(env, "options.columns", "picks no column");
-  scores.data = holdTensor(*job, data, "sums", scores.dtype,
-                           {{scores.rows, scores.rowStride}, {scores.columns, scores.columnStride}}, protectedByCaller);
+  matrix.hold(*job, scores);
   if (static_cast<__int128>(job->outRows) * job->outColumns * 8 > static_cast<__int128>(maxBufferBytes)) {
     rejectArgument(env, "sums",
                    "a result of " + std::to_string(job->outRows) + " x " + std::to_string(job->outColumns) +

@@ -147,13 +147,7 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<LogitStatsJob>();
   LogitMatrix& logits = job->logits;
-  const Napi::Value data = arguments.next();
-  logits.dtype = static_cast<DType>(arguments.integer());
-  const bool protectedByCaller = arguments.flag();
-  logits.rows = arguments.integer();
-  logits.columns = arguments.integer();
-  logits.rowStride = arguments.integer();
-  logits.columnStride = arguments.integer();
+  const MatrixArgument matrix(arguments, "logits", logits);
   if (logits.rows > 0 && logits.columns == 0) rejectArgument(env, "logits", "has rows but no columns");
   if (logits.columns > INT32_MAX) {
     rejectArgument(env, "logits",
@@ -184,8 +178,7 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
     sequencesFromOffsets(*job, offsets);
   }
 
-  logits.data = holdTensor(*job, data, "logits", logits.dtype,
-                           {{logits.rows, logits.rowStride}, {logits.columns, logits.columnStride}}, protectedByCaller);
+  matrix.hold(*job, logits);
   if (job->layOut() > maxBufferBytes) {
     rejectArgument(env, "logits", "has more rows than one ArrayBuffer has place for");
   }

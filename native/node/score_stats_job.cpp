@@ -70,18 +70,11 @@ std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBy
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<ScoreStatsJob>();
   ScoreMatrix& scores = job->scores;
-  const Napi::Value data = arguments.next();
-  scores.dtype = static_cast<DType>(arguments.integer());
-  const bool protectedByCaller = arguments.flag();
-  scores.rows = arguments.integer();
-  scores.columns = arguments.integer();
-  scores.rowStride = arguments.integer();
-  scores.columnStride = arguments.integer();
+  const MatrixArgument matrix(arguments, "sums", scores);
   expectScoreShape(env, "sums", scores.rows, scores.columns);
   job->labels = RowLabels::take(arguments, "options.", scores.rows, scores.columns);
   job->topK = static_cast<int>(std::min<std::int64_t>(arguments.integer(), scores.columns));
-  scores.data = holdTensor(*job, data, "sums", scores.dtype,
-                           {{scores.rows, scores.rowStride}, {scores.columns, scores.columnStride}}, protectedByCaller);
+  matrix.hold(*job, scores);
   if (job->bytes() > maxBufferBytes) rejectArgument(env, "sums", "has more rows than one ArrayBuffer has place for");
   return job;
 }
