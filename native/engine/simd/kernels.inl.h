@@ -621,6 +621,31 @@ COLLAPSAR_INLINE int atLeast(const Wide<V, kScoreLanes>& values, typename V::Sca
   return kScoreLanes - lower;
 }
 
+// Visits, by rising column, what `bound` is not at least as large as, until `visit` is false.
+template <class V, class C, class Visit>
+COLLAPSAR_INLINE void eachCandidate(const C* x, int64_t columns, C bound, const ScanCounters<V>& scan, Visit visit) {
+  int groups[kTopGroups], groupCount = 0;
+  for (int g = 0; g * kTopGroup < columns; g++) {
+    groups[groupCount] = g;
+    groupCount += any(below(set(bound), scan.groupLargest[g]));
+  }
+  for (int g = 0; g < groupCount; g++) {
+    const int64_t begin = groups[g] * kTopGroup;
+    const int64_t end = columns - begin < kTopGroup ? columns : begin + kTopGroup;
+    for (int64_t half = begin; half < end; half += 64) {
+      uint64_t candidates = 0;
+#pragma GCC unroll 32
+      for (int i = 0; i < 64; i += V::kLanes) {
+        candidates |= uint64_t{laneBits(below(set(bound), load(x + half + i)))} << i;
+      }
+      if (end - half < 64) candidates &= (uint64_t{1} << (end - half)) - 1;  // behind stand an earlier block's
+      for (; candidates != 0; candidates &= candidates - 1) {
+        if (!visit(half + __builtin_ctzll(candidates))) return;
+      }
+    }
+  }
+}
+
 // Takes the best of a block into the list.
 //
 // `size` of the 16 lanes' maxima are at least as large as the size-th of them, and so only columns that are, too, are
@@ -653,33 +678,20 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
     value[i] = top.value[i];
     column[i] = top.column[i];
   }
-  int groups[kTopGroups], groupCount = 0;
-  for (int g = 0; g * kTopGroup < columns; g++) {
-    groups[groupCount] = g;
-    groupCount += any(below(set(bound), scan.groupLargest[g]));
-  }
-  for (int g = 0; g < groupCount && count <= kScoreLanes; g++) {
-    const int64_t begin = groups[g] * kTopGroup;
-    const int64_t end = columns - begin < kTopGroup ? columns : begin + kTopGroup;
-    for (int64_t half = begin; half < end; half += 64) {
-      uint64_t candidates = 0;
-#pragma GCC unroll 32
-      for (int i = 0; i < 64; i += V::kLanes) {
-        candidates |= uint64_t{laneBits(below(set(bound), load(x + half + i)))} << i;
-      }
-      if (end - half < 64) candidates &= (uint64_t{1} << (end - half)) - 1;  // behind stand an earlier block's
-      for (; candidates != 0 && count <= kScoreLanes; candidates &= candidates - 1) {
-        const int64_t at = half + __builtin_ctzll(candidates);
+  eachCandidate(
+      x, columns, bound, scan, [&](int64_t at) __attribute__((always_inline)) {
         value[count] = x[at];
         column[count++] = firstColumn + static_cast<int32_t>(at);
-      }
-    }
-  }
-  if (count > kScoreLanes) {  // many alike, or falling: one by one
-    for (int64_t i = 0; i < columns; i++) {
-      if (top.filled == top.size && !(x[i] > top.value[top.size - 1])) continue;
-      insert(top, x[i], firstColumn + static_cast<int32_t>(i));
-    }
+        return count <= kScoreLanes;
+      });
+  if (count > kScoreLanes) {  // unlucky (one row in twenty), or many alike, or NaN: one by one
+    eachCandidate(
+        x, columns, bound, scan, [&](int64_t at) __attribute__((always_inline)) {
+          if (top.filled < top.size || x[at] > top.value[top.size - 1]) {
+            insert(top, x[at], firstColumn + static_cast<int32_t>(at));
+          }
+          return true;
+        });
     return;
   }
 
