@@ -24,3 +24,19 @@ export function notEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
   return text;
 }
+
+/** A number in [0, 1]. */
+export function share(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value <= 1)) {
+    throw new InvalidArgumentError('Expected a number from 0 to 1.');
+  }
+  return value;
+}
+
+/** A finite number; which ones make sense is for the command to say. */
+export function anyNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Expected a number.');
+  return value;
+}

@@ -9,7 +9,7 @@ import type { MeasuredStep } from './measured-step.js';
 import { ragenValues } from './ragen.js';
 import { type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
 import { RunningState } from './running-state.js';
-import type { Certainty, SampleLabel, StepMetrics } from './step-metrics.js';
+import type { Certainty, PerRow, SampleLabel, StepMetrics } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
 /** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
@@ -200,6 +200,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
     absent: Record<string, string>,
     certainty: Record<string, Certainty>,
     notes: string[],
+    measured?: MeasuredStep,
   ): StepMetrics {
     const logged: Record<string, number> = aboutRows(selection);
     for (const [key, value] of Object.entries({ ...values, ...flattenCertainty(certainty) }))
@@ -211,6 +212,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       absent,
       certainty,
       notes,
+      ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured, selection) } : {}),
       rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
       columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
       logged,
@@ -229,7 +231,8 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       selection: RowSelection,
       nonFinite: number[],
     ): Promise<StepMetrics> {
-      if (profile === 'ragen') return build(selection, nonFinite, ragenValues(measured, label, state), {}, {}, []);
+      if (profile === 'ragen')
+        return build(selection, nonFinite, ragenValues(measured, label, state), {}, {}, [], measured);
       const inference = await engine.inferStep(measured.sums, measured.stats, {
         own: measured.own,
         lengths: measured.lengths,
@@ -257,8 +260,17 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
         );
       }
       const certainty = certaintyByKey(inference, values, permutations);
-      return build(selection, nonFinite, { ...values, ...aboutSample(selection) }, absent, certainty, notes);
+      return build(selection, nonFinite, { ...values, ...aboutSample(selection) }, absent, certainty, notes, measured);
     },
+  };
+}
+
+function perRowOf({ stats, own, signatures }: MeasuredStep, { rows }: RowSelection): PerRow {
+  const fits = (column: number, row: number): boolean => signatures[column] === signatures[own[row] as number];
+  return {
+    row: Int32Array.from(rows),
+    matched: Float64Array.from(stats.matchedSeq),
+    retrieved: Uint8Array.from(stats.argmax, (column, row) => (fits(column, row) ? 1 : 0)),
   };
 }
 

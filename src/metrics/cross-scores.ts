@@ -36,6 +36,8 @@ export interface MetricOptions extends OperationOptions {
   step?: number | undefined;
   /** Carries the EMAs from step to step. Default: a fresh one, so that the EMA equals the value. */
   state?: RunningState | undefined;
+  /** Also gives each row's own score and whether it was retrieved. Default false. */
+  perRow?: boolean | undefined;
   /** Label permutations for the p-values (strict). Default 999; 0 gives none. */
   permutations?: number | undefined;
   /** Seed of the permutations. Default 0. */

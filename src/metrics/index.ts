@@ -2,6 +2,26 @@
 
 export { crossScoreMetrics } from './cross-score-metrics.js';
 export type { CrossScores, MetricOptions } from './cross-scores.js';
+export { type ErrorParts, type EstimateOptions, estimateFromPairs, type PairEstimates } from './planned-estimates.js';
+export {
+  type RoundsEnd,
+  type RoundsResult,
+  type ScoreRound,
+  ScoreRounds,
+  type ScoreRoundsJson,
+  type ScoreRoundsOptions,
+} from './planned-rounds.js';
+export { completeSums, type PairScores, sumPairTokens } from './planned-scores.js';
 export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
 export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
-export type { Certainty, Interval, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
+export {
+  type Pairs,
+  type PlanCost,
+  type PromptPairs,
+  planScores,
+  type ScorePlan,
+  type ScorePlanInput,
+  type ScorePlanOptions,
+  turnsOfPrompts,
+} from './score-plan.js';
+export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';

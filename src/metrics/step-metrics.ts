@@ -18,6 +18,16 @@ export interface Certainty {
   readonly pValue: number | { readonly absent: string };
 }
 
+/** One value a row that the metrics are means over. */
+export interface PerRow {
+  /** Index of each row in the step. A sampler that draws with replacement may name one more than once. */
+  readonly row: Int32Array;
+  /** log p(z|x) under the row's own prompt, summed over tokens, nats. */
+  readonly matched: Float64Array;
+  /** 1 where the best prompt is the row's own or an equivalent one. */
+  readonly retrieved: Uint8Array;
+}
+
 export interface StepMetrics {
   readonly profile: Profile;
   readonly label: SampleLabel;
@@ -37,6 +47,8 @@ export interface StepMetrics {
     /** Indices of rows left out because a score of theirs is NaN or infinite (strict). */
     readonly nonFinite: readonly number[];
   };
+  /** Only where the option `perRow` asked for it, and there are metrics. */
+  readonly perRow?: PerRow;
   readonly columns: { readonly total: number; readonly distinct: number };
   /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */
   readonly logged: Readonly<Record<string, number>>;

@@ -1,0 +1,147 @@
+// `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what that saves
+// on stderr.
+import { createReadStream } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { ArgumentError, FileError } from '../errors.js';
+import { readStepFile } from '../logs/step-file.js';
+import { planScores, type ScorePlan, type ScorePlanInput, turnsOfPrompts } from '../metrics/score-plan.js';
+import { EXIT } from './exit-codes.js';
+import type { Streams } from './streams.js';
+
+/** The options of the command line, checked. */
+export interface PlanScoresFlags {
+  negatives: number;
+  seed: number;
+  hard?: true;
+  hardShare: number;
+  csv?: true;
+  quiet?: true;
+}
+
+/** A step without its scores. */
+interface PlannedStep {
+  readonly input: ScorePlanInput;
+  /** Group id of each prompt, in the plan's numbering. */
+  readonly columnGroups: ArrayLike<number | bigint>;
+}
+
+/** Where stdin is meant. */
+const STDIN = '-';
+/** Prompts written at a time. */
+const CHUNK = 256;
+
+/** @returns exit status */
+export async function planScoresCommand(
+  path: string,
+  flags: PlanScoresFlags,
+  streams: Streams,
+  stdin: AsyncIterable<Uint8Array | string> = process.stdin,
+): Promise<number> {
+  const { out, err } = streams;
+  const { input, columnGroups } = path.endsWith('.safetensors')
+    ? await fromStepFile(path, flags)
+    : fromLines(path, await contentOf(path, stdin), flags);
+  const plan = planScores(input, { negatives: flags.negatives, seed: flags.seed, hardShare: flags.hardShare });
+  if (flags.csv) await out.write('prompt,group,row,inclusion\n');
+  for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
+    await out.write(lines(plan, columnGroups, first, flags.csv === true));
+  }
+  if (!flags.quiet) await err.write(`${saving(plan)}\n`);
+  return EXIT.ok;
+}
+
+function lines(plan: ScorePlan, columnGroups: ArrayLike<number | bigint>, first: number, csv: boolean): string {
+  return plan.byPrompt
+    .slice(first, first + CHUNK)
+    .map(({ prompt, rows, first: from }) => {
+      const group = String(columnGroups[prompt]);
+      const chances = plan.inclusion.subarray(from, from + rows.length);
+      return csv
+        ? Array.from(rows, (row, at) => `${prompt},${group},${row},${chances[at]}\n`).join('')
+        : `{"prompt":${prompt},"group":${group},"rows":[${rows.join(',')}],"inclusion":[${chances.join(',')}]}\n`;
+    })
+    .join('');
+}
+
+function saving({ cost, complete }: ScorePlan): string {
+  const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
+  const { pairs, ownPairs, allPairs, distinctPairs } = cost;
+  const parts = [
+    `${pairs} of ${allPairs} pairs to score: ${percent(cost.saved)} saved`,
+    `${ownPairs} of them are rows under their own prompt, which a trainer mostly has`,
+  ];
+  if (distinctPairs < allPairs) parts.push(`equal prompts are scored once (${distinctPairs} different pairs)`);
+  if (complete) parts.push('no row has more negatives: every pair of different prompts is scored');
+  return parts.join('\n');
+}
+
+async function fromStepFile(path: string, flags: PlanScoresFlags): Promise<PlannedStep> {
+  const step = await readStepFile(path);
+  const { group: groups, lengths, columnGroup: columnGroups, prompts: promptTokens } = step;
+  if (flags.hard && step.turn === undefined) {
+    throw new FileError({ path, tensor: 'turn' }, 'missing; --hard needs the turn of each row');
+  }
+  const promptTurns = flags.hard && step.turn ? turns(path, groups, step.turn, columnGroups) : undefined;
+  return { input: { groups, lengths, columnGroups, promptTokens, promptTurns }, columnGroups };
+}
+
+async function contentOf(path: string, stdin: AsyncIterable<Uint8Array | string>): Promise<string> {
+  try {
+    return await text((path === STDIN ? stdin : createReadStream(path)) as NodeJS.ReadableStream);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new FileError({ path }, `cannot be read: ${problem}`, { cause: error });
+  }
+}
+
+/** One JSON object a line: {"group": 3, "length": 120, "turn": 1}, a row each; columns are the groups that occur. */
+function fromLines(path: string, content: string, flags: PlanScoresFlags): PlannedStep {
+  const groups: number[] = [];
+  const lengths: number[] = [];
+  const rowTurns: number[] = [];
+  content.split('\n').forEach((line, at) => {
+    if (line.trim() === '') return;
+    const row = parse(path, line, at + 1);
+    groups.push(whole(path, row, 'group', at + 1));
+    lengths.push(whole(path, row, 'length', at + 1));
+    if (flags.hard) rowTurns.push(whole(path, row, 'turn', at + 1));
+  });
+  if (groups.length === 0) {
+    throw new FileError({ path }, 'no rows; expected a line {"group": …, "length": …} for each');
+  }
+  const columnGroups = [...new Set(groups)].sort((a, b) => a - b);
+  const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;
+  return { input: { groups, lengths, columnGroups, promptTurns }, columnGroups };
+}
+
+function parse(path: string, line: string, number: number): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new FileError({ path }, `line ${number}: not a JSON object; expected {"group": …, "length": …}`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function whole(path: string, row: Record<string, unknown>, key: string, number: number): number {
+  const value = row[key];
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || (key !== 'group' && value < 0)) {
+    const what = value === undefined ? 'missing' : `got ${JSON.stringify(value)}`;
+    throw new FileError({ path }, `line ${number}: "${key}" ${what}; expected a whole number`);
+  }
+  return value;
+}
+
+/** The file is at fault where its turns contradict each other. */
+function turns(path: string, ...labels: Parameters<typeof turnsOfPrompts>): Int32Array {
+  try {
+    return turnsOfPrompts(...labels);
+  } catch (error) {
+    if (error instanceof ArgumentError) throw new FileError({ path }, error.message, { cause: error });
+    throw error;
+  }
+}

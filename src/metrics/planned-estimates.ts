@@ -1,0 +1,311 @@
+// A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
+// What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
+import { ArgumentError } from '../errors.js';
+import { chanceLevel } from './chance.js';
+import { RETRIEVAL_AT } from './measured-step.js';
+import {
+  batchInterval,
+  biasAllowance,
+  populationInterval,
+  scoresDescribeSampling,
+  stratifiedVariance,
+  wilsonInterval,
+} from './planned-intervals.js';
+import { bestOfCandidates, retrievalBounds } from './planned-retrieval.js';
+import type { ScoredPrompt, ScoredRow } from './planned-row.js';
+import { alignScores, type PairScores } from './planned-scores.js';
+import { exactSum, type PlannedFigure, type PlannedSums, sumPlannedRows } from './planned-sums.js';
+import type { PlanCost, PlanLayout, ScorePlan } from './score-plan.js';
+import type { Certainty, Interval } from './step-metrics.js';
+import { STRICT_KEYS } from './strict.js';
+
+export interface EstimateOptions {
+  /** Of the intervals, in (0, 1). Default .95. */
+  readonly confidence?: number | undefined;
+}
+
+/** Where the batch error of a figure comes from. All in the figure's unit. */
+export interface ErrorParts {
+  /** Standard error from the sampling of responses. */
+  readonly responses: number;
+  /** Standard error from the drawing of negatives; 0 where all are scored. */
+  readonly negatives: number;
+  /** By how much the interval reaches further down and up for bias that may remain. */
+  readonly biasBelow: number;
+  readonly biasAbove: number;
+}
+
+export interface PairEstimates {
+  /** Figure by key of `strict` (docs/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
+  readonly values: Readonly<Record<string, number>>;
+  /** Key -> why it cannot be given. */
+  readonly absent: Readonly<Record<string, string>>;
+  readonly certainty: Readonly<Record<string, Certainty>>;
+  readonly error: Readonly<Record<string, ErrorParts>>;
+  /** What is certain of retrieval figures that cannot be estimated: their value for these rows lies within. */
+  readonly bounds: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+  readonly notes: readonly string[];
+  readonly rows: {
+    readonly total: number;
+    readonly used: number;
+    readonly zeroLength: number;
+    /** Rows left out because a score of theirs is NaN or infinite. */
+    readonly nonFinite: readonly number[];
+  };
+  readonly cost: PlanCost;
+  readonly confidence: number;
+}
+
+const FIGURE_OF: Readonly<Record<string, PlannedFigure>> = {
+  mi_seq_estimate: 'miSeq',
+  mi_seq_loo_estimate: 'miSeqLoo',
+  mi_per_token: 'miPerToken',
+  mi_estimate: 'miToken',
+  reasoning_entropy_seq_est: 'entropySeq',
+  reasoning_entropy_est: 'entropyToken',
+};
+
+/** `mi_saturated` of strict.ts. */
+const SATURATION = 0.9;
+
+/** Candidates of which `retrieval_accuracy_of_<c>` is given. */
+const CANDIDATES = [2, 4, 8, 16] as const;
+
+const NO_PERMUTATIONS = 'label permutations need every pair: score all and use crossScoreMetrics';
+
+/**
+ * The figures of a step from the scores of a plan's pairs.
+ * @param plan of `planScores`
+ * @param scores one sum a pair, in any order; nats
+ * @throws {ArgumentError} for scores that are not those of the plan's pairs, or a confidence outside (0, 1)
+ */
+export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: EstimateOptions = {}): PairEstimates {
+  const { confidence = 0.95 } = options;
+  if (!(confidence > 0 && confidence < 1)) {
+    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);
+  }
+  const sums = alignScores(plan, scores);
+  const { layout } = plan;
+  const { scored, nonFinite } = scoredRows(plan, sums);
+  const report = {
+    rows: {
+      total: layout.totalRows,
+      used: scored.length,
+      zeroLength: layout.totalRows - layout.rows.length,
+      nonFinite,
+    },
+    cost: plan.cost,
+    confidence,
+  };
+  const nothing = (reason: string): PairEstimates => ({
+    ...report,
+    values: {},
+    absent: Object.fromEntries(STRICT_KEYS.map((key) => [key, reason])),
+    certainty: {},
+    error: {},
+    bounds: {},
+    notes: [reason],
+  });
+  if (layout.rows.length === 0) return nothing('no row has reasoning tokens');
+  const prompts = layout.signatures.length;
+  if (prompts < 2) {
+    const few = nothing(`MI and retrieval need at least 2 prompts; this step has ${prompts}`);
+    return { ...few, rows: { ...few.rows, used: layout.rows.length, nonFinite: [] } };
+  }
+  if (scored.length === 0) return nothing('every row has a score that is NaN or infinite');
+  return { ...report, ...everything(plan, scored, nonFinite, confidence) };
+}
+
+/** Pairs back into rows; rows with a score that no marginal can be made of are left out, as `strict` does. */
+function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: ScoredRow[]; nonFinite: number[] } {
+  const { rows, signatures, scored: scoredPrompt } = plan.layout;
+  const signatureOf = new Map<number, number>();
+  scoredPrompt.forEach((prompt, signature) => {
+    if (prompt >= 0) signatureOf.set(prompt, signature);
+  });
+  const byRow = new Map<number, Map<number, number>>();
+  sums.forEach((sum, at) => {
+    const row = plan.rows[at] as number;
+    const scores = byRow.get(row) ?? new Map<number, number>();
+    byRow.set(row, scores.set(signatureOf.get(plan.prompts[at] as number) as number, sum));
+  });
+  const scored: ScoredRow[] = [];
+  const nonFinite: number[] = [];
+  for (const planned of rows) {
+    const scores = byRow.get(planned.row) as Map<number, number>;
+    const of = (signature: number, stratum: number, expansion: number): ScoredPrompt => {
+      return { signature, stratum, expansion, score: scores.get(signature) as number };
+    };
+    const own = of(signatures[planned.ownColumn] as number, -1, 1);
+    // By rising signature: what is drawn in which order must not reach the bits.
+    const negatives = planned.drawn.flatMap((drawn, h) => {
+      const size = planned.strata[h]?.signatures.length ?? 0;
+      return Array.from(drawn.toSorted(), (signature) => of(signature, h, size / drawn.length));
+    });
+    const usable = ({ score }: ScoredPrompt): boolean => score < Number.POSITIVE_INFINITY;
+    if (Number.isFinite(own.score) && negatives.every(usable)) scored.push({ planned, own, negatives });
+    else nonFinite.push(planned.row);
+  }
+  return { scored, nonFinite };
+}
+
+function everything(
+  plan: ScorePlan,
+  scored: readonly ScoredRow[],
+  nonFinite: readonly number[],
+  confidence: number,
+): Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'> {
+  const { layout, complete } = plan;
+  const sums = sumPlannedRows(scored, layout);
+  const values: Record<string, number> = {};
+  const absent: Record<string, string> = {};
+  const certainty: Record<string, Certainty> = {};
+  const error: Record<string, ErrorParts> = {};
+  const notes: string[] = [];
+  const calibrated = scoresDescribeSampling(sums, complete);
+
+  for (const [key, figure] of Object.entries(FIGURE_OF)) {
+    const value = sums.mean[figure];
+    if (!Number.isFinite(value)) {
+      absent[key] = whyNot(figure, layout, complete);
+      continue;
+    }
+    values[key] = value;
+    const batch = batchInterval(sums, figure, calibrated, confidence);
+    certainty[key] = {
+      batch,
+      population: populationInterval(sums, figure, calibrated, confidence),
+      pValue: { absent: NO_PERMUTATIONS },
+    };
+    error[key] = partsOf(sums, figure, batch);
+  }
+  values.mi_upper_bound = Math.log(layout.signatures.length);
+  values.mi_attainable_bound = Math.log(layout.distinct);
+  values.matched_log_prob_mean = sums.matchedTokenMean;
+  values.conditional_entropy_est = -sums.matchedTokenMean;
+  values.conditional_entropy_seq_est = -sums.matchedSeqMean;
+  negate('reasoning_entropy_est', 'marginal_log_prob_mean', values, certainty, error);
+
+  const saturated =
+    layout.distinct > 1 && (values.mi_seq_estimate ?? 0) >= SATURATION * (values.mi_attainable_bound as number);
+  if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
+  if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
+  if (!calibrated) {
+    notes.push(
+      'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by reward?): ' +
+        'batch intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+    );
+  }
+  if (nonFinite.length > 0) {
+    notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
+  }
+  const bounds = retrieval(plan, scored, sums, confidence, { values, absent, certainty });
+  for (const key of STRICT_KEYS) {
+    if (key in values || key in absent) continue;
+    absent[key] = complete
+      ? 'every pair is scored: crossScoreMetrics gives it from completeSums'
+      : 'needs every pair: it is about the spread or the entropy over all prompts, which draws of negatives blur';
+  }
+  return { values, absent, certainty, error, bounds, notes };
+}
+
+function whyNot(figure: PlannedFigure, layout: PlanLayout, complete: boolean): string {
+  if (figure !== 'miSeqLoo') return 'some row has a marginal that is not finite';
+  if (layout.distinct < 2)
+    return 'all columns have the same prompt, so that none is left when the own prompt is left out';
+  return complete
+    ? 'every other prompt gives some row a log-prob of minus infinity, so that its leave-one-out value is infinite'
+    : 'every other prompt scored gives some row a log-prob of minus infinity, so that its leave-one-out value is infinite';
+}
+
+function partsOf(sums: PlannedSums, figure: PlannedFigure, batch: Interval): ErrorParts {
+  const whole = 'error' in batch ? batch.error ** 2 : Number.NaN;
+  const negatives = sums.drawVariance[figure];
+  const bias = biasAllowance(sums, figure);
+  return {
+    responses: Math.sqrt(Math.max(0, whole - negatives)),
+    negatives: Math.sqrt(negatives),
+    biasBelow: bias.below,
+    biasAbove: bias.above,
+  };
+}
+
+/** The figure `key` as −`of`, with its intervals turned round. */
+function negate(
+  of: string,
+  key: string,
+  values: Record<string, number>,
+  certainty: Record<string, Certainty>,
+  error: Record<string, ErrorParts>,
+): void {
+  const value = values[of];
+  const known = certainty[of];
+  if (value === undefined || known === undefined) return;
+  const turned = (interval: Interval): Interval =>
+    'low' in interval ? { low: -interval.high, high: -interval.low, error: interval.error } : interval;
+  values[key] = -value;
+  certainty[key] = { ...known, batch: turned(known.batch), population: turned(known.population) };
+  const parts = error[of] as ErrorParts;
+  error[key] = { ...parts, biasBelow: parts.biasAbove, biasAbove: parts.biasBelow };
+}
+
+function retrieval(
+  plan: ScorePlan,
+  scored: readonly ScoredRow[],
+  sums: PlannedSums,
+  confidence: number,
+  into: {
+    values: Record<string, number>;
+    absent: Record<string, string>;
+    certainty: Record<string, Certainty>;
+  },
+): Record<string, { low: number; high: number }> {
+  const { values, absent, certainty } = into;
+  const { layout } = plan;
+  const columns = layout.signatures.length;
+  const bounds: Record<string, { low: number; high: number }> = {};
+  values.retrieval_chance_level = chanceLevel(sums.own, layout.signatures, layout.counts);
+  const keyOf = (k: number): string => (k === 1 ? 'retrieval_accuracy' : `retrieval_accuracy@${k}`);
+  const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
+  for (const { k, low, high } of retrievalBounds(scored, layout, ks)) {
+    const key = keyOf(k);
+    if (k > 1 && k >= columns) {
+      absent[key] = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
+    } else if (low === high) {
+      values[key] = low;
+      if (k === 1) values.retrieval_above_chance = low - values.retrieval_chance_level;
+    } else {
+      bounds[key] = { low, high };
+      absent[key] =
+        `whether the own prompt is among the best ${k} of all cannot be estimated from ${plan.negatives} negatives ` +
+        `without bias: see bounds (for these rows it is certain to be from ${low.toFixed(3)} to ${high.toFixed(3)}) and ` +
+        'retrieval_accuracy_of_<c>';
+      if (k === 1) absent.retrieval_above_chance = 'retrieval_accuracy cannot be given: see there';
+    }
+  }
+  for (const candidates of CANDIDATES) {
+    const key = `retrieval_accuracy_of_${candidates}`;
+    if (candidates > layout.distinct) {
+      absent[key] = `this step has ${layout.distinct} different prompts`;
+      continue;
+    }
+    const hits = bestOfCandidates(scored, layout, candidates);
+    if (hits === undefined) {
+      absent[key] = `needs at least ${candidates - 1} negatives a row, of every kind there may be among the candidates`;
+      continue;
+    }
+    const share = exactSum(hits) / hits.length;
+    values[key] = share;
+    const variance = stratifiedVariance(sums, hits);
+    certainty[key] = {
+      // A row's value is in [0, 1], so that its variance is at most that of a hit: never fewer draws than rows.
+      batch:
+        hits.length < 2
+          ? { absent: 'too few rows: at least two are needed' }
+          : wilsonInterval(share, variance, hits.length, confidence),
+      population: { absent: 'given for MI figures only' },
+      pValue: { absent: NO_PERMUTATIONS },
+    };
+  }
+  return bounds;
+}

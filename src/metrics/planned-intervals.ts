@@ -1,0 +1,194 @@
+// The sums of a plan's rows -> intervals: the formulas of native/engine/intervals.cpp (docs/intervals.md), to which estimated
+// marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
+// the variances measure. Their remaining bias: the interval grows by
+// what the orders of correction, and an estimate that errs to the other side, differ by.
+
+import { studentT } from './planned-student-t.js';
+import type { PlannedFigure, PlannedSums } from './planned-sums.js';
+import type { Interval } from './step-metrics.js';
+
+/** How far rounding of the scores may have moved a mean over rows. */
+const ROUNDING = 2 ** -40;
+const CALIBRATION_DEVIATIONS = 3;
+
+const NO_ROWS: Interval = { absent: 'too few rows: at least two are needed' };
+const NO_PROMPTS: Interval = { absent: 'too few prompts with rows: at least three are needed' };
+
+interface Variance {
+  readonly value: number;
+  readonly degrees: number;
+}
+
+function roundingOf(sums: PlannedSums, figure: PlannedFigure): number {
+  const sequence = figure === 'miSeq' || figure === 'miSeqLoo' || figure === 'entropySeq';
+  return (ROUNDING * (sequence ? sums.scoreScale : sums.scoreScaleToken)) / sums.rows;
+}
+
+/** Values under a row's possible labels, weighed by how likely each is: every row tells of every prompt's spread. */
+function posteriorVariance(sums: PlannedSums, figure: PlannedFigure): Variance {
+  const { weight, weighted, weightedSquares, rows } = sums;
+  let squares = 0;
+  weight.forEach((total, signature) => {
+    if (total === 0) return;
+    const first = weighted[figure][signature] as number;
+    squares += Math.max(0, (weightedSquares[figure][signature] as number) - (first / total) * first);
+  });
+  return { value: squares / (rows * (rows - 1)), degrees: rows - 1 };
+}
+
+/**
+ * Prompts as strata, from the rows' own values. Prompts with a single row have no spread within: theirs is taken from all
+ * rows, which adds the spread between prompts.
+ * @param values [rows]
+ */
+export function stratifiedVariance(sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'rows'>, values: Float64Array): Variance {
+  const { rowsOf, own, rows } = sums;
+  const means = new Float64Array(rowsOf.length);
+  let total = 0;
+  own.forEach((column, r) => {
+    means[column] = (means[column] as number) + (values[r] as number) / (rowsOf[column] as number);
+    total += values[r] as number;
+  });
+  const squares = new Float64Array(rowsOf.length);
+  let around = 0;
+  own.forEach((column, r) => {
+    const value = values[r] as number;
+    squares[column] = (squares[column] as number) + (value - (means[column] as number)) ** 2;
+    around += (value - total / rows) ** 2;
+  });
+  let sum = 0;
+  let degrees = 0;
+  let singles = 0;
+  rowsOf.forEach((count, column) => {
+    if (count === 1) singles++;
+    if (count < 2) return;
+    sum += (count * (squares[column] as number)) / (count - 1);
+    degrees += count - 1;
+  });
+  if (singles > 0) {
+    sum += (singles * around) / (rows - 1);
+    degrees += singles > 1 ? singles - 1 : 1;
+  }
+  return { value: sum / rows ** 2, degrees };
+}
+
+/** Can the rows have been sampled from what the scores describe? Beyond three standard deviations they cannot. */
+export function scoresDescribeSampling(sums: PlannedSums, complete: boolean): boolean {
+  let total = 0;
+  for (const value of sums.values.miSeq) total += value;
+  // A posterior over few scored labels is itself noisy: then the spread of what is compared tells more.
+  const variance = complete ? sums.labelVariance.miSeq : Math.max(sums.labelVariance.miSeq, sums.squaredSurprise);
+  const surprise = Math.abs(total - sums.expected.miSeq);
+  return surprise <= CALIBRATION_DEVIATIONS * Math.sqrt(variance) + roundingOf(sums, 'miSeq') * sums.rows;
+}
+
+/** Figures that have no bound above, for which a row unlike the others weighs more than the posterior expects. */
+function isUnbounded(figure: PlannedFigure): boolean {
+  return figure === 'miSeqLoo' || figure === 'entropySeq' || figure === 'entropyToken';
+}
+
+/** What an interval grows by for bias that may remain; too few draws make every figure too high (Jensen). */
+export function biasAllowance({ lastCorrection, excess }: PlannedSums, figure: PlannedFigure) {
+  const last = Math.abs(lastCorrection[figure]);
+  return { below: Math.max(last, excess[figure]), above: last };
+}
+
+type Allowance = ReturnType<typeof biasAllowance>;
+
+function widen(
+  low: number,
+  high: number,
+  error: number,
+  { below, above }: Allowance,
+  cap: number,
+  otherwise: Interval,
+): Interval {
+  if (!Number.isFinite(low) || !Number.isFinite(high)) return otherwise;
+  return { low: low - below, high: above > 0 ? Math.min(high + above, cap) : high, error };
+}
+
+/** For these very prompts: what is random is the sampling of each response, and of its negatives. */
+export function batchInterval(
+  sums: PlannedSums,
+  figure: PlannedFigure,
+  calibrated: boolean,
+  confidence: number,
+): Interval {
+  const { rows, columns, rowsOf } = sums;
+  if (rows < 2 || columns < 2) return NO_ROWS;
+  const estimate = sums.mean[figure];
+  let variance = posteriorVariance(sums, figure);
+  if (!calibrated || rowsOf.includes(1) || isUnbounded(figure)) {
+    const strata = stratifiedVariance(sums, sums.values[figure]);
+    variance = {
+      value: Math.max(variance.value, strata.value),
+      degrees: calibrated ? variance.degrees : strata.degrees,
+    };
+  }
+  const error = Math.sqrt(variance.value);
+  const half = studentT(variance.degrees, confidence) * error + roundingOf(sums, figure);
+  const bias = biasAllowance(sums, figure);
+  // No row's value exceeds ln P: neither does their expectation.
+  const cap =
+    figure === 'miSeq' || figure === 'miToken' ? Math.max(estimate, Math.log(columns)) : Number.POSITIVE_INFINITY;
+  return widen(estimate - half, Math.min(estimate + half, cap), error, bias, cap, NO_ROWS);
+}
+
+/** (P − 1)/P Σ (θ₋ⱼ − mean)²: prompts left out one at a time, each with its column and its rows. */
+function jackknifeVariance({ rows, columns, rowsOf }: PlannedSums, without: Float64Array): number {
+  const left = without.map((total, j) => total / (rows - (rowsOf[j] as number)));
+  const mean = left.reduce((sum, value) => sum + value, 0) / columns;
+  return ((columns - 1) / columns) * left.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+}
+
+/** For prompts drawn like these: their columns and rows are random too. */
+export function populationInterval(
+  sums: PlannedSums,
+  figure: PlannedFigure,
+  calibrated: boolean,
+  confidence: number,
+): Interval {
+  const { rows, columns, rowsOf } = sums;
+  if (rows < 2 || columns < 3 || rowsOf.filter((count) => count > 0).length < 2) return NO_PROMPTS;
+  const estimate = sums.mean[figure];
+  const expectations = calibrated && !isUnbounded(figure);
+  const between = jackknifeVariance(sums, (expectations ? sums.expectedWithout : sums.without)[figure]);
+  const labels = expectations ? sums.labelVariance[figure] / rows ** 2 : 0;
+  const variance = between + labels;
+  const error = Math.sqrt(variance);
+  if (Number.isNaN(error)) return NO_PROMPTS;
+  const pieces = between ** 2 / (columns - 1) + labels ** 2 / (rows - 1);
+  const quantile = studentT(variance > 0 ? variance ** 2 / pieces : columns - 1, confidence);
+  const rounding = roundingOf(sums, figure);
+  const half = quantile * error;
+  const bias = biasAllowance(sums, figure);
+  const none = Number.POSITIVE_INFINITY;
+  if (isUnbounded(figure))
+    return widen(estimate - half - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
+
+  // The gap to the bound is positive and skewed: symmetric on the scale of its logarithm.
+  const bound = figure === 'miPerToken' ? sums.logColumnsPerToken / rows : Math.log(columns);
+  const expected = expectations ? sums.expected[figure] / rows : estimate;
+  const gap = Math.max(bound - estimate, bound - expected);
+  if (!(gap > 0)) return widen(estimate - half - rounding, estimate + rounding, error, bias, none, NO_PROMPTS);
+  const steps = half / gap;
+  const floor = Math.min(0, estimate - half);
+  const low = Math.min(estimate, Math.max(estimate - gap * Math.expm1(Math.min(steps, 700)), floor));
+  const up = estimate - gap * Math.expm1(-steps);
+  const cap = figure === 'miPerToken' ? none : Math.max(bound, estimate);
+  return widen(low - rounding, Math.min(up, cap) + rounding, error, bias, cap + rounding, NO_PROMPTS);
+}
+
+/** Wilson's score interval of a share, for as many draws as its variance amounts to and never fewer than `least`. */
+export function wilsonInterval(share: number, variance: Variance, least: number, confidence: number): Interval {
+  const spread = share * (1 - share);
+  const count = spread > 0 && variance.value > 0 ? Math.max(least, spread / variance.value) : least;
+  const z = studentT(variance.degrees, confidence);
+  const centre = (share + z ** 2 / (2 * count)) / (1 + z ** 2 / count);
+  const half = (z / (1 + z ** 2 / count)) * Math.sqrt(spread / count + z ** 2 / (4 * count ** 2));
+  return {
+    low: Math.max(0, Math.min(centre - half, share)),
+    high: Math.min(1, Math.max(centre + half, share)),
+    error: Math.sqrt(variance.value),
+  };
+}

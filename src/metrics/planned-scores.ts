@@ -1,0 +1,111 @@
+// Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
+import type { Engine } from '../engine/engine.js';
+import type { OperationOptions } from '../engine/operations.js';
+import type { Integers, Tensor } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+import type { Pairs, ScorePlan } from './score-plan.js';
+
+/** One score for every pair of the plan. */
+export interface PairScores {
+  /** [pairs] log p(row | prompt), nats, summed over the row's tokens. */
+  readonly sums: ArrayLike<number>;
+  /** [pairs] which pair each sum is of. Default: the plan's own order. Give both or none. */
+  readonly rows?: Integers | undefined;
+  readonly prompts?: Integers | undefined;
+}
+
+/**
+ * @param plan or any list of pairs
+ * @returns [pairs] in the plan's order
+ * @throws {ArgumentError} for a pair that is not in the plan, is given twice, or never
+ */
+export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
+  const { sums, rows, prompts } = scores;
+  const count = plan.rows.length;
+  if ((rows === undefined) !== (prompts === undefined)) {
+    throw new ArgumentError('scores', 'give both `rows` and `prompts` of the pairs, or neither');
+  }
+  if (sums.length !== count) {
+    throw new ArgumentError(
+      'scores.sums',
+      `${sums.length} sums for the ${count} pairs of the plan; score each pair once`,
+    );
+  }
+  for (let at = 0; at < count; at++) {
+    if (typeof sums[at] !== 'number') {
+      throw new ArgumentError('scores.sums', `entry ${at}: expected a number, got ${String(sums[at])}`);
+    }
+  }
+  if (rows === undefined || prompts === undefined) return Float64Array.from(sums);
+  for (const [name, values] of Object.entries({ rows, prompts })) {
+    if (values.length !== count)
+      throw new ArgumentError(`scores.${name}`, `${values.length} entries for ${count} sums`);
+  }
+  const places = new Map<string, number>();
+  for (let at = 0; at < count; at++) places.set(`${plan.rows[at]}/${plan.prompts[at]}`, at);
+  const aligned = new Float64Array(count);
+  for (let at = 0; at < count; at++) {
+    const pair = `${rows[at]}/${prompts[at]}`;
+    const place = places.get(pair);
+    if (place === undefined) {
+      const known = plan.rows.some((row, i) => row === Number(rows[at]) && plan.prompts[i] === Number(prompts[at]));
+      throw new ArgumentError(
+        'scores',
+        `row ${rows[at]} under prompt ${prompts[at]} ${known ? 'is given twice' : 'is not a pair of the plan'}`,
+      );
+    }
+    places.delete(pair);
+    aligned[place] = sums[at] as number;
+  }
+  return aligned;
+}
+
+/**
+ * Token log-probs of a plan's pairs -> one sum a pair, by the engine: the same bits as from its `sumTokens`.
+ * @param logprobs [1, pairs, T] padded, or packed [1, N] with the tokens of each pair's row one after the other; pairs in the
+ *   plan's order. Past a row's length anything may stand.
+ * @param lengths [R] tokens of each row, as given to `planScores`
+ * @returns [pairs], for `estimateFromPairs`
+ * @throws {ArgumentError} (as a rejection) if shapes do not fit
+ */
+export async function sumPairTokens(
+  engine: Engine,
+  plan: ScorePlan,
+  logprobs: Tensor,
+  lengths: Integers,
+  options: OperationOptions = {},
+): Promise<Float64Array> {
+  if (lengths.length !== plan.layout.totalRows) {
+    throw new ArgumentError('lengths', `${lengths.length} lengths for ${plan.layout.totalRows} rows`);
+  }
+  if (logprobs.shape[0] !== 1) {
+    throw new ArgumentError('logprobs', `expected shape [1, pairs, T] or [1, N], got [${logprobs.shape.join(', ')}]`);
+  }
+  const ofPairs = BigInt64Array.from(plan.rows, (row) => BigInt(lengths[row] as number | bigint));
+  const { sums } = await engine.sumTokens(logprobs, ofPairs, options);
+  return Float64Array.from(sums.data);
+}
+
+/**
+ * The scores of a complete plan as the [R, P] matrix that crossScoreMetrics takes as `sums`, equal prompts filled in. Rows
+ * without reasoning are 0.
+ * @throws {ArgumentError} if the plan leaves pairs out, or the scores are not its own
+ */
+export function completeSums(plan: ScorePlan, scores: PairScores): Tensor {
+  if (!plan.complete) {
+    throw new ArgumentError('plan', `leaves pairs out (${plan.negatives} negatives a row): use estimateFromPairs`);
+  }
+  const { signatures, order, scored, totalRows } = plan.layout;
+  const columns = order.length;
+  const data = new Float64Array(totalRows * columns);
+  alignScores(plan, scores).forEach((sum, at) => {
+    data[(plan.rows[at] as number) * columns + (plan.prompts[at] as number)] = sum;
+  });
+  for (let row = 0; row < totalRows; row++) {
+    order.forEach((prompt, column) => {
+      const source = scored[signatures[column] as number] as number;
+      data[row * columns + prompt] = data[row * columns + source] as number;
+    });
+  }
+  return { data, dtype: 'float64', shape: [totalRows, columns] };
+}

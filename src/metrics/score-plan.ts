@@ -1,0 +1,249 @@
+// A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
+// Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
+import type { Integers } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+import { arrangeColumns, countSignatures } from './columns.js';
+import { drawNegatives } from './score-plan-draw.js';
+import { allocate, type Stratum, strataOf } from './score-plan-strata.js';
+
+/** What tells rows and prompts apart, as in CrossScores; no scores yet. */
+export interface ScorePlanInput {
+  /** [R] group id of each row: names the prompt that it was sampled from. */
+  readonly groups: Integers;
+  /** [R] reasoning tokens of each row. Rows of length 0 are not scored. */
+  readonly lengths: Integers;
+  /** [P] group id of each prompt. Default: the sorted distinct ids of `groups`. */
+  readonly columnGroups?: Integers | undefined;
+  /** [P] token ids of each prompt: prompts with equal tokens are scored once. Default: all differ. */
+  readonly promptTokens?: readonly (readonly number[] | Int32Array | BigInt64Array)[] | undefined;
+  /** [P] turn of each prompt (see `turnsOfPrompts`): those of the row's own turn are hard negatives, drawn more often. */
+  readonly promptTurns?: Integers | undefined;
+}
+
+export interface ScorePlanOptions {
+  /** Negatives of each row, at least 3 (4 with `promptTurns`); where there are no more, every pair is scored. */
+  readonly negatives: number;
+  /** The same seed draws the same pairs. Default 0. */
+  readonly seed?: number | undefined;
+  /** With `promptTurns`: share of the negatives that are of the own turn, 0 to 1. Default .5. */
+  readonly hardShare?: number | undefined;
+}
+
+/** (row, prompt) pairs; prompts are numbered as in the input. */
+export interface Pairs {
+  readonly rows: Int32Array;
+  readonly prompts: Int32Array;
+}
+
+/** The pairs of one prompt: what a scorer does while the prompt's KV cache is at hand. */
+export interface PromptPairs {
+  readonly prompt: number;
+  /** Ascending. */
+  readonly rows: Int32Array;
+  /** Where they stand in the plan's pairs: from here on, as many as `rows`. */
+  readonly first: number;
+}
+
+export interface PlanCost {
+  readonly pairs: number;
+  /** Pairs of a row with its own prompt, which a trainer mostly has scored already. */
+  readonly ownPairs: number;
+  /** Rows with reasoning × prompts. */
+  readonly allPairs: number;
+  /** The same, equal prompts counted once. */
+  readonly distinctPairs: number;
+  /** 1 − pairs / allPairs. */
+  readonly saved: number;
+}
+
+/** One row of the plan, by signatures. */
+export interface PlannedRow {
+  readonly row: number;
+  /** Canonical column (ascending group id). */
+  readonly ownColumn: number;
+  readonly length: number;
+  readonly strata: readonly Stratum[];
+  /** Signatures drawn from each stratum, in the order drawn. */
+  readonly drawn: readonly Int32Array[];
+}
+
+/** What estimates need to know of the plan's prompts. */
+export interface PlanLayout {
+  /** Input prompt at each canonical position (ascending group id). */
+  readonly order: Int32Array;
+  /** Signature of each canonical column, and how many columns have each. */
+  readonly signatures: Int32Array;
+  readonly counts: Int32Array;
+  /** Different prompts. */
+  readonly distinct: number;
+  /** Input prompt that is scored for each signature: its first one in canonical order. */
+  readonly scored: Int32Array;
+  /** Rows with reasoning, ascending. */
+  readonly rows: readonly PlannedRow[];
+  readonly totalRows: number;
+}
+
+export interface ScorePlan extends Pairs {
+  /** By rising prompt, then row; `rows` and `prompts` are in this order too. */
+  readonly byPrompt: readonly PromptPairs[];
+  /** [pairs] probability with which each pair was drawn; 1 for own pairs. */
+  readonly inclusion: Float64Array;
+  readonly negatives: number;
+  readonly seed: number;
+  /** Every pair of different prompts is scored: estimates are the figures themselves. */
+  readonly complete: boolean;
+  readonly cost: PlanCost;
+  readonly layout: PlanLayout;
+}
+
+/**
+ * Chooses the pairs to score: the own prompt of each row and `negatives` others, uniformly without replacement, or `hardShare`
+ * of them among the prompts of the same turn. Every row draws for itself, by seed and row number alone.
+ * @throws {ArgumentError} for arguments that contradict each other or are out of range
+ */
+export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
+  const { negatives, seed = 0, hardShare = 0.5 } = options;
+  if (!Number.isSafeInteger(negatives) || negatives < 3) {
+    throw new ArgumentError(
+      'options.negatives',
+      `expected a whole number from 3 on (fewer do not show the bias of a logarithm), got ${negatives}`,
+    );
+  }
+  if (!Number.isSafeInteger(seed) || seed < 0) {
+    throw new ArgumentError('options.seed', `expected a whole number from 0 on, got ${seed}`);
+  }
+  if (!(hardShare >= 0 && hardShare <= 1)) {
+    throw new ArgumentError('options.hardShare', `expected a number from 0 to 1, got ${hardShare}`);
+  }
+  const layout = layOut(input, negatives, seed, hardShare);
+  return { ...pairsOf(layout), negatives, seed, layout };
+}
+
+function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShare: number): PlanLayout {
+  const { groups, promptTokens } = input;
+  const lengths = wholeNumbers('lengths', input.lengths);
+  if (lengths.length !== groups.length) {
+    throw new ArgumentError('lengths', `${lengths.length} lengths for ${groups.length} rows`);
+  }
+  const promptCount = input.columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
+  const columns = arrangeColumns(groups, input.columnGroups, promptTokens, promptCount);
+  const turns = canonicalTurns(input.promptTurns, columns.order);
+  const counts = countSignatures(columns.signatures);
+  const strata = strataOf(columns.signatures, counts, turns);
+  const scored = new Int32Array(counts.length).fill(-1);
+  columns.signatures.forEach((signature, column) => {
+    if (scored[signature] === -1) scored[signature] = columns.order[column] as number;
+  });
+  const rows: PlannedRow[] = [];
+  lengths.forEach((length, row) => {
+    if (length === 0) return;
+    const ownColumn = columns.own[row] as number;
+    const of = strata[ownColumn] as Stratum[];
+    const sizes = allocate(of, negatives, hardShare);
+    const drawn = of.map(({ signatures }, at) => drawNegatives(signatures, sizes[at] as number, seed, row, at));
+    rows.push({ row, ownColumn, length, strata: of, drawn });
+  });
+  const distinct = counts.filter((count) => count > 0).length;
+  return {
+    order: columns.order,
+    signatures: columns.signatures,
+    counts,
+    distinct,
+    scored,
+    rows,
+    totalRows: lengths.length,
+  };
+}
+
+function pairsOf({ rows, signatures, scored, distinct }: PlanLayout) {
+  const ofPrompt = new Map<number, { row: number; probability: number }[]>();
+  const add = (row: number, signature: number, probability: number): void => {
+    const prompt = scored[signature] as number;
+    const list = ofPrompt.get(prompt);
+    if (list === undefined) ofPrompt.set(prompt, [{ row, probability }]);
+    else list.push({ row, probability });
+  };
+  let complete = true;
+  for (const { row, ownColumn, strata, drawn } of rows) {
+    add(row, signatures[ownColumn] as number, 1);
+    drawn.forEach((negatives, at) => {
+      const { length } = (strata[at] as Stratum).signatures;
+      if (negatives.length < length) complete = false;
+      for (const signature of negatives) add(row, signature, negatives.length / length);
+    });
+  }
+  const prompts = [...ofPrompt.keys()].sort((a, b) => a - b);
+  const pairs = prompts.flatMap((prompt) => ofPrompt.get(prompt) ?? []);
+  const result = {
+    rows: Int32Array.from(pairs, ({ row }) => row),
+    prompts: Int32Array.from(prompts.flatMap((prompt) => Array(ofPrompt.get(prompt)?.length).fill(prompt))),
+    inclusion: Float64Array.from(pairs, ({ probability }) => probability),
+  };
+  let first = 0;
+  const byPrompt = prompts.map((prompt): PromptPairs => {
+    const end = first + (ofPrompt.get(prompt)?.length ?? 0);
+    const group = { prompt, rows: result.rows.subarray(first, end), first };
+    first = end;
+    return group;
+  });
+  const allPairs = rows.length * signatures.length;
+  const cost: PlanCost = {
+    pairs: pairs.length,
+    ownPairs: rows.length,
+    allPairs,
+    distinctPairs: rows.length * distinct,
+    saved: allPairs > 0 ? 1 - pairs.length / allPairs : 0,
+  };
+  return { ...result, byPrompt, complete, cost };
+}
+
+function wholeNumbers(name: string, values: Integers): number[] {
+  return Array.from(values as ArrayLike<number | bigint>, (value, at) => {
+    const number = Number(value);
+    if (!Number.isSafeInteger(number) || number < 0) {
+      throw new ArgumentError(name, `entry ${at}: expected a whole number from 0 on, got ${value}`);
+    }
+    return number;
+  });
+}
+
+function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
+  if (turns === undefined) return undefined;
+  if (turns.length !== order.length) {
+    throw new ArgumentError('promptTurns', `${turns.length} turns for ${order.length} prompts`);
+  }
+  const values = wholeNumbers('promptTurns', turns);
+  return Float64Array.from(order, (prompt) => values[prompt] as number);
+}
+
+/**
+ * The turn of each prompt, from that of its rows: for `promptTurns`.
+ * @param turns [R] turn of each row
+ * @returns [P], prompts in the order of `columnGroups` (default: ascending distinct ids of `groups`)
+ * @throws {ArgumentError} if the rows of a prompt are of different turns, or a prompt has no rows to tell by
+ */
+export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?: Integers): Int32Array {
+  if (turns.length !== groups.length) {
+    throw new ArgumentError('turns', `${turns.length} turn numbers for ${groups.length} rows`);
+  }
+  const values = wholeNumbers('turns', turns);
+  const promptCount = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
+  const { own, order } = arrangeColumns(groups, columnGroups, undefined, promptCount);
+  const result = new Int32Array(promptCount).fill(-1);
+  own.forEach((column, row) => {
+    const prompt = order[column] as number;
+    const turn = values[row] as number;
+    if (result[prompt] !== -1 && result[prompt] !== turn) {
+      throw new ArgumentError(
+        'turns',
+        `row ${row} is of turn ${turn}, other rows of its group are of turn ${result[prompt]}; give promptTurns yourself`,
+      );
+    }
+    result[prompt] = turn;
+  });
+  const without = result.indexOf(-1);
+  if (without !== -1) {
+    throw new ArgumentError('turns', `prompt ${without} has no rows to tell its turn by; give promptTurns yourself`);
+  }
+  return result;
+}
