@@ -1,9 +1,21 @@
 // The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
 import { Command, CommanderError, Option } from 'commander';
+import {
+  DIALECTS,
+  DIRECTIONS,
+  LOSS_SCALINGS,
+  METRICS,
+  SINGLETON_POLICIES,
+  STRATEGIES,
+  TOP_P_MODES,
+  TURN_REWARDS,
+} from '../filter/filter-options.js';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
-import { nameList, notEmpty, wholeNumber } from './option-values.js';
+import type { FilterFlags } from './filter.js';
+import { anyNumber, nameList, notEmpty, share, wholeNumber } from './option-values.js';
 import { packageVersion } from './package-version.js';
+import type { PlanScoresFlags } from './plan-scores.js';
 import { Interrupted, type Streams } from './streams.js';
 
 const ANALYZE_HELP = `
@@ -15,6 +27,29 @@ Examples:
   collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
 
 Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage.`;
+
+const PLAN_SCORES_HELP = `
+FILE is a step file (.safetensors), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1}; - is stdin.
+A line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
+probability with which each pair was drawn, 1 for a row's own prompt.
+
+Examples:
+  collapsar plan-scores step_00120.safetensors --negatives 4 > pairs.jsonl
+  collapsar plan-scores rows.jsonl --negatives 8 --hard --csv
+
+Exit status: 0; 1 when the file cannot be used or is too small for what was asked; 2 for wrong usage.`;
+
+const FILTER_HELP = `
+A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), or a JSON object with group,
+reward and, if there are, outcome, episode, turn, entropy, length. On a terminal all groups are shown as a table;
+elsewhere the kept ones are printed, one a line.
+
+Examples:
+  collapsar filter runs/grpo-7b/step_00120.safetensors
+  collapsar filter rewards.jsonl --dialect upstream --json
+  cut -f 2,5 rollouts.tsv | collapsar filter - --strategy top_k --value 0.25
+
+Exit status: 0, also when no group is kept; 1 when the file cannot be used; 2 for wrong usage.`;
 
 /**
  * Runs the command that `args` (without node and script) name.
@@ -93,6 +128,48 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .action(async (paths: string[], flags: AnalyzeFlags) => {
       const { analyzeCommand } = await import('./analyze.js');
       done(await analyzeCommand(paths, flags, streams));
+    });
+
+  program
+    .command('plan-scores')
+    .description('which (row, prompt) pairs to score when scoring all is too dear')
+    .argument('<FILE>', 'step file, JSON lines of rows, or - for stdin')
+    .requiredOption('--negatives <m>', 'prompts other than its own to score each row under, at least 3', wholeNumber(3))
+    .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
+    .option('--hard', 'draw some of them among the prompts of the same turn')
+    .option('--hard-share <x>', 'with --hard: how many of them, 0 to 1', share, 0.5)
+    .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
+    .option('--quiet', 'no summary on stderr')
+    .showHelpAfterError('(see collapsar plan-scores --help)')
+    .addHelpText('after', PLAN_SCORES_HELP)
+    .action(async (file: string, flags: PlanScoresFlags) => {
+      const { planScoresCommand } = await import('./plan-scores.js');
+      done(await planScoresCommand(file, flags, streams));
+    });
+
+  program
+    .command('filter')
+    .description('groups (prompts) of a step that are worth an update: the variance-based filter')
+    .argument('<FILE>', 'a step file with rewards, lines of group and reward, or - for stdin')
+    .addOption(new Option('--dialect <name>', 'whose rules').choices(DIALECTS).default('strict'))
+    .addOption(new Option('--strategy <name>', 'how many to keep').choices(STRATEGIES).default('top_p'))
+    .option('--value <v>', 'share or number that the strategy asks for (default: 0.9 for top_p)', anyNumber)
+    .addOption(new Option('--metric <name>', 'what groups are ranked by').choices(METRICS).default('reward_variance'))
+    .addOption(new Option('--direction <name>', 'which scores are kept').choices(DIRECTIONS).default('largest'))
+    .option('--include-zero', 'groups without any score may be kept')
+    .option('--no-include-zero', 'groups without any score are dropped')
+    .addOption(new Option('--top-p-mode <name>', 'masses of top_p').choices(TOP_P_MODES).default('linear'))
+    .option('--eps <e>', "slack of top_p's threshold", anyNumber)
+    .addOption(new Option('--singletons <policy>', 'groups of one rollout').choices(SINGLETON_POLICIES))
+    .addOption(new Option('--loss-scale <rule>', 'what the loss is multiplied with').choices(LOSS_SCALINGS))
+    .addOption(new Option('--turn-rewards <rule>', "which turn has its episode's reward").choices(TURN_REWARDS))
+    .addOption(new Option('--non-finite <what>', 'a reward that is NaN or infinite').choices(['error', 'exclude']))
+    .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
+    .showHelpAfterError('(see collapsar filter --help)')
+    .addHelpText('after', FILTER_HELP)
+    .action(async (file: string, flags: FilterFlags) => {
+      const { filterCommand } = await import('./filter.js');
+      done(await filterCommand(file, flags, streams));
     });
 
   program

@@ -1,0 +1,130 @@
+// `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
+import { ArgumentError, FileError } from '../errors.js';
+import { filterGroups } from '../filter/filter-groups.js';
+import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/filter-options.js';
+import type { DropReason, FilterResult } from '../filter/filter-result.js';
+import { EXIT } from './exit-codes.js';
+import { shortNumber } from './number-format.js';
+import { type FilterSource, readFilterSource } from './reward-source.js';
+import type { Streams } from './streams.js';
+import { layoutTable } from './table.js';
+import { painter } from './text-style.js';
+import { wrap } from './text-wrap.js';
+
+/** The options of the command line, each checked alone. */
+export interface FilterFlags extends Omit<FilterOptions, 'ddof'> {
+  json?: true;
+}
+
+const WIDTH = 100;
+
+const REASONS: Readonly<Record<DropReason, string>> = {
+  singleton: 'one rollout has no spread',
+  no_rollouts: 'no finite reward',
+  zero_score: 'all rollouts alike',
+  below_cut: 'below the cut',
+  nothing_selected: 'no group reaches the threshold',
+  all_succeed: 'all succeed',
+  all_fail: 'all fail',
+  same_outcome: 'all have one outcome',
+};
+
+/** @returns exit status */
+export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
+  const { json, ...options } = flags;
+  let settings: FilterSettings;
+  try {
+    settings = resolveFilterOptions(options);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    await streams.err.write(
+      `error: --${optionName(error.argument)} ${error.message.slice(error.argument.length + 2)}\n`,
+    );
+    await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
+    return EXIT.usage;
+  }
+  const source = await readFilterSource(path, settings, streams.signal);
+  const result = filterSource(source, options);
+  for (const warning of result.warnings) await streams.err.write(`${wrap(warning, WIDTH, 'note: ')}\n`);
+  if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
+  else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
+  else await streams.out.write(result.kept.map((group) => `${source.nameOf(group)}\n`).join(''));
+  return EXIT.ok;
+}
+
+/** options.lossScale -> loss-scale */
+function optionName(argument: string): string {
+  return argument.replace(/^options\./, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** What the data make impossible is the file's fault, and named with it. */
+function filterSource(source: FilterSource, options: FilterOptions): FilterResult {
+  try {
+    return filterGroups(source.input, options);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new FileError({ path: source.path }, `${error.message}${source.rowHint}`, { cause: error });
+  }
+}
+
+function record(source: FilterSource, settings: FilterSettings, result: FilterResult) {
+  const { dialect, strategy, value, metric, direction } = settings;
+  const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
+  return {
+    file: source.path,
+    dialect,
+    ...(dialect === 'dapo' ? {} : { strategy, value, metric, direction }),
+    kept: result.kept.map(source.nameOf),
+    dropped: result.dropped.map(({ group, reason }) => ({ group: source.nameOf(group), reason })),
+    groups: [...result.groups].map((group, at) => ({
+      group: source.nameOf(group),
+      score: result.scores[at],
+      reward_variance: result.rewardVariances[at],
+      kept: !reasonOf.has(group),
+    })),
+    row_mask: [...result.rowMask],
+    loss_scale: result.lossScale,
+    empty: result.empty,
+    metrics: result.metrics,
+    warnings: result.warnings,
+  };
+}
+
+function table(source: FilterSource, settings: FilterSettings, result: FilterResult, streams: Streams): string {
+  const paint = painter(streams.out, streams.environment);
+  const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
+  const groups = [...result.groups];
+  const sizes = new Map<number, number>();
+  for (const group of source.groupOfRow) sizes.set(group, (sizes.get(group) ?? 0) + 1);
+  const column = (title: string, align: 'left' | 'right', textOf: (group: number, at: number) => string) => ({
+    title,
+    align,
+    cells: groups.map((group, at) => ({
+      text: textOf(group, at),
+      style: reasonOf.has(group) ? ('dim' as const) : undefined,
+    })),
+  });
+  const columns = [
+    column('group', 'right', (group) => source.nameOf(group)),
+    column('rows', 'right', (group) => String(sizes.get(group) ?? 0)),
+    column('score', 'right', (_, at) => shortNumber(result.scores[at])),
+    column('variance', 'right', (_, at) => shortNumber(result.rewardVariances[at])),
+    column('', 'left', (group) => {
+      const reason = reasonOf.get(group);
+      return reason === undefined ? 'kept' : REASONS[reason];
+    }),
+  ];
+  return `${layoutTable(columns, Math.max(WIDTH, streams.out.columns ?? 0), paint)}\n${summary(settings, result)}\n`;
+}
+
+function summary(settings: FilterSettings, { kept, groups, lossScale, metrics }: FilterResult): string {
+  const { dialect, strategy, value, metric, direction } = settings;
+  const rule = dialect === 'dapo' ? 'dapo' : `${dialect}, ${strategy} ${value}, ${direction} ${metric}`;
+  const gate = metrics['rollout/filter_gate'];
+  const parts = [
+    `${kept.length} of ${groups.length} groups kept (${rule})`,
+    lossScale === 1 ? '' : `loss scale ${shortNumber(lossScale)}`,
+    gate === undefined ? '' : `Std(RV)/Mean(RV) ${shortNumber(gate)}`,
+  ];
+  return `  ${parts.filter((part) => part !== '').join('; ')}`;
+}

@@ -1,0 +1,132 @@
+// Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs (metrics.md §4, ecosystem.md §0).
+import { filterGate } from './filter-gate.js';
+import type { FilterMetric } from './filter-options.js';
+import { type Float32Statistics, float32MeanFigures, type GroupStatistics, meanFigures } from './group-statistics.js';
+import { REFERENCE_ZERO } from './select-reference.js';
+
+export interface MeasuredGroups {
+  readonly metric: FilterMetric;
+  readonly scores: Float64Array;
+  readonly rewards: GroupStatistics | Float32Statistics;
+  readonly entropies: GroupStatistics | Float32Statistics | null;
+  readonly lengths: GroupStatistics | Float32Statistics | null;
+  /** Kept groups, in the order in which the reference adds up their figures. */
+  readonly kept: Uint32Array;
+  /** [groups] */
+  readonly isKept: Uint8Array;
+  /** The reference's roundings. */
+  readonly float32: boolean;
+}
+
+type Column = 'reward' | 'entropy' | 'length';
+
+/** The column that a metric reads. */
+export function columnOf(metric: FilterMetric): Column {
+  if (metric === 'length') return 'length';
+  return metric.startsWith('entropy') ? 'entropy' : 'reward';
+}
+
+/** Exactly what the reference logs: the figures of the metric's own column, under two names. */
+export function referenceMetrics(measured: MeasuredGroups): Record<string, number> {
+  const columns = columnMetrics(measured, columnOf(measured.metric));
+  return { ...ownColumnMetrics(measured.metric, columns), ...columns, ...countMetrics(measured) };
+}
+
+/** What reward_variance_filtering logs. `variances` as the dialect has them. */
+export function upstreamMetrics(variances: Float64Array, kept: Uint32Array): Record<string, number> {
+  const groups = variances.length;
+  let total = 0;
+  let zero = 0;
+  for (let group = 0; group < groups; group++) {
+    const variance = variances[group] as number;
+    total += variance;
+    if (variance === 0) zero++;
+  }
+  let selected = 0;
+  for (let at = 0; at < kept.length; at++) selected += variances[kept[at] as number] as number;
+  // Added in another order, the same numbers may come to more than their total by a rounding.
+  const ratio = total > 0 ? Math.min(1, selected / total) : 0;
+  return {
+    'reward_variance_filtering/num_groups': groups,
+    'reward_variance_filtering/num_kept_groups': kept.length,
+    'reward_variance_filtering/kept_group_ratio': groups === 0 ? 0 : kept.length / groups,
+    'reward_variance_filtering/total_variance': total,
+    'reward_variance_filtering/selected_variance_ratio': ratio,
+    'reward_variance_filtering/num_zero_variance_groups': zero,
+  };
+}
+
+/** Both sets, every column that is given, and what neither has. */
+export function fullMetrics(
+  measured: MeasuredGroups,
+  constant: Uint8Array,
+  shapingOnly: number | null,
+): Record<string, number> {
+  const { metric, rewards, entropies, lengths, kept } = measured;
+  const columns = {
+    ...columnMetrics(measured, 'reward'),
+    ...(entropies === null ? {} : columnMetrics(measured, 'entropy')),
+    ...(lengths === null ? {} : columnMetrics(measured, 'length')),
+  };
+  const { ratio } = filterGate(rewards.variance);
+  let constantGroups = 0;
+  for (let group = 0; group < constant.length; group++) constantGroups += constant[group] as number;
+  return {
+    ...ownColumnMetrics(metric, columns),
+    ...columns,
+    ...countMetrics(measured),
+    'rollout/filter_constant_count': constantGroups,
+    ...(ratio === null ? {} : { 'rollout/filter_gate': ratio }),
+    ...(shapingOnly === null ? {} : { 'rollout/filter_shaping_only_count': shapingOnly }),
+    ...upstreamMetrics(rewards.variance, kept),
+  };
+}
+
+/** in_group_<column>_… and chosen_in_group_<column>_… */
+function columnMetrics(measured: MeasuredGroups, column: Column): Record<string, number> {
+  const statistics = statisticsOf(measured, column);
+  const means =
+    'std' in statistics ? float32MeanFigures(statistics, measured.kept) : meanFigures(statistics, measured.isKept);
+  const figures = column === 'reward' ? (['std', 'max', 'mean', 'sum'] as const) : (['std', 'max', 'mean'] as const);
+  const metrics: Record<string, number> = {};
+  for (const figure of figures) {
+    metrics[`rollout/in_group_${column}_${figure}`] = means.all[figure];
+    metrics[`rollout/chosen_in_group_${column}_${figure}`] = means.kept[figure];
+  }
+  return metrics;
+}
+
+/** The figures of the metric's own column have names without a column too. */
+function ownColumnMetrics(metric: FilterMetric, columns: Readonly<Record<string, number>>): Record<string, number> {
+  const column = columnOf(metric);
+  const metrics: Record<string, number> = {};
+  for (const prefix of ['in_group', 'chosen_in_group']) {
+    for (const figure of ['std', 'max', 'mean']) {
+      metrics[`rollout/${prefix}_${figure}`] = columns[`rollout/${prefix}_${column}_${figure}`] as number;
+    }
+  }
+  return metrics;
+}
+
+function statisticsOf(
+  { rewards, entropies, lengths }: MeasuredGroups,
+  column: Column,
+): GroupStatistics | Float32Statistics {
+  if (column === 'reward') return rewards;
+  return (column === 'entropy' ? entropies : lengths) as GroupStatistics | Float32Statistics;
+}
+
+function countMetrics({ scores, kept, rewards, metric, float32 }: MeasuredGroups): Record<string, number> {
+  const round = float32 ? Math.fround : (value: number) => value;
+  const least = metric.endsWith('variance') ? 2 : 1;
+  let zero = 0;
+  for (let group = 0; group < scores.length; group++) {
+    if ((rewards.counts[group] as number) < least) continue;
+    if (Math.abs(scores[group] as number) <= round(REFERENCE_ZERO)) zero++;
+  }
+  return {
+    'rollout/filter_kept_count': kept.length,
+    'rollout/filter_kept_ratio': scores.length === 0 ? 0 : round(kept.length / scores.length),
+    'rollout/filter_zero_count': zero,
+  };
+}

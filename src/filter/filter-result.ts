@@ -1,0 +1,49 @@
+// What filterGroups gives.
+
+/**
+ * Why a group was dropped.
+ * - `singleton`: one rollout has no spread
+ * - `no_rollouts`: all its rewards were left out as NaN or infinite
+ * - `zero_score`: includeZero is false and the group scores zero; for spreads: all its rollouts are alike
+ * - `below_cut`: the strategy stopped before it
+ * - `nothing_selected`: the dialect's rule kept no group at all
+ * - `all_succeed`, `all_fail`, `same_outcome` (dapo): every rollout has the best, the worst, or one and the same outcome
+ */
+export type DropReason =
+  | 'singleton'
+  | 'no_rollouts'
+  | 'zero_score'
+  | 'below_cut'
+  | 'nothing_selected'
+  | 'all_succeed'
+  | 'all_fail'
+  | 'same_outcome';
+
+export interface DroppedGroup {
+  /** Id of the group; its index where groups have no ids. */
+  readonly group: number;
+  readonly reason: DropReason;
+}
+
+export interface FilterResult {
+  /** Ids of the kept groups, in input order (by first row). Without ids: indices. */
+  readonly kept: number[];
+  /** The other groups, in input order. */
+  readonly dropped: DroppedGroup[];
+  /** Id of every group, in input order; scores and variances go by it. */
+  readonly groups: Float64Array;
+  /** [groups] what the groups were ranked by, never NaN: a singleton's spread is 0. */
+  readonly scores: Float64Array;
+  /** [groups] variance of rewards (ddof 1), 0 for singletons and constant groups. */
+  readonly rewardVariances: Float64Array;
+  /** [rows] 1 where the row's group is kept, but for rollouts left out as not finite. Rows of a matrix go group by group. */
+  readonly rowMask: Uint8Array;
+  /** What to multiply the loss with. */
+  readonly lossScale: number;
+  /** Flat, finite numbers under the logged keys (docs/filter.md). */
+  readonly metrics: Record<string, number>;
+  /** What a reader must know, in sentences. */
+  readonly warnings: string[];
+  /** No group is kept: skip the step. */
+  readonly empty: boolean;
+}

@@ -1,0 +1,161 @@
+// Rows -> rollouts, group by group: what every dialect computes on.
+import { ArgumentError } from '../errors.js';
+import { episodesOf, type Rollouts } from './episodes.js';
+import { firstNonFinite, type InputRows } from './filter-input.js';
+import type { FilterSettings } from './filter-options.js';
+import { numericIds } from './row-ids.js';
+
+/** Columns are in the order of groups: rollouts of group g are [offsets[g], offsets[g + 1]). */
+export interface GroupedRollouts {
+  /** [groups + 1] */
+  readonly offsets: Int32Array;
+  /** [groups] */
+  readonly ids: Float64Array;
+  readonly rewards: Float64Array;
+  readonly outcomes: Float64Array | null;
+  readonly entropies: Float64Array | null;
+  readonly lengths: Float64Array | null;
+  /** [rows] group index of each row, −1 for rows left out; null where rows are the rollouts in the order of groups. */
+  readonly rowGroup: Int32Array | null;
+  readonly warnings: readonly string[];
+}
+
+/** Rows named in a warning at most. */
+const NAMED_ROWS = 5;
+
+/** @throws ArgumentError naming the first row whose reward is NaN or infinite; without one returns */
+export function refuseNonFinite({ rewards, nameOf }: InputRows): void {
+  const bad = firstNonFinite(rewards);
+  if (bad < 0) return;
+  throw new ArgumentError(
+    'rewards',
+    `${nameOf(bad)} is ${rewards[bad]}, expected a finite number: ` +
+      'correct what computes it, or leave such rollouts out with nonFinite: "exclude"',
+  );
+}
+
+/** Rewards may still be NaN or infinite afterwards where that is an error: the statistics notice, at no cost, and refuseNonFinite names it. */
+export function groupRollouts(
+  input: InputRows,
+  { nonFinite, turnRewards }: Pick<FilterSettings, 'nonFinite' | 'turnRewards'>,
+): GroupedRollouts {
+  const bad = nonFinite === 'error' ? -1 : firstNonFinite(input.rewards);
+  if (input.offsets !== null && bad < 0) {
+    const { offsets, rewards, outcomes, entropies, lengths } = input;
+    return {
+      offsets,
+      ids: groupIndices(offsets.length - 1),
+      rewards,
+      outcomes,
+      entropies,
+      lengths,
+      rowGroup: null,
+      warnings: [],
+    };
+  }
+  let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
+  const ids =
+    input.ids === null
+      ? groupIndices((input.offsets as Int32Array).length - 1)
+      : numericIds('rewards.groups', input.ids);
+  let rollouts = input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards);
+  const warnings: string[] = [];
+  if (bad >= 0) {
+    const left = withoutNonFinite(rollouts);
+    warnings.push(excludedWarning(left.excluded, input));
+    const { ofRow, rewards } = rollouts;
+    rowGroup = rowGroup.map((group, row) => (Number.isFinite(rewards[ofRow[row] as number]) ? group : -1));
+    rollouts = left.rollouts;
+  }
+  const isInOrder = input.episodes === null && bad < 0 && isSorted(rowGroup);
+  return { ...sortByGroup(rollouts, ids.length), ids, rowGroup: isInOrder ? null : rowGroup, warnings };
+}
+
+function groupIndices(groups: number): Float64Array {
+  const ids = new Float64Array(groups);
+  for (let group = 0; group < groups; group++) ids[group] = group;
+  return ids;
+}
+
+function groupOfRows(offsets: Int32Array): Int32Array {
+  const rowGroup = new Int32Array(offsets[offsets.length - 1] as number);
+  for (let group = 0; group + 1 < offsets.length; group++) rowGroup.fill(group, offsets[group], offsets[group + 1]);
+  return rowGroup;
+}
+
+function rowsAsRollouts({ rows, rewards, outcomes, entropies, lengths }: InputRows, group: Int32Array): Rollouts {
+  const firstRow = new Int32Array(rows);
+  for (let row = 0; row < rows; row++) firstRow[row] = row;
+  return { group, firstRow, ofRow: firstRow, rewards, outcomes, entropies, lengths };
+}
+
+function withoutNonFinite(rollouts: Rollouts): { rollouts: Rollouts; excluded: number[] } {
+  const { rewards, firstRow } = rollouts;
+  const good: number[] = [];
+  const excluded: number[] = [];
+  for (let at = 0; at < rewards.length; at++) {
+    if (Number.isFinite(rewards[at])) good.push(at);
+    else excluded.push(firstRow[at] as number);
+  }
+  const chosen = (values: Float64Array | null) =>
+    values === null ? null : Float64Array.from(good, (at) => values[at] as number);
+  return {
+    excluded,
+    rollouts: {
+      ofRow: rollouts.ofRow,
+      group: Int32Array.from(good, (at) => rollouts.group[at] as number),
+      firstRow: Int32Array.from(good, (at) => firstRow[at] as number),
+      rewards: chosen(rewards) as Float64Array,
+      outcomes: chosen(rollouts.outcomes),
+      entropies: chosen(rollouts.entropies),
+      lengths: chosen(rollouts.lengths),
+    },
+  };
+}
+
+function excludedWarning(excluded: readonly number[], { nameOf }: InputRows): string {
+  const named = excluded.slice(0, NAMED_ROWS).map(nameOf).join('; ');
+  const more = excluded.length > NAMED_ROWS ? ` and ${excluded.length - NAMED_ROWS} more` : '';
+  const what = excluded.length === 1 ? '1 rollout was' : `${excluded.length} rollouts were`;
+  return `${what} left out because the reward is NaN or infinite: ${named}${more}`;
+}
+
+function isSorted(values: Int32Array): boolean {
+  for (let at = 1; at < values.length; at++) if ((values[at] as number) < (values[at - 1] as number)) return false;
+  return true;
+}
+
+type Sorted = Pick<GroupedRollouts, 'offsets' | 'rewards' | 'outcomes' | 'entropies' | 'lengths'>;
+
+/** Counting sort: rollouts of a group keep their order. */
+function sortByGroup({ group, rewards, outcomes, entropies, lengths }: Rollouts, groups: number): Sorted {
+  const offsets = new Int32Array(groups + 1);
+  for (let rollout = 0; rollout < group.length; rollout++) {
+    const at = (group[rollout] as number) + 1;
+    offsets[at] = (offsets[at] as number) + 1;
+  }
+  for (let at = 0; at < groups; at++) offsets[at + 1] = (offsets[at + 1] as number) + (offsets[at] as number);
+  if (isSorted(group)) return { offsets, rewards, outcomes, entropies, lengths };
+  const next = offsets.slice();
+  const place = new Int32Array(group.length);
+  for (let rollout = 0; rollout < group.length; rollout++) {
+    const at = group[rollout] as number;
+    const position = next[at] as number;
+    place[rollout] = position;
+    next[at] = position + 1;
+  }
+  const sorted = (values: Float64Array): Float64Array => {
+    const result = new Float64Array(values.length);
+    for (let rollout = 0; rollout < values.length; rollout++) {
+      result[place[rollout] as number] = values[rollout] as number;
+    }
+    return result;
+  };
+  return {
+    offsets,
+    rewards: sorted(rewards),
+    outcomes: outcomes === null ? null : sorted(outcomes),
+    entropies: entropies === null ? null : sorted(entropies),
+    lengths: lengths === null ? null : sorted(lengths),
+  };
+}

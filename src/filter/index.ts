@@ -1,0 +1,17 @@
+// The room's public face.
+export { type FilterGate, filterGate } from './filter-gate.js';
+export { filterGroups } from './filter-groups.js';
+export type { FilterInput, FlatGroups, GroupedValues, LabelledRows, RowValues } from './filter-input.js';
+export {
+  type FilterDialect,
+  type FilterDirection,
+  type FilterMetric,
+  type FilterOptions,
+  type FilterSettings,
+  type FilterStrategy,
+  type LossScaling,
+  resolveFilterOptions,
+  type SingletonPolicy,
+  type TurnRewards,
+} from './filter-options.js';
+export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';

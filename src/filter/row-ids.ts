@@ -1,0 +1,68 @@
+// Ids of groups and episodes -> dense indices in the order of first appearance.
+import { ArgumentError } from '../errors.js';
+
+/** Whole numbers, one a row. */
+export type Ids =
+  | readonly number[]
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | Float64Array
+  | Uint16Array
+  | Uint8Array;
+
+export interface IndexedIds {
+  /** [rows] index of each row's id. */
+  readonly index: Int32Array;
+  /** By index: the id itself. */
+  readonly distinct: readonly (number | bigint)[];
+}
+
+/**
+ * @throws ArgumentError for another number of rows, or what is no whole number
+ */
+export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
+  if (!Array.isArray(ids) && !(ArrayBuffer.isView(ids) && !(ids instanceof DataView))) {
+    throw new ArgumentError(argument, 'expected an array or typed array with one id a row');
+  }
+  if (ids.length !== rows) {
+    throw new ArgumentError(argument, `${ids.length} ids, but there are ${rows} rewards: give one a row`);
+  }
+  const index = new Int32Array(rows);
+  const distinct: (number | bigint)[] = [];
+  const known = new Map<number | bigint, number>();
+  let last: number | bigint | undefined;
+  let lastIndex = -1;
+  for (let row = 0; row < rows; row++) {
+    const id = ids[row] as number | bigint;
+    // Rows of one group mostly stand together.
+    if (id !== last) {
+      if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
+        throw new ArgumentError(argument, `row ${row} is ${String(id)}, expected a whole number`);
+      }
+      const found = known.get(id);
+      lastIndex = found ?? distinct.length;
+      if (found === undefined) {
+        known.set(id, lastIndex);
+        distinct.push(id);
+      }
+      last = id;
+    }
+    index[row] = lastIndex;
+  }
+  return { index, distinct };
+}
+
+/** Ids as plain numbers. @throws ArgumentError for one that a number cannot hold */
+export function numericIds(argument: string, { distinct }: IndexedIds): Float64Array {
+  const ids = new Float64Array(distinct.length);
+  for (let at = 0; at < ids.length; at++) {
+    const id = distinct[at] as number | bigint;
+    const value = Number(id);
+    if (!Number.isSafeInteger(value)) {
+      throw new ArgumentError(argument, `id ${id} is beyond 2^53: number the groups, for example by first appearance`);
+    }
+    ids[at] = value;
+  }
+  return ids;
+}

@@ -1,0 +1,232 @@
+// `collapsar filter` as a user meets it: a step file, lines of text or stdin in; kept groups, a table or JSON out.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { collapsar, keeping } from './cli-streams.js';
+
+const directory = temporaryDirectory();
+
+function put(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const LINES = 'group, reward\na, 1\na, -1\nb, 1\nb, 1\nc, 0.5\nc, 0\n';
+
+async function fromStdin(text: string, ...args: string[]) {
+  const stdin = Object.getOwnPropertyDescriptor(process, 'stdin') as PropertyDescriptor;
+  Object.defineProperty(process, 'stdin', { ...stdin, get: () => Readable.from([text]) });
+  try {
+    return await collapsar(['filter', '-', ...args]);
+  } finally {
+    Object.defineProperty(process, 'stdin', stdin);
+  }
+}
+
+describe('kept groups', () => {
+  it('one a line where stdout is no terminal, by the names that they have', async () => {
+    const { status, out, err } = await collapsar(['filter', put('lines.csv', LINES)]);
+    expect({ status, out, err }).toEqual({ status: 0, out: 'a\n', err: '' });
+    const more = await collapsar(['filter', join(directory, 'lines.csv'), '--value', '0.99']);
+    expect(more.out).toBe('a\nc\n');
+  });
+
+  it.each([
+    ['commas', 'a,1\na,-1\nb,1\nb,1\n'],
+    ['tabs', 'a\t1\na\t-1\nb\t1\nb\t1\n'],
+    ['spaces and blank lines', '\n a  1\na   -1\n\nb 1\r\nb 1'],
+    [
+      'JSON objects',
+      '{"group":"a","reward":1}\n{"group":"a","reward":-1}\n{"uid":"b","score":1}\n{"group_id":"b","score":1}\n',
+    ],
+    ['JSON arrays', '["a",1]\n["a",-1]\n["b",1]\n["b",1]\n'],
+  ])('from stdin: %s', async (_, text) => {
+    expect(await fromStdin(text)).toEqual({ status: 0, out: 'a\n', err: '' });
+  });
+
+  it('of a step file', async () => {
+    const step = join(exampleRuns, 'collapse', 'step_00001.safetensors');
+    const { status, out } = await collapsar(['filter', step, '--strategy', 'top_k_abs', '--value', '3']);
+    expect(status).toBe(0);
+    expect(out.trim().split('\n')).toHaveLength(3);
+    const ragen = await collapsar(['filter', step, '--dialect', 'ragen', '--json']);
+    const { metrics, groups, row_mask } = JSON.parse(ragen.out);
+    expect(groups).toHaveLength(16);
+    expect(row_mask).toHaveLength(128);
+    expect(Object.keys(metrics)).toHaveLength(17);
+  });
+
+  it('by entropy and length, which a step file has', async () => {
+    const base = smallStep(1);
+    const tokenEntropy = { data: new Float32Array(36), dtype: 'float32', shape: [12, 3] } as const;
+    // Row r belongs to group r % 4; past a row's length stands NaN, which must not matter.
+    const lengths = Int32Array.from({ length: 12 }, (_, row) => 1 + (row % 3));
+    for (let row = 0; row < 12; row++) {
+      tokenEntropy.data.fill(row % 4 === 2 ? 2 : 1, row * 3, row * 3 + (lengths[row] as number));
+      tokenEntropy.data.fill(Number.NaN, row * 3 + (lengths[row] as number), row * 3 + 3);
+    }
+    const rewards = Float32Array.from({ length: 12 }, (_, row) => row);
+    const path = await putStep(join(directory, 'entropy.safetensors'), { ...base, lengths, tokenEntropy, rewards });
+    const args = ['filter', path, '--strategy', 'top_k_abs', '--value', '1'];
+    expect(await collapsar([...args, '--metric', 'entropy'])).toMatchObject({ status: 0, out: '2\n' });
+    expect(await collapsar([...args, '--metric', 'length'])).toMatchObject({ status: 0 });
+    const json = JSON.parse((await collapsar([...args, '--metric', 'entropy', '--json'])).out);
+    expect(json.groups.map(({ score }: { score: number }) => score)).toEqual([1, 1, 2, 1]);
+  });
+
+  it('with turns: each episode counts once', async () => {
+    const turns = [
+      { group: 0, episode: 'x', turn: 0, reward: 1 },
+      { group: 0, episode: 'x', turn: 1, reward: 1 },
+      { group: 0, episode: 'y', turn: 0, reward: 0 },
+      { group: 1, episode: 'z', turn: 0, reward: 1 },
+    ];
+    const { out } = await fromStdin(turns.map((row) => JSON.stringify(row)).join('\n'), '--json');
+    const { groups, dropped, row_mask } = JSON.parse(out);
+    expect(groups[0]).toMatchObject({ group: '0', score: 0.5, kept: true });
+    expect(dropped).toEqual([{ group: '1', reason: 'singleton' }]);
+    expect(row_mask).toEqual([1, 1, 1, 0]);
+  });
+});
+
+describe('for people', () => {
+  it('a table of all groups on a terminal, with the reason of each', async () => {
+    const out = keeping({ isTTY: true, columns: 120 });
+    await collapsar(['filter', put('table.csv', LINES)], { out, environment: { NO_COLOR: '1', LANG: 'C.UTF-8' } });
+    const lines = out.text.split('\n');
+    expect(lines[0]).toMatch(/^ +group +rows +score +variance/);
+    expect(lines[1]).toMatch(/^ +a +2 +2\.00 +2\.00 +kept$/);
+    expect(lines[2]).toMatch(/^ +b +2 +0\.000 +0\.000 +all rollouts alike$/);
+    expect(lines[3]).toMatch(/^ +c +2 +0\.125 +0\.125 +below the cut$/);
+    expect(lines[4]).toMatch(
+      /1 of 3 groups kept \(strict, top_p 0\.9, largest reward_variance\); Std\(RV\)\/Mean\(RV\) 1\.29/,
+    );
+  });
+
+  it('colours on a terminal only', async () => {
+    const path = put('colours.csv', LINES);
+    const out = keeping({ isTTY: true, columns: 120 });
+    expect((await collapsar(['filter', path], { out })).out).toContain('\u001b[');
+    expect((await collapsar(['filter', path])).out).not.toContain('\u001b[');
+  });
+
+  it('remarks go to stderr', async () => {
+    const shaped = 'a, 0.1, 0\na, -0.3, 0\nb, 1, 1\nb, 0.9, 0\n';
+    const { status, out, err } = await fromStdin(shaped, '--value', '1');
+    expect({ status, out }).toEqual({ status: 0, out: 'a\nb\n' });
+    expect(err).toMatch(/^note: 1 of 2 kept groups has reward variance from shaping alone/);
+  });
+});
+
+describe('for machines', () => {
+  it('--json has everything', async () => {
+    const args = ['--json', '--loss-scale', 'sqrt', '--strategy', 'top_k', '--value', '0.34'];
+    const { status, out } = await collapsar(['filter', put('json.csv', LINES), ...args]);
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      file: join(directory, 'json.csv'),
+      dialect: 'strict',
+      strategy: 'top_k',
+      value: 0.34,
+      kept: ['a'],
+      dropped: [
+        { group: 'b', reason: 'zero_score' },
+        { group: 'c', reason: 'below_cut' },
+      ],
+      groups: [
+        { group: 'a', score: 2, reward_variance: 2, kept: true },
+        { group: 'b', score: 0, reward_variance: 0, kept: false },
+        { group: 'c', score: 0.125, reward_variance: 0.125, kept: false },
+      ],
+      row_mask: [1, 1, 0, 0, 0, 0],
+      loss_scale: Math.sqrt(1 / 3),
+      empty: false,
+      warnings: [],
+    });
+  });
+
+  it('an empty choice is no failure', async () => {
+    const { status, out } = await fromStdin('a 1\na 1\n');
+    expect({ status, out }).toEqual({ status: 0, out: '' });
+  });
+
+  it('options reach the filter', async () => {
+    const path = put('options.csv', LINES);
+    const kept = async (...args: string[]) => (await collapsar(['filter', path, ...args])).out.split('\n').slice(0, -1);
+    expect(await kept('--value', '1', '--include-zero')).toEqual(['a', 'b', 'c']);
+    expect(await kept('--dialect', 'ragen', '--value', '1', '--no-include-zero')).toEqual(['a', 'c']);
+    expect(await kept('--dialect', 'dapo')).toEqual(['a', 'c']);
+    expect(await kept('--dialect', 'upstream', '--strategy', 'top_k', '--value', '1')).toEqual(['a']);
+    expect(
+      await kept('--direction', 'smallest', '--metric', 'reward', '--strategy', 'top_k_abs', '--value', '1'),
+    ).toEqual(['a']);
+    expect(await kept('--strategy', 'min_p', '--value', '0.05')).toEqual(['a', 'c']);
+    expect(await kept('--top-p-mode', 'softmax', '--value', '0.999')).toEqual(['a', 'c']);
+    expect(await kept('--dialect', 'ragen', '--eps', '100')).toEqual([]);
+  });
+
+  it('singletons and rewards that are no numbers follow the policy', async () => {
+    const text = 'a 1\na 0\nb 3\nc nan\nc 1\nc 0\n';
+    expect(await fromStdin(text, '--non-finite', 'exclude', '--singletons', 'keep')).toMatchObject({
+      status: 0,
+      out: 'a\nb\nc\n',
+    });
+    const { status, err } = await fromStdin(text);
+    expect(status).toBe(1);
+    expect(err).toMatch(/^error: stdin: rewards: row 3 is NaN.*row 0 is line 1/);
+    expect(await fromStdin('a 1\na 0\nb 3\n', '--singletons', 'error')).toMatchObject({ status: 1 });
+  });
+});
+
+describe('exit status', () => {
+  it.each([
+    ['no such file', ['nowhere.csv'], /nowhere.csv: there is no such file/],
+    ['a directory', ['.'], /this is a directory/],
+    ['no such step file', ['nowhere.safetensors'], /there is no such file/],
+  ])('1 for %s', async (_, args, wanted) => {
+    const { status, out, err } = await collapsar(['filter', ...args]);
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toMatch(wanted);
+  });
+
+  it.each([
+    ['', /holds no rewards/],
+    ['a\n', /line 1 has 1 fields, expected group, reward/],
+    ['a 1\nb x\n', /line 2 has the reward "x": expected a number/],
+    ['{"group": 1}\n', /line 1 has no reward/],
+    ['{"reward": 1}\n', /line 1 has no group/],
+    ['{"group": 1\n', /line 1 is no JSON/],
+    ['a 1 0\na 1\n', /line 2 has no outcome, but the lines before have one/],
+    ['a 1\na 1 0\n', /line 2 has the field outcome, but the lines before have none/],
+    ['a 1\nb 1e300\n', /at most 1e\+100/],
+  ])('1 for the lines %j', async (text, wanted) => {
+    const { status, out, err } = await fromStdin(text);
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toMatch(wanted);
+    expect(err).toMatch(/^error: stdin: /);
+  });
+
+  it('1 for a step without rewards', async () => {
+    const path = await putStep(join(directory, 'bare.safetensors'), smallStep(1));
+    expect((await collapsar(['filter', path])).err).toMatch(/bare.safetensors: has no tensor "rewards"/);
+  });
+
+  it.each([
+    [['--value', '1.5'], /--value 1.5: top_p needs a share/],
+    [['--value', 'x'], /Expected a number/],
+    [['--strategy', 'top'], /Allowed choices are top_p, top_k, top_k_abs, min_p/],
+    [['--strategy', 'top_k'], /--value missing/],
+    [
+      ['--dialect', 'upstream', '--top-p-mode', 'softmax'],
+      /--top-p-mode "softmax", which the dialect "upstream" does not have/,
+    ],
+    [['--nothing'], /unknown option/],
+  ])('2 for %j', async (args, wanted) => {
+    const { status, out, err } = await collapsar(['filter', put('usage.csv', LINES), ...args]);
+    expect({ status, out }).toEqual({ status: 2, out: '' });
+    expect(err).toMatch(wanted);
+  });
+});
