@@ -405,3 +405,66 @@ describe('RunHistory', () => {
     expect(results.map((result) => result.status === 'fulfilled' && result.value)).toEqual([0, false, 2, 3]);
   });
 });
+
+describe('verdicts and the filter’s view', () => {
+  it('are in every report of a run with rewards, and the run has a summary', async () => {
+    const { reports } = await collect(join(exampleRuns, 'collapse'));
+    for (const { record, judgement, filter } of reports) {
+      expect(record.regime).toEqual({
+        name: judgement?.regime.regime,
+        since: judgement?.regime.since,
+        sentence: judgement?.regime.sentence,
+      });
+      expect(record.verdicts ?? []).toEqual(judgement?.verdicts);
+      expect(record.filter?.kept).toEqual(filter?.kept);
+      const dropped = Object.values(record.filter?.dropped ?? {}).reduce((total, count) => total + count, 0);
+      expect((filter?.kept.length ?? 0) + dropped).toBe(16);
+      expect(record['rollout/filter_kept_count']).toBe(filter?.kept.length);
+    }
+    const summary = reports.at(-1)?.summary?.();
+    expect(summary).toMatchObject({ firstStep: 1, lastStep: 200, steps: 51, regime: { name: 'template_collapse' } });
+    expect(summary?.correlations.figures.map(({ figure }) => figure)).toContain('mi_seq_estimate');
+  });
+
+  it('use what the file has: outcomes, actions, swapped reasonings, ablated scores', async () => {
+    const [rows, tokens] = [12, 3];
+    const path = await putStep(join(directory, 'chain', 'step.safetensors'), {
+      ...smallStep(1),
+      rewards: Float32Array.from({ length: rows }, (_, row) => row % 3),
+      correct: Uint8Array.from({ length: rows }, (_, row) => (row % 3 === 2 ? 1 : 0)),
+      actions: Int32Array.from({ length: rows }, (_, row) => row % 2),
+      actionLogprobs: { data: new Float32Array(rows * rows).fill(-1), dtype: 'float32', shape: [rows, rows] },
+      ablatedLogprobs: { data: new Float32Array(rows * tokens).fill(-2), dtype: 'float32', shape: [rows, tokens] },
+    });
+    const { reports, failures } = await collect(path);
+    expect(failures).toEqual([]);
+    const { judgement } = reports[0] as StepReport;
+    expect(judgement?.reasoningInformation?.estimate).toBeCloseTo(0, 12);
+    expect(judgement?.actionInformation?.estimate).toBeTypeOf('number');
+    expect(judgement?.grounding?.rows).toBe(rows);
+    expect(judgement?.specificity?.rows).toBe(rows);
+    expect(judgement?.triage).toHaveLength(4);
+  });
+
+  it('that cannot be given are told in the notes, and the file counts as analysed', async () => {
+    const root = join(directory, 'twice');
+    await putStep(join(root, 'a.safetensors'), smallStep(1));
+    await putStep(join(root, 'b.safetensors'), smallStep(1));
+    const { reports, failures } = await collect(root);
+    expect(failures).toEqual([]);
+    expect(reports[0]?.judgement).toBeDefined();
+    expect(reports[1]?.judgement).toBeUndefined();
+    expect(reports[1]?.record.notes?.join()).toContain('steps must rise');
+    expect(reports[0]?.record).not.toHaveProperty('filter');
+  });
+
+  it('are not given under ragen', async () => {
+    const { reports } = await collect(join(exampleRuns, 'healthy'), { profile: 'ragen' });
+    for (const { record, judgement, filter, summary } of reports) {
+      expect({ judgement, filter, summary }).toEqual({});
+      for (const key of ['regime', 'verdicts', 'filter', 'rollout/filter_kept_count']) {
+        expect(record).not.toHaveProperty([key]);
+      }
+    }
+  });
+});

@@ -101,6 +101,61 @@ describe('the table', () => {
   });
 });
 
+describe('the verdicts', () => {
+  it('stand under the table of their run, in sentences, with a mark in every line', async () => {
+    const { out } = await collapsar(['analyze', exampleRuns, '--permutations', '0']);
+    const [collapse, , healthyTable] = out.split(/^\S.*51 steps, .*$/m).slice(1) as [string, string, string];
+    expect(collapse).toMatch(/critical: template_collapse since step 136, said at step 140, to the end/);
+    expect(collapse.split('\n').filter((line) => / 128\/128 +T\b/.test(line)).length).toBeGreaterThan(15);
+    expect(healthyTable).toContain('none that is an alarm');
+    expect(healthyTable).not.toMatch(/warning:|critical:/);
+    expect(healthyTable.split('\n').filter((line) => / 128\/128 +D\b/.test(line))).toHaveLength(46);
+    expect(healthyTable).toMatch(/filter \(top_p .9 of reward variance\): it would keep [0-9.]+ of 16\.0 prompts/);
+  });
+
+  it('are in the records and in summary.json', async () => {
+    const out = join(directory, 'judged');
+    const { out: printed } = await collapsar([
+      'analyze',
+      join(exampleRuns, 'collapse'),
+      healthy,
+      '--jsonl',
+      '--out',
+      out,
+      '--permutations',
+      '0',
+    ]);
+    const last = recordsOf(printed)
+      .filter(({ run }) => run === 'collapse')
+      .at(-1) as JsonRecord;
+    expect(last.regime).toMatchObject({ name: 'template_collapse', since: 136 });
+    expect(last.verdicts).toContainEqual(
+      expect.objectContaining({ kind: 'template_collapse', severity: 'critical', since: 136, raised: 140, step: 200 }),
+    );
+    const { runs } = JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8'));
+    expect(runs.map(({ judged }: { judged: { regime: { name: string } } }) => judged.regime.name)).toEqual([
+      'template_collapse',
+      'diverse',
+    ]);
+  });
+
+  it('can be chosen with --metrics, and are not there otherwise', async () => {
+    const args = [
+      'analyze',
+      healthy,
+      '--jsonl',
+      '--permutations',
+      '0',
+      '--metrics',
+      'regime,rollout/filter_kept_count',
+    ];
+    const { status, out } = await collapsar(args);
+    expect(status).toBe(0);
+    const [record] = recordsOf(out) as [JsonRecord];
+    expect(Object.keys(record).sort()).toEqual(['file', 'regime', 'rollout/filter_kept_count', 'run', 'step']);
+  });
+});
+
 describe('--jsonl and --json', () => {
   it.each(['collapse', 'filtered', 'healthy'])('%s: every record is what the reference logged', async (run) => {
     const golden = JSON.parse(readFileSync(new URL(`golden/tiny-rl.${run}.json`, import.meta.url), 'utf8'));

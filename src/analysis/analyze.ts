@@ -11,10 +11,12 @@ import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { RunningState } from '../metrics/running-state.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
+import type { RunSummary } from '../monitor/verdicts/index.js';
 import { mapAhead } from './map-ahead.js';
 import { MetricChoice } from './metric-choice.js';
 import { RunHistory } from './run-history.js';
-import { type StepReport, stepRecord } from './step-report.js';
+import { type StepFindings, type StepReport, stepRecord } from './step-report.js';
+import { stepVerdicts } from './step-verdicts.js';
 import { type NonFinitePolicy, refuseInvalidSums, tokenSums } from './token-sums.js';
 
 export interface AnalysisProgress {
@@ -90,8 +92,8 @@ export async function* analyze(
     let done = 0;
     let bytes = 0;
     const histories = new Map<string, RunHistory>();
-    const work = (step: ListedStep) => stepMetrics(engine, step, historyOf(step, histories, options), options, signal);
-    for await (const { step, outcome } of mapAhead(steps, STEPS_AHEAD, work, () => ending.abort())) {
+    const work = (step: ListedStep) => stepOutcome(engine, step, historyOf(step, histories, options), options, signal);
+    for await (const { step, outcome, summary } of mapAhead(steps, STEPS_AHEAD, work, () => ending.abort())) {
       done++;
       bytes += step.bytes;
       if (outcome instanceof FileError) fail(outcome);
@@ -103,7 +105,8 @@ export async function* analyze(
         run: step.run,
         directory: step.runDirectory,
         bytes: step.bytes,
-        metrics: outcome,
+        ...outcome,
+        ...(outcome.judgement && { summary }),
         record: stepRecord(step, outcome, choice),
       };
     }
@@ -141,7 +144,7 @@ function historyOf(step: ListedStep, histories: Map<string, RunHistory>, options
   let history = histories.get(key);
   if (history === undefined) {
     // Runs come one after the other: of those before the last, no step will be asked for again.
-    history = new RunHistory(options.profile ?? 'strict');
+    history = new RunHistory(options.profile ?? 'strict', options.seed ?? 0);
     histories.clear();
     histories.set(key, history);
   }
@@ -150,10 +153,11 @@ function historyOf(step: ListedStep, histories: Map<string, RunHistory>, options
 
 interface StepOutcome {
   readonly step: ListedStep;
-  readonly outcome: StepMetrics[] | FileError;
+  readonly outcome: StepFindings | FileError;
+  readonly summary: () => RunSummary;
 }
 
-async function stepMetrics(
+async function stepOutcome(
   engine: Engine,
   step: ListedStep,
   history: RunHistory,
@@ -165,18 +169,24 @@ async function stepMetrics(
     const data = await readStepFile(step.file, { blockBytes: options.blockBytes ?? BLOCK_BYTES, signal });
     return { data, sums: await tokenSums(engine, data, policy, signal) };
   };
+  const summary = () => history.judge.summary();
   try {
-    const outcome = await history.inTurn(read(), async ({ data, sums }, state) => {
-      const found = await sampleMetrics(engine, data, sums, state, options, signal);
-      if (policy === 'error') for (const { rows } of found) refuseInvalidSums(data, sums, rows.nonFinite);
-      return found;
+    const outcome = await history.inTurn(read(), async ({ data, sums }, state): Promise<StepFindings> => {
+      const metrics = await sampleMetrics(engine, data, sums, state, options, signal);
+      if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
+      // `ragen` gives what the reference logs and nothing else.
+      if (options.profile === 'ragen') return { metrics };
+      const { judgement, filter, notes } = await stepVerdicts(engine, data, metrics[0], history.judge, signal);
+      // One value a row was for the judge alone: reports of a long run are held together.
+      const reported = metrics.map(({ perRow, ...rest }) => rest);
+      return { metrics: reported, ...(judgement && { judgement }), ...(filter && { filter }), notes };
     });
-    return { step, outcome };
+    return { step, outcome, summary };
   } catch (error) {
-    if (error instanceof FileError) return { step, outcome: error };
+    if (error instanceof FileError) return { step, outcome: error, summary };
     // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
     if (error instanceof ArgumentError || error instanceof DeviceError || error instanceof RangeError) {
-      return { step, outcome: new FileError({ path: step.file }, error.message, { cause: error }) };
+      return { step, outcome: new FileError({ path: step.file }, error.message, { cause: error }), summary };
     }
     throw error;
   }
@@ -201,7 +211,8 @@ async function sampleMetrics(
     episodes: data.episode,
     turns: data.turn,
   };
-  const common: MetricOptions = { profile, permutations, seed, step: data.step, state, signal };
+  const perRow = profile !== 'ragen';
+  const common: MetricOptions = { profile, permutations, seed, step: data.step, state, signal, perRow };
   if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
   const samplers: SamplerOptions[] = [
     { kind: 'first_turn', seed },

@@ -1,3 +1,3 @@
 // The room's public face.
 export { type AnalysisProgress, type AnalyzeOptions, analyze } from './analyze.js';
-export type { StepRecord, StepReport } from './step-report.js';
+export type { FilterRecord, RecordValue, RegimeRecord, StepFindings, StepRecord, StepReport } from './step-report.js';

@@ -1,5 +1,8 @@
-// What the analysis of one step file gives: the metrics of every sample, and the same as one record for machines.
+// What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step, and
+// the same as one record for machines.
+import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import type { Judgement, RunSummary, Verdict } from '../monitor/verdicts/index.js';
 import type { MetricChoice } from './metric-choice.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
@@ -11,10 +14,52 @@ export interface StepRecord {
   readonly absent?: Readonly<Record<string, string>>;
   /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
   readonly notes?: readonly string[];
-  readonly [metric: string]: number | string | null | readonly string[] | Readonly<Record<string, string>> | undefined;
+  /** Where the step stands against the run's start; `name` is null where the evidence does not suffice. `strict` only. */
+  readonly regime?: RegimeRecord;
+  /** Every verdict that holds at this step, the gravest first; left out where none does. `strict` only. */
+  readonly verdicts?: readonly Verdict[];
+  /** Which groups the filter would keep (strict dialect, top_p .9 of reward variance), in files with rewards. `strict` only. */
+  readonly filter?: FilterRecord;
+  readonly [metric: string]: RecordValue | undefined;
 }
 
-export interface StepReport {
+export interface RegimeRecord {
+  readonly name: string | null;
+  readonly since: number;
+  readonly sentence: string;
+}
+
+export interface FilterRecord {
+  /** Group ids. */
+  readonly kept: readonly number[];
+  /** How many groups were dropped, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly warnings?: readonly string[];
+}
+
+export type RecordValue =
+  | number
+  | string
+  | null
+  | readonly string[]
+  | Readonly<Record<string, string>>
+  | RegimeRecord
+  | readonly Verdict[]
+  | FilterRecord;
+
+/** What was found out about one step. */
+export interface StepFindings {
+  /** One a sample label: first turns only, or first turns, trajectories and turns. */
+  readonly metrics: readonly StepMetrics[];
+  /** Regime and verdicts (`strict`; docs/verdicts.md); missing where the step came twice. */
+  readonly judgement?: Judgement;
+  /** What the filter would keep, in files with rewards (`strict`). */
+  readonly filter?: FilterResult;
+  /** Why verdicts or filter are missing. */
+  readonly notes?: readonly string[];
+}
+
+export interface StepReport extends StepFindings {
   /** Path of the file, as found. */
   readonly file: string;
   readonly step: number;
@@ -23,21 +68,23 @@ export interface StepReport {
   readonly directory: string;
   /** Size of the file. */
   readonly bytes: number;
-  /** One a sample label: first turns only, or first turns, trajectories and turns. */
-  readonly metrics: readonly StepMetrics[];
+  /**
+   * Verdicts of the whole run and correlations with success; call it after the run's last report. There where `judgement` is.
+   */
+  readonly summary?: () => RunSummary;
   /** file, step, run, and the chosen metrics under their logged keys. */
   readonly record: StepRecord;
 }
 
 export function stepRecord(
   step: { readonly file: string; readonly step: number; readonly run: string },
-  metrics: readonly StepMetrics[],
+  { metrics, judgement, filter, notes: remarks }: StepFindings,
   choice: MetricChoice,
 ): StepRecord {
-  const record: Record<string, StepRecord[string]> = { file: step.file, step: step.step, run: step.run };
+  const record: Record<string, RecordValue> = { file: step.file, step: step.step, run: step.run };
   const absent: Record<string, string> = {};
-  const notes = new Set<string>();
-  for (const { profile, label, logged, absent: reasons, notes: remarks } of metrics) {
+  const notes = new Set<string>(remarks);
+  for (const { profile, label, logged, absent: reasons, notes: caveats } of metrics) {
     for (const [key, value] of Object.entries(logged)) {
       if (choice.has(key)) record[key] = Number.isFinite(value) ? value : null;
     }
@@ -46,9 +93,25 @@ export function stepRecord(
     for (const [key, reason] of Object.entries(reasons)) {
       if (choice.has(`${label}/${key}`)) absent[`${label}/${key}`] = reason;
     }
-    for (const remark of remarks) notes.add(metrics.length > 1 ? `${label}: ${remark}` : remark);
+    for (const caveat of caveats) notes.add(metrics.length > 1 ? `${label}: ${caveat}` : caveat);
   }
+  for (const [key, value] of Object.entries(filter?.metrics ?? {})) if (choice.has(key)) record[key] = value;
+  if (judgement !== undefined) {
+    const { regime, verdicts } = judgement;
+    if (choice.has('regime')) record.regime = { name: regime.regime, since: regime.since, sentence: regime.sentence };
+    if (choice.has('verdicts') && verdicts.length > 0) record.verdicts = verdicts;
+  }
+  if (filter !== undefined && choice.has('filter')) record.filter = filterRecord(filter);
   if (Object.keys(absent).length > 0) record.absent = absent;
   if (notes.size > 0) record.notes = [...notes];
   return record as StepRecord;
+}
+
+/** Names in the record beside those of metrics. */
+export const RECORD_PARTS = ['regime', 'verdicts', 'filter'] as const;
+
+function filterRecord({ kept, dropped, warnings }: FilterResult): FilterRecord {
+  const reasons: Record<string, number> = {};
+  for (const { reason } of dropped) reasons[reason] = (reasons[reason] ?? 0) + 1;
+  return { kept, dropped: reasons, ...(warnings.length > 0 ? { warnings } : {}) };
 }

@@ -66,9 +66,10 @@ const LEGEND: Readonly<Record<Profile, readonly string[]>> = {
     'H(Z|X): spread of the reasoning given its prompt, nats a token. MI: what the reasoning tells about its prompt, nats a ' +
       'response, with the interval for these very prompts. retrieval: share of responses that fit their own prompt best. ' +
       'p: how often a policy that ignores the prompt would do as well (above .05 nothing is shown). ' +
-      'z: MI a token against the spread between responses.',
+      'z: MI a token against the spread between responses. ' +
+      'state, against the first steps of the run: D diverse, T template collapse, C compressed, L low-entropy collapse.',
     COLLAPSE,
-    MORE,
+    `${MORE} Verdicts: docs/verdicts.md.`,
   ],
   ragen: [
     'H(Z|X): spread of the reasoning given its prompt, nats a token. MI/token: mi_estimate, MI: mi_seq_estimate of the ' +

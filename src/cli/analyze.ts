@@ -1,7 +1,7 @@
 // `collapsar analyze`: step files in, tables or JSON on stdout, results in a directory, progress and failures on stderr.
 import { analyze } from '../analysis/analyze.js';
 import { MetricChoice } from '../analysis/metric-choice.js';
-import type { StepReport } from '../analysis/step-report.js';
+import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
 import type { FileError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
@@ -94,7 +94,9 @@ function outputFor(flags: AnalyzeFlags, streams: Streams, unicode: boolean, prog
 }
 
 /** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */
-function note({ metrics }: StepReport, choice: MetricChoice): void {
+function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice): void {
+  for (const key of Object.keys(filter?.metrics ?? {})) choice.has(key);
+  if (judgement !== undefined) for (const part of RECORD_PARTS) choice.has(part);
   for (const { logged, absent, label } of metrics) {
     for (const key of Object.keys(logged)) choice.has(key);
     for (const key of Object.keys(absent)) choice.has(`${label}/${key}`);

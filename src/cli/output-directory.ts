@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { StepRecord, StepReport } from '../analysis/step-report.js';
 import { FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
+import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 
 const METRICS = 'metrics.jsonl';
 const FAILURES = 'failures.jsonl';
@@ -12,7 +13,7 @@ const SUMMARY = 'summary.json';
 /** Text is collected to pieces of about this many characters before it goes to the file. */
 const PIECE = 64 * 1024;
 
-interface RunSummary {
+interface SummaryOfRun {
   run: string;
   /** As the path was given, so that the summary does not depend on where it stands. */
   directory: string;
@@ -21,6 +22,8 @@ interface RunSummary {
   lastStep: number;
   /** First and last value of each metric. */
   metrics: Record<string, { first: number | null; last: number | null }>;
+  /** Verdicts, the last regime and correlations with success; `strict` only. */
+  judged?: JudgedRun | undefined;
 }
 
 /** What the analysis was asked for; stands in the summary. */
@@ -30,8 +33,10 @@ export type AnalysisSettings = Readonly<Record<string, string | number | readonl
 export class OutputDirectory {
   readonly #directory: string;
   readonly #metrics: WholeFile;
-  readonly #runs: RunSummary[] = [];
+  readonly #runs: SummaryOfRun[] = [];
   #directoryOfRun = '';
+  /** Gives the present run's verdicts, when all its steps are through. */
+  #judge: (() => JudgedRun) | undefined;
   #bytes = 0;
 
   private constructor(directory: string, metrics: WholeFile) {
@@ -49,15 +54,17 @@ export class OutputDirectory {
     return new OutputDirectory(directory, await WholeFile.open(directory, METRICS));
   }
 
-  async add({ record, file, run, directory, step, bytes }: StepReport): Promise<void> {
+  async add({ record, file, run, directory, step, bytes, summary: judge }: StepReport): Promise<void> {
     await this.#metrics.write(`${JSON.stringify(record)}\n`);
     this.#bytes += bytes;
     let summary = this.#runs.at(-1);
     if (summary === undefined || summary.run !== run || this.#directoryOfRun !== directory) {
+      this.#closeRun();
       this.#directoryOfRun = directory;
       summary = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
       this.#runs.push(summary);
     }
+    this.#judge = judge ?? this.#judge;
     summary.steps++;
     summary.lastStep = step;
     for (const [key, value] of metricsOf(record)) {
@@ -67,9 +74,16 @@ export class OutputDirectory {
     }
   }
 
+  #closeRun(): void {
+    const summary = this.#runs.at(-1);
+    if (summary !== undefined) summary.judged = this.#judge?.();
+    this.#judge = undefined;
+  }
+
   /** Puts all files into place; the summary comes last and tells that the others are complete. */
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<void> {
     await this.#metrics.complete();
+    this.#closeRun();
     const failed = failures.map((failure) => `${JSON.stringify(failureRecord(failure))}\n`);
     if (failed.length === 0) await this.#remove(FAILURES);
     else await this.#writeWhole(FAILURES, failed.join(''));

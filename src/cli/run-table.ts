@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { StepReport } from '../analysis/step-report.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import { shortNumber } from './number-format.js';
+import { runVerdicts } from './run-verdicts.js';
 import { sparkline } from './sparkline.js';
 import { chosenColumns, type StepColumn, usualColumns } from './step-columns.js';
 import { type Cell, type Column, layoutTable } from './table.js';
@@ -33,7 +34,8 @@ export function runTable(reports: readonly StepReport[], options: TableOptions):
     });
     return sampleTable(steps, labels.length > 1 ? label : undefined, options);
   });
-  return [heading(first, reports, options), ...parts].join('\n\n');
+  const verdicts = runVerdicts(reports, options.paint);
+  return [heading(first, reports, options), ...parts, ...(verdicts === undefined ? [] : [verdicts])].join('\n\n');
 }
 
 function heading(first: StepReport, reports: readonly StepReport[], { paint }: TableOptions): string {
@@ -81,7 +83,9 @@ function sampleTable(steps: readonly SampledStep[], label: string | undefined, o
 function chosenKeys(steps: readonly SampledStep[], label: string | undefined): string[] {
   const keys = new Set<string>();
   for (const { report, metrics } of steps) {
-    for (const key of Object.keys(report.record)) if (key in metrics.logged) keys.add(key);
+    for (const key of Object.keys(report.record)) {
+      if (key in metrics.logged || key in (report.filter?.metrics ?? {})) keys.add(key);
+    }
     for (const key of Object.keys(report.record.absent ?? {})) {
       if (label === undefined || key.startsWith(`${label}/`)) keys.add(key);
     }

@@ -1,8 +1,10 @@
 // Which figures of a step the table shows, under which headings.
 import type { StepReport } from '../analysis/step-report.js';
 import type { Certainty, StepMetrics } from '../metrics/step-metrics.js';
+import type { Regime } from '../monitor/verdicts/index.js';
 import { MISSING, shortNumber } from './number-format.js';
 import type { Cell } from './table.js';
+import type { Style } from './text-style.js';
 
 export interface StepColumn {
   readonly title: string;
@@ -51,6 +53,23 @@ const rows: StepColumn = {
   cell: (_, { rows: { used, total } }) => ({ text: `${used}/${total}`, style: used < total ? 'yellow' : undefined }),
 };
 
+/** One letter a regime: the sentences under the table say the rest. */
+const REGIME_MARK: Readonly<Record<Regime, { text: string; style?: Style }>> = {
+  diverse: { text: 'D' },
+  template_collapse: { text: 'T', style: 'red' },
+  compressed: { text: 'C', style: 'yellow' },
+  low_entropy_collapse: { text: 'L', style: 'red' },
+};
+
+const regime: StepColumn = {
+  title: 'state',
+  align: 'right',
+  cell: ({ judgement }) => {
+    const name = judgement?.regime.regime;
+    return name == null ? { text: MISSING } : REGIME_MARK[name];
+  },
+};
+
 const STRICT: readonly StepColumn[] = [
   valueColumn('H(Z|X)', 'conditional_entropy_est'),
   valueColumn('MI', 'mi_seq_estimate'),
@@ -61,6 +80,7 @@ const STRICT: readonly StepColumn[] = [
   certaintyColumn('p', 'retrieval_accuracy', pValue),
   valueColumn('z', 'mi_zscore_floored'),
   rows,
+  regime,
 ];
 
 const RAGEN: readonly StepColumn[] = [

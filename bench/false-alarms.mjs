@@ -1,0 +1,204 @@
+// How often is a healthy run called ill? Synthetic healthy runs of several kinds through the judge -> the share in which any
+// collapse, early warning or entropy verdict was given at any step, against the rate that docs/verdicts.md states.
+// A Markdown table on stdout, bench/results/false-alarms-<date>.json.
+//
+//   npm run build && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
+//
+// Exit status 1 if a stated rate lies outside the 95% binomial interval (Clopper–Pearson) of the measured one.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { crossScoreMetrics, openEngine } from '../dist/index.js';
+import { Judge } from '../dist/monitor/verdicts/index.js';
+
+const { values: options } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '200' },
+    steps: { type: 'string', default: '51' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+  },
+});
+const [runs, steps, seed] = [Number(options.runs), Number(options.steps), Number(options.seed)];
+
+const ALARMS = new Set([
+  'template_collapse',
+  'low_entropy_collapse',
+  'compressed',
+  'mi_falling',
+  'mi_overshoot',
+  'entropy_gaming',
+]);
+
+/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
+function uniformNumbers(state) {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+
+/** Metrics as crossScoreMetrics gives them, as far as the judge reads them. */
+function metricsOf(mi, error, entropy) {
+  const batch = { low: mi - 1.96 * error, high: mi + 1.96 * error, error };
+  return {
+    profile: 'strict',
+    values: { mi_seq_estimate: mi, conditional_entropy_est: entropy },
+    absent: {},
+    certainty: { mi_seq_estimate: { batch, population: batch, pValue: 0.001 } },
+  };
+}
+
+/**
+ * A run whose figures scatter about their levels. `spread`: standard deviation of a step as a share of the level;
+ * `memory`: correlation of neighbouring steps; `level(step)`: where MI stands, 1 at the start.
+ */
+function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.05 }) {
+  return async function* (uniform) {
+    let [mi, entropy] = [bell(uniform), bell(uniform)];
+    for (let at = 1; at <= steps; at++) {
+      const fresh = Math.sqrt(1 - memory ** 2);
+      mi = memory * mi + fresh * bell(uniform);
+      entropy = memory * entropy + fresh * bell(uniform);
+      const height = 1.5 * level(at);
+      // Part of the scatter is that of the batch, which its interval knows; the rest is the prompts' and the policy's.
+      yield metricsOf(height + 1.5 * spread * mi, 0.6 * 1.5 * spread, 0.8 * (1 + entropySpread * entropy));
+    }
+  };
+}
+
+/** A fixed policy p(z|x) over 64 sequences; each step draws 16 of 256 prompts and 8 responses of each, scored exactly. */
+function drawnPolicy(engine) {
+  const [pool, kinds, prompts, rollouts] = [256, 64, 16, 8];
+  return async function* (uniform) {
+    const table = Array.from({ length: pool }, () => {
+      const logits = Array.from({ length: kinds }, () => 1.8 * bell(uniform));
+      const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+      return logits.map((logit) => logit - norm);
+    });
+    for (let at = 1; at <= steps; at++) {
+      const chosen = new Set();
+      while (chosen.size < prompts) chosen.add(Math.floor(uniform() * pool));
+      const columns = [...chosen].map((prompt) => table[prompt]);
+      const sums = new Float64Array(prompts * rollouts * prompts);
+      const groups = [];
+      for (let row = 0; row < prompts * rollouts; row++) {
+        const own = Math.floor(row / rollouts);
+        groups.push(own);
+        let left = uniform();
+        let z = 0;
+        while (z < kinds - 1 && left > Math.exp(columns[own][z])) left -= Math.exp(columns[own][z++]);
+        for (let p = 0; p < prompts; p++) sums[row * prompts + p] = columns[p][z];
+      }
+      yield await crossScoreMetrics(
+        engine,
+        {
+          sums: { data: sums, dtype: 'float64', shape: [groups.length, prompts] },
+          lengths: groups.map(() => 1),
+          groups,
+        },
+        { permutations: 0 },
+      );
+    }
+  };
+}
+
+const engine = await openEngine();
+
+/** `stated`: the rate of docs/verdicts.md, for runs of 51 computed steps. */
+const MODELS = {
+  flat: { stated: 0.008, words: 'level, scatter 10%', draw: drawnFigures({ spread: 0.1 }) },
+  noisy: { stated: 0.018, words: 'level, scatter 30%', draw: drawnFigures({ spread: 0.3 }) },
+  alike: {
+    stated: 0.019,
+    words: 'level, scatter 10%, neighbours alike (.5)',
+    draw: drawnFigures({ spread: 0.1, memory: 0.5 }),
+  },
+  rising: {
+    stated: 0.0005,
+    words: 'rises by half over 20 steps, neighbours alike (.5)',
+    draw: drawnFigures({ spread: 0.1, memory: 0.5, level: (at) => 1 + 0.5 * Math.min(1, at / 20) }),
+  },
+  edge: {
+    stated: 0.007,
+    words: 'settles at 3/4 of its start, scatter 10%',
+    draw: drawnFigures({ spread: 0.1, level: (at) => (at <= 5 ? 1 : 0.75) }),
+  },
+  'noisy-edge': {
+    stated: 0.021,
+    words: 'settles at 3/4 of its start, scatter 15%',
+    draw: drawnFigures({ spread: 0.15, level: (at) => (at <= 5 ? 1 : 0.75) }),
+  },
+  'alike-edge': {
+    stated: 0.02,
+    words: 'settles at 3/4 of its start, scatter 10%, neighbours alike (.5)',
+    draw: drawnFigures({ spread: 0.1, memory: 0.5, level: (at) => (at <= 5 ? 1 : 0.75) }),
+  },
+  policy: { stated: 0.002, words: 'a fixed policy, other prompts at each step', draw: drawnPolicy(engine) },
+};
+
+/** log of the binomial coefficient times the powers, summed: P(at most k of n). */
+function atMost(k, n, p) {
+  if (k >= n) return 1;
+  let term = n * Math.log1p(-p);
+  let total = Math.exp(term);
+  for (let i = 1; i <= k; i++) {
+    term += Math.log((n - i + 1) / i) + Math.log(p) - Math.log1p(-p);
+    total += Math.exp(term);
+  }
+  return total;
+}
+
+/** Clopper–Pearson, 95%, by bisection. */
+function binomialInterval(k, n) {
+  const solve = (below) => {
+    let [low, high] = [0, 1];
+    for (let i = 0; i < 60; i++) {
+      const middle = (low + high) / 2;
+      if (below(middle)) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  return [
+    k === 0 ? 0 : solve((p) => 1 - atMost(k - 1, n, p) < 0.025),
+    k === n ? 1 : solve((p) => atMost(k, n, p) > 0.025),
+  ];
+}
+
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+const wanted = options.only === '' ? Object.keys(MODELS) : options.only.split(',');
+const results = [];
+console.log(`${runs} healthy runs of ${steps} computed steps each, seed ${seed}\n`);
+console.log('| healthy run | stated | measured | 95% interval | by verdict |\n|---|---|---|---|---|');
+for (const name of wanted) {
+  const { stated, words, draw } = MODELS[name];
+  const kinds = {};
+  let alarmed = 0;
+  for (let run = 0; run < runs; run++) {
+    const judge = new Judge();
+    let step = 0;
+    for await (const metrics of draw(uniformNumbers(seed * 1_000_003 + run * 7919)))
+      judge.add({ step: ++step, metrics });
+    const found = judge.summary().verdicts.filter(({ kind }) => ALARMS.has(kind));
+    if (found.length > 0) alarmed++;
+    for (const { kind } of found) kinds[kind] = (kinds[kind] ?? 0) + 1;
+  }
+  const [low, high] = binomialInterval(alarmed, runs);
+  results.push({ name, words, stated, runs, steps, alarmed, rate: alarmed / runs, low, high, kinds });
+  const told = Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`);
+  console.log(
+    `| ${words} | ${percent(stated)} | ${percent(alarmed / runs)} | ${percent(low)} to ${percent(high)} | ${told.join(', ')} |`,
+  );
+}
+await engine.dispose();
+const folder = new URL('results/', import.meta.url);
+await mkdir(folder, { recursive: true });
+const file = new URL(`false-alarms-${new Date().toISOString().slice(0, 10)}.json`, folder);
+await writeFile(file, `${JSON.stringify({ runs, steps, seed, results }, null, 2)}\n`);
+const wrong = results.filter(({ stated, low, high }) => stated < low || stated > high);
+for (const { name, stated } of wrong) console.error(`${name}: the stated ${percent(stated)} is outside its interval`);
+process.exitCode = wrong.length > 0 ? 1 : 0;

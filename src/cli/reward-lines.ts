@@ -1,0 +1,172 @@
+// Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON array, or fields
+// separated by commas, tabs or spaces: group, reward and, if there is one, outcome.
+import { FileError } from '../errors.js';
+import { printable } from '../logs/printable.js';
+import type { FilterSource } from './reward-source.js';
+
+/** Fields of a JSON object, with the names that trainers give them (verl: uid, score). */
+const NAMES = {
+  group: ['group', 'group_id', 'uid'],
+  reward: ['reward', 'score'],
+  outcome: ['outcome'],
+  episode: ['episode', 'episode_id'],
+  turn: ['turn'],
+  entropy: ['entropy'],
+  length: ['length'],
+} as const;
+
+type Field = keyof typeof NAMES;
+
+/** Fields that all rows have, or none. */
+const OPTIONAL = ['outcome', 'episode', 'turn', 'entropy', 'length'] as const;
+
+export class RewardLines {
+  readonly #path: string;
+  #line = 0;
+  /** Line number of each row. */
+  readonly #lineOfRow: number[] = [];
+  readonly #groups = new NamedIds();
+  readonly #episodes = new NamedIds();
+  readonly #groupOfRow: number[] = [];
+  readonly #rewards: number[] = [];
+  readonly #columns: Partial<Record<(typeof OPTIONAL)[number], number[]>> = {};
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** @throws FileError naming the line */
+  add(text: string): void {
+    this.#line++;
+    const line = text.trim();
+    if (line === '' || (this.#line === 1 && isHeading(line))) return;
+    const fields = /^[[{]/.test(line) ? this.#json(line) : this.#separated(line);
+    const row = this.#rewards.length;
+    this.#groupOfRow.push(this.#groups.idOf(this.#name('group', fields.group)));
+    this.#rewards.push(this.#number('reward', fields.reward));
+    for (const field of OPTIONAL) {
+      const value = fields[field];
+      const column = this.#columns[field];
+      if ((value === undefined) !== (column === undefined) && row > 0) {
+        this.#fail(
+          value === undefined
+            ? `has no ${field}, but the lines before have one`
+            : `has the field ${field}, but the lines before have none`,
+        );
+      }
+      if (value === undefined) continue;
+      const found = field === 'episode' ? this.#episodes.idOf(this.#name(field, value)) : this.#number(field, value);
+      if (column === undefined) this.#columns[field] = [found];
+      else column.push(found);
+    }
+    this.#lineOfRow.push(this.#line);
+  }
+
+  /** @throws FileError when there was no row */
+  finish(): FilterSource {
+    if (this.#rewards.length === 0) {
+      throw new FileError(
+        { path: this.#path },
+        'holds no rewards: expected lines such as "3, 0.5" or {"group": 3, "reward": 0.5}',
+      );
+    }
+    const { outcome, episode, turn, entropy, length } = this.#columns;
+    return {
+      path: this.#path,
+      input: {
+        rewards: { values: this.#rewards, groups: this.#groupOfRow, episodes: episode, turns: turn },
+        outcomes: outcome,
+        entropies: entropy,
+        lengths: length,
+      },
+      groupOfRow: this.#groupOfRow,
+      nameOf: (group) => this.#groups.nameOf(group),
+      rowHint: this.#rowHint(),
+    };
+  }
+
+  #rowHint(): string {
+    const last = this.#lineOfRow.length - 1;
+    const isShifted = this.#lineOfRow[last] !== last;
+    return isShifted
+      ? ` (rows count from 0, without blank lines and headings: row 0 is line ${this.#lineOfRow[0]})`
+      : '';
+  }
+
+  #json(line: string): Partial<Record<Field, unknown>> {
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch (error) {
+      return this.#fail(`is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    if (Array.isArray(value)) return { group: value[0], reward: value[1], outcome: value[2] };
+    const fields: Partial<Record<Field, unknown>> = {};
+    for (const [field, names] of Object.entries(NAMES) as [Field, readonly string[]][]) {
+      const name = names.find((known) => Object.hasOwn(value as object, known));
+      const found = name === undefined ? undefined : (value as Record<string, unknown>)[name];
+      if (found !== null && found !== undefined) fields[field] = found;
+    }
+    return fields;
+  }
+
+  #separated(line: string): Partial<Record<Field, unknown>> {
+    const parts = line.includes(',') ? line.split(',') : line.split(/\s+/);
+    if (parts.length < 2 || parts.length > 3) {
+      this.#fail(`has ${parts.length} fields, expected group, reward and perhaps outcome: "${printable(line)}"`);
+    }
+    const [group, reward, outcome] = parts.map((part) => part.trim());
+    return { group, reward, outcome };
+  }
+
+  #name(field: Field, value: unknown): string {
+    if (typeof value === 'number' || (typeof value === 'string' && value !== '')) return String(value);
+    return this.#fail(`has no ${field}: expected a number or a name`);
+  }
+
+  #number(field: Field, value: unknown): number {
+    if (typeof value === 'boolean') return value ? 1 : 0;
+    const number = typeof value === 'string' && value !== '' ? numberOf(value) : value;
+    // NaN and infinities are numbers: what becomes of them is the filter's policy.
+    if (typeof number === 'number') return number;
+    if (value === undefined) return this.#fail(`has no ${field}: expected a number`);
+    return this.#fail(`has the ${field} ${printable(JSON.stringify(value))}: expected a number`);
+  }
+
+  #fail(problem: string): never {
+    throw new FileError({ path: this.#path }, `line ${this.#line} ${problem}`);
+  }
+}
+
+/** Also as Python prints them: nan, inf, -inf. */
+function numberOf(text: string): number | string {
+  if (/^[+-]?(nan)$/i.test(text)) return Number.NaN;
+  const infinite = /^([+-]?)inf(inity)?$/i.exec(text);
+  if (infinite !== null) return infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  const value = Number(text);
+  return Number.isNaN(value) ? text : value;
+}
+
+function isHeading(line: string): boolean {
+  return /^"?(group|group_id|uid)"?\s*[,\s]\s*"?(reward|score)"?\b/i.test(line);
+}
+
+/** Names -> numbers by first appearance, and back. */
+class NamedIds {
+  readonly #ids = new Map<string, number>();
+  readonly #names: string[] = [];
+
+  idOf(name: string): number {
+    let id = this.#ids.get(name);
+    if (id === undefined) {
+      id = this.#names.length;
+      this.#ids.set(name, id);
+      this.#names.push(name);
+    }
+    return id;
+  }
+
+  nameOf(id: number): string {
+    return this.#names[id] as string;
+  }
+}

@@ -1,0 +1,99 @@
+// Where `collapsar filter` gets rewards from: a step file, or lines of text from a file or stdin.
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { openEngine } from '../engine/engine.js';
+import type { Tensor } from '../engine/tensor.js';
+import { FileError } from '../errors.js';
+import type { FilterInput } from '../filter/filter-input.js';
+import type { FilterSettings } from '../filter/filter-options.js';
+import type { StepData } from '../logs/step-data.js';
+import { readStepFile } from '../logs/step-file.js';
+import { systemProblem } from '../logs/system-problem.js';
+import { RewardLines } from './reward-lines.js';
+
+export interface FilterSource {
+  /** As an error names it. */
+  readonly path: string;
+  readonly input: FilterInput;
+  /** Group id of each row, as in `input`. */
+  readonly groupOfRow: Iterable<number>;
+  /** How the source names a group. */
+  nameOf(group: number): string;
+  /** What to add to an error that names a row. */
+  readonly rowHint: string;
+}
+
+/**
+ * @param path of a step file (*.safetensors), of lines of text, or `-` for lines on stdin
+ * @throws FileError naming the path, and the line where there is one
+ */
+export async function readFilterSource(
+  path: string,
+  settings: FilterSettings,
+  signal: AbortSignal,
+): Promise<FilterSource> {
+  if (path.endsWith('.safetensors')) return fromStep(await readStepFile(path, { signal }), settings, signal);
+  const stdin = path === '-';
+  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), signal);
+}
+
+async function fromLines(path: string, stream: Readable, signal: AbortSignal): Promise<FilterSource> {
+  const lines = new RewardLines(path);
+  // Without an own listener a failing open would end the process: readline passes no errors on.
+  const failed = new Promise<never>((_, reject) => stream.on('error', reject));
+  failed.catch(() => undefined);
+  const reader = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY, signal });
+  const readAll = async () => {
+    for await (const line of reader) lines.add(line);
+  };
+  try {
+    await Promise.race([readAll(), failed]);
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    reader.close();
+  }
+  signal.throwIfAborted();
+  return lines.finish();
+}
+
+async function fromStep(step: StepData, settings: FilterSettings, signal: AbortSignal): Promise<FilterSource> {
+  const { file, rewards, group, episode, turn, outcome, correct } = step;
+  if (rewards === undefined) {
+    throw new FileError({ path: file }, 'has no tensor "rewards": write the reward of each row with the step');
+  }
+  const wantsEntropy = settings.metric === 'entropy' || settings.metric === 'entropy_variance';
+  const outcomes = outcome ?? correct;
+  return {
+    path: file,
+    input: {
+      rewards: { values: rewards, groups: group, episodes: episode, turns: episode === undefined ? undefined : turn },
+      outcomes,
+      lengths: Float64Array.from(step.lengths as ArrayLike<number | bigint>, Number),
+      entropies: wantsEntropy ? await tokenMeans(step, signal) : undefined,
+    },
+    groupOfRow: Array.from(group as ArrayLike<number | bigint>, Number),
+    nameOf: String,
+    rowHint: '',
+  };
+}
+
+/** [R] mean token entropy of each row; undefined without the tensor. Rows without tokens have 0. */
+async function tokenMeans(step: StepData, signal: AbortSignal): Promise<Float64Array | undefined> {
+  if (step.tokenEntropy === undefined) return undefined;
+  const engine = await openEngine();
+  try {
+    const [rows, tokens] = step.tokenEntropy.shape as [number, number];
+    const tensor: Tensor = { ...step.tokenEntropy, shape: [1, rows, tokens] };
+    const { sums } = await engine.sumTokens(tensor, step.lengths, { signal });
+    return Float64Array.from({ length: rows }, (_, row) => {
+      const length = Number(step.lengths[row]);
+      return length === 0 ? 0 : (sums.data[row] as number) / length;
+    });
+  } finally {
+    await engine.dispose();
+  }
+}

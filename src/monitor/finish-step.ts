@@ -1,0 +1,238 @@
+// An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a step
+// that fails leaves the run as it was.
+import type { Engine } from '../engine/engine.js';
+import { ArgumentError } from '../errors.js';
+import { type FilterResult, filterGroups } from '../filter/index.js';
+import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
+import { RunningState, type RunningStateJson } from '../metrics/running-state.js';
+import type { SamplerOptions } from '../metrics/samplers.js';
+import type { ScorePlan } from '../metrics/score-plan.js';
+import type { StepMetrics } from '../metrics/step-metrics.js';
+import type { CollectedScores } from './collected-scores.js';
+import type { EarlyStops } from './early-stop/early-stops.js';
+import { checkGradients, decomposeGradients, gradientMetrics } from './gradient-decomposition.js';
+import { type GroupRewards, groupRewards, KEEP_ALL, meanRewardStd } from './group-rewards.js';
+import type { RunOptions } from './monitor-options.js';
+import type { MonitorReport } from './monitor-report.js';
+import { plannedMetrics } from './planned-step.js';
+import { bucketMetrics, bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
+import { rolloutMetrics } from './rollout-metrics.js';
+import type { OpenLabels } from './step-labels.js';
+import type { CheckedOutcomes } from './step-outcomes.js';
+import type { Judge, StepEvidence } from './verdicts/index.js';
+
+/** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
+export interface RunProgress {
+  /** The last finished step; null before the first. */
+  readonly step: number | null;
+  readonly averages: RunningStateJson;
+  readonly earlyStops: EarlyStops;
+  readonly judge: Judge | null;
+}
+
+export interface OpenStep {
+  readonly step: number;
+  readonly labels: OpenLabels;
+  /** Of this very step. */
+  readonly samplers: readonly SamplerOptions[];
+  /** Where few negatives are scored: which. */
+  readonly plan: ScorePlan | undefined;
+  /** Undefined where the step is not due. */
+  readonly scores: CollectedScores | undefined;
+}
+
+export async function finishStep(
+  run: RunProgress,
+  open: OpenStep,
+  outcomes: CheckedOutcomes,
+  options: RunOptions,
+  engine: () => Promise<Engine>,
+  signal: AbortSignal | undefined,
+): Promise<{ report: MonitorReport; run: RunProgress }> {
+  const { step, labels, scores } = open;
+  const { filter, groups } = filtered(labels, outcomes, options);
+  const buckets = groups && bucketed(outcomes, options, groups, filter);
+  if (outcomes.gradientNorms !== undefined) {
+    if (options.buckets === false) {
+      throw new ArgumentError(
+        'outcomes.gradientNorms',
+        'this monitor has no buckets: construct it with the option `buckets`',
+      );
+    }
+    checkGradients(outcomes.gradientNorms, buckets ?? [], 'outcomes.gradientNorms');
+  }
+  const earlyStops = run.earlyStops.after(step, {
+    meanRewardStd: groups && meanRewardStd(groups),
+    filterEmpty: filter?.empty,
+    success: outcomes.success,
+  });
+
+  const state = RunningState.from(run.averages);
+  // Row by row only for the judge: reports stay as small as their figures.
+  const perRow = run.judge !== null && options.profile === 'strict';
+  const measured =
+    scores === undefined ? [] : await sampleMetrics(open, scores, state, perRow, options, engine, signal);
+  const samples = measured.map(({ perRow: _, ...sample }): StepMetrics => sample);
+  // As JSON gives it back, so that a run that was saved and one that was not carry the same.
+  const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
+
+  const metrics: Record<string, number> = {};
+  const absent: Record<string, string> = {};
+  const notes = new Set<string>();
+  for (const sample of samples) {
+    Object.assign(metrics, sample.logged);
+    // Under `ragen` the report is what the reference logs and nothing else.
+    if (sample.profile === 'ragen') continue;
+    for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
+    for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
+  }
+  const rollouts = rolloutMetrics(labels, outcomes, options.profile, groups);
+  Object.assign(metrics, rollouts, filter?.metrics);
+  for (const warning of filter?.warnings ?? []) notes.add(warning);
+  if (filter !== undefined) {
+    metrics['rollout/empty_after_filter'] = filter.empty ? 1 : 0;
+    const consecutive = earlyStops.consecutiveEmpty;
+    if (consecutive !== undefined) metrics['rollout/consecutive_empty_after_filter_steps'] = consecutive;
+  }
+  const prefix = bucketPrefix(options);
+  if (buckets !== undefined) Object.assign(metrics, bucketMetrics(buckets, prefix));
+  const { gradientNorms } = outcomes;
+  const gradients = buckets && gradientNorms && decomposeGradients(buckets, gradientNorms);
+  if (gradients) Object.assign(metrics, gradientMetrics(buckets, gradientNorms, gradients, prefix));
+  const { stops } = earlyStops;
+  for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
+
+  signal?.throwIfAborted();
+  const [stepMetrics] = samples;
+  // Last, as it is the one thing here that remembers.
+  const judgement = run.judge?.add(evidenceOf(open, outcomes, measured[0], rollouts, filter));
+  const [stop] = stops;
+  const report: MonitorReport = {
+    step,
+    due: scores !== undefined,
+    metrics,
+    absent,
+    notes: [...notes],
+    ...(stepMetrics && { stepMetrics }),
+    ...(samples.length > 1 && { samples }),
+    ...(filter && { filter }),
+    ...(buckets && { buckets }),
+    ...(gradients && { gradients }),
+    ...(judgement && { judgement }),
+    ...(stop && { stop }),
+    stops,
+    lossScale: filter?.lossScale ?? 1,
+  };
+  return { report, run: { step, averages, earlyStops, judge: run.judge } };
+}
+
+/** The filter's choice, and what each group got. Without rewards there is neither. */
+function filtered(
+  { groups: ids, episodes, turns }: OpenLabels,
+  outcomes: CheckedOutcomes,
+  { filter: options }: RunOptions,
+): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
+  const { rewards } = outcomes;
+  if (rewards === undefined) {
+    if (options !== null) {
+      throw new ArgumentError(
+        'outcomes.rewards',
+        'missing: this monitor filters every step; give the reward of each row',
+      );
+    }
+    return { filter: undefined, groups: undefined };
+  }
+  const input = {
+    rewards: { values: rewards, groups: ids, episodes, turns: episodes && turns },
+    outcomes: outcomes.outcomes,
+    entropies: outcomes.entropies,
+    lengths: outcomes.responseLengths,
+  };
+  const result = filterGroups(input, options ?? KEEP_ALL);
+  return { filter: options === null ? undefined : result, groups: groupRewards(result, rewards, ids, episodes) };
+}
+
+function bucketed(
+  outcomes: CheckedOutcomes,
+  { buckets }: RunOptions,
+  groups: readonly GroupRewards[],
+  filter: FilterResult | undefined,
+): RewardBucket[] | undefined {
+  if (buckets === false || outcomes.rewards === undefined) return undefined;
+  const values = { ...outcomes, rewards: outcomes.rewards };
+  if (filter === undefined || buckets.groups === 'all') return bucketsByRewardStd(groups, values, buckets);
+  const kept = new Set(filter.kept);
+  const indices = Array.from(groups.keys()).filter((index) => kept.has((groups[index] as GroupRewards).id));
+  return bucketsByRewardStd(groups, values, buckets, indices);
+}
+
+/** The buckets of a step without finishing it: what a trainer takes gradient norms of. */
+export function previewBuckets(labels: OpenLabels, outcomes: CheckedOutcomes, options: RunOptions): RewardBucket[] {
+  if (options.buckets === false) {
+    throw new ArgumentError('options.buckets', 'this monitor has no buckets: construct it with the option `buckets`');
+  }
+  const { filter, groups } = filtered(labels, outcomes, options);
+  if (groups === undefined)
+    throw new ArgumentError('outcomes.rewards', 'missing: buckets are made by the rewards of each group');
+  return bucketed(outcomes, options, groups, filter) as RewardBucket[];
+}
+
+/** The reference names the buckets of all groups and those of kept groups apart. */
+function bucketPrefix({ buckets, filter }: RunOptions): string {
+  return filter !== null && buckets !== false && buckets.groups === 'all' ? 'grad_norm_prefilter' : 'grad_norm';
+}
+
+async function sampleMetrics(
+  { step, labels, samplers, plan }: OpenStep,
+  scores: CollectedScores,
+  state: RunningState,
+  perRow: boolean,
+  { profile, permutations, seed }: RunOptions,
+  engine: () => Promise<Engine>,
+  signal: AbortSignal | undefined,
+): Promise<StepMetrics[]> {
+  const { groups, lengths, columnGroups, promptTokens, episodes, turns } = labels;
+  const sums = await scores.all(engine);
+  if (plan !== undefined) {
+    const common = { profile, permutations, seed, step, state, perRow, signal };
+    return [await plannedMetrics(await engine(), plan, labels, sums, common)];
+  }
+  const given = {
+    sums,
+    lengths: lengths as NonNullable<typeof lengths>,
+    groups,
+    columnGroups,
+    promptTokens,
+    episodes,
+    turns,
+  };
+  const found: StepMetrics[] = [];
+  for (const sampler of samplers.length === 0 ? [undefined] : samplers) {
+    const common = { profile, permutations, seed, step, state, sampler, perRow, signal };
+    found.push(await crossScoreMetrics(await engine(), given, common));
+  }
+  return found;
+}
+
+function evidenceOf(
+  { step, labels }: OpenStep,
+  outcomes: CheckedOutcomes,
+  metrics: StepMetrics | undefined,
+  rollouts: Readonly<Record<string, number>>,
+  filter: FilterResult | undefined,
+): StepEvidence {
+  const { outcomes: unshaped, success, gradientNorms: _, figures, ...rows } = outcomes;
+  const { groups, episodes, turns } = labels;
+  const rates = Object.values(success ?? {});
+  const validated = rates.length === 0 ? undefined : rates.reduce((total, rate) => total + rate, 0) / rates.length;
+  return {
+    step,
+    metrics,
+    rows: { groups, ...rows, outcomes: unshaped, episodes, turns: episodes && turns },
+    filter,
+    // Success in training and in validation are two series: where the first is given, the judge reads it off the outcomes.
+    success: unshaped === undefined ? validated : undefined,
+    // To be correlated with success: once a computed step, as the metrics are.
+    figures: metrics === undefined ? figures : { ...rollouts, ...figures },
+  };
+}

@@ -1,0 +1,50 @@
+// The filter's view of a step -> the rewards of each group, whatever metric the filter ranks by: early stops and buckets look
+// at the reward itself.
+import type { Integers } from '../engine/tensor.js';
+import type { FilterOptions, FilterResult } from '../filter/index.js';
+
+/** Keeps everything: for runs without a filter, whose groups are measured by the same rules. */
+export const KEEP_ALL: FilterOptions = {
+  dialect: 'strict',
+  strategy: 'top_k',
+  value: 1,
+  includeZero: true,
+  singletons: 'keep',
+  turnRewards: 'first',
+};
+
+export interface GroupRewards {
+  readonly id: number;
+  /** Its rows, ascending. */
+  readonly rows: readonly number[];
+  /** Sample std (ddof 1) of the reward over the group's rollouts; NaN where there is one rollout only. */
+  readonly std: number;
+}
+
+/**
+ * Groups in order of first appearance. The rows of one episode are one rollout, which counts once: counting every turn would
+ * weigh rollouts by their number of turns.
+ */
+export function groupRewards(
+  result: FilterResult,
+  rewards: Float64Array,
+  groups: Integers,
+  episodes: Integers | undefined,
+): GroupRewards[] {
+  const rowsOf = new Map<number, number[]>(Array.from(result.groups, (id) => [id, []]));
+  for (let row = 0; row < groups.length; row++) rowsOf.get(Number(groups[row]))?.push(row);
+  return Array.from(result.groups, (id, index) => {
+    const rows = rowsOf.get(id) as number[];
+    // Where the filter is told to, it leaves rewards out that are no numbers.
+    const counted = rows.filter((row) => Number.isFinite(rewards[row]));
+    const rollouts =
+      episodes === undefined ? counted.length : new Set(counted.map((row) => String(episodes[row]))).size;
+    return { id, rows, std: rollouts < 2 ? Number.NaN : Math.sqrt(result.rewardVariances[index] as number) };
+  });
+}
+
+/** Mean in-group std over the groups that have one; undefined if none has. */
+export function meanRewardStd(groups: readonly GroupRewards[]): number | undefined {
+  const stds = groups.map(({ std }) => std).filter((std) => Number.isFinite(std));
+  return stds.length === 0 ? undefined : stds.reduce((total, std) => total + std, 0) / stds.length;
+}

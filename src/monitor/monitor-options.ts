@@ -1,0 +1,241 @@
+// The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
+import { isDeepStrictEqual } from 'node:util';
+import type { Engine } from '../engine/engine.js';
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
+import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
+import type { SamplerKind, SamplerOptions } from '../metrics/samplers.js';
+import { planScores } from '../metrics/score-plan.js';
+import type { Profile } from '../metrics/step-metrics.js';
+import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
+import { checkChoice, checkInteger, expectKnownOptions, optionsObject } from './option-checks.js';
+import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './reward-buckets.js';
+import { Judge, type JudgeOptions } from './verdicts/index.js';
+
+export interface MonitorOptions {
+  /** Where to compute. Default: an engine that is opened when it is first needed, and goes with `dispose()`. */
+  readonly engine?: Engine | undefined;
+  /** Threads of an engine that the monitor opens. Default: the engine's. */
+  readonly threads?: number | undefined;
+  /** `strict` (default), or `ragen`: the reference's numbers, key for key. */
+  readonly profile?: Profile | undefined;
+  /**
+   * Which (trajectory, turn) rows a due step's metrics are computed on; needs `episodes` and `turns`. Several give a set of
+   * metrics each. Every step draws anew, by seed and step number. Default: all rows.
+   */
+  readonly sampler?: SamplerKind | SamplerOptions | readonly (SamplerKind | SamplerOptions)[] | undefined;
+  /** Cross-scores are due at step 1 and at every multiple of this; `never`: only where a step asks for it. Default 5. */
+  readonly everySteps?: number | 'never' | undefined;
+  /**
+   * Score each row under its own prompt and under so many others instead of under all: `strict` only, at least 3 (see
+   * `planScores`). Metrics are then estimates. Default: score everything.
+   */
+  readonly negatives?: number | undefined;
+  /** With `negatives`, where rows have turns: share of the negatives that are prompts of the row's own turn. Default none. */
+  readonly hardShare?: number | undefined;
+  /** The variance-based filter, applied at every step that brings rewards. Default: none. */
+  readonly filter?: FilterOptions | undefined;
+  /** Early-stop rules; each is on unless it is false. */
+  readonly earlyStop?: EarlyStopOptions | false | undefined;
+  /** Buckets of groups by reward std, with statistics. Default: none. */
+  readonly buckets?: BucketOptions | false | undefined;
+  /** Regimes and verdicts; false for none. */
+  readonly judge?: JudgeOptions | false | undefined;
+  /** Label permutations behind each p-value (strict); 0 for none. Default 999. */
+  readonly permutations?: number | undefined;
+  /** Of permutations, samplers and drawn negatives. Default 0. */
+  readonly seed?: number | undefined;
+}
+
+/** What a run's figures depend on: not where they are computed. */
+export interface RunOptions {
+  readonly profile: Profile;
+  readonly samplers: readonly SamplerOptions[];
+  readonly everySteps: number | 'never';
+  readonly negatives: number | null;
+  readonly hardShare: number | null;
+  readonly filter: FilterOptions | null;
+  readonly earlyStop: ResolvedEarlyStop;
+  readonly buckets: ResolvedBuckets | false;
+  readonly judge: JudgeOptions | false;
+  readonly permutations: number;
+  readonly seed: number;
+}
+
+const DEFAULT_EVERY_STEPS = 5;
+const DEFAULT_PERMUTATIONS = 999;
+
+/** Options of the monitor, and under which name of RunOptions each is kept; `null`: not part of the run. */
+const OPTION_NAMES: Readonly<Record<keyof MonitorOptions, keyof RunOptions | null>> = {
+  engine: null,
+  threads: null,
+  profile: 'profile',
+  sampler: 'samplers',
+  everySteps: 'everySteps',
+  negatives: 'negatives',
+  hardShare: 'hardShare',
+  filter: 'filter',
+  earlyStop: 'earlyStop',
+  buckets: 'buckets',
+  judge: 'judge',
+  permutations: 'permutations',
+  seed: 'seed',
+};
+
+/** @throws {ArgumentError} naming the option that is unknown, out of range or at odds with another */
+export function resolveOptions(options: MonitorOptions): RunOptions {
+  expectKnownOptions(optionsObject(options, 'options'), 'options', Object.keys(OPTION_NAMES));
+  const {
+    profile = 'strict',
+    everySteps = DEFAULT_EVERY_STEPS,
+    permutations = DEFAULT_PERMUTATIONS,
+    seed = 0,
+  } = options;
+  checkChoice(profile, 'options.profile', ['strict', 'ragen']);
+  if (everySteps !== 'never') {
+    if (!Number.isSafeInteger(everySteps) || everySteps < 1) {
+      throw new ArgumentError(
+        'options.everySteps',
+        `got ${shown(everySteps)}, expected an integer from 1 on, or "never"`,
+      );
+    }
+  }
+  checkInteger(permutations, 'options.permutations', 0);
+  checkInteger(seed, 'options.seed', 0);
+  const samplers = resolveSamplers(options.sampler, seed);
+  const { negatives = null, hardShare = null } = options;
+  checkNegatives(negatives, hardShare, profile, samplers);
+  const filter = options.filter === undefined ? null : plainCopy(options.filter, 'options.filter');
+  if (filter !== null) filterSettings(filter);
+  const judge = options.judge === false ? false : plainCopy(options.judge ?? {}, 'options.judge');
+  if (judge !== false) named('options.judge', () => new Judge(judge));
+  return {
+    profile,
+    samplers,
+    everySteps,
+    negatives,
+    hardShare,
+    filter,
+    earlyStop: resolveEarlyStop(options.earlyStop),
+    buckets: resolveBuckets(options.buckets),
+    judge,
+    permutations,
+    seed,
+  };
+}
+
+/** The options of the run that a caller set, resolved: what a saved state must have been made with. */
+export function givenOptions(options: MonitorOptions): Partial<RunOptions> {
+  const resolved = resolveOptions(options);
+  const names = Object.entries(OPTION_NAMES).flatMap(([name, kept]) =>
+    kept !== null && options[name as keyof MonitorOptions] !== undefined ? [kept] : [],
+  );
+  return Object.fromEntries(names.map((name) => [name, resolved[name]]));
+}
+
+/** The options that a state was saved with, checked as those of a caller. @throws {ArgumentError} */
+export function reopenOptions(saved: unknown): RunOptions {
+  const run = optionsObject(saved, 'options') as unknown as RunOptions;
+  const { samplers, negatives, hardShare, filter, ...others } = run;
+  return resolveOptions({
+    ...others,
+    sampler: samplers,
+    negatives: negatives ?? undefined,
+    hardShare: hardShare ?? undefined,
+    filter: filter ?? undefined,
+  });
+}
+
+function resolveSamplers(given: MonitorOptions['sampler'], seed: number): SamplerOptions[] {
+  if (given === undefined) return [];
+  const several = Array.isArray(given);
+  const list = (several ? given : [given]) as readonly (SamplerKind | SamplerOptions)[];
+  const samplers = list.map((entry, at): SamplerOptions => {
+    const argument = several ? `options.sampler[${at}]` : 'options.sampler';
+    const {
+      kind,
+      n,
+      seed: own = seed,
+    } = typeof entry === 'string' ? { kind: entry } : (optionsObject(entry, argument) as unknown as SamplerOptions);
+    if (typeof entry !== 'string') expectKnownOptions({ ...entry }, argument, ['kind', 'n', 'seed']);
+    checkChoice(kind, `${argument}.kind`, ['first_turn', 'trajectory', 'turn']);
+    if (n !== undefined) checkInteger(n, `${argument}.n`, 1);
+    checkInteger(own, `${argument}.seed`, 0);
+    return { kind, ...(n !== undefined && { n }), seed: own };
+  });
+  const kinds = samplers.map(({ kind }) => kind);
+  const twice = kinds.find((kind, at) => kinds.indexOf(kind) !== at);
+  if (twice !== undefined) {
+    throw new ArgumentError('options.sampler', `"${twice}" is there twice: their metrics would have the same keys`);
+  }
+  return samplers;
+}
+
+function checkNegatives(
+  negatives: number | null,
+  hardShare: number | null,
+  profile: Profile,
+  samplers: readonly SamplerOptions[],
+): void {
+  const argument = 'options.negatives';
+  if (negatives === null) {
+    if (hardShare !== null) throw new ArgumentError('options.hardShare', `needs ${argument}`);
+    return;
+  }
+  if (profile === 'ragen') {
+    throw new ArgumentError(
+      argument,
+      'the ragen profile knows no estimates from few prompts; use strict, or leave it out',
+    );
+  }
+  if (samplers.length > 0) {
+    throw new ArgumentError(argument, 'cannot be combined with a sampler: one of the two says which pairs to score');
+  }
+  // What a plan may be is the plan's own to say; it names both options as they are named here.
+  const input = { groups: [0, 1], lengths: [1, 1], ...(hardShare !== null && { promptTurns: [0, 0] }) };
+  planScores(input, { negatives, hardShare: hardShare ?? undefined });
+}
+
+/** Options of another room as plain JSON. @throws {ArgumentError} if they hold what JSON does not */
+function plainCopy<Options extends object>(options: Options, argument: string): Options {
+  optionsObject(options, argument);
+  return JSON.parse(
+    JSON.stringify(options, (name, value: unknown) => {
+      if (
+        typeof value === 'function' ||
+        typeof value === 'bigint' ||
+        (typeof value === 'number' && !Number.isFinite(value))
+      ) {
+        throw new ArgumentError(`${argument}.${name}`, `got ${shown(value)}, expected what JSON can hold`);
+      }
+      return value;
+    }),
+  ) as Options;
+}
+
+/** @throws {ArgumentError} as filterGroups() would, naming the option under `options.filter` */
+function filterSettings(filter: FilterOptions): FilterSettings {
+  expectKnownOptions({ ...filter }, 'options.filter', Object.keys(resolveFilterOptions()));
+  return named('options.filter', () => resolveFilterOptions(filter));
+}
+
+/** Runs another room's check of its `options`, which here stand at `path`. */
+function named<Result>(path: string, check: () => Result): Result {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    const problem = error.message.slice(error.argument.length + 2);
+    throw new ArgumentError(error.argument.replace(/^options/, path), problem, { cause: error });
+  }
+}
+
+/** The first option in which `given` differs from what a run was made with; undefined if none does. */
+export function differingOption(given: Partial<RunOptions>, run: RunOptions): keyof RunOptions | undefined {
+  return (Object.keys(given) as (keyof RunOptions)[]).find((name) => {
+    if (name === 'filter' && given.filter && run.filter) {
+      return !isDeepStrictEqual(filterSettings(given.filter), filterSettings(run.filter));
+    }
+    return !isDeepStrictEqual(given[name], run[name]);
+  });
+}

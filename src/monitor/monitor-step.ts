@@ -1,0 +1,109 @@
+// One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
+import type { Engine } from '../engine/engine.js';
+import { ArgumentError } from '../errors.js';
+import { CollectedScores, type ColumnScores, type WholeScores } from './collected-scores.js';
+import { type OpenStep, previewBuckets } from './finish-step.js';
+import type { RunOptions } from './monitor-options.js';
+import type { MonitorReport } from './monitor-report.js';
+import { planStep } from './planned-step.js';
+import type { RewardBucket } from './reward-buckets.js';
+import type { OpenLabels } from './step-labels.js';
+import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './step-outcomes.js';
+import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
+
+/** What a step needs of its monitor. */
+export interface StepHost {
+  readonly options: RunOptions;
+  engine(): Promise<Engine>;
+  /** Computes and commits a step when every one that was finished before is through. */
+  finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport>;
+}
+
+export interface ScoreOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+const NOTHING_WANTED: WantedPairs = { rows: new Int32Array(0), prompts: new Int32Array(0), byPrompt: [] };
+
+export class MonitorStep {
+  /** Training step. */
+  readonly number: number;
+  /** Whether this step's cross-scores are wanted. */
+  readonly due: boolean;
+  readonly #host: StepHost;
+  readonly #open: OpenStep;
+  readonly #wanted: WantedPairs;
+
+  /** @internal Use `monitor.step()`. */
+  constructor(host: StepHost, step: number, due: boolean, labels: OpenLabels) {
+    const { profile, samplers: drawn, negatives, hardShare, seed } = host.options;
+    const samplers = drawn.map((sampler) => samplerOfStep(sampler, step));
+    this.number = step;
+    this.due = due;
+    this.#host = host;
+    if (!due) {
+      this.#wanted = NOTHING_WANTED;
+      this.#open = { step, labels, samplers, plan: undefined, scores: undefined };
+      return;
+    }
+    const plan = negatives === null ? undefined : planStep(labels, negatives, hardShare, seedOfStep(seed, step));
+    this.#wanted = plan ?? wantedPairs(labels, profile, samplers);
+    this.#open = { step, labels, samplers, plan, scores: new CollectedScores(labels, this.#wanted) };
+  }
+
+  /**
+   * The (row, prompt) pairs to score, in parallel arrays by rising prompt and row, and the same prompt by prompt. Prompts are
+   * indices of columns. Empty where the step is not due.
+   */
+  pairs(): WantedPairs {
+    return this.#wanted;
+  }
+
+  /**
+   * Takes the scores of one prompt, in any order; resolves when they are summed, until when their memory must not change.
+   * @param prompt index of the column, 0 to P − 1
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, an unknown prompt, one that was scored before, or
+   *   scores that do not fit
+   */
+  async score(prompt: number, scores: ColumnScores, { signal }: ScoreOptions = {}): Promise<void> {
+    await this.#scores().add(prompt, scores, () => this.#host.engine(), signal);
+  }
+
+  /**
+   * Takes the scores of all prompts at once: the same bits as prompt by prompt.
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, if a prompt was scored before, or scores that do
+   *   not fit
+   */
+  async scoreAll(scores: WholeScores, { signal }: ScoreOptions = {}): Promise<void> {
+    await this.#scores().addAll(scores, () => this.#host.engine(), signal);
+  }
+
+  /**
+   * The buckets that `finish` will make of these rewards, to take gradient norms of. Changes nothing.
+   * @throws {ArgumentError} for a monitor without buckets, or outcomes that do not fit
+   */
+  buckets(outcomes: StepOutcomes): readonly RewardBucket[] {
+    const { labels } = this.#open;
+    return previewBuckets(labels, checkOutcomes(outcomes, labels.rows), this.#host.options);
+  }
+
+  /**
+   * Ends the step. If it rejects, the monitor is as it was: correct what the error names and finish again, or leave the step.
+   * @throws {ArgumentError} (as a rejection) for prompts never scored, outcomes that do not fit, or a later step that was
+   *   finished meanwhile; `signal.reason` when aborted
+   */
+  async finish(outcomes: StepOutcomes = {}, { signal }: ScoreOptions = {}): Promise<MonitorReport> {
+    return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
+  }
+
+  #scores(): CollectedScores {
+    const { scores } = this.#open;
+    if (scores !== undefined) return scores;
+    const { everySteps } = this.#host.options;
+    throw new ArgumentError(
+      'prompt',
+      `step ${this.number} is not due (everySteps is ${everySteps}): look at step.due before scoring, or open the step ` +
+        'with { due: true }',
+    );
+  }
+}

@@ -1,0 +1,146 @@
+// The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
+import { type Engine, openEngine } from '../engine/engine.js';
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
+import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
+import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
+import type { MonitorReport } from './monitor-report.js';
+import { type MonitorState, restoreRun, saveRun, startRun } from './monitor-state.js';
+import { MonitorStep, type StepHost } from './monitor-step.js';
+import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
+import { openLabels, type StepLabels } from './step-labels.js';
+import type { CheckedOutcomes } from './step-outcomes.js';
+
+/**
+ * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps depend on
+ * is in `save()`; a restored monitor continues to the bit.
+ * @throws {ArgumentError} from the constructor for an option that is unknown or out of range
+ */
+export class Monitor {
+  readonly options: RunOptions;
+  readonly #threads: number | undefined;
+  readonly #host: StepHost;
+  #run: RunProgress;
+  #engine: Promise<Engine> | undefined;
+  /** Whether the engine is this monitor's to dispose. */
+  readonly #ownsEngine: boolean;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options?: MonitorOptions);
+  /** @internal */
+  constructor(options: MonitorOptions, restored: { options: RunOptions; run: RunProgress });
+  constructor(options: MonitorOptions = {}, restored?: { options: RunOptions; run: RunProgress }) {
+    this.options = Object.freeze(restored?.options ?? resolveOptions(options));
+    this.#run = restored?.run ?? startRun(this.options);
+    this.#threads = options.threads;
+    this.#ownsEngine = options.engine === undefined;
+    this.#engine = options.engine && Promise.resolve(options.engine);
+    this.#host = {
+      options: this.options,
+      engine: () => this.#openEngine(),
+      finish: (open, outcomes, signal) => this.#finish(open, outcomes, signal),
+    };
+  }
+
+  /**
+   * Continues a run from what `save()` gave, or from the same as parsed JSON.
+   * @param options only where to compute; any other option that is given must be the run's own
+   * @throws {StateError} for a state that is foreign, damaged, of another version, or of a run with other options
+   */
+  static restore(state: unknown, options: MonitorOptions = {}): Monitor {
+    return new Monitor(options, restoreRun(state, options));
+  }
+
+  /** Plain JSON of the run up to its last finished step, by itself: later steps do not change it. */
+  save(): MonitorState {
+    return saveRun(this.options, this.#run);
+  }
+
+  /** The last finished step; null before the first. */
+  get lastStep(): number | null {
+    return this.#run.step;
+  }
+
+  /**
+   * Opens a step.
+   * @param step training step: later than every finished one
+   * @throws {ArgumentError} for a step number that goes back, or labels that do not fit
+   */
+  step(step: number, labels: StepLabels): MonitorStep {
+    if (!Number.isSafeInteger(step) || step < 0) {
+      throw new ArgumentError('step', `got ${shown(step)}, expected a training step: an integer from 0 on`);
+    }
+    this.#expectLater(step);
+    const due = labels?.due ?? this.#isDue(step);
+    return new MonitorStep(this.#host, step, due, openLabels(labels, due));
+  }
+
+  /**
+   * Steps in, reports out, one at a time: the next step is asked of the source when its report is asked for.
+   * @throws what a step throws; the monitor is then as after the last report
+   */
+  reports(
+    source: AsyncIterable<MonitorInput> | Iterable<MonitorInput>,
+  ): AsyncGenerator<MonitorReport, void, undefined> {
+    return reportsOf(this, source);
+  }
+
+  /** The same as a Web Stream: a step is computed when its report is read, and one more waits to be. */
+  transform(): TransformStream<MonitorInput, MonitorReport> {
+    return reportStream(this);
+  }
+
+  /** Disposes of the engine, if the monitor has opened it. */
+  async dispose(): Promise<void> {
+    if (!this.#ownsEngine) return;
+    const engine = this.#engine;
+    this.#engine = undefined;
+    await (await engine)?.dispose();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  #isDue(step: number): boolean {
+    const { everySteps } = this.options;
+    return everySteps !== 'never' && (step === 1 || step % everySteps === 0);
+  }
+
+  #expectLater(step: number): void {
+    const { step: last } = this.#run;
+    if (last !== null && step <= last) {
+      throw new ArgumentError(
+        'step',
+        `step ${step} comes after step ${last} was finished: steps must rise; to go back, restore the state saved before it`,
+      );
+    }
+  }
+
+  async #openEngine(): Promise<Engine> {
+    if (this.#engine === undefined) {
+      const opening = openEngine({ threads: this.#threads });
+      this.#engine = opening;
+      // One that could not be opened is tried again.
+      opening.catch(() => {
+        if (this.#engine === opening) this.#engine = undefined;
+      });
+    }
+    return this.#engine;
+  }
+
+  /** Steps are finished one at a time, as each starts from what the one before left. */
+  #finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport> {
+    const before = this.#last;
+    const turn = (async () => {
+      await before;
+      signal?.throwIfAborted();
+      this.#expectLater(open.step);
+      const { report, run } = await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal);
+      this.#run = run;
+      return report;
+    })();
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+}

@@ -1,0 +1,45 @@
+// Checks that the monitor's options share: an option that is unknown or out of range is named, with what was expected.
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
+
+/** @throws {ArgumentError} if it is no plain object */
+export function optionsObject(value: unknown, argument: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ArgumentError(argument, `got ${shown(value)}, expected an object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+/** A misspelt option must not be silently ignored. */
+export function expectKnownOptions(
+  given: Readonly<Record<string, unknown>>,
+  argument: string,
+  known: readonly string[],
+): void {
+  const stranger = Object.keys(given).find((name) => !known.includes(name));
+  if (stranger !== undefined) {
+    throw new ArgumentError(`${argument}.${stranger}`, `unknown option; known are ${known.join(', ')}`);
+  }
+}
+
+/** @throws {ArgumentError} unless it is an integer of at least `least` */
+export function checkInteger(value: unknown, argument: string, least: number): void {
+  if (!Number.isSafeInteger(value) || (value as number) < least) {
+    throw new ArgumentError(argument, `got ${shown(value)}, expected an integer from ${least} on`);
+  }
+}
+
+/** @throws {ArgumentError} unless it is a number above `above` and at most `most` */
+export function checkRange(value: unknown, argument: string, above: number, most: number): void {
+  if (typeof value !== 'number' || !(value > above && value <= most)) {
+    throw new ArgumentError(argument, `got ${shown(value)}, expected a number above ${above} and at most ${most}`);
+  }
+}
+
+/** @throws {ArgumentError} unless it is one of `choices` */
+export function checkChoice(value: unknown, argument: string, choices: readonly string[]): void {
+  if (typeof value !== 'string' || !choices.includes(value)) {
+    const expected = choices.map((choice) => `"${choice}"`).join(' or ');
+    throw new ArgumentError(argument, `got ${shown(value)}, expected ${expected}`);
+  }
+}

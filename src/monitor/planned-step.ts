@@ -1,0 +1,77 @@
+// Cheaper scoring inside the monitor: which pairs a step's plan wants, and the step's metrics from their scores alone
+// (docs/cheaper-scoring.md).
+import type { Engine } from '../engine/engine.js';
+import type { OperationOptions } from '../engine/operations.js';
+import type { Tensor } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+import { flattenCertainty } from '../metrics/certainty.js';
+import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
+import type { MetricOptions } from '../metrics/cross-scores.js';
+import { estimateFromPairs } from '../metrics/planned-estimates.js';
+import { completeSums } from '../metrics/planned-scores.js';
+import { planScores, type ScorePlan, turnsOfPrompts } from '../metrics/score-plan.js';
+import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
+import type { OpenLabels } from './step-labels.js';
+
+const LABEL: SampleLabel = 'collapse_first_turn_sample';
+
+/** @throws {ArgumentError} if the negatives cannot be drawn as asked for */
+export function planStep(labels: OpenLabels, negatives: number, hardShare: number | null, seed: number): ScorePlan {
+  const { groups, columnGroups, promptTokens, turns } = labels;
+  const lengths = labels.lengths as NonNullable<typeof labels.lengths>;
+  if (hardShare === null) return planScores({ groups, lengths, columnGroups, promptTokens }, { negatives, seed });
+  if (turns === undefined) {
+    throw new ArgumentError(
+      'turns',
+      'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
+    );
+  }
+  const promptTurns = turnsOfPrompts(groups, turns, columnGroups);
+  return planScores({ groups, lengths, columnGroups, promptTokens, promptTurns }, { negatives, seed, hardShare });
+}
+
+/** @param matrix [R, P] in which the plan's pairs stand */
+export async function plannedMetrics(
+  engine: Engine,
+  plan: ScorePlan,
+  labels: OpenLabels,
+  matrix: Tensor,
+  options: Omit<MetricOptions, 'sampler'> & OperationOptions,
+): Promise<StepMetrics> {
+  const { prompts } = labels;
+  const sums = Float64Array.from(
+    plan.rows,
+    (row, at) => matrix.data[row * prompts + (plan.prompts[at] as number)] as number,
+  );
+  const { groups, columnGroups, promptTokens } = labels;
+  const lengths = labels.lengths as NonNullable<typeof labels.lengths>;
+  if (plan.complete) {
+    const whole = completeSums(plan, { sums });
+    return crossScoreMetrics(engine, { sums: whole, lengths, groups, columnGroups, promptTokens }, options);
+  }
+  const { values, absent, certainty, notes, rows, bounds, cost } = estimateFromPairs(plan, { sums });
+  const logged: Record<string, number> = {
+    'collapse/first_turn_num_total': rows.total,
+    'collapse/first_turn_num_valid': rows.total - rows.zeroLength,
+    'collapse/first_turn_valid_rate': rows.total > 0 ? (rows.total - rows.zeroLength) / rows.total : 0,
+    [`${LABEL}/scored_pairs`]: cost.pairs,
+    [`${LABEL}/scored_pairs_saved`]: cost.saved,
+  };
+  for (const [key, value] of Object.entries({ ...values, ...flattenCertainty(certainty) }))
+    logged[`${LABEL}/${key}`] = value;
+  for (const [key, { low, high }] of Object.entries(bounds)) {
+    logged[`${LABEL}/${key}_at_least`] = low;
+    logged[`${LABEL}/${key}_at_most`] = high;
+  }
+  return {
+    profile: 'strict',
+    label: LABEL,
+    values,
+    absent,
+    certainty,
+    notes: [`estimated from ${cost.pairs} of ${cost.allPairs} (row, prompt) pairs`, ...notes],
+    rows,
+    columns: { total: plan.layout.signatures.length, distinct: plan.layout.distinct },
+    logged,
+  };
+}

@@ -1,0 +1,117 @@
+// What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
+
+import type { Integers } from '../engine/tensor.js';
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
+import type { BucketGradients } from './gradient-decomposition.js';
+import { expectKnownOptions, optionsObject } from './option-checks.js';
+import { copyFlags, copyIntegers, copyNumbers, type RowFlags, type RowNumbers } from './row-values.js';
+import type { ReasoningSwaps } from './verdicts/step-evidence.js';
+
+/** One value a row, [R], in the order of `groups`. Everything may be missing: what needs it is then not given. */
+export interface StepOutcomes {
+  /** Reward of the row's rollout; of turns of one trajectory, the trajectory's reward at each. */
+  readonly rewards?: RowNumbers | undefined;
+  /** Task success or outcome reward, where `rewards` is shaped. */
+  readonly outcomes?: RowNumbers | undefined;
+  /** A discrete action or answer, or its hash. */
+  readonly actions?: Integers | undefined;
+  /** The reasoning was well formed. */
+  readonly valid?: RowFlags | undefined;
+  /** Token-mean entropy of the policy over the row's response, nats. */
+  readonly entropies?: RowNumbers | undefined;
+  /** Tokens of the whole response. */
+  readonly responseLengths?: RowNumbers | undefined;
+  /** Reasoning log-prob sums with the state or image removed from the prompt, nats: for grounding. */
+  readonly ablated?: RowNumbers | undefined;
+  /** log p(action | prompt, reasoning of another row), for I(Z;A|X). */
+  readonly reasoningSwaps?: ReasoningSwaps | undefined;
+  /** At a step with a validation: the share of tasks solved, in [0, 1], in all or by task. */
+  readonly success?: number | Readonly<Record<string, number>> | undefined;
+  /** Norms of the gradients of each bucket of reward std (`step.buckets()` names them). */
+  readonly gradientNorms?: BucketGradients | undefined;
+  /** Any other figures of the step, to be correlated with success over the run. */
+  readonly figures?: Readonly<Record<string, number>> | undefined;
+}
+
+/** The same, copied and checked. */
+export interface CheckedOutcomes {
+  readonly rewards: Float64Array | undefined;
+  readonly outcomes: Float64Array | undefined;
+  readonly actions: Integers | undefined;
+  readonly valid: Uint8Array | undefined;
+  readonly entropies: Float64Array | undefined;
+  readonly responseLengths: Float64Array | undefined;
+  readonly ablated: Float64Array | undefined;
+  readonly reasoningSwaps: ReasoningSwaps | undefined;
+  /** By task; the task of a single number is ''. */
+  readonly success: Readonly<Record<string, number>> | undefined;
+  readonly gradientNorms: BucketGradients | undefined;
+  readonly figures: Readonly<Record<string, number>> | undefined;
+}
+
+const names = [
+  'rewards',
+  'outcomes',
+  'actions',
+  'valid',
+  'entropies',
+  'responseLengths',
+  'ablated',
+  'reasoningSwaps',
+  'success',
+  'gradientNorms',
+  'figures',
+];
+
+/** @throws {ArgumentError} naming what does not fit, down to the row */
+export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcomes {
+  expectKnownOptions(optionsObject(given, 'outcomes'), 'outcomes', names);
+  const numbers = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
+    values === undefined ? undefined : copyNumbers(values, `outcomes.${name}`, rows);
+  const counts = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
+    values === undefined
+      ? undefined
+      : copyNumbers(values, `outcomes.${name}`, rows, 'a count of tokens', (n) => Number.isSafeInteger(n) && n >= 0);
+  const { actions, valid, ablated, reasoningSwaps, gradientNorms, figures } = given;
+  return {
+    // What is no finite number is the filter's to judge: it can be told to leave such rollouts out.
+    rewards: given.rewards && copyNumbers(given.rewards, 'outcomes.rewards', rows, 'a number', () => true),
+    outcomes: numbers(given.outcomes, 'outcomes'),
+    actions: actions === undefined ? undefined : copyIntegers(actions, 'outcomes.actions', rows),
+    valid: valid === undefined ? undefined : copyFlags(valid, 'outcomes.valid', rows),
+    entropies: numbers(given.entropies, 'entropies'),
+    responseLengths: counts(given.responseLengths, 'responseLengths'),
+    ablated:
+      ablated === undefined
+        ? undefined
+        : copyNumbers(ablated, 'outcomes.ablated', rows, 'a log-prob', (value) => !Number.isNaN(value)),
+    reasoningSwaps,
+    success: successByTask(given.success),
+    gradientNorms,
+    figures: checkFigures(figures),
+  };
+}
+
+function successByTask(success: StepOutcomes['success']): Readonly<Record<string, number>> | undefined {
+  if (success === undefined) return undefined;
+  const byTask: Record<string, number> =
+    typeof success === 'number' ? { '': success } : { ...(optionsObject(success, 'outcomes.success') as object) };
+  for (const [task, rate] of Object.entries(byTask)) {
+    if (typeof rate === 'number' && rate >= 0 && rate <= 1) continue;
+    const argument = task === '' ? 'outcomes.success' : `outcomes.success.${task}`;
+    throw new ArgumentError(argument, `got ${shown(rate)}, expected a share from 0 to 1`);
+  }
+  return byTask;
+}
+
+function checkFigures(figures: StepOutcomes['figures']): Readonly<Record<string, number>> | undefined {
+  if (figures === undefined) return undefined;
+  const copy = { ...optionsObject(figures, 'outcomes.figures') };
+  for (const [name, value] of Object.entries(copy)) {
+    if (typeof value !== 'number') {
+      throw new ArgumentError(`outcomes.figures.${name}`, `got ${shown(value)}, expected a number`);
+    }
+  }
+  return copy as Record<string, number>;
+}

@@ -1,0 +1,244 @@
+// Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
+// labels permuted within the step (metrics.md §5).
+import type { Integers } from '../../engine/tensor.js';
+import { Random } from '../../metrics/random.js';
+import type { Finding } from './finding.js';
+import { idOf } from './group-outcomes.js';
+import { START_STEPS } from './run-level.js';
+import { count, fields, nullable, type Shaped } from './saved-shape.js';
+import { figure } from './sentence-numbers.js';
+import type { ReasoningSwaps } from './step-evidence.js';
+
+export interface Information {
+  /** nats; can come out slightly negative where there is none. */
+  readonly estimate: number;
+  /** P(as much), were the one independent of the other; NaN without permutations. */
+  readonly pValue: number;
+}
+
+/**
+ * I(X;A) from how often each action follows each prompt: plug-in with the Miller–Madow correction of each entropy.
+ * @returns null with fewer than two prompts or rows
+ */
+export function actionInformation(
+  groups: Integers,
+  actions: Integers,
+  permutations: number,
+  seed: number,
+): Information | null {
+  const prompts = numbered(groups);
+  const kinds = numbered(actions);
+  const rows = groups.length;
+  if (rows < 2 || prompts.count < 2) return null;
+  const logOf = Float64Array.from({ length: rows + 1 }, (_, n) => (n > 1 ? n * Math.log(n) : 0));
+  /** What the (n + 1)-th row of a cell adds to Σ n ln n. */
+  const growth = Float64Array.from({ length: rows }, (_, n) => (logOf[n + 1] as number) - (logOf[n] as number));
+  const sizesOfPrompts = sizesOf(prompts);
+  const byPrompt = Int32Array.from(prompts.labels.keys()).sort(
+    (a, b) => (prompts.labels[a] as number) - (prompts.labels[b] as number) || a - b,
+  );
+  const counts = new Int32Array(kinds.count);
+  /** Σ n ln n over the cells (prompt, action), and how many cells are occupied; time grows with rows, not with cells. */
+  const joint = (labels: Int32Array): { logs: number; occupied: number } => {
+    let logs = 0;
+    let occupied = 0;
+    let from = 0;
+    for (const size of sizesOfPrompts) {
+      for (let at = from; at < from + size; at++) {
+        const kind = labels[byPrompt[at] as number] as number;
+        const n = counts[kind] as number;
+        if (n === 0) occupied++;
+        logs += growth[n] as number;
+        counts[kind] = n + 1;
+      }
+      for (let at = from; at < from + size; at++) counts[labels[byPrompt[at] as number] as number] = 0;
+      from += size;
+    }
+    return { logs, occupied };
+  };
+  let marginalLogs = 0;
+  for (const n of [...sizesOfPrompts, ...sizesOf(kinds)]) marginalLogs += logOf[n] as number;
+  // I = H(X) + H(A) − H(X,A), H = ln N − Σ n ln n / N; Miller–Madow adds (occupied − 1) / 2N to each.
+  const { logs: observed, occupied } = joint(kinds.labels);
+  const plugIn = Math.log(rows) + (observed - marginalLogs) / rows;
+  const estimate = plugIn + (prompts.count + kinds.count - occupied - 1) / (2 * rows);
+  const random = new Random(seed);
+  const labels = Int32Array.from(kinds.labels);
+  let reached = 0;
+  for (let round = 0; round < permutations; round++) {
+    shuffle(labels, random);
+    // Sums of the same terms in another order differ by rounding: that is a tie.
+    if (joint(labels).logs >= observed - 1e-9 * Math.max(1, observed)) reached++;
+  }
+  return { estimate, pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN };
+}
+
+/**
+ * I(Z;A|X) in nats an action: how much likelier each action is under its own reasoning than under the reasonings of all
+ * rows of its prompt. The p-value swaps reasonings within prompts.
+ * @returns null where no prompt has two rows with finite scores
+ */
+export function reasoningInformation(
+  groups: Integers,
+  swaps: ReasoningSwaps,
+  permutations: number,
+  seed: number,
+): Information | null {
+  const rows = groups.length;
+  const byGroup = rowsByGroup(groups);
+  // Scores of each prompt as a square: action of one row under the reasoning of another.
+  const squares: Float64Array[] = [];
+  for (const members of byGroup.values()) {
+    const k = members.length;
+    const square = new Float64Array(k * k);
+    for (const [action, row] of members.entries()) {
+      for (const [reasoning, other] of members.entries()) {
+        const q = swaps.reasonings === rows ? other : reasoning;
+        square[action * k + reasoning] = swaps.logprobs[q * rows + row] as number;
+      }
+    }
+    if (k >= 2 && square.every(Number.isFinite)) squares.push(square);
+  }
+  let used = 0;
+  let observed = 0;
+  let marginal = 0;
+  for (const square of squares) {
+    const k = Math.sqrt(square.length);
+    used += k;
+    for (let action = 0; action < k; action++) {
+      observed += square[action * k + action] as number;
+      marginal += logMeanExp(square.subarray(action * k, (action + 1) * k));
+    }
+  }
+  if (used === 0) return null;
+  const random = new Random(seed);
+  const orders = squares.map((square) => Int32Array.from({ length: Math.sqrt(square.length) }, (_, at) => at));
+  let reached = 0;
+  for (let round = 0; round < permutations; round++) {
+    let total = 0;
+    for (const [at, square] of squares.entries()) {
+      const order = orders[at] as Int32Array;
+      shuffle(order, random);
+      for (let action = 0; action < order.length; action++) {
+        total += square[action * order.length + (order[action] as number)] as number;
+      }
+    }
+    if (total >= observed - 1e-9 * Math.max(1, Math.abs(observed))) reached++;
+  }
+  return {
+    estimate: (observed - marginal) / used,
+    pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN,
+  };
+}
+
+/** Rows of each group, in order of first appearance. */
+export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
+  const found = new Map<number | bigint, number[]>();
+  for (let row = 0; row < groups.length; row++) {
+    const id = idOf(groups, row);
+    const members = found.get(id);
+    if (members === undefined) found.set(id, [row]);
+    else members.push(row);
+  }
+  return found;
+}
+
+function logMeanExp(values: Float64Array): number {
+  const most = values.reduce((top, value) => Math.max(top, value), Number.NEGATIVE_INFINITY);
+  return most + Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0) / values.length);
+}
+
+interface Labels {
+  readonly labels: Int32Array;
+  readonly count: number;
+}
+
+/** How many rows have each label. */
+function sizesOf({ labels, count: many }: Labels): Int32Array {
+  const sizes = new Int32Array(many);
+  for (const label of labels) sizes[label] = (sizes[label] as number) + 1;
+  return sizes;
+}
+
+function numbered(ids: Integers): Labels {
+  const numbers = new Map<number | bigint, number>();
+  const labels = Int32Array.from({ length: ids.length }, (_, row) => {
+    const id = idOf(ids, row);
+    const known = numbers.get(id) ?? numbers.size;
+    numbers.set(id, known);
+    return known;
+  });
+  return { labels, count: numbers.size };
+}
+
+function shuffle(values: Int32Array, random: Random): void {
+  for (let at = values.length - 1; at > 0; at--) {
+    const other = random.below(at + 1);
+    const kept = values[at] as number;
+    values[at] = values[other] as number;
+    values[other] = kept;
+  }
+}
+
+/** p-values step by step: whether dependence was shown at the start, and for how long it has not been shown since. */
+export const dependenceShape = fields({
+  seen: count,
+  shownAtStart: count,
+  silent: count,
+  silentSince: nullable(count),
+});
+export type Dependence = Shaped<typeof dependenceShape>;
+export const NOT_SEEN: Dependence = { seen: 0, shownAtStart: 0, silent: 0, silentSince: null };
+
+const SHOWN = 0.05;
+
+/** So many computed steps in succession without dependence end it: one in 20 comes by chance the other way, too. */
+const SILENT_STEPS = 5;
+
+export function noted(before: Dependence, step: number, pValue: number): Dependence {
+  if (Number.isNaN(pValue)) return before;
+  const shown = pValue <= SHOWN;
+  return {
+    seen: before.seen + 1,
+    shownAtStart: before.shownAtStart + (before.seen < START_STEPS && shown ? 1 : 0),
+    silent: shown ? 0 : before.silent + 1,
+    silentSince: shown ? null : (before.silentSince ?? step),
+  };
+}
+
+const LOST = {
+  actions_ignore_prompt: {
+    what: 'I(X;A)',
+    words: 'the actions can no longer be told to depend on the prompt',
+    advice:
+      'The policy does the same whatever it is asked: look at the reward for a single action that always pays, and at the ' +
+      'filter for prompts that give no signal.',
+  },
+  actions_ignore_reasoning: {
+    what: 'I(Z;A|X)',
+    words: 'given the prompt, the actions can no longer be told to depend on the reasoning',
+    advice:
+      'The reasoning has become decoration: the action is decided by the prompt alone. Reward that is paid through the ' +
+      'reasoning (or shorter reasoning) brings them together.',
+  },
+} as const;
+
+export function dependenceFinding(
+  kind: keyof typeof LOST,
+  dependence: Dependence,
+  now: Information,
+): Finding | undefined {
+  const { shownAtStart, silent, silentSince } = dependence;
+  if (shownAtStart < START_STEPS - 1 || silent < SILENT_STEPS || silentSince === null) return undefined;
+  const { what, words, advice } = LOST[kind];
+  return {
+    kind,
+    severity: 'warning',
+    since: silentSince,
+    evidence: { information: now.estimate, pValue: now.pValue, stepsWithout: silent, stepsWithAtStart: shownAtStart },
+    advice,
+    sentence:
+      `Since step ${silentSince} ${words}: ${what} is ${figure(now.estimate)} nats (p = ${figure(now.pValue)}), without ` +
+      `significance in ${silent} computed steps in succession; at the start it was there.`,
+  };
+}

@@ -1,0 +1,74 @@
+// Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
+import { shown } from '../../engine/tensor-view.js';
+import { ArgumentError } from '../../errors.js';
+import { rowsByGroup } from './action-information.js';
+import type { RowEvidence, StepEvidence } from './step-evidence.js';
+
+/** @throws {ArgumentError} naming what does not fit */
+export function checkEvidence(evidence: StepEvidence, last: number | null): void {
+  const { step, success, rows, groups, metrics } = evidence;
+  if (!Number.isSafeInteger(step) || step < 0) {
+    throw new ArgumentError('evidence.step', `expected a training step, a whole number from 0 on, got ${shown(step)}`);
+  }
+  if (last !== null && step <= last) {
+    throw new ArgumentError(
+      'evidence.step',
+      `got ${step} after ${last}: steps must rise; use a new Judge for another run`,
+    );
+  }
+  if (success !== undefined && !Number.isFinite(success)) {
+    throw new ArgumentError(
+      'evidence.success',
+      `expected a number, got ${shown(success)}; leave it out where there is none`,
+    );
+  }
+  for (const [at, { rewards, outcomes, actions }] of (groups ?? []).entries()) {
+    for (const [name, values] of Object.entries({ outcomes, actions })) {
+      if (values === undefined || values.length === rewards.length) continue;
+      throw new ArgumentError(
+        `evidence.groups[${at}].${name}`,
+        `${values.length} values for ${rewards.length} rewards`,
+      );
+    }
+  }
+  if (rows === undefined) return;
+  checkRows(rows);
+  if (metrics?.perRow !== undefined && metrics.rows.total !== rows.groups.length) {
+    throw new ArgumentError(
+      'evidence.rows',
+      `${rows.groups.length} rows, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
+    );
+  }
+}
+
+function checkRows(rows: RowEvidence): void {
+  const { groups, reasoningSwaps, ...columns } = rows;
+  for (const [name, values] of Object.entries(columns)) {
+    if (values === undefined || values.length === groups.length) continue;
+    throw new ArgumentError(`evidence.rows.${name}`, `${values.length} values for ${groups.length} rows`);
+  }
+  if (rows.turns !== undefined && rows.episodes === undefined) {
+    throw new ArgumentError(
+      'evidence.rows.turns',
+      'turns mean nothing without the episode of each row; give episodes too',
+    );
+  }
+  if (reasoningSwaps === undefined) return;
+  const { logprobs, reasonings } = reasoningSwaps;
+  if (logprobs.length !== reasonings * groups.length) {
+    const wanted = `${reasonings} × ${groups.length}`;
+    throw new ArgumentError(
+      'evidence.rows.reasoningSwaps',
+      `${logprobs.length} log-probs, expected [Q, R] = ${wanted}`,
+    );
+  }
+  if (reasonings === groups.length) return;
+  for (const [group, members] of rowsByGroup(groups)) {
+    if (members.length === reasonings) continue;
+    throw new ArgumentError(
+      'evidence.rows.reasoningSwaps',
+      `${reasonings} reasonings are neither one a row (${groups.length}) nor one a row of each group (group ${group} has ` +
+        `${members.length})`,
+    );
+  }
+}

@@ -1,0 +1,144 @@
+// Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a reward that
+// cannot tell different behaviour apart (metrics.md §5).
+import type { Finding } from './finding.js';
+import type { RolloutGroup } from './group-outcomes.js';
+import { fields, nullable, number, type Shaped } from './saved-shape.js';
+import { percent } from './sentence-numbers.js';
+import type { VerdictKind } from './verdict.js';
+
+export type TriageCause =
+  | 'varied' // the rewards differ: there is something to learn
+  | 'too_easy' // all rollouts succeed
+  | 'too_hard' // all fail
+  | 'reward_blind' // rollouts did, or achieved, different things for the same reward
+  | 'alike' // all did the same for the same reward, neither best nor worst: nothing to compare
+  | 'unknown'; // the same reward, and nothing that tells why
+
+export interface PromptTriage {
+  readonly group: number | bigint;
+  readonly cause: TriageCause;
+  readonly rewardMean: number;
+  /** Standard deviation (ddof 1) of the rewards. */
+  readonly rewardStd: number;
+  /** Different things that its rollouts did; null where actions are not given. */
+  readonly behaviours: number | null;
+}
+
+/** Rewards seen so far in the run: without outcomes, the best and the worst stand for success and failure. */
+export const rewardRangeShape = fields({ lowest: nullable(number), highest: nullable(number) });
+export type RewardRange = Shaped<typeof rewardRangeShape>;
+
+/** A std below this share of the step's mean std is low: the reference stops a run on the same tenth (metrics.md §4). */
+const LOW_SHARE = 0.1;
+
+/** Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). */
+const ROUNDING = 1e-6;
+
+/** Groups with fewer than two rollouts, or with a reward that is not finite, say nothing and are left out. */
+export function triagePrompts(groups: readonly RolloutGroup[], range: RewardRange): PromptTriage[] {
+  const usable = groups.filter(({ rewards }) => rewards.length >= 2 && rewards.every(Number.isFinite));
+  const stds = usable.map(({ rewards }) => standardDeviation(rewards));
+  const meanStd = stds.reduce((total, std) => total + std, 0) / Math.max(1, stds.length);
+  return usable.map(({ group, rewards, outcomes, behaviours }, at) => {
+    const std = stds[at] as number;
+    const size = rewards.reduce((most, reward) => Math.max(most, Math.abs(reward)), 0);
+    const low = std <= Math.max(LOW_SHARE * meanStd, ROUNDING * size);
+    return {
+      group,
+      cause: low ? causeOf(rewards, outcomes, behaviours, range, size) : 'varied',
+      rewardMean: mean(rewards),
+      rewardStd: std,
+      behaviours: behaviours === undefined ? null : new Set(behaviours).size,
+    };
+  });
+}
+
+function causeOf(
+  rewards: readonly number[],
+  outcomes: readonly number[] | undefined,
+  behaviours: readonly string[] | undefined,
+  { lowest, highest }: RewardRange,
+  size: number,
+): TriageCause {
+  if (outcomes?.every(Number.isFinite)) {
+    // An outcome is a success from the middle of [0, 1] on.
+    const successes = outcomes.filter((outcome) => outcome >= 0.5).length;
+    if (successes === outcomes.length) return 'too_easy';
+    if (successes === 0) return 'too_hard';
+    return 'reward_blind';
+  }
+  const near = (bound: number | null): boolean => bound !== null && Math.abs(mean(rewards) - bound) <= ROUNDING * size;
+  // One single reward all run long is both best and worst: that says nothing.
+  if (lowest !== highest && near(highest)) return 'too_easy';
+  if (lowest !== highest && near(lowest)) return 'too_hard';
+  if (behaviours === undefined) return 'unknown';
+  return new Set(behaviours).size > 1 ? 'reward_blind' : 'alike';
+}
+
+/** The range with a step's rewards. */
+export function widened(range: RewardRange, groups: readonly RolloutGroup[]): RewardRange {
+  let { lowest, highest } = range;
+  for (const { rewards } of groups) {
+    for (const reward of rewards) {
+      if (!Number.isFinite(reward)) continue;
+      if (lowest === null || reward < lowest) lowest = reward;
+      if (highest === null || reward > highest) highest = reward;
+    }
+  }
+  return { lowest, highest };
+}
+
+/** A cause becomes a verdict when it holds for at least this share of the prompts. */
+const MOST = 0.5;
+
+const VERDICTS: readonly { cause: TriageCause; kind: VerdictKind; words: string; advice: string }[] = [
+  {
+    cause: 'too_easy',
+    kind: 'prompts_too_easy',
+    words: 'all rollouts succeed',
+    advice: 'They give no gradient: filter them out, and bring in harder prompts.',
+  },
+  {
+    cause: 'too_hard',
+    kind: 'prompts_too_hard',
+    words: 'all rollouts fail',
+    advice:
+      'They give no gradient: bring in easier prompts or intermediate goals, sample more rollouts a prompt, or give ' +
+      'partial credit.',
+  },
+  {
+    cause: 'reward_blind',
+    kind: 'reward_blind',
+    words: 'different behaviour gets the same reward',
+    advice:
+      'The reward cannot tell the rollouts apart: look at how it is computed before filtering, for the filter would only hide it.',
+  },
+];
+
+export function triageFindings(step: number, triage: readonly PromptTriage[]): Finding[] {
+  return VERDICTS.flatMap(({ cause, kind, words, advice }): Finding[] => {
+    const prompts = triage.filter((prompt) => prompt.cause === cause).length;
+    if (triage.length === 0 || prompts < MOST * triage.length) return [];
+    return [
+      {
+        kind,
+        severity: 'info',
+        since: step,
+        evidence: { prompts, of: triage.length, share: prompts / triage.length },
+        advice,
+        sentence:
+          `For ${prompts} of ${triage.length} prompts (${percent(prompts / triage.length)}) ${words}, so that their rewards ` +
+          'do not vary.',
+      },
+    ];
+  });
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0) / values.length;
+}
+
+function standardDeviation(values: readonly number[]): number {
+  const middle = mean(values);
+  return Math.sqrt(values.reduce((total, value) => total + (value - middle) ** 2, 0) / (values.length - 1));
+}

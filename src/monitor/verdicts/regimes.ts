@@ -1,0 +1,245 @@
+// I(X;Z) and H(Z|X) of each step against the run's own start -> one of the four regimes, and the verdict when it is sure
+// (metrics.md §5). A figure has fallen when its 95% interval is below half of its start; it stands when the interval is
+// above; between, it stays what it was.
+import type { StepMetrics } from '../../metrics/step-metrics.js';
+import type { Finding } from './finding.js';
+import { RunLevel, runLevelShape, START_STEPS } from './run-level.js';
+import { count, fields, nullable, oneOf, type Shape, type Shaped } from './saved-shape.js';
+import { figure, percent } from './sentence-numbers.js';
+import type { Regime, RegimeReading } from './verdict.js';
+
+/** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
+export const FALLEN = 0.5;
+
+/** Half-widths of 95% and 99.9% intervals in standard errors. */
+const WIDTH_95 = 1.96;
+const WIDTH_999 = 3.29;
+
+const MI = 'mi_seq_estimate';
+const ENTROPY = 'conditional_entropy_est';
+
+const standingShape = fields({
+  state: oneOf('stands', 'fallen'),
+  /** First step of the unbroken stretch. */
+  since: count,
+  /** Computed steps of the stretch whose own interval said so. */
+  sure: count,
+});
+
+export const regimesShape = fields({
+  mi: runLevelShape,
+  entropy: runLevelShape,
+  miStanding: nullable(standingShape),
+  entropyStanding: nullable(standingShape),
+  regime: nullable(
+    fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
+  ),
+});
+
+export type RegimesJson = Shaped<typeof regimesShape>;
+type Standing = typeof standingShape extends Shape<infer T> ? T : never;
+
+/** One computed step's figures, as far as regimes and trends need them. */
+export interface StepLevels {
+  readonly mi: number;
+  readonly low: number;
+  readonly high: number;
+  readonly error: number;
+  readonly entropy: number;
+  readonly retrieval: number | null;
+  readonly chance: number | null;
+  readonly pValue: number | null;
+}
+
+/** @returns the figures, or in words why the step has none that can be used */
+export function stepLevels(metrics: StepMetrics | undefined): StepLevels | string {
+  if (metrics === undefined) return 'no metrics were computed at this step';
+  if (metrics.profile !== 'strict') return 'profile ragen gives no intervals; the strict profile does';
+  const { values, certainty, absent } = metrics;
+  const [mi, entropy, batch] = [values[MI], values[ENTROPY], certainty[MI]?.batch];
+  if (mi === undefined || entropy === undefined) return absent[MI] ?? 'MI is not among the metrics';
+  if (!Number.isFinite(mi) || !Number.isFinite(entropy)) return 'MI or entropy is not finite';
+  if (batch === undefined || !('low' in batch)) return batch?.absent ?? 'MI has no interval';
+  const p = certainty[MI]?.pValue;
+  return {
+    mi,
+    low: batch.low,
+    high: batch.high,
+    error: batch.error,
+    entropy,
+    retrieval: values.retrieval_accuracy ?? null,
+    chance: values.retrieval_chance_level ?? null,
+    pValue: typeof p === 'number' ? p : null,
+  };
+}
+
+export class Regimes {
+  readonly mi: RunLevel;
+  readonly entropy: RunLevel;
+  #miStanding: Standing | null;
+  #entropyStanding: Standing | null;
+  #regime: RegimesJson['regime'];
+
+  constructor(saved?: RegimesJson) {
+    this.mi = new RunLevel(saved?.mi);
+    this.entropy = new RunLevel(saved?.entropy);
+    this.#miStanding = saved?.miStanding ?? null;
+    this.#entropyStanding = saved?.entropyStanding ?? null;
+    this.#regime = saved?.regime ?? null;
+  }
+
+  toJSON(): RegimesJson {
+    return {
+      mi: this.mi.toJSON(),
+      entropy: this.entropy.toJSON(),
+      miStanding: this.#miStanding && { ...this.#miStanding },
+      entropyStanding: this.#entropyStanding && { ...this.#entropyStanding },
+      regime: this.#regime && { ...this.#regime },
+    };
+  }
+
+  /** The regime of the last step that had one. */
+  get current(): RegimesJson['regime'] {
+    return this.#regime && { ...this.#regime };
+  }
+
+  /** Takes in a computed step; `unread` is for one without usable figures. */
+  read(step: number, levels: StepLevels): { reading: RegimeReading; finding: Finding | undefined } {
+    const { mi, entropy } = this;
+    mi.add(step, levels.mi, levels.error);
+    entropy.add(step, levels.entropy);
+    const figures = {
+      mi: { value: levels.mi, low: levels.low, high: levels.high, start: mi.start },
+      entropy: { value: levels.entropy, start: entropy.start },
+    };
+    if (!mi.comparable) {
+      const sentence = `Step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
+      return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    }
+    if (mi.start <= WIDTH_95 * mi.startError) {
+      const sentence =
+        `I(X;Z) was ${figure(mi.start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
+        'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.';
+      return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    }
+    // Half of the start is itself known only to so much.
+    const miHalf = FALLEN * mi.startError;
+    const fell = place(levels.mi, levels.high - levels.mi, levels.mi - levels.low, FALLEN * mi.start, miHalf);
+    const spread = WIDTH_95 * entropy.sigma;
+    const narrowed = place(levels.entropy, spread, spread, FALLEN * entropy.start, FALLEN * entropy.startError);
+    this.#miStanding = carry(this.#miStanding, fell, step);
+    this.#entropyStanding = carry(this.#entropyStanding, narrowed, step);
+
+    const name = regimeOf(this.#miStanding, this.#entropyStanding);
+    if (this.#regime?.name !== name) this.#regime = { name, since: step };
+    const since = this.#regime.since;
+    const reading = { regime: name, since, ...figures, sentence: describe(name, since, levels, mi, entropy) };
+    return { reading, finding: this.#finding(name, levels, fell, narrowed) };
+  }
+
+  /** A step whose figures cannot be used: nothing changes. */
+  unread(step: number, reason: string): RegimeReading {
+    return { regime: null, since: step, mi: null, entropy: null, sentence: `No regime at step ${step}: ${reason}.` };
+  }
+
+  /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
+  #finding(name: Regime, levels: StepLevels, fell: Place, narrowed: Place): Finding | undefined {
+    const { mi, entropy } = this;
+    const [miStanding, entropyStanding] = [this.#miStanding as Standing, this.#entropyStanding as Standing];
+    const sure = (standing: Standing, now: Place): boolean =>
+      standing.state === 'fallen' && (standing.sure >= 2 || now.beyondDoubt);
+    const miFell = sure(miStanding, fell);
+    const entropyFell = sure(entropyStanding, narrowed);
+    if (!miFell && !entropyFell) return undefined;
+    const evidence = {
+      mi: levels.mi,
+      miLow: levels.low,
+      miHigh: levels.high,
+      miStart: mi.start,
+      miShare: levels.mi / mi.start,
+      entropy: levels.entropy,
+      entropyStart: entropy.start,
+      retrieval: levels.retrieval,
+      chance: levels.chance,
+      pValue: levels.pValue,
+    };
+    const sentence = describe(name, this.#sinceOf(miFell, entropyFell), levels, mi, entropy);
+    if (miFell) {
+      // Until the entropy's own fall is sure, MI alone decides what to call it.
+      const kind = entropyFell ? 'low_entropy_collapse' : 'template_collapse';
+      return { kind, severity: 'critical', since: miStanding.since, evidence, advice: ADVICE[kind], sentence };
+    }
+    return {
+      kind: 'compressed',
+      severity: 'info',
+      since: entropyStanding.since,
+      evidence,
+      advice: ADVICE.compressed,
+      sentence,
+    };
+  }
+
+  #sinceOf(miFell: boolean, entropyFell: boolean): number {
+    const since = [];
+    if (miFell && this.#miStanding) since.push(this.#miStanding.since);
+    if (entropyFell && this.#entropyStanding) since.push(this.#entropyStanding.since);
+    return Math.max(...since);
+  }
+}
+
+const ADVICE = {
+  template_collapse:
+    'Stop, go back to a checkpoint from before, and train on: keep prompts with high reward variance only (the filter, ' +
+    'top_p), lower the entropy bonus and the KL coefficient, and look for noise in the reward.',
+  low_entropy_collapse:
+    'Stop, go back to a checkpoint from before, and raise the entropy bonus or the KL coefficient, or lower the learning ' +
+    'rate; more, and more varied, prompts help too.',
+  compressed:
+    'Nothing needs to be done: the policy has become more certain and its reasoning still tells its prompt. Watch I(X;Z), ' +
+    'and raise the entropy bonus if exploration is wanted.',
+} as const;
+
+interface Place {
+  readonly state: 'stands' | 'fallen' | 'open';
+  readonly beyondDoubt: boolean;
+}
+
+/** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
+function place(value: number, above: number, below: number, threshold: number, error: number): Place {
+  const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
+  if (value + reach(above, 1) < threshold) {
+    return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
+  }
+  return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
+}
+
+function carry(before: Standing | null, now: Place, step: number): Standing {
+  // A run begins as it should: only evidence says otherwise.
+  const state = now.state === 'open' ? (before?.state ?? 'stands') : now.state;
+  if (before === null || before.state !== state) return { state, since: step, sure: 1 };
+  return { ...before, sure: before.sure + (now.state === 'open' ? 0 : 1) };
+}
+
+function regimeOf(mi: Standing, entropy: Standing): Regime {
+  if (mi.state === 'stands') return entropy.state === 'stands' ? 'diverse' : 'compressed';
+  return entropy.state === 'stands' ? 'template_collapse' : 'low_entropy_collapse';
+}
+
+const IN_WORDS: Readonly<Record<Regime, string>> = {
+  diverse: 'The reasoning is varied and depends on its prompt',
+  template_collapse: 'Template collapse: the reasoning is varied but has lost most of its dependence on the prompt',
+  compressed: 'The reasoning has become much more certain, and still depends on its prompt',
+  low_entropy_collapse: 'Low-entropy collapse: the reasoning is nearly the same for every prompt',
+};
+
+function describe(name: Regime, since: number, levels: StepLevels, mi: RunLevel, entropy: RunLevel): string {
+  const { retrieval, chance } = levels;
+  const interval = `[${figure(levels.low)}, ${figure(levels.high)}]`;
+  const hits =
+    retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
+  return (
+    `${IN_WORDS[name]}: I(X;Z) is ${figure(levels.mi)} ${interval} nats a response, ${percent(levels.mi / mi.start)} of its ` +
+    `start (${figure(mi.start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
+    `${percent(levels.entropy / entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}.`
+  );
+}

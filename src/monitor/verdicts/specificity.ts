@@ -1,0 +1,101 @@
+// Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and whether
+// reasoning that fits its prompt is worth anything (metrics.md §5).
+import type { Finding } from './finding.js';
+import { fields, number, type Shaped } from './saved-shape.js';
+import { figure, percent } from './sentence-numbers.js';
+
+/** Shares of a step's rows; they add up to 1. */
+export interface Specificity {
+  readonly rows: number;
+  readonly specificRight: number;
+  readonly specificWrong: number;
+  readonly genericRight: number;
+  readonly genericWrong: number;
+}
+
+/** The four counts over the latest steps: each step halves what is older than HALF_LIFE computed steps. */
+export const specificityShape = fields({
+  specificRight: number,
+  specificWrong: number,
+  genericRight: number,
+  genericWrong: number,
+});
+export type SpecificityCounts = Shaped<typeof specificityShape>;
+export const NO_COUNTS: SpecificityCounts = { specificRight: 0, specificWrong: 0, genericRight: 0, genericWrong: 0 };
+
+const HALF_LIFE = 5;
+const KEEP = 0.5 ** (1 / HALF_LIFE);
+
+/** Standard errors below zero at which the difference is believed: looked at anew at every step, so more than the usual two. */
+const BELIEVED = 3.29;
+
+/**
+ * @param retrieved 1 where the row's best prompt is its own
+ * @param right 1 where the row succeeded; as many
+ */
+export function countSpecificity(retrieved: ArrayLike<number>, right: ArrayLike<number>): SpecificityCounts {
+  const counts = { ...NO_COUNTS };
+  for (let row = 0; row < retrieved.length; row++) {
+    const kind = retrieved[row]
+      ? right[row]
+        ? 'specificRight'
+        : 'specificWrong'
+      : right[row]
+        ? 'genericRight'
+        : 'genericWrong';
+    counts[kind]++;
+  }
+  return counts;
+}
+
+export function specificityShares(counts: SpecificityCounts): Specificity | null {
+  const rows = Object.values(counts).reduce((total, count) => total + count, 0);
+  if (rows === 0) return null;
+  return {
+    rows,
+    specificRight: counts.specificRight / rows,
+    specificWrong: counts.specificWrong / rows,
+    genericRight: counts.genericRight / rows,
+    genericWrong: counts.genericWrong / rows,
+  };
+}
+
+export function decayed(old: SpecificityCounts, now: SpecificityCounts): SpecificityCounts {
+  return {
+    specificRight: KEEP * old.specificRight + now.specificRight,
+    specificWrong: KEEP * old.specificWrong + now.specificWrong,
+    genericRight: KEEP * old.genericRight + now.genericRight,
+    genericWrong: KEEP * old.genericWrong + now.genericWrong,
+  };
+}
+
+/** @param counts over the latest steps */
+export function specificityFinding(step: number, counts: SpecificityCounts): Finding | undefined {
+  const specific = counts.specificRight + counts.specificWrong;
+  const generic = counts.genericRight + counts.genericWrong;
+  if (specific < 5 || generic < 5) return undefined;
+  const [rate, otherRate] = [counts.specificRight / specific, counts.genericRight / generic];
+  // Agresti and Caffo (2000): one success and one failure added to each keep the error above zero.
+  const adjusted = (right: number, all: number) => ({ p: (right + 1) / (all + 2), n: all + 2 });
+  const [a, b] = [adjusted(counts.specificRight, specific), adjusted(counts.genericRight, generic)];
+  const error = Math.sqrt((a.p * (1 - a.p)) / a.n + (b.p * (1 - b.p)) / b.n);
+  if (a.p - b.p + BELIEVED * error >= 0) return undefined;
+  return {
+    kind: 'specific_but_wrong',
+    severity: 'info',
+    since: step,
+    evidence: {
+      successSpecific: rate,
+      successGeneric: otherRate,
+      difference: rate - otherRate,
+      error,
+      rows: specific + generic,
+    },
+    advice:
+      'Dependence on the prompt is there but does not serve the task: read some specific rows that failed, and look at what ' +
+      'the reward pays for.',
+    sentence:
+      `Reasoning that fits its prompt succeeds less often (${percent(rate)}) than reasoning that does not ` +
+      `(${percent(otherRate)}); the difference is ${figure((rate - otherRate) / error)} standard errors.`,
+  };
+}

@@ -1,0 +1,593 @@
+// What the judge says of runs: the shipped ones, synthetic healthy and failing ones, and what it refuses.
+import { afterAll, describe, expect, it } from 'vitest';
+import { ArgumentError, analyze, crossScoreMetrics, openEngine, StateError, type StepMetrics } from '../src/index.js';
+import { Judge, type Judgement, type StepEvidence, type VerdictKind } from '../src/monitor/verdicts/index.js';
+import { exampleRuns } from './analysis-logs.js';
+
+const engine = await openEngine();
+afterAll(() => engine.dispose());
+
+const COLLAPSE_KINDS: readonly VerdictKind[] = [
+  'template_collapse',
+  'low_entropy_collapse',
+  'compressed',
+  'mi_falling',
+  'mi_overshoot',
+  'entropy_gaming',
+];
+
+function uniformNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let z = Math.imul(state ^ (state >>> 15), state | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const bell = (uniform: () => number): number =>
+  Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+
+/** What the judge reads of a step's metrics. */
+function metricsOf(mi: number, entropy: number, error = 0.05): StepMetrics {
+  const interval = { low: mi - 1.96 * error, high: mi + 1.96 * error, error };
+  return {
+    profile: 'strict',
+    label: 'collapse_first_turn_sample',
+    values: { mi_seq_estimate: mi, conditional_entropy_est: entropy },
+    absent: {},
+    certainty: { mi_seq_estimate: { batch: interval, population: interval, pValue: 0.001 } },
+    notes: [],
+    rows: { total: 8, used: 8, zeroLength: 0, nonFinite: [] },
+    columns: { total: 4, distinct: 4 },
+    logged: {},
+  };
+}
+
+/** Judgements of a run whose MI and entropy follow the given curves with a little noise. */
+function judged(
+  steps: number,
+  mi: (at: number) => number,
+  entropy: (at: number) => number,
+  { noise = 0.03, seed = 1 } = {},
+): { judgements: Judgement[]; judge: Judge } {
+  const uniform = uniformNumbers(seed);
+  const judge = new Judge();
+  const judgements = Array.from({ length: steps }, (_, at) => {
+    const scatter = () => 1 + noise * bell(uniform);
+    return judge.add({ step: at + 1, metrics: metricsOf(mi(at) * scatter(), entropy(at) * scatter()) });
+  });
+  return { judgements, judge };
+}
+
+const kindsOf = (judge: Judge): VerdictKind[] => judge.summary().verdicts.map(({ kind }) => kind);
+
+describe('the shipped runs', async () => {
+  const runs = new Map<string, { judgements: Judgement[]; retrievalP: Map<number, number>; judge: () => unknown }>();
+  for await (const { run, step, judgement, metrics, summary } of analyze(exampleRuns, { engine })) {
+    let found = runs.get(run);
+    if (found === undefined) {
+      found = { judgements: [], retrievalP: new Map(), judge: () => summary?.() };
+      runs.set(run, found);
+    }
+    found.judgements.push(judgement as Judgement);
+    found.retrievalP.set(step, metrics[0]?.certainty.retrieval_accuracy?.pValue as number);
+  }
+
+  it('collapse: template collapse is said before retrieval reaches chance, with the step it began at', () => {
+    const { judgements, retrievalP } = runs.get('collapse') as NonNullable<ReturnType<typeof runs.get>>;
+    const said = judgements.find(({ verdicts }) => verdicts.some(({ kind }) => kind === 'template_collapse'));
+    const verdict = said?.verdicts.find(({ kind }) => kind === 'template_collapse');
+    // Chance: nothing is shown at the 5% level.
+    const [atChance] = [...retrievalP].find(([, p]) => p > 0.05) as [number, number];
+    expect(verdict?.severity).toBe('critical');
+    expect(verdict?.raised).toBeLessThan(atChance);
+    expect(verdict?.since).toBeLessThanOrEqual(verdict?.raised as number);
+    expect(verdict?.since).toBeGreaterThan(124);
+    expect(verdict?.sentence).toMatch(/I\(X;Z\) is .* \[.*, .*\] nats a response, \d+% of its start/);
+    // And it holds from there to the end.
+    const after = judgements.filter(({ step }) => step >= (said?.step as number));
+    expect(after.every(({ verdicts }) => verdicts.some(({ kind }) => kind === 'template_collapse'))).toBe(true);
+    expect(after.every(({ regime }) => regime.regime === 'template_collapse')).toBe(true);
+  });
+
+  it('collapse: entropy that rises alone is told before MI falls', () => {
+    const { judgements } = runs.get('collapse') as NonNullable<ReturnType<typeof runs.get>>;
+    const first = (kind: VerdictKind) => judgements.find(({ verdicts }) => verdicts.some((v) => v.kind === kind))?.step;
+    expect(first('entropy_gaming')).toBeLessThan(first('template_collapse') as number);
+  });
+
+  it('healthy: no alarm and no doubt about the regime at any step', () => {
+    const { judgements } = runs.get('healthy') as NonNullable<ReturnType<typeof runs.get>>;
+    expect(judgements).toHaveLength(51);
+    expect(judgements.flatMap(({ verdicts }) => verdicts.filter(({ severity }) => severity !== 'info'))).toEqual([]);
+    expect(judgements.flatMap(({ verdicts }) => verdicts.filter(({ kind }) => COLLAPSE_KINDS.includes(kind)))).toEqual(
+      [],
+    );
+    expect(new Set(judgements.slice(5).map(({ regime }) => regime.regime))).toEqual(new Set(['diverse']));
+    expect(new Set(judgements.slice(0, 5).map(({ regime }) => regime.regime))).toEqual(new Set([null]));
+  });
+});
+
+describe('regimes', () => {
+  const fall = (from: number, to: number) => (at: number) => (at < 20 ? from : to);
+  it.each([
+    ['diverse', fall(1.5, 1.3), fall(0.8, 0.9)],
+    ['template_collapse', fall(1.5, 0.2), fall(0.8, 1.2)],
+    ['compressed', fall(1.5, 1.4), fall(0.8, 0.2)],
+    ['low_entropy_collapse', fall(1.5, 0.1), fall(0.8, 0.1)],
+  ] as const)('%s', (name, mi, entropy) => {
+    const { judgements } = judged(40, mi, entropy);
+    expect(judgements.slice(5, 20).every(({ regime }) => regime.regime === 'diverse')).toBe(true);
+    expect(judgements.at(-1)?.regime.regime).toBe(name);
+    const verdict = judgements.at(-1)?.verdicts.find(({ kind }) => kind === name);
+    if (name === 'diverse') expect(verdict).toBeUndefined();
+    else expect(verdict?.since).toBe(21);
+  });
+
+  it('one stray step changes no verdict, and a wide interval no regime', () => {
+    const judge = new Judge();
+    for (let step = 1; step <= 20; step++) {
+      judge.add({ step, metrics: metricsOf(1.5 + 0.05 * (step % 2), 0.8, 0.05) });
+    }
+    // Far below half, but known to nothing: the regime stays.
+    expect(judge.add({ step: 21, metrics: metricsOf(0.3, 0.8, 0.5) }).regime.regime).toBe('diverse');
+    // Below half within 95%, not within 99.9%: the regime changes, nobody is alarmed.
+    const stray = judge.add({ step: 22, metrics: metricsOf(0.5, 0.8, 0.1) });
+    expect(stray.regime.regime).toBe('template_collapse');
+    expect(stray.verdicts).toEqual([]);
+    expect(judge.add({ step: 23, metrics: metricsOf(1.5, 0.8, 0.05) }).regime).toMatchObject({
+      regime: 'diverse',
+      since: 23,
+    });
+  });
+
+  it('need a start that shows dependence, strict metrics, and say so', () => {
+    const judge = new Judge();
+    for (let step = 1; step <= 8; step++) judge.add({ step, metrics: metricsOf(0.01 * (-1) ** step, 0.8, 0.05) });
+    const { regime } = judge.add({ step: 9, metrics: metricsOf(0.01, 0.8, 0.05) });
+    expect(regime.regime).toBeNull();
+    expect(regime.sentence).toContain('nothing to fall from');
+    expect(judge.add({ step: 10 }).regime.sentence).toContain('no metrics');
+    const ragen = { ...metricsOf(1, 1), profile: 'ragen' as const, certainty: {} };
+    expect(judge.add({ step: 11, metrics: ragen }).regime.sentence).toContain('ragen');
+  });
+
+  it('a verdict stands over steps without metrics', () => {
+    const { judge } = judged(40, fall(1.5, 0.2), fall(0.8, 0.9));
+    const { verdicts } = judge.add({ step: 41 });
+    expect(verdicts).toMatchObject([{ kind: 'template_collapse', since: 21, step: 41 }]);
+  });
+});
+
+describe('early warning', () => {
+  it('comes before the collapse where MI falls over many steps', () => {
+    let early = 0;
+    for (let seed = 0; seed < 20; seed++) {
+      const { judgements } = judged(
+        60,
+        (at) => 1.5 * Math.min(1, Math.max(0.05, 1 - (at - 15) / 25)),
+        () => 0.8,
+        {
+          noise: 0.08,
+          seed,
+        },
+      );
+      const first = (kind: VerdictKind) =>
+        judgements.find(({ verdicts }) => verdicts.some((v) => v.kind === kind))?.step ?? Number.POSITIVE_INFINITY;
+      expect(first('template_collapse')).toBeLessThan(60);
+      if (first('mi_falling') < first('template_collapse')) early++;
+    }
+    expect(early).toBeGreaterThanOrEqual(15);
+  });
+
+  it('is silent where entropy falls as well', () => {
+    const down = (at: number) => Math.min(1, Math.max(0.05, 1 - (at - 15) / 25));
+    const { judge } = judged(
+      60,
+      (at) => 1.5 * down(at),
+      (at) => 0.8 * down(at),
+    );
+    expect(kindsOf(judge)).toContain('low_entropy_collapse');
+    expect(kindsOf(judge)).not.toContain('mi_falling');
+  });
+
+  it('tells an overshoot that is undone, once', () => {
+    const hill = (at: number) =>
+      1.2 + (at < 12 ? 0 : at < 24 ? 0.1 * (at - 12) : Math.max(-0.2, 1.2 - 0.15 * (at - 24)));
+    const { judge } = judged(45, hill, () => 0.8);
+    const found = judge.summary().verdicts.find(({ kind }) => kind === 'mi_overshoot');
+    expect(found).toMatchObject({ severity: 'info', times: 1 });
+    expect(found?.evidence.miPeak).toBeGreaterThan(2);
+  });
+
+  it('raises false alarms as rarely as stated: at most 5% of 200 healthy runs', () => {
+    // Level, neighbours alike (.5): the stated rate lies within what 200 runs can show (bench/false-alarms.mjs has all kinds).
+    let alarmed = 0;
+    for (let run = 0; run < 200; run++) {
+      const uniform = uniformNumbers(run * 7919 + 3);
+      const judge = new Judge();
+      let memory = bell(uniform);
+      for (let step = 1; step <= 51; step++) {
+        memory = 0.5 * memory + Math.sqrt(0.75) * bell(uniform);
+        judge.add({ step, metrics: metricsOf(1.5 * (1 + 0.1 * memory), 0.8 * (1 + 0.05 * bell(uniform)), 0.09) });
+      }
+      if (kindsOf(judge).some((kind) => COLLAPSE_KINDS.includes(kind))) alarmed++;
+    }
+    // P(more than 9 of 200) is below 1% at the stated 2%.
+    expect(alarmed).toBeLessThanOrEqual(9);
+  });
+});
+
+describe('entropy gaming', () => {
+  const doubling = (at: number) => (at < 15 ? 0.8 : Math.min(2, 0.8 + 0.1 * (at - 15)));
+  it('is entropy that doubles alone; a warning when MI pays for it', () => {
+    expect(kindsOf(judged(40, () => 1.5, doubling).judge)).toContain('entropy_gaming');
+    const severe = judged(40, (at) => (at < 25 ? 1.5 : 1.15), doubling).judge.summary().verdicts;
+    expect(severe.find(({ kind }) => kind === 'entropy_gaming')?.severity).toBe('warning');
+  });
+  it('is not when MI rises with it', () => {
+    const { judge } = judged(40, (at) => 1.5 + 0.05 * Math.max(0, at - 10), doubling);
+    expect(kindsOf(judge)).not.toContain('entropy_gaming');
+  });
+});
+
+describe('triage of prompts', () => {
+  const group = (id: number, rewards: number[], actions?: number[], outcomes?: number[]) => ({
+    group: id,
+    rewards,
+    actions,
+    outcomes,
+  });
+  const triage = (groups: StepEvidence['groups']) =>
+    new Judge().add({ step: 1, groups }).triage.map(({ cause }) => cause);
+
+  it('tells too easy, too hard and a blind reward apart', () => {
+    expect(
+      triage([
+        group(0, [1, 1, 1], [4, 5, 6]),
+        group(1, [0, 0, 0], [4, 5, 6]),
+        group(2, [0, 1, 0], [4, 5, 6]),
+        group(3, [0.5, 0.5, 0.5], [4, 5, 6]),
+        group(4, [0.5, 0.5, 0.5], [4, 4, 4]),
+        group(5, [0.5, 0.5, 0.5]),
+      ]),
+    ).toEqual(['too_easy', 'too_hard', 'varied', 'reward_blind', 'alike', 'unknown']);
+  });
+
+  it('goes by the outcome where rewards are shaped', () => {
+    expect(
+      triage([
+        group(0, [0.3, 0.3], undefined, [1, 1]),
+        group(1, [0.9, 0.9], undefined, [0, 0]),
+        group(2, [0.5, 0.5], undefined, [0, 1]),
+      ]),
+    ).toEqual(['too_easy', 'too_hard', 'reward_blind']);
+  });
+
+  it('takes rounding noise for none, at any scale, and leaves out what says nothing', () => {
+    const third = Array.from({ length: 16 }, (_, at) => Math.fround(1.1) - Math.fround(0.3) + (at % 2) * 6e-8);
+    expect(triage([group(0, third), group(1, [0, 1])])).toEqual(['unknown', 'varied']);
+    expect(triage([group(0, [1e-9, 3e-9]), group(1, [2e-9, 3e-9])])).toEqual(['varied', 'varied']);
+    expect(triage([group(0, [1]), group(1, [Number.NaN, 1]), group(2, [])])).toEqual([]);
+    expect(triage([])).toEqual([]);
+  });
+
+  it('one constant reward all run long is neither best nor worst', () => {
+    expect(triage([group(0, [0, 0]), group(1, [0, 0])])).toEqual(['unknown', 'unknown']);
+  });
+
+  it('becomes a verdict for half of the prompts', () => {
+    const judge = new Judge();
+    const { verdicts } = judge.add({ step: 1, groups: [group(0, [1, 1]), group(1, [0, 1])] });
+    expect(verdicts).toMatchObject([{ kind: 'prompts_too_easy', severity: 'info', evidence: { prompts: 1, of: 2 } }]);
+    expect(judge.add({ step: 2, groups: [group(0, [1, 0]), group(1, [0, 1])] }).verdicts).toEqual([]);
+    expect(judge.summary().verdicts).toMatchObject([{ kind: 'prompts_too_easy', holds: false, until: 1 }]);
+  });
+});
+
+describe('the chain to the action', () => {
+  const groups = Array.from({ length: 64 }, (_, row) => row >> 3);
+
+  it('I(X;A): exact where the action is the prompt, about zero where it is not; bigint ids alike', () => {
+    const judge = new Judge();
+    const { actionInformation: all } = judge.add({ step: 1, rows: { groups, actions: groups } });
+    expect(all?.estimate).toBeCloseTo(Math.log(8) + (8 + 8 - 8 - 1) / 128, 12);
+    expect(all?.pValue).toBe(0.01);
+    const big = BigInt64Array.from(groups, BigInt);
+    expect(new Judge().add({ step: 1, rows: { groups: big, actions: big } }).actionInformation).toEqual(all);
+    const uniform = uniformNumbers(5);
+    const random = groups.map(() => Math.floor(4 * uniform()));
+    const { actionInformation: none } = judge.add({ step: 2, rows: { groups, actions: random } });
+    expect(Math.abs(none?.estimate as number)).toBeLessThan(0.15);
+    expect(none?.pValue).toBeGreaterThan(0.05);
+    expect(judge.add({ step: 3, rows: { groups, actions: groups.map(() => 7) } }).actionInformation?.pValue).toBe(1);
+  });
+
+  it('actions that cease to depend on the prompt are a verdict, since the first silent step', () => {
+    const judge = new Judge();
+    const uniform = uniformNumbers(9);
+    for (let step = 1; step <= 10; step++) judge.add({ step, rows: { groups, actions: groups } });
+    const later = Array.from({ length: 8 }, (_, at) =>
+      judge.add({ step: 11 + at, rows: { groups, actions: groups.map(() => (uniform() < 0.97 ? 1 : 2)) } }),
+    );
+    const verdict = later.at(-1)?.verdicts[0];
+    expect(verdict).toMatchObject({ kind: 'actions_ignore_prompt', severity: 'warning' });
+    expect(verdict?.since).toBeGreaterThanOrEqual(11);
+  });
+
+  it('I(Z;A|X): from one reasoning a row, or one a place in the group; null where nothing can be compared', () => {
+    const rows = 32;
+    const four = Array.from({ length: rows }, (_, row) => row >> 2);
+    const own = Math.log(0.7);
+    const other = Math.log(0.1);
+    // [Q, R]: the action is likely under its own reasoning alone.
+    const square = Float64Array.from({ length: rows * rows }, (_, at) =>
+      Math.floor(at / rows) === at % rows ? own : other,
+    );
+    const flat = Float64Array.from({ length: 4 * rows }, (_, at) =>
+      Math.floor(at / rows) === (at % rows) % 4 ? own : other,
+    );
+    const wanted = own - Math.log((0.7 + 3 * 0.1) / 4);
+    for (const [logprobs, reasonings] of [
+      [square, rows],
+      [flat, 4],
+    ] as const) {
+      const { reasoningInformation } = new Judge().add({
+        step: 1,
+        rows: { groups: four, reasoningSwaps: { logprobs, reasonings } },
+      });
+      expect(reasoningInformation?.estimate).toBeCloseTo(wanted, 12);
+      expect(reasoningInformation?.pValue).toBe(0.01);
+    }
+    const alone = { groups: [0, 1], reasoningSwaps: { logprobs: new Float64Array(4), reasonings: 2 } };
+    expect(new Judge().add({ step: 1, rows: alone }).reasoningInformation).toBeNull();
+    const same = { groups: four, reasoningSwaps: { logprobs: new Float64Array(4 * rows).fill(-1), reasonings: 4 } };
+    expect(new Judge().add({ step: 1, rows: same }).reasoningInformation).toMatchObject({ estimate: 0, pValue: 1 });
+  });
+
+  it('grounding: a gain that vanishes is told', () => {
+    const judge = new Judge();
+    const matched = groups.map(() => -5);
+    const uniform = uniformNumbers(2);
+    const last = Array.from({ length: 12 }, (_, at) =>
+      judge.add({
+        step: at + 1,
+        rows: { groups, matched, ablated: groups.map(() => (at < 8 ? -9 : -5.2) + 0.1 * bell(uniform)) },
+      }),
+    );
+    expect(last[6]?.grounding?.gain).toBeCloseTo(4, 1);
+    expect(last[7]?.verdicts).toEqual([]);
+    expect(last.at(-1)?.verdicts).toMatchObject([{ kind: 'ungrounded', since: 9 }]);
+  });
+
+  it('oscillation: A-B-A-B against the same actions in another order', () => {
+    const [rows, turns] = [160, 16];
+    const episodes = Array.from({ length: rows }, (_, row) => Math.floor(row / turns));
+    const turn = Array.from({ length: rows }, (_, row) => row % turns);
+    const grouped = episodes.map((episode) => episode % 2);
+    const uniform = uniformNumbers(4);
+    const given = (actions: number[]) =>
+      new Judge().add({ step: 1, rows: { groups: grouped, actions, episodes, turns: turn } });
+    // Eight different actions, the last eight turns back and forth between two of them.
+    const circling = given(turn.map((t) => (t < 8 ? t : t % 2)));
+    expect(circling.oscillation).toMatchObject({ episodes: 10, periodicShare: 1, repetition: 0.5 });
+    expect(circling.verdicts).toMatchObject([{ kind: 'oscillating_actions', severity: 'warning' }]);
+    const random = given(turn.map(() => Math.floor(8 * uniform())));
+    expect(random.verdicts).toEqual([]);
+    // Two actions alone alternate often by chance: that is no oscillation.
+    expect(given(turn.map(() => Math.floor(2 * uniform()))).verdicts).toEqual([]);
+    expect(given(turn.map(() => 3)).oscillation).toMatchObject({ periodicShare: 0, windowedEntropy: 0 });
+  });
+});
+
+describe('specific is not correct', () => {
+  const step = (at: number, retrieved: number[], rewards: number[]): StepEvidence => ({
+    step: at,
+    metrics: {
+      ...metricsOf(1.5, 0.8),
+      perRow: {
+        row: Int32Array.from(retrieved.keys()),
+        matched: new Float64Array(retrieved.length),
+        retrieved: Uint8Array.from(retrieved),
+      },
+      rows: { total: retrieved.length, used: retrieved.length, zeroLength: 0, nonFinite: [] },
+    },
+    rows: { groups: retrieved.map((_, row) => row >> 1), rewards },
+  });
+  it('divides the rows into four', () => {
+    const { specificity } = new Judge().add(step(1, [1, 1, 0, 0], [1, 0, 1, 0]));
+    expect(specificity).toEqual({
+      rows: 4,
+      specificRight: 0.25,
+      specificWrong: 0.25,
+      genericRight: 0.25,
+      genericWrong: 0.25,
+    });
+  });
+  it('says when specific rows succeed less', () => {
+    const judge = new Judge();
+    const retrieved = Array.from({ length: 40 }, (_, row) => row % 2);
+    const rewards = retrieved.map((hit, row) => (hit ? (row % 10 === 1 ? 1 : 0) : row % 10 === 0 ? 0 : 1));
+    for (let at = 1; at < 5; at++) judge.add(step(at, retrieved, rewards));
+    expect(judge.add(step(5, retrieved, rewards)).verdicts.map(({ kind }) => kind)).toContain('specific_but_wrong');
+    const fine = new Judge();
+    for (let at = 1; at < 6; at++) fine.add(step(at, retrieved, retrieved));
+    expect(kindsOf(fine)).not.toContain('specific_but_wrong');
+  });
+});
+
+describe('the filter gate', () => {
+  it('advises against filtering where variances are alike, after three steps', () => {
+    const judge = new Judge();
+    const groups = Array.from({ length: 8 }, (_, group) => ({ group, rewards: [0, 1, 0, 1 + group / 100] }));
+    const said = [1, 2, 3].map((step) => judge.add({ step, groups }).verdicts.map(({ kind }) => kind));
+    expect(said).toEqual([[], [], ['filter_not_advised']]);
+  });
+});
+
+describe('correlations', () => {
+  it('are those of the figures with success, with intervals that hold them', () => {
+    const judge = new Judge();
+    const uniform = uniformNumbers(8);
+    for (let step = 1; step <= 60; step++) {
+      const good = uniform();
+      judge.add({ step, success: good, figures: { up: good ** 3, down: -good, noise: uniform(), still: 1 } });
+    }
+    const { correlations } = judge.summary();
+    const of = (name: string) => correlations.figures.find(({ figure }) => figure === name);
+    expect(of('up')?.spearman.estimate).toBeCloseTo(1, 12);
+    expect(of('up')?.pearson.estimate).toBeLessThan(1);
+    expect(of('down')?.pearson.estimate).toBeCloseTo(-1, 12);
+    expect(of('noise')?.pearson.low).toBeLessThan(0);
+    expect(of('noise')?.pearson.high).toBeGreaterThan(0);
+    expect(correlations.absent.still).toContain('never changes');
+    expect(judge.summary('down').correlations.figures.some(({ figure }) => figure === 'success')).toBe(true);
+  });
+});
+
+describe('crossScoreMetrics with perRow', () => {
+  it('gives each used row’s own score and whether it was retrieved, equivalent prompts included', async () => {
+    const uniform = uniformNumbers(6);
+    const [rows, columns] = [12, 4];
+    const sums = Float64Array.from({ length: rows * columns }, () => -5 * uniform());
+    sums[3 * columns] = Number.NaN;
+    const groups = Array.from({ length: rows }, (_, row) => row % columns);
+    const scores = {
+      sums: { data: sums, dtype: 'float64' as const, shape: [rows, columns] },
+      lengths: groups.map((_, row) => (row === 5 ? 0 : 2)),
+      groups,
+      // Prompts 1 and 2 are the same.
+      promptTokens: [[1], [2], [2], [3]],
+    };
+    for (const profile of ['strict', 'ragen'] as const) {
+      const { perRow, values } = await crossScoreMetrics(engine, scores, { profile, perRow: true, permutations: 0 });
+      const used = profile === 'strict' ? groups.flatMap((_, row) => (row === 3 || row === 5 ? [] : [row])) : undefined;
+      if (used !== undefined) {
+        expect([...(perRow?.row ?? [])]).toEqual(used);
+        expect([...(perRow?.matched ?? [])]).toEqual(used.map((row) => sums[row * columns + (groups[row] as number)]));
+        const mean = (of: ArrayLike<number>) => Array.from(of).reduce((a, b) => a + b, 0) / of.length;
+        expect(mean(perRow?.retrieved ?? [])).toBeCloseTo(values.retrieval_accuracy as number, 12);
+        const retrieved = used.map((row) => {
+          const scored = [...sums.subarray(row * columns, (row + 1) * columns)];
+          const best = scored.indexOf(Math.max(...scored));
+          return [0, 1, 1, 2][best] === [0, 1, 1, 2][groups[row] as number] ? 1 : 0;
+        });
+        expect([...(perRow?.retrieved ?? [])]).toEqual(retrieved);
+      }
+      expect(perRow?.row).toHaveLength(profile === 'strict' ? 10 : 11);
+    }
+    expect(await crossScoreMetrics(engine, scores, { permutations: 0 })).not.toHaveProperty('perRow');
+  });
+});
+
+/** Evidence of every kind, so that every part of the state is in use. */
+function richStep(step: number, uniform: () => number): StepEvidence {
+  const groups = Array.from({ length: 16 }, (_, row) => row >> 2);
+  const level = step < 30 ? 1.5 : 0.3;
+  return {
+    step,
+    success: uniform(),
+    metrics: {
+      ...metricsOf(level * (1 + 0.1 * bell(uniform)), 0.8 * (1 + 0.1 * bell(uniform)) * (step < 30 ? 1 : 2.5)),
+      perRow: {
+        row: Int32Array.from(groups.keys()),
+        matched: Float64Array.from(groups, () => -5 + uniform()),
+        retrieved: Uint8Array.from(groups, () => (uniform() < 0.5 ? 1 : 0)),
+      },
+      rows: { total: 16, used: 16, zeroLength: 0, nonFinite: [] },
+    },
+    rows: {
+      groups,
+      rewards: groups.map(() => Math.round(uniform())),
+      actions: groups.map((group) => (uniform() < 0.7 ? group : 9)),
+      episodes: groups.map((_, row) => row >> 1),
+      turns: groups.map((_, row) => row & 1),
+      ablated: groups.map(() => -6 - uniform()),
+      reasoningSwaps: { logprobs: Float64Array.from({ length: 64 }, () => -uniform()), reasonings: 4 },
+    },
+  };
+}
+
+describe('the saved judge', () => {
+  it('killed at any step and restored gives byte-identical output', () => {
+    const steps = 60;
+    const whole = new Judge({ seed: 3 });
+    const uniform = uniformNumbers(12);
+    const evidence = Array.from({ length: steps }, (_, at) => richStep(at + 1, uniform));
+    let other = new Judge({ seed: 3 });
+    for (const given of evidence) {
+      other = Judge.from(JSON.parse(JSON.stringify(other)));
+      expect(JSON.stringify(other.add(given))).toBe(JSON.stringify(whole.add(given)));
+    }
+    expect(JSON.stringify(other)).toBe(JSON.stringify(whole));
+    expect(JSON.stringify(other.summary())).toBe(JSON.stringify(whole.summary()));
+  });
+
+  it('does not grow over 100,000 steps', () => {
+    const judge = new Judge();
+    const uniform = uniformNumbers(1);
+    let early = 0;
+    for (let step = 1; step <= 100_000; step++) {
+      judge.add({
+        step,
+        success: uniform(),
+        metrics: metricsOf(1.5 + 0.1 * bell(uniform), 0.8 + 0.05 * bell(uniform)),
+      });
+      if (step === 1000) early = JSON.stringify(judge).length;
+    }
+    expect(JSON.stringify(judge).length).toBeLessThan(1.2 * early);
+  });
+
+  it.each([
+    [null, 'an object'],
+    [{}, 'format'],
+    [{ ...new Judge().toJSON(), version: 2 }, 'version 2'],
+    [{ ...new Judge().toJSON(), lastStep: 'x' }, 'lastStep'],
+    [{ ...new Judge().toJSON(), gate: undefined }, 'gate'],
+    [{ ...new Judge().toJSON(), success: { ...new Judge().toJSON().success, start: [1, 2, 3, 4, 5, 6] } }, 'start'],
+    [{ format: 'collapsar/running-state', version: 1 }, 'format'],
+  ])('foreign or damaged: %#', (json, hint) => {
+    expect(() => Judge.from(json)).toThrow(StateError);
+    expect(() => Judge.from(json)).toThrow(hint);
+  });
+});
+
+describe('bad input is refused whole', () => {
+  it.each([
+    [{ step: 5 }, 'evidence.step'],
+    [{ step: 4 }, 'evidence.step'],
+    [{ step: 6.5 }, 'evidence.step'],
+    [{ step: 6, success: Number.NaN }, 'evidence.success'],
+    [{ step: 6, rows: { groups: [1, 2], rewards: [1] } }, 'evidence.rows.rewards'],
+    [{ step: 6, rows: { groups: [1, 2], turns: [1, 2] } }, 'evidence.rows.turns'],
+    [
+      { step: 6, rows: { groups: [1, 1], reasoningSwaps: { logprobs: [0, 0, 0], reasonings: 2 } } },
+      'evidence.rows.reasoningSwaps',
+    ],
+    [
+      { step: 6, rows: { groups: [1, 1, 2, 2], reasoningSwaps: { logprobs: new Float64Array(12), reasonings: 3 } } },
+      'evidence.rows.reasoningSwaps',
+    ],
+    [{ step: 6, groups: [{ group: 1, rewards: [1, 2], actions: [1] }] }, 'evidence.groups[0].actions'],
+  ] as const)('%#', (evidence, argument) => {
+    const judge = new Judge();
+    judge.add({ step: 5 });
+    const before = JSON.stringify(judge);
+    let thrown: unknown;
+    try {
+      judge.add(evidence as StepEvidence);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(ArgumentError);
+    expect((thrown as ArgumentError).argument).toBe(argument);
+    expect(JSON.stringify(judge)).toBe(before);
+  });
+
+  it('and options', () => {
+    expect(() => new Judge({ permutations: -1 })).toThrow(ArgumentError);
+    expect(() => new Judge({ sed: 1 } as never)).toThrow('unknown option');
+  });
+});
