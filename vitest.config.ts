@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
+  // The example trainer imports the package by its name.
+  resolve: { alias: { collapsar: new URL('./src/index.ts', import.meta.url).pathname } },
   test: {
     include: ['test/**/*.test.ts'],
     // Stress and property tests share few cores with the engine's own threads.
