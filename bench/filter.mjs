@@ -54,7 +54,10 @@ function numpyTimes(values) {
   return { version, times: times.map(Number) };
 }
 
+/** After two rounds in which the JIT compiler finds out what is hot. */
 function times(work) {
+  work();
+  work();
   return Array.from({ length: rounds }, () => {
     const start = performance.now();
     work();

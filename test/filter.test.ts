@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../src/errors.js';
 import { type FilterInput, type FilterOptions, filterGate, filterGroups } from '../src/filter/index.js';
+import { numbersFrom } from './filter-arbitraries.js';
 
 /** Variances 2, .5, 0, .125 (std 1.41, .71, 0, .35). */
 const batch = [
@@ -495,6 +496,46 @@ describe('bad input', () => {
 });
 
 describe('many groups', () => {
+  it.each([
+    ['reward_variance', 'largest'],
+    ['reward_variance', 'smallest'],
+    ['reward', 'largest'],
+    ['reward', 'smallest'],
+  ] as const)('%s, %s: taking buckets whole gives what sorting all gives', (metric, direction) => {
+    // More groups than are sorted at once, of widely different scales and signs, with many ties.
+    const next = numbersFrom(7);
+    const rewards = Array.from({ length: 9000 }, () => {
+      const scale = 2 ** ((next() % 24) - 14) * (next() % 2 === 0 ? 1 : -1);
+      return [0, (next() % 5) * scale, (next() % 3) * scale];
+    });
+    const figures = rewards.map((group) => {
+      const mean = group.reduce((sum, reward) => sum + reward, 0) / 3;
+      return metric === 'reward' ? mean : group.reduce((sum, reward) => sum + (reward - mean) ** 2, 0) / 2;
+    });
+    const sign = direction === 'largest' ? -1 : 1;
+    const areTied = (a: number, b: number) => Math.abs(a - b) <= 1e-12 * Math.max(Math.abs(a), Math.abs(b));
+    const order = figures
+      .map((_, at) => at)
+      .sort((a, b) => {
+        const [left, right] = [figures[a] as number, figures[b] as number];
+        return areTied(left, right) ? a - b : sign * (left - right);
+      });
+    for (const count of [1, 17, 4000, 8999, 9000]) {
+      const options = { metric, direction, includeZero: true, strategy: 'top_k_abs', value: count } as const;
+      const found = filterGroups({ rewards }, options).kept;
+      expect(found).toEqual(order.slice(0, count).sort((a, b) => a - b));
+    }
+    const worst = figures[order.at(-1) as number] as number;
+    const masses = figures.map((figure) => (metric === 'reward' ? Math.abs(figure - worst) : figure));
+    const total = masses.reduce((sum, mass) => sum + mass, 0);
+    for (const value of [0.001, 0.5, 0.9, 0.999]) {
+      let [reached, count] = [0, 0];
+      while (reached < (value - 1e-9) * total) reached += masses[order[count++] as number] as number;
+      const found = filterGroups({ rewards }, { metric, direction, includeZero: true, value }).kept;
+      expect(found).toEqual(order.slice(0, count).sort((a, b) => a - b));
+    }
+  });
+
   it('a sort of packed keys gives what a sort with a comparator gives', () => {
     // Keys that agree in their leading bits, ties, negative ones and −0.
     const means = Array.from({ length: 3000 }, (_, at) => {

@@ -20,18 +20,25 @@ export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
   const groups = rewardVariances.length;
   let largest = 0;
   for (let at = 0; at < groups; at++) largest = Math.max(largest, rewardVariances[at] as number);
-  if (groups < 2 || !(largest > 0)) {
+  // Below 2^-1022 a number has no finite reciprocal.
+  if (groups < 2 || !(largest >= 2 ** -1022)) {
     const sentence =
       groups < 2
         ? 'Fewer than two groups: there is nothing to choose from.'
         : 'No group has reward variance: there is nothing to learn from this batch, filtered or not.';
     return { ratio: null, verdict: 'unknown', sentence };
   }
-  let mean = 0;
-  for (let at = 0; at < groups; at++) mean += (rewardVariances[at] as number) / largest / groups;
+  // In units of the largest, so that no square overflows or vanishes.
+  const unit = 1 / largest;
+  let sum = 0;
+  for (let at = 0; at < groups; at++) sum += (rewardVariances[at] as number) * unit;
+  const mean = sum / groups;
   let squares = 0;
-  for (let at = 0; at < groups; at++) squares += ((rewardVariances[at] as number) / largest - mean) ** 2 / groups;
-  const ratio = Math.sqrt(squares) / mean;
+  for (let at = 0; at < groups; at++) {
+    const deviation = (rewardVariances[at] as number) * unit - mean;
+    squares += deviation * deviation;
+  }
+  const ratio = Math.sqrt(squares / groups) / mean;
   const what = `Reward variance differs between prompts by ${ratio.toFixed(2)} of its mean`;
   if (ratio >= GAINS_FROM) {
     return {

@@ -63,11 +63,10 @@ function measureColumns(rollouts: GroupedRollouts, { dialect, metric }: FilterSe
   if (column === 'length' && lengths === null) {
     throw new ArgumentError('input.lengths', 'missing: the metric length needs the response tokens of each row');
   }
-  const rewards = groupStatistics('rewards', rollouts.rewards, offsets, 'relative', refuse);
-  const measured = {
-    rewards,
-    outcomes: outcomes === null ? null : groupStatistics('outcomes', outcomes, offsets, 'relative'),
-  };
+  const statisticsOf = (name: string, values: Float64Array | null) =>
+    values === null ? null : groupStatistics(name, values, offsets);
+  const rewards = groupStatistics('rewards', rollouts.rewards, offsets, refuse);
+  const measured = { rewards, outcomes: statisticsOf('outcomes', outcomes) };
   if (dialect === 'ragen') {
     const of = (name: string, values: Float64Array | null) =>
       values === null ? null : float32Statistics(name, values, offsets);
@@ -78,16 +77,23 @@ function measureColumns(rollouts: GroupedRollouts, { dialect, metric }: FilterSe
     };
     return { ...measured, ranked };
   }
-  // Only strict and dapo know rounding when they see it; paper and upstream test for zero itself.
-  const zeroTest = dialect === 'strict' || dialect === 'dapo' ? 'relative' : 'exact';
-  const of = (name: string, values: Float64Array | null) =>
-    values === null ? null : groupStatistics(name, values, offsets, zeroTest);
   const ranked = {
-    rewards: zeroTest === 'relative' ? rewards : groupStatistics('rewards', rollouts.rewards, offsets, zeroTest),
-    entropies: of('entropies', entropies),
-    lengths: of('lengths', lengths),
+    rewards,
+    entropies: statisticsOf('entropies', entropies),
+    lengths: statisticsOf('lengths', lengths),
   };
-  return { ...measured, ranked };
+  // Only strict and dapo know rounding when they see it; paper and upstream test for zero itself.
+  if (dialect === 'strict' || dialect === 'dapo') return { ...measured, ranked };
+  const withRounding = <T extends SpreadStatistics | null>(statistics: T): T =>
+    statistics === null ? statistics : { ...statistics, variance: statistics.exactVariance };
+  return {
+    ...measured,
+    ranked: {
+      rewards: withRounding(ranked.rewards),
+      entropies: withRounding(ranked.entropies),
+      lengths: withRounding(ranked.lengths),
+    },
+  };
 }
 
 interface Choice {

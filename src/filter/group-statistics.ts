@@ -19,6 +19,8 @@ export interface Float32Statistics extends GroupStatistics {
 }
 
 export interface SpreadStatistics extends GroupStatistics {
+  /** The variances with all their rounding: 0 only where all values are equal. */
+  readonly exactVariance: Float64Array;
   /** The variances in a unit of their own, in which the largest neither overflows nor vanishes: what groups are ranked by. */
   readonly rankedVariance: Float64Array;
   /** That unit: the root of it, in units of the values. */
@@ -44,7 +46,6 @@ const CANCELLED = 1e-3;
 
 /**
  * Figures of `values` within [offsets[g], offsets[g + 1]), in float64.
- * @param zeroTest relative: groups whose values differ by rounding alone are constant; exact: those whose values are equal
  * @param refuse called where a value may be NaN or infinite: throws if one is, naming it
  * @throws ArgumentError for a value beyond ±1e100
  */
@@ -52,7 +53,6 @@ export function groupStatistics(
   argument: string,
   values: Float64Array,
   offsets: Int32Array,
-  zeroTest: 'relative' | 'exact',
   refuse?: () => void,
 ): SpreadStatistics {
   const groups = offsets.length - 1;
@@ -72,24 +72,31 @@ export function groupStatistics(
   if (widest < SMALLEST_VARIANCE) {
     const deviation = largestDeviation(values, offsets);
     if (deviation > 0) {
-      unit = 2 ** Math.floor(Math.log2(deviation));
+      // Not below the least number whose reciprocal is finite.
+      unit = 2 ** Math.max(-1022, Math.floor(Math.log2(deviation)));
       widest = measure(values, offsets, unit, figures).widest;
     }
   }
-  const { counts, mean, sum, max, rankedVariance } = figures;
-  const noise = zeroTest === 'exact' ? 0 : areFloat32(values) ? NOISE_OF_FLOAT32 : NOISE_OF_FLOAT64;
-  const batchNoise = zeroTest === 'exact' ? 0 : NOISE_OF_BATCH ** 2 * widest;
+  const { counts, mean, sum, max } = figures;
+  const noise = areFloat32(values) ? NOISE_OF_FLOAT32 : NOISE_OF_FLOAT64;
+  const batchNoise = NOISE_OF_BATCH ** 2 * widest;
   const constant = new Uint8Array(groups);
+  const found = figures.rankedVariance;
+  let rankedVariance = found;
   for (let group = 0; group < groups; group++) {
-    const found = rankedVariance[group] as number;
+    const value = found[group] as number;
     const centre = (mean[group] as number) / unit;
-    if (found <= Math.max(batchNoise, noise * noise * (centre * centre + found))) {
-      constant[group] = 1;
-      rankedVariance[group] = 0;
-    }
+    if (value > batchNoise && value > noise * noise * (centre * centre + value)) continue;
+    constant[group] = 1;
+    if (value === 0) continue;
+    if (rankedVariance === found) rankedVariance = found.slice();
+    rankedVariance[group] = 0;
   }
-  const variance = unit === 1 ? rankedVariance : rankedVariance.map((value) => value * unit * unit);
-  return { counts, mean, sum, max, variance, rankedVariance, unit, largest, constant };
+  const inValues = (variances: Float64Array) =>
+    unit === 1 ? variances : variances.map((value) => value * unit * unit);
+  const variance = inValues(rankedVariance);
+  const exactVariance = rankedVariance === found ? variance : inValues(found);
+  return { counts, mean, sum, max, variance, exactVariance, rankedVariance, unit, largest, constant };
 }
 
 interface Measured {

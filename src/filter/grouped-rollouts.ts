@@ -53,6 +53,14 @@ export function groupRollouts(
       warnings: [],
     };
   }
+  if (input.ids !== null && input.episodes === null && bad < 0) {
+    const offsets = offsetsInOrder(input.ids.index, input.ids.distinct.length);
+    if (offsets !== null) {
+      const { rewards, outcomes, entropies, lengths } = input;
+      const ids = numericIds('rewards.groups', input.ids);
+      return { offsets, ids, rewards, outcomes, entropies, lengths, rowGroup: null, warnings: [] };
+    }
+  }
   let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
   const ids =
     input.ids === null
@@ -67,14 +75,28 @@ export function groupRollouts(
     rowGroup = rowGroup.map((group, row) => (Number.isFinite(rewards[ofRow[row] as number]) ? group : -1));
     rollouts = left.rollouts;
   }
-  const isInOrder = input.episodes === null && bad < 0 && isSorted(rowGroup);
-  return { ...sortByGroup(rollouts, ids.length), ids, rowGroup: isInOrder ? null : rowGroup, warnings };
+  return { ...sortByGroup(rollouts, ids.length), ids, rowGroup, warnings };
 }
 
 function groupIndices(groups: number): Float64Array {
   const ids = new Float64Array(groups);
   for (let group = 0; group < groups; group++) ids[group] = group;
   return ids;
+}
+
+/** Where the rows of each group begin, and the end; null if groups do not stand one after the other. */
+function offsetsInOrder(rowGroup: Int32Array, groups: number): Int32Array | null {
+  const offsets = new Int32Array(groups + 1).fill(rowGroup.length);
+  let last = -1;
+  for (let row = 0; row < rowGroup.length; row++) {
+    const group = rowGroup[row] as number;
+    if (group === last) continue;
+    // Indices go by first appearance: another than the next one has been before.
+    if (group !== last + 1) return null;
+    offsets[group] = row;
+    last = group;
+  }
+  return offsets;
 }
 
 function groupOfRows(offsets: Int32Array): Int32Array {

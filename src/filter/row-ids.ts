@@ -30,7 +30,8 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   }
   const index = new Int32Array(rows);
   const distinct: (number | bigint)[] = [];
-  const known = new Map<number | bigint, number>();
+  // Ids that count up from 0, as most do, are their own index and need no table.
+  let table: Map<number | bigint, number> | undefined;
   let last: number | bigint | undefined;
   let lastIndex = -1;
   for (let row = 0; row < rows; row++) {
@@ -40,13 +41,15 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
       if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
         throw new ArgumentError(argument, `row ${row} is ${String(id)}, expected a whole number`);
       }
-      const found = known.get(id);
-      lastIndex = found ?? distinct.length;
-      if (found === undefined) {
-        known.set(id, lastIndex);
-        distinct.push(id);
-      }
       last = id;
+      if (table === undefined && (typeof id === 'bigint' || id < 0 || id > distinct.length)) {
+        table = new Map(distinct.map((known, at) => [known, at]));
+      }
+      lastIndex = table === undefined ? (id as number) : (table.get(id) ?? distinct.length);
+      if (lastIndex === distinct.length) {
+        distinct.push(id);
+        table?.set(id, lastIndex);
+      }
     }
     index[row] = lastIndex;
   }

@@ -20,9 +20,10 @@ export function selectDapo(outcomes: Float64Array, statistics: SpreadStatistics,
   const distinct = new Set<number>();
   let worst = Number.POSITIVE_INFINITY;
   let best = Number.NEGATIVE_INFINITY;
-  for (const outcome of outcomes) {
-    worst = Math.min(worst, outcome);
-    best = Math.max(best, outcome);
+  for (let at = 0; at < outcomes.length; at++) {
+    const outcome = outcomes[at] as number;
+    if (outcome < worst) worst = outcome;
+    if (outcome > best) best = outcome;
     if (distinct.size < 3) distinct.add(outcome);
   }
   const reasons: (DropReason | undefined)[] = new Array(statistics.counts.length);
