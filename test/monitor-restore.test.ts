@@ -157,6 +157,7 @@ describe('a foreign state', () => {
     ['step', -1],
     ['step', undefined],
     ['averages', {}],
+    ['averages.averages', true],
     ['averages', { format: 'collapsar/running-state', version: 1, averages: { x: { std: -1 } } }],
     ['earlyStops', null],
     ['earlyStops.emptyFilter', null],

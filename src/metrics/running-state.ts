@@ -67,8 +67,12 @@ export class RunningState {
     if (saved.version !== 1) {
       throw new StateError(`running state of version ${String(saved.version)}; this release reads version 1`);
     }
+    const { averages } = saved;
+    if (typeof averages !== 'object' || averages === null || Array.isArray(averages)) {
+      throw new StateError('running state is damaged: averages must be an object');
+    }
     const state = new RunningState();
-    for (const [key, value] of Object.entries(saved.averages ?? {})) {
+    for (const [key, value] of Object.entries(averages)) {
       // JSON has no NaN: a spread that the reference's rules made NaN was written as null.
       const number = (x: unknown): number =>
         x === null ? Number.NaN : typeof x === 'number' ? x : Number.NEGATIVE_INFINITY;
