@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -10,5 +11,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Processes, not threads: a crash in native code then takes one test file down and names it.
     pool: 'forks',
+    // By default one core is left free, which of two is half.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });
