@@ -7,6 +7,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { openEngine } from '../dist/index.js';
+import { bell, uniformNumbers } from './random.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -20,18 +21,6 @@ const draws = Number(options.draws);
 const seed = Number(options.seed);
 const permutations = 999;
 const poolSize = 256;
-
-/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
-function uniformNumbers(state) {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 
 /**
  * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its own

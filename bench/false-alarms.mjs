@@ -9,6 +9,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/monitor/verdicts/index.js';
+import { bell, uniformNumbers } from './random.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -28,18 +29,6 @@ const ALARMS = new Set([
   'mi_overshoot',
   'entropy_gaming',
 ]);
-
-/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
-function uniformNumbers(state) {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 
 /** Metrics as crossScoreMetrics gives them, as far as the judge reads them. */
 function metricsOf(mi, error, entropy) {

@@ -8,6 +8,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';
+import { bell, uniformNumbers } from './random.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -142,17 +143,6 @@ async function shippedRuns(runs) {
   );
   return results;
 }
-
-/** Uniform numbers in [0, 1): mulberry32 of Tommy Ettinger. */
-function uniformNumbers(state) {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
-  };
-}
-const bell = (uniform) => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 
 /** P policies over 128 outcomes, logits of standard deviation `strength` about common ones; K responses of each. */
 function drawBatch(uniform, { prompts, rowsPerPrompt, strength }) {

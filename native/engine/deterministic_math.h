@@ -45,6 +45,14 @@ inline __attribute__((always_inline)) double fromBits(uint64_t bits) {
   return value;
 }
 
+// high + low += x, where low takes what rounding loses (Knuth's two-sum).
+inline __attribute__((always_inline)) void addExactly(double& high, double& low, double x) {
+  const double sum = high + x;
+  const double part = sum - high;
+  low += (high - (sum - part)) + (x - part);
+  high = sum;
+}
+
 // e^x for x <= 709; 0 below -708 (no subnormal results: whoever calls adds it to something near 1).
 inline __attribute__((always_inline)) double deterministicExp(double x) {
   if (x < -708.0) return 0.0;

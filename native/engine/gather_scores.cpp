@@ -9,18 +9,6 @@ namespace {
 
 constexpr std::int64_t kTileElements = 1 << 16;
 
-double widen(double value) { return value; }
-double widen(float value) { return value; }
-
-struct Float16 {
-  std::uint16_t bits;
-};
-struct BFloat16 {
-  std::uint16_t bits;
-};
-double widen(Float16 value) { return float16ToFloat(value.bits); }
-double widen(BFloat16 value) { return bfloat16ToFloat(value.bits); }
-
 template <class T>
 Outcome gather(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int64_t outRows,
                const std::int32_t* columnIndex, std::int64_t outColumns, double* out, ThreadPool& pool,
@@ -36,7 +24,7 @@ Outcome gather(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int
       const T* row = data + (rowIndex != nullptr ? rowIndex[i] : i) * scores.rowStride;
       double* target = out + i * outColumns;
       for (std::int64_t j = 0; j < outColumns; j++) {
-        target[j] = widen(row[(columnIndex != nullptr ? columnIndex[j] : j) * scores.columnStride]);
+        target[j] = valueOf(row[(columnIndex != nullptr ? columnIndex[j] : j) * scores.columnStride]);
       }
     }
     control.doneUnits.fetch_add((end - begin) * outColumns, std::memory_order_relaxed);
@@ -54,11 +42,11 @@ Outcome gatherScores(const ScoreMatrix& scores, const std::int32_t* rowIndex, st
     case DType::Float32:
       return gather<float>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
     case DType::Float16:
-      return gather<Float16>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+      return gather<Float16Bits>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
     case DType::BFloat16:
       break;
   }
-  return gather<BFloat16>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+  return gather<BFloat16Bits>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
 }
 
 }  // namespace collapsar

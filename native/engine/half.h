@@ -1,4 +1,4 @@
-// float16 and bfloat16 bit patterns -> float, exactly, without hardware support.
+// float16 and bfloat16 bit patterns -> float, exactly, without hardware support; elements of every type -> their value.
 #pragma once
 
 #include <bit>
@@ -22,5 +22,19 @@ inline float float16ToFloat(std::uint16_t bits) {
   }
   return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));  // rebias 15 -> 127
 }
+
+// Elements of 16 bits, outside the kernels (which have types of their own: they may include nothing of the standard
+// library).
+struct Float16Bits {
+  std::uint16_t bits;
+};
+struct BFloat16Bits {
+  std::uint16_t bits;
+};
+
+inline double valueOf(double x) { return x; }
+inline double valueOf(float x) { return x; }
+inline double valueOf(Float16Bits x) { return float16ToFloat(x.bits); }
+inline double valueOf(BFloat16Bits x) { return bfloat16ToFloat(x.bits); }
 
 }  // namespace collapsar

@@ -27,29 +27,10 @@ constexpr std::int64_t kLeavesPerThread = 1024;  // kept at once of shared rows:
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Float16 {
-  std::uint16_t bits;
-};
-struct BFloat16 {
-  std::uint16_t bits;
-};
-double valueOf(double x) { return x; }
-double valueOf(float x) { return x; }
-double valueOf(Float16 x) { return float16ToFloat(x.bits); }
-double valueOf(BFloat16 x) { return bfloat16ToFloat(x.bits); }
-
 using AddBlock64 = decltype(LogitKernelTable::addBlock64);
 using AddBlock32 = std::remove_extent_t<decltype(LogitKernelTable::addBlock32)>;
 
 std::int64_t leavesOf(std::int64_t columns) { return (columns + kLogitLeaf - 1) / kLogitLeaf; }
-
-// high + low += x, where low takes what rounding loses (Knuth's two-sum).
-void addExactly(double& high, double& low, double x) {
-  const double sum = high + x;
-  const double part = sum - high;
-  low += (high - (sum - part)) + (x - part);
-  high = sum;
-}
 
 // Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) of leaves that were merged; Low as in LogitSums.
 struct RowSums {
@@ -383,11 +364,11 @@ Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStat
     case DType::Float32:
       return walk<float, float>(logits, rows, out, pool, control, narrow);
     case DType::Float16:
-      return walk<Float16, float>(logits, rows, out, pool, control, narrow);
+      return walk<Float16Bits, float>(logits, rows, out, pool, control, narrow);
     case DType::BFloat16:
       break;
   }
-  return walk<BFloat16, float>(logits, rows, out, pool, control, narrow);
+  return walk<BFloat16Bits, float>(logits, rows, out, pool, control, narrow);
 }
 
 void meanOver(const LogitSequences& sequences, const std::uint8_t* mask, const double* values, double* means) {

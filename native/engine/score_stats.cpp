@@ -24,17 +24,6 @@ constexpr std::int64_t kPackedStride = kBlockColumns + 32;  // not a power of tw
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Float16 {
-  std::uint16_t bits;
-};
-struct BFloat16 {
-  std::uint16_t bits;
-};
-double valueOf(double x) { return x; }
-double valueOf(float x) { return x; }
-double valueOf(Float16 x) { return float16ToFloat(x.bits); }
-double valueOf(BFloat16 x) { return bfloat16ToFloat(x.bits); }
-
 // The kernels for scores that are computed in C.
 template <class C>
 struct Kernels;
@@ -362,11 +351,11 @@ Outcome scoreStats(const ScoreMatrix& scores, const ScoreRows& rows, const RowSt
     case DType::Float32:
       return walkRows<float, float>(scores, rows, out, pool, control, narrow);
     case DType::Float16:
-      return walkRows<Float16, float>(scores, rows, out, pool, control, narrow);
+      return walkRows<Float16Bits, float>(scores, rows, out, pool, control, narrow);
     case DType::BFloat16:
       break;
   }
-  return walkRows<BFloat16, float>(scores, rows, out, pool, control, narrow);
+  return walkRows<BFloat16Bits, float>(scores, rows, out, pool, control, narrow);
 }
 
 }  // namespace collapsar

@@ -32,6 +32,15 @@ export type MatrixArguments = [
   columnStride: number,
 ];
 
+export type LogitArguments = [
+  fields: number,
+  temperature: number,
+  targets: IntegerArray | undefined,
+  mask: IntegerArray | undefined,
+  lengths: IntegerArray | undefined,
+  offsets: IntegerArray | undefined,
+];
+
 /** native/node/engine_object.h. Methods return the number of the job that they start. */
 export interface NativeEngine {
   start(settle: Settle): number;
@@ -64,18 +73,7 @@ export interface NativeEngine {
     outColumns: number,
     out: Float64Array | undefined,
   ): number;
-  logitStats(
-    settle: Settle,
-    ...rest: [
-      ...MatrixArguments,
-      fields: number,
-      temperature: number,
-      targets: IntegerArray | undefined,
-      mask: IntegerArray | undefined,
-      lengths: IntegerArray | undefined,
-      offsets: IntegerArray | undefined,
-    ]
-  ): number;
+  logitStats(settle: Settle, ...rest: [...MatrixArguments, ...LogitArguments]): number;
   scoreStats(settle: Settle, ...rest: [...MatrixArguments, ...LabelArguments, topK: number]): number;
   gatherScores(
     settle: Settle,

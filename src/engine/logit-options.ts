@@ -1,7 +1,7 @@
 // The options of logitStats -> the arguments of its native job.
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
-import type { IntegerArray } from './addon.js';
+import type { IntegerArray, LogitArguments } from './addon.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import type { LogitField, LogitStatsOptions } from './operations.js';
@@ -14,15 +14,6 @@ const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqua
 // As in native/engine/logit_stats.h.
 const lowestTemperature = 1e-18;
 const highestTemperature = 1e18;
-
-export type LogitArguments = [
-  fields: number,
-  temperature: number,
-  targets: IntegerArray | undefined,
-  mask: IntegerArray | undefined,
-  lengths: IntegerArray | undefined,
-  offsets: IntegerArray | undefined,
-];
 
 function fieldBits(out: unknown, hasTargets: boolean): number {
   const wanted = out === undefined ? fields.filter((field) => hasTargets || !targeted.includes(field)) : out;

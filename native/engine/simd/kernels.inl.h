@@ -484,14 +484,6 @@ COLLAPSAR_INLINE BlockSums blockSums(const C* x, int64_t count, C reference, dou
   return out;
 }
 
-// high + low += x, where low takes what rounding loses (Knuth's two-sum).
-COLLAPSAR_INLINE void addExactly(double& high, double& low, double x) {
-  const double sum = high + x;
-  const double part = sum - high;
-  low += (high - (sum - part)) + (x - part);
-  high = sum;
-}
-
 COLLAPSAR_INLINE void raiseReference(GroupSums& group, double reference, double length) {
   const double fall = group.reference - reference;
   if (group.reference != -kInfinity) {
