@@ -6,10 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalyzeOptions, analyze } from '../src/analysis/analyze.js';
 import { mapAhead } from '../src/analysis/map-ahead.js';
 import { MetricChoice } from '../src/analysis/metric-choice.js';
-import { RunHistory } from '../src/analysis/run-history.js';
+import { RunReplay } from '../src/analysis/run-replay.js';
+import { measureOptions, measureStep, type StepMeasurement } from '../src/analysis/step-measurement.js';
 import type { StepReport } from '../src/analysis/step-report.js';
 import { type Engine, openEngine } from '../src/engine/engine.js';
 import { ArgumentError, FileError } from '../src/errors.js';
+import { listSteps } from '../src/logs/read-steps.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../src/metrics/running-state.js';
@@ -385,24 +387,24 @@ describe('mapAhead', () => {
   });
 });
 
-describe('RunHistory', () => {
-  it('lets steps through in the order they asked, whichever is ready first, and past one that failed', async () => {
-    const history = new RunHistory('strict');
-    const order: number[] = [];
-    const ready = [20, 1, 10, 1].map(
-      (milliseconds, at) => new Promise<number>((resolve) => setTimeout(() => resolve(at), milliseconds)),
-    );
-    const turns = ready.map((step) =>
-      history.inTurn(step, async (at, state) => {
-        state.update('strict', LABEL, { std: at + 1, stdSeq: at + 1 }, at);
-        if (at === 1) throw new Error('unusable');
-        order.push(at);
-        return state.toJSON().averages[`strict/${LABEL}`]?.step;
-      }),
-    );
-    const results = await Promise.allSettled(turns);
-    expect(order).toEqual([0, 2, 3]);
-    expect(results.map((result) => result.status === 'fulfilled' && result.value)).toEqual([0, false, 2, 3]);
+describe('RunReplay', () => {
+  it('gives steps that were measured in any order what one analysis gives them', async () => {
+    const root = join(exampleRuns, 'collapse');
+    const { reports } = await collect(root);
+    const steps = await listSteps(root);
+    const options = measureOptions({ permutations: 99 });
+    const { signal } = new AbortController();
+    const measured = new Map<string, StepMeasurement>();
+    for (const { file } of [...steps].reverse()) {
+      measured.set(file, await measureStep(engine, file, options, 1, signal));
+    }
+    const replay = new RunReplay('strict', 0);
+    for (const [at, { file, step }] of steps.entries()) {
+      const { metrics, judgement } = replay.take(step, measured.get(file) as StepMeasurement);
+      expect(metrics[0]?.logged).toEqual(reports[at]?.metrics[0]?.logged);
+      expect(judgement).toEqual(reports[at]?.judgement);
+    }
+    expect(replay.summary()).toEqual(reports.at(-1)?.summary?.());
   });
 });
 

@@ -1,23 +1,14 @@
 // Step files in, one report a step out: in step order, however the work overlaps. What belongs to one file goes wrong for
 // that file alone.
 import { type Engine, openEngine } from '../engine/engine.js';
-import type { Tensor } from '../engine/tensor.js';
-import { ArgumentError, DeviceError, FileError } from '../errors.js';
+import { ArgumentError, FileError } from '../errors.js';
 import { type ListedStep, listSteps } from '../logs/read-steps.js';
-import type { StepData } from '../logs/step-data.js';
-import { readStepFile } from '../logs/step-file.js';
-import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
-import type { MetricOptions } from '../metrics/cross-scores.js';
-import type { RunningState } from '../metrics/running-state.js';
-import type { SamplerOptions } from '../metrics/samplers.js';
-import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
-import type { RunSummary } from '../monitor/verdicts/index.js';
+import type { Profile } from '../metrics/step-metrics.js';
 import { mapAhead } from './map-ahead.js';
 import { MetricChoice } from './metric-choice.js';
-import { RunHistory } from './run-history.js';
-import { type StepFindings, type StepReport, stepRecord } from './step-report.js';
-import { stepVerdicts } from './step-verdicts.js';
-import { type NonFinitePolicy, refuseInvalidSums, tokenSums } from './token-sums.js';
+import { RunSequence } from './run-sequence.js';
+import { type MeasureOptions, measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
+import type { StepReport } from './step-report.js';
 
 export interface AnalysisProgress {
   /** Steps that are through, failed ones included, of how many. */
@@ -59,9 +50,6 @@ export interface AnalyzeOptions {
   onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-/** The reference's number of draws (metrics.md §3, repair 5). */
-const DEFAULT_SAMPLES = 64;
-
 /** Steps being read and summed while an earlier one is finished: hides the latency of disks, and holds so many blocks. */
 const STEPS_AHEAD = 3;
 const BLOCK_BYTES = 16 * 2 ** 20;
@@ -77,6 +65,7 @@ export async function* analyze(
   options: AnalyzeOptions = {},
 ): AsyncGenerator<StepReport, void, undefined> {
   check(source, options);
+  const measuring = measureOptions(options);
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;
     options.onFailure(failure);
@@ -91,24 +80,14 @@ export async function* analyze(
     const totalBytes = steps.reduce((total, { bytes }) => total + bytes, 0);
     let done = 0;
     let bytes = 0;
-    const histories = new Map<string, RunHistory>();
-    const work = (step: ListedStep) => stepOutcome(engine, step, historyOf(step, histories, options), options, signal);
-    for await (const { step, outcome, summary } of mapAhead(steps, STEPS_AHEAD, work, () => ending.abort())) {
+    const work = (step: ListedStep) => outcomeOf(engine, step, measuring, options.blockBytes ?? BLOCK_BYTES, signal);
+    const runs = new RunSequence(measuring);
+    for await (const { step, outcome } of mapAhead(steps, STEPS_AHEAD, work, () => ending.abort())) {
       done++;
       bytes += step.bytes;
       if (outcome instanceof FileError) fail(outcome);
       options.onProgress?.({ done, total: steps.length, bytes, totalBytes, file: step.file });
-      if (outcome instanceof FileError) continue;
-      yield {
-        file: step.file,
-        step: step.step,
-        run: step.run,
-        directory: step.runDirectory,
-        bytes: step.bytes,
-        ...outcome,
-        ...(outcome.judgement && { summary }),
-        record: stepRecord(step, outcome, choice),
-      };
+      if (!(outcome instanceof FileError)) yield runs.report(step, outcome, choice);
     }
   } finally {
     if (options.engine === undefined) await engine.dispose();
@@ -139,87 +118,17 @@ function check(source: string | readonly string[], options: AnalyzeOptions): voi
   }
 }
 
-function historyOf(step: ListedStep, histories: Map<string, RunHistory>, options: AnalyzeOptions): RunHistory {
-  const key = JSON.stringify([step.runDirectory, step.run]);
-  let history = histories.get(key);
-  if (history === undefined) {
-    // Runs come one after the other: of those before the last, no step will be asked for again.
-    history = new RunHistory(options.profile ?? 'strict', options.seed ?? 0);
-    histories.clear();
-    histories.set(key, history);
-  }
-  return history;
-}
-
-interface StepOutcome {
-  readonly step: ListedStep;
-  readonly outcome: StepFindings | FileError;
-  readonly summary: () => RunSummary;
-}
-
-async function stepOutcome(
+async function outcomeOf(
   engine: Engine,
   step: ListedStep,
-  history: RunHistory,
-  options: AnalyzeOptions,
+  options: MeasureOptions,
+  blockBytes: number,
   signal: AbortSignal,
-): Promise<StepOutcome> {
-  const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : (options.nonFinite ?? 'error');
-  const read = async (): Promise<{ data: StepData; sums: Tensor }> => {
-    const data = await readStepFile(step.file, { blockBytes: options.blockBytes ?? BLOCK_BYTES, signal });
-    return { data, sums: await tokenSums(engine, data, policy, signal) };
-  };
-  const summary = () => history.judge.summary();
+): Promise<{ step: ListedStep; outcome: StepMeasurement | FileError }> {
   try {
-    const outcome = await history.inTurn(read(), async ({ data, sums }, state): Promise<StepFindings> => {
-      const metrics = await sampleMetrics(engine, data, sums, state, options, signal);
-      if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
-      // `ragen` gives what the reference logs and nothing else.
-      if (options.profile === 'ragen') return { metrics };
-      const { judgement, filter, notes } = await stepVerdicts(engine, data, metrics[0], history.judge, signal);
-      // One value a row was for the judge alone: reports of a long run are held together.
-      const reported = metrics.map(({ perRow, ...rest }) => rest);
-      return { metrics: reported, ...(judgement && { judgement }), ...(filter && { filter }), notes };
-    });
-    return { step, outcome, summary };
+    return { step, outcome: await measureStep(engine, step.file, options, blockBytes, signal) };
   } catch (error) {
-    if (error instanceof FileError) return { step, outcome: error, summary };
-    // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
-    if (error instanceof ArgumentError || error instanceof DeviceError || error instanceof RangeError) {
-      return { step, outcome: new FileError({ path: step.file }, error.message, { cause: error }), summary };
-    }
+    if (error instanceof FileError) return { step, outcome: error };
     throw error;
   }
-}
-
-/** The metrics of each sample that the file allows. */
-async function sampleMetrics(
-  engine: Engine,
-  data: StepData,
-  sums: Tensor,
-  state: RunningState,
-  options: AnalyzeOptions,
-  signal: AbortSignal,
-): Promise<StepMetrics[]> {
-  const { profile, permutations, seed = 0, samples = DEFAULT_SAMPLES } = options;
-  const scores = {
-    sums,
-    lengths: data.lengths,
-    groups: data.group,
-    columnGroups: data.columnGroup,
-    promptTokens: data.prompts,
-    episodes: data.episode,
-    turns: data.turn,
-  };
-  const perRow = profile !== 'ragen';
-  const common: MetricOptions = { profile, permutations, seed, step: data.step, state, signal, perRow };
-  if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
-  const samplers: SamplerOptions[] = [
-    { kind: 'first_turn', seed },
-    { kind: 'trajectory', n: samples, seed },
-    { kind: 'turn', n: samples, seed },
-  ];
-  const found: StepMetrics[] = [];
-  for (const sampler of samplers) found.push(await crossScoreMetrics(engine, scores, { ...common, sampler }));
-  return found;
 }

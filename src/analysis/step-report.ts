@@ -1,9 +1,9 @@
 // What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step, and
 // the same as one record for machines.
-import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { Judgement, RunSummary, Verdict } from '../monitor/verdicts/index.js';
 import type { MetricChoice } from './metric-choice.js';
+import type { FilterView } from './step-measurement.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
 export interface StepRecord {
@@ -54,7 +54,7 @@ export interface StepFindings {
   /** Regime and verdicts (`strict`; docs/verdicts.md); missing where the step came twice. */
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */
-  readonly filter?: FilterResult;
+  readonly filter?: FilterView;
   /** Why verdicts or filter are missing. */
   readonly notes?: readonly string[];
 }
@@ -110,7 +110,7 @@ export function stepRecord(
 /** Names in the record beside those of metrics. */
 export const RECORD_PARTS = ['regime', 'verdicts', 'filter'] as const;
 
-function filterRecord({ kept, dropped, warnings }: FilterResult): FilterRecord {
+function filterRecord({ kept, dropped, warnings }: FilterView): FilterRecord {
   const reasons: Record<string, number> = {};
   for (const { reason } of dropped) reasons[reason] = (reasons[reason] ?? 0) + 1;
   return { kept, dropped: reasons, ...(warnings.length > 0 ? { warnings } : {}) };

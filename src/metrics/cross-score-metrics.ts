@@ -6,10 +6,10 @@ import { certaintyByKey, flattenCertainty } from './certainty.js';
 import { arrangeColumns, countSignatures, isIdentity } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import type { MeasuredStep } from './measured-step.js';
+import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
 import { type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
-import { RunningState } from './running-state.js';
-import type { Certainty, PerRow, SampleLabel, StepMetrics } from './step-metrics.js';
+import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
 /** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
@@ -28,6 +28,12 @@ export async function crossScoreMetrics(
   scores: CrossScores,
   options: MetricOptions = {},
 ): Promise<StepMetrics> {
+  const metrics = await measureScores(engine, scores, options);
+  return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
+}
+
+/** All but the moving averages, which are those of a run's first step. */
+async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
   const { profile = 'strict', signal } = options;
   if (profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);
@@ -165,7 +171,7 @@ async function measure(
 
 /** Puts what was found into a StepMetrics. */
 function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Shape, lengths: BigInt64Array) {
-  const { state = new RunningState(), permutations = PERMUTATIONS, seed = 0, signal } = options;
+  const { permutations = PERMUTATIONS, seed = 0, signal } = options;
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
   const zeroLength = lengths.filter((length) => length === 0n).length;
 
@@ -200,7 +206,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
     absent: Record<string, string>,
     certainty: Record<string, Certainty>,
     notes: string[],
-    measured?: MeasuredStep,
+    measured?: { step: MeasuredStep; spread: StepSpread },
   ): StepMetrics {
     const logged: Record<string, number> = aboutRows(selection);
     for (const [key, value] of Object.entries({ ...values, ...flattenCertainty(certainty) }))
@@ -212,9 +218,10 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       absent,
       certainty,
       notes,
-      ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured, selection) } : {}),
+      ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured.step, selection) } : {}),
       rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
       columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
+      ...(measured && { spread: measured.spread }),
       logged,
     };
   }
@@ -231,8 +238,10 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       selection: RowSelection,
       nonFinite: number[],
     ): Promise<StepMetrics> {
-      if (profile === 'ragen')
-        return build(selection, nonFinite, ragenValues(measured, label, state), {}, {}, [], measured);
+      if (profile === 'ragen') {
+        const { values, spread } = ragenValues(measured);
+        return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
+      }
       const inference = await engine.inferStep(measured.sums, measured.stats, {
         own: measured.own,
         lengths: measured.lengths,
@@ -241,7 +250,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
         seed,
         signal,
       });
-      const { values, absent, notes } = strictValues(measured, label, state, options.step);
+      const { values, absent, notes, spread } = strictValues(measured);
       if (nonFinite.length > 0) {
         notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
       }
@@ -260,7 +269,8 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
         );
       }
       const certainty = certaintyByKey(inference, values, permutations);
-      return build(selection, nonFinite, { ...values, ...aboutSample(selection) }, absent, certainty, notes, measured);
+      const all = { ...values, ...aboutSample(selection) };
+      return build(selection, nonFinite, all, absent, certainty, notes, { step: measured, spread });
     },
   };
 }

@@ -1,13 +1,15 @@
 // One step's metrics exactly as the reference computes them, key for key (metrics.md §3), defects included.
 import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
-import type { RunningState } from './running-state.js';
+import type { MarginalSpread } from './running-state.js';
 import { sharedValues } from './shared-values.js';
-import type { SampleLabel } from './step-metrics.js';
+import type { StepSpread } from './step-metrics.js';
+import { stepSpread } from './step-spread.js';
 
 /** Added to a standard deviation before dividing by it. */
 const STD_EPS = 1e-3;
 
-export function ragenValues(step: MeasuredStep, label: SampleLabel, state: RunningState): Record<string, number> {
+/** With the moving averages of a run's first step. */
+export function ragenValues(step: MeasuredStep): { values: Record<string, number>; spread: StepSpread } {
   const { moments } = step;
   const columns = step.signatures.length;
   const values = sharedValues(step);
@@ -21,13 +23,18 @@ export function ragenValues(step: MeasuredStep, label: SampleLabel, state: Runni
     values[`retrieval_above_chance@${k}`] = accuracy - chance;
   }
 
-  const current = { std: moments.marginalToken.std, stdSeq: moments.marginalSeq.std };
-  const average = state.update('ragen', label, current, undefined);
-  values.marginal_std_ema = average.std;
-  values.marginal_std_ema_seq = average.stdSeq;
-  values.mi_zscore = moments.excessToken.mean / (current.std + STD_EPS);
-  values.mi_zscore_seq = moments.excessSeq.mean / (current.stdSeq + STD_EPS);
-  values.mi_zscore_ema = moments.excessToken.mean / (average.std + STD_EPS);
-  values.mi_zscore_ema_seq = moments.excessSeq.mean / (average.stdSeq + STD_EPS);
-  return values;
+  const spread = stepSpread(step, { std: 0, stdSeq: 0 });
+  const { current, excess } = spread;
+  values.mi_zscore = excess.token / (current.std + STD_EPS);
+  values.mi_zscore_seq = excess.seq / (current.stdSeq + STD_EPS);
+  return { values: { ...values, ...ragenAverages(spread, current) }, spread };
+}
+
+export function ragenAverages({ excess }: StepSpread, average: MarginalSpread): Record<string, number> {
+  return {
+    marginal_std_ema: average.std,
+    marginal_std_ema_seq: average.stdSeq,
+    mi_zscore_ema: excess.token / (average.std + STD_EPS),
+    mi_zscore_ema_seq: excess.seq / (average.stdSeq + STD_EPS),
+  };
 }

@@ -1,4 +1,5 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
+import type { MarginalSpread } from './running-state.js';
 
 export type Profile = 'strict' | 'ragen';
 
@@ -28,6 +29,16 @@ export interface PerRow {
   readonly retrieved: Uint8Array;
 }
 
+/** What the moving averages and the z-scores against them are made of. */
+export interface StepSpread {
+  /** Standard deviation over rows of the marginals. */
+  readonly current: MarginalSpread;
+  /** Mean over rows of matched − marginal, nats a token and nats a response. */
+  readonly excess: { readonly token: number; readonly seq: number };
+  /** Smallest spread that a z-score is measured against; 0 under `ragen`. */
+  readonly floor: MarginalSpread;
+}
+
 export interface StepMetrics {
   readonly profile: Profile;
   readonly label: SampleLabel;
@@ -50,6 +61,8 @@ export interface StepMetrics {
   /** Only where the option `perRow` asked for it, and there are metrics. */
   readonly perRow?: PerRow;
   readonly columns: { readonly total: number; readonly distinct: number };
+  /** Missing where there are no metrics, and where only some pairs were scored. */
+  readonly spread?: StepSpread;
   /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */
   readonly logged: Readonly<Record<string, number>>;
 }

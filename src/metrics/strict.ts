@@ -1,9 +1,10 @@
 // One step's metrics with the reference's defects repaired; each repair is numbered as in metrics.md §3.
 import { exactChanceLevel } from './chance.js';
 import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
-import type { RunningState } from './running-state.js';
+import type { MarginalSpread } from './running-state.js';
 import { sharedValues } from './shared-values.js';
-import type { SampleLabel } from './step-metrics.js';
+import type { StepSpread } from './step-metrics.js';
+import { stepSpread } from './step-spread.js';
 
 /**
  * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread is of
@@ -18,14 +19,11 @@ export interface StrictValues {
   readonly values: Record<string, number>;
   readonly absent: Record<string, string>;
   readonly notes: string[];
+  readonly spread: StepSpread;
 }
 
-export function strictValues(
-  step: MeasuredStep,
-  label: SampleLabel,
-  state: RunningState,
-  trainingStep: number | undefined,
-): StrictValues {
+/** With the moving averages of a run's first step. */
+export function strictValues(step: MeasuredStep): StrictValues {
   const { moments, distinct, own, signatures, signatureCounts } = step;
   const columns = signatures.length;
   const values = sharedValues(step);
@@ -55,8 +53,8 @@ export function strictValues(
 
   // Repair 3: a floor under the scale, in units of its own quantity, and a flag where it was needed.
   const meanLength = Number(step.lengths.reduce((total, length) => total + length, 0n)) / moments.rows;
-  const floor = { std: MARGINAL_STD_FLOOR, stdSeq: MARGINAL_STD_FLOOR * meanLength };
-  const current = { std: moments.marginalToken.std, stdSeq: moments.marginalSeq.std };
+  const spread = stepSpread(step, { std: MARGINAL_STD_FLOOR, stdSeq: MARGINAL_STD_FLOOR * meanLength });
+  const { current, floor } = spread;
   values.mi_zscore_floored = moments.excessToken.mean / Math.max(current.std, floor.std);
   values.mi_zscore_floored_seq = moments.excessSeq.mean / Math.max(current.stdSeq, floor.stdSeq);
   values.marginal_std_below_floor = current.std < floor.std ? 1 : 0;
@@ -67,12 +65,7 @@ export function strictValues(
     );
   }
 
-  // Repair 7: the average decays with training steps, however irregular the cadence.
-  const average = state.update('strict', label, current, trainingStep);
-  values.marginal_std_ema_by_step = average.std;
-  values.marginal_std_ema_by_step_seq = average.stdSeq;
-  values.mi_zscore_ema_by_step = moments.excessToken.mean / Math.max(average.std, floor.std);
-  values.mi_zscore_ema_by_step_seq = moments.excessSeq.mean / Math.max(average.stdSeq, floor.stdSeq);
+  Object.assign(values, strictAverages(spread, current));
 
   // Repair 4: @k against its exact chance, and only where a miss is possible.
   for (const { k, hits } of RETRIEVAL_AT) {
@@ -93,7 +86,17 @@ export function strictValues(
     values[`retrieval_chance_exact@${k}`] = chance;
     values[`retrieval_above_chance_exact@${k}`] = accuracy - chance;
   }
-  return { values, absent, notes };
+  return { values, absent, notes, spread };
+}
+
+/** Repair 7: the average decays with training steps, however irregular the cadence. */
+export function strictAverages({ excess, floor }: StepSpread, average: MarginalSpread): Record<string, number> {
+  return {
+    marginal_std_ema_by_step: average.std,
+    marginal_std_ema_by_step_seq: average.stdSeq,
+    mi_zscore_ema_by_step: excess.token / Math.max(average.std, floor.std),
+    mi_zscore_ema_by_step_seq: excess.seq / Math.max(average.stdSeq, floor.stdSeq),
+  };
 }
 
 /** Every key that `strictValues` can give: what is absent when nothing can be computed. */

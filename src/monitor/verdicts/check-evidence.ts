@@ -4,9 +4,8 @@ import { ArgumentError } from '../../errors.js';
 import { rowsByGroup } from './action-information.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
 
-/** @throws {ArgumentError} naming what does not fit */
-export function checkEvidence(evidence: StepEvidence, last: number | null): void {
-  const { step, success, rows, groups, metrics } = evidence;
+/** @throws {ArgumentError} for a step that is none, or not later than the last */
+export function checkStep(step: number, last: number | null): void {
   if (!Number.isSafeInteger(step) || step < 0) {
     throw new ArgumentError('evidence.step', `expected a training step, a whole number from 0 on, got ${shown(step)}`);
   }
@@ -16,6 +15,12 @@ export function checkEvidence(evidence: StepEvidence, last: number | null): void
       `got ${step} after ${last}: steps must rise; use a new Judge for another run`,
     );
   }
+}
+
+/** @throws {ArgumentError} naming what does not fit */
+export function checkEvidence(evidence: StepEvidence): void {
+  const { step, success, rows, groups, metrics } = evidence;
+  checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
     throw new ArgumentError(
       'evidence.success',

@@ -3,32 +3,24 @@
 
 import { StateError } from '../../errors.js';
 import { filterGate } from '../../filter/filter-gate.js';
+import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { checkInteger, expectKnownOptions, optionsObject } from '../option-checks.js';
-import {
-  actionInformation,
-  type Dependence,
-  dependenceFinding,
-  dependenceShape,
-  NOT_SEEN,
-  noted,
-  reasoningInformation,
-} from './action-information.js';
-import { actionOscillation, oscillationFinding } from './action-oscillation.js';
-import { checkEvidence } from './check-evidence.js';
+import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './action-information.js';
+import { oscillationFinding } from './action-oscillation.js';
+import { checkStep } from './check-evidence.js';
 import { EarlyWarning, earlyWarningShape } from './early-warning.js';
 import { entropyGaming } from './entropy-gaming.js';
 import { FigureHistory, figureHistoryShape } from './figure-history.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import type { Finding } from './finding.js';
-import { grounding, groundingFinding } from './grounding.js';
-import { episodesOf, rolloutGroups } from './group-outcomes.js';
+import { groundingFinding } from './grounding.js';
+import type { JudgeOptions } from './judge-options.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
 import { Regimes, regimesShape, stepLevels } from './regimes.js';
 import { RunLevel, runLevelShape } from './run-level.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import {
-  countSpecificity,
   decayed,
   NO_COUNTS,
   type SpecificityCounts,
@@ -36,16 +28,10 @@ import {
   specificityShape,
   specificityShares,
 } from './specificity.js';
-import type { FilterEvidence, StepEvidence } from './step-evidence.js';
+import type { StepEvidence } from './step-evidence.js';
+import { PERMUTATIONS, readEvidence, type StepReading } from './step-reading.js';
 import type { Judgement, RegimeReading, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
-
-export interface JudgeOptions {
-  /** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. Default 99; 0 switches these verdicts off. */
-  readonly permutations?: number | undefined;
-  /** Seed of the permutations. Default 0. */
-  readonly seed?: number | undefined;
-}
 
 const judgeShape = fields({
   format: oneOf('collapsar/judge'),
@@ -71,7 +57,6 @@ const judgeShape = fields({
 export type JudgeJson = Shaped<typeof judgeShape>;
 
 const VERSION = 1;
-const PERMUTATIONS = 99;
 
 /** Kinds that a step's usable metrics decide. */
 const BY_METRICS: readonly VerdictKind[] = [
@@ -116,8 +101,19 @@ export class Judge {
    * @throws {ArgumentError} for a step that is not later than the last, or columns of different lengths; nothing is taken in
    */
   add(evidence: StepEvidence): Judgement {
-    checkEvidence(evidence, this.#lastStep);
-    const { step, rows, metrics } = evidence;
+    checkStep(evidence.step, this.#lastStep);
+    return this.take(readEvidence(evidence, this.#options), evidence.metrics);
+  }
+
+  /**
+   * The same for a step whose evidence was read before.
+   * @param metrics the step's, with the run's moving averages
+   * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in
+   */
+  take(reading: StepReading, metrics: StepMetrics | undefined): Judgement {
+    const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
+    const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
+    checkStep(step, this.#lastStep);
     this.#lastStep = step;
     this.#firstStep ??= step;
     this.#steps++;
@@ -128,13 +124,11 @@ export class Judge {
       if (found !== undefined) findings.push(found);
     };
 
-    const groups = rolloutGroups(evidence);
-    const success = evidence.success ?? meanOutcome(groups.flatMap(({ outcomes }) => outcomes ?? []));
-    if (success !== undefined) this.#success.add(step, success);
-    const regime = this.#readMetrics(evidence, findings, judged);
+    if (success !== null) this.#success.add(step, success);
+    const regime = this.#readMetrics(step, metrics, findings, judged);
 
-    this.#rewardRange = widened(this.#rewardRange, groups);
-    const triage = triagePrompts(groups, this.#rewardRange);
+    this.#rewardRange = widened(this.#rewardRange, reading.rewardRange);
+    const triage = triagePrompts(prompts, this.#rewardRange);
     if (triage.length > 0) {
       say(['prompts_too_easy', 'prompts_too_hard', 'reward_blind'], undefined);
       findings.push(...triageFindings(step, triage));
@@ -145,52 +139,39 @@ export class Judge {
       say(['filter_not_advised'], filterFinding(this.#gate, gate));
     }
 
-    const counts = specificityOf(evidence);
     if (counts !== null) {
       this.#specificity = decayed(this.#specificity, counts);
       say(['specific_but_wrong'], specificityFinding(step, this.#specificity));
     }
 
-    // The seed and the step alone decide the permutations, so that a restored judge draws the same.
-    const { permutations, seed } = this.#options;
-    const draw = seed + step * 2 ** 21;
-    const actionInfo = rows?.actions ? actionInformation(rows.groups, rows.actions, permutations, draw) : null;
     if (actionInfo !== null) {
       this.#promptDependence = noted(this.#promptDependence, step, actionInfo.pValue);
       say(['actions_ignore_prompt'], dependenceFinding('actions_ignore_prompt', this.#promptDependence, actionInfo));
     }
-    const swaps = rows?.reasoningSwaps;
-    const reasoningInfo = rows && swaps ? reasoningInformation(rows.groups, swaps, permutations, draw) : null;
     if (reasoningInfo !== null) {
       this.#reasoningDependence = noted(this.#reasoningDependence, step, reasoningInfo.pValue);
       const kind = 'actions_ignore_reasoning';
       say([kind], dependenceFinding(kind, this.#reasoningDependence, reasoningInfo));
     }
-    const oscillation =
-      rows?.actions && rows.episodes
-        ? actionOscillation(actionSequences(rows.groups, rows.actions, rows.episodes, rows.turns), permutations, draw)
-        : null;
     if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation));
 
-    const matched = rows?.matched ?? matchedOf(evidence);
-    const grounded = rows?.ablated && matched ? grounding(rows.groups, matched, rows.ablated) : null;
     if (grounded !== null) {
       this.#grounding.add(step, grounded.gain, grounded.error);
       say(['ungrounded'], groundingFinding(this.#grounding, grounded));
     }
 
-    if (metrics !== undefined || evidence.figures !== undefined) {
+    if (metrics !== undefined || reading.figures !== null) {
       const lowVariance = triage.filter(({ cause }) => cause !== 'varied').length;
       this.#figures.add(step, {
         ...metrics?.values,
         ...(triage.length > 0 ? { low_variance_prompts: lowVariance / triage.length } : {}),
-        ...(evidence.filter ? { filter_kept_ratio: keptRatio(evidence.filter) } : {}),
+        ...(reading.filterKeptRatio !== null ? { filter_kept_ratio: reading.filterKeptRatio } : {}),
         ...(gate?.ratio != null ? { filter_gate: gate.ratio } : {}),
         ...(actionInfo !== null ? { action_information: actionInfo.estimate } : {}),
         ...(reasoningInfo !== null ? { reasoning_information: reasoningInfo.estimate } : {}),
         ...(grounded !== null ? { grounding_gain: grounded.gain } : {}),
-        ...evidence.figures,
-        ...(success !== undefined ? { success } : {}),
+        ...reading.figures,
+        ...(success !== null ? { success } : {}),
       });
     }
     return {
@@ -207,7 +188,12 @@ export class Judge {
     };
   }
 
-  #readMetrics({ step, metrics }: StepEvidence, findings: Finding[], judged: Set<VerdictKind>): RegimeReading {
+  #readMetrics(
+    step: number,
+    metrics: StepMetrics | undefined,
+    findings: Finding[],
+    judged: Set<VerdictKind>,
+  ): RegimeReading {
     const levels = stepLevels(metrics);
     if (typeof levels === 'string') return this.#regimes.unread(step, levels);
     for (const kind of BY_METRICS) judged.add(kind);
@@ -286,45 +272,4 @@ export class Judge {
     judge.#figures = new FigureHistory(saved.figures);
     return judge;
   }
-}
-
-function keptRatio({ kept, dropped }: FilterEvidence): number {
-  return kept.length / (kept.length + dropped.length);
-}
-
-function meanOutcome(outcomes: readonly number[]): number | undefined {
-  if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 0 && outcome !== 1)) return undefined;
-  return outcomes.reduce((total, outcome) => total + outcome, 0) / outcomes.length;
-}
-
-/** Right or wrong: by outcome, else by a reward of 1 or 0, else by whether the reward is above the step's mean. */
-function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | null {
-  const perRow = metrics?.perRow;
-  const earned = rows?.outcomes ?? rows?.rewards;
-  if (perRow === undefined || earned === undefined) return null;
-  const values = Array.from(perRow.row, (row) => earned[row] as number);
-  if (!values.every(Number.isFinite)) return null;
-  const binary = values.every((value) => value === 0 || value === 1);
-  const bar = binary || rows?.outcomes ? 0.5 : values.reduce((total, value) => total + value, 0) / values.length;
-  return countSpecificity(
-    perRow.retrieved,
-    values.map((value) => (value > bar || (bar === 0.5 && value === 0.5) ? 1 : 0)),
-  );
-}
-
-/** log p(z|x) of every row, NaN where the metrics left it out. */
-function matchedOf({ metrics, rows }: StepEvidence): Float64Array | undefined {
-  if (metrics?.perRow === undefined || rows === undefined) return undefined;
-  const matched = new Float64Array(rows.groups.length).fill(Number.NaN);
-  for (const [at, row] of metrics.perRow.row.entries()) matched[row] = metrics.perRow.matched[at] as number;
-  return matched;
-}
-
-function actionSequences(
-  groups: NonNullable<StepEvidence['rows']>['groups'],
-  actions: NonNullable<NonNullable<StepEvidence['rows']>['actions']>,
-  episodes: NonNullable<NonNullable<StepEvidence['rows']>['episodes']>,
-  turns: NonNullable<StepEvidence['rows']>['turns'],
-): (number | bigint)[][] {
-  return episodesOf(groups, episodes, turns).map((rows) => rows.map((row) => actions[row] as number | bigint));
 }

@@ -34,50 +34,73 @@ const LOW_SHARE = 0.1;
 /** Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). */
 const ROUNDING = 1e-6;
 
+/** What the rewards of one prompt's rollouts tell without looking at any other step. */
+export interface PromptRewards {
+  readonly group: number | bigint;
+  readonly rewardMean: number;
+  readonly rewardStd: number;
+  readonly behaviours: number | null;
+  /** The largest |reward|: what rounding is measured by. */
+  readonly size: number;
+  /** Whether the std is so low that there is nothing to learn. */
+  readonly low: boolean;
+  /** How many rollouts succeeded; null where outcomes are not given, or not finite. */
+  readonly successes: 'all' | 'none' | 'some' | null;
+}
+
 /** Groups with fewer than two rollouts, or with a reward that is not finite, say nothing and are left out. */
-export function triagePrompts(groups: readonly RolloutGroup[], range: RewardRange): PromptTriage[] {
+export function promptRewards(groups: readonly RolloutGroup[]): PromptRewards[] {
   const usable = groups.filter(({ rewards }) => rewards.length >= 2 && rewards.every(Number.isFinite));
   const stds = usable.map(({ rewards }) => standardDeviation(rewards));
   const meanStd = stds.reduce((total, std) => total + std, 0) / Math.max(1, stds.length);
   return usable.map(({ group, rewards, outcomes, behaviours }, at) => {
-    const std = stds[at] as number;
+    const rewardStd = stds[at] as number;
     const size = rewards.reduce((most, reward) => Math.max(most, Math.abs(reward)), 0);
-    const low = std <= Math.max(LOW_SHARE * meanStd, ROUNDING * size);
     return {
       group,
-      cause: low ? causeOf(rewards, outcomes, behaviours, range, size) : 'varied',
       rewardMean: mean(rewards),
-      rewardStd: std,
+      rewardStd,
       behaviours: behaviours === undefined ? null : new Set(behaviours).size,
+      size,
+      low: rewardStd <= Math.max(LOW_SHARE * meanStd, ROUNDING * size),
+      successes: successesOf(outcomes),
     };
   });
 }
 
-function causeOf(
-  rewards: readonly number[],
-  outcomes: readonly number[] | undefined,
-  behaviours: readonly string[] | undefined,
-  { lowest, highest }: RewardRange,
-  size: number,
-): TriageCause {
-  if (outcomes?.every(Number.isFinite)) {
-    // An outcome is a success from the middle of [0, 1] on.
-    const successes = outcomes.filter((outcome) => outcome >= 0.5).length;
-    if (successes === outcomes.length) return 'too_easy';
-    if (successes === 0) return 'too_hard';
-    return 'reward_blind';
-  }
-  const near = (bound: number | null): boolean => bound !== null && Math.abs(mean(rewards) - bound) <= ROUNDING * size;
+function successesOf(outcomes: readonly number[] | undefined): PromptRewards['successes'] {
+  if (!outcomes?.every(Number.isFinite)) return null;
+  // An outcome is a success from the middle of [0, 1] on.
+  const successes = outcomes.filter((outcome) => outcome >= 0.5).length;
+  if (successes === outcomes.length) return 'all';
+  return successes === 0 ? 'none' : 'some';
+}
+
+/** @param range of the rewards of the run so far, this step's included */
+export function triagePrompts(prompts: readonly PromptRewards[], range: RewardRange): PromptTriage[] {
+  return prompts.map((prompt) => {
+    const { group, rewardMean, rewardStd, behaviours, low } = prompt;
+    return { group, cause: low ? causeOf(prompt, range) : 'varied', rewardMean, rewardStd, behaviours };
+  });
+}
+
+function causeOf({ successes, rewardMean, behaviours, size }: PromptRewards, range: RewardRange): TriageCause {
+  if (successes === 'all') return 'too_easy';
+  if (successes === 'none') return 'too_hard';
+  if (successes === 'some') return 'reward_blind';
+  const { lowest, highest } = range;
+  const near = (bound: number | null): boolean => bound !== null && Math.abs(rewardMean - bound) <= ROUNDING * size;
   // One single reward all run long is both best and worst: that says nothing.
   if (lowest !== highest && near(highest)) return 'too_easy';
   if (lowest !== highest && near(lowest)) return 'too_hard';
-  if (behaviours === undefined) return 'unknown';
-  return new Set(behaviours).size > 1 ? 'reward_blind' : 'alike';
+  if (behaviours === null) return 'unknown';
+  return behaviours > 1 ? 'reward_blind' : 'alike';
 }
 
-/** The range with a step's rewards. */
-export function widened(range: RewardRange, groups: readonly RolloutGroup[]): RewardRange {
-  let { lowest, highest } = range;
+/** The range of a step's finite rewards. */
+export function rewardRange(groups: readonly RolloutGroup[]): RewardRange {
+  let lowest: number | null = null;
+  let highest: number | null = null;
   for (const { rewards } of groups) {
     for (const reward of rewards) {
       if (!Number.isFinite(reward)) continue;
@@ -86,6 +109,13 @@ export function widened(range: RewardRange, groups: readonly RolloutGroup[]): Re
     }
   }
   return { lowest, highest };
+}
+
+/** The range of both. */
+export function widened(a: RewardRange, b: RewardRange): RewardRange {
+  const pick = (choose: (x: number, y: number) => number, x: number | null, y: number | null): number | null =>
+    x === null || y === null ? (x ?? y) : choose(x, y);
+  return { lowest: pick(Math.min, a.lowest, b.lowest), highest: pick(Math.max, a.highest, b.highest) };
 }
 
 /** A cause becomes a verdict when it holds for at least this share of the prompts. */

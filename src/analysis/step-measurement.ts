@@ -1,0 +1,170 @@
+// One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
+// can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+import type { Engine } from '../engine/engine.js';
+import type { Tensor } from '../engine/tensor.js';
+import { ArgumentError, DeviceError, FileError } from '../errors.js';
+import { type FilterResult, filterGroups } from '../filter/index.js';
+import type { StepData } from '../logs/step-data.js';
+import { readStepFile } from '../logs/step-file.js';
+import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
+import type { MetricOptions } from '../metrics/cross-scores.js';
+import type { SamplerOptions } from '../metrics/samplers.js';
+import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
+import { readEvidence, type StepReading } from '../monitor/verdicts/index.js';
+import { type NonFinitePolicy, refuseInvalidSums, tokenSums } from './token-sums.js';
+
+/** What the filter would do with a step, without its arrays. */
+export type FilterView = Pick<FilterResult, 'kept' | 'dropped' | 'empty' | 'warnings' | 'metrics'>;
+
+/** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
+export interface StepMeasurement {
+  /** One a sample label: first turns only, or first turns, trajectories and turns. Averages are those of a run's first step. */
+  readonly metrics: readonly StepMetrics[];
+  /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
+  readonly reading?: StepReading;
+  /** In files with rewards (`strict`). */
+  readonly filter?: FilterView;
+  /** Why reading or filter are missing. */
+  readonly notes: readonly string[];
+}
+
+/** What a measurement depends on, beside the file. */
+export interface MeasureOptions {
+  readonly profile: Profile;
+  readonly permutations?: number | undefined;
+  readonly seed: number;
+  /** Draws of the trajectory and turn samplers, in files with `episode` and `turn`. */
+  readonly samples: number;
+  readonly nonFinite: 'error' | 'exclude';
+}
+
+/** The reference's number of draws (metrics.md §3, repair 5). */
+const DEFAULT_SAMPLES = 64;
+
+export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
+  const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES, nonFinite = 'error' } = given;
+  return { profile, permutations, seed, samples, nonFinite };
+}
+
+/**
+ * Reads the scores once, in constant memory.
+ * @param blockBytes of scores to hold at a time
+ * @throws {FileError} when the file cannot be used; `signal.reason` when aborted
+ */
+export async function measureStep(
+  engine: Engine,
+  path: string,
+  options: MeasureOptions,
+  blockBytes: number,
+  signal: AbortSignal,
+): Promise<StepMeasurement> {
+  const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
+  try {
+    const data = await readStepFile(path, { blockBytes, signal });
+    const sums = await tokenSums(engine, data, policy, signal);
+    const metrics = await sampleMetrics(engine, data, sums, options, signal);
+    if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
+    // One value a row was for the judge alone: what is kept of a step is as small as its figures.
+    const kept = metrics.map(({ perRow, ...rest }) => rest);
+    if (options.profile === 'ragen') return { metrics: kept, notes: [] };
+    return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
+    if (error instanceof ArgumentError || error instanceof DeviceError || error instanceof RangeError) {
+      throw new FileError({ path }, error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** The metrics of each sample that the file allows. */
+async function sampleMetrics(
+  engine: Engine,
+  data: StepData,
+  sums: Tensor,
+  { profile, permutations, seed, samples }: MeasureOptions,
+  signal: AbortSignal,
+): Promise<StepMetrics[]> {
+  const scores = {
+    sums,
+    lengths: data.lengths,
+    groups: data.group,
+    columnGroups: data.columnGroup,
+    promptTokens: data.prompts,
+    episodes: data.episode,
+    turns: data.turn,
+  };
+  const common: MetricOptions = { profile, permutations, seed, step: data.step, signal, perRow: profile !== 'ragen' };
+  if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
+  const samplers: SamplerOptions[] = [
+    { kind: 'first_turn', seed },
+    { kind: 'trajectory', n: samples, seed },
+    { kind: 'turn', n: samples, seed },
+  ];
+  const found: StepMetrics[] = [];
+  for (const sampler of samplers) found.push(await crossScoreMetrics(engine, scores, { ...common, sampler }));
+  return found;
+}
+
+/** What rewards, actions and the rest say. A step file whose scores are fine is reported, whatever is wrong with these. */
+async function besideMetrics(
+  engine: Engine,
+  data: StepData,
+  metrics: StepMetrics | undefined,
+  { seed }: MeasureOptions,
+  signal: AbortSignal,
+): Promise<Omit<StepMeasurement, 'metrics'>> {
+  const notes: string[] = [];
+  const attempt = <T>(what: string, work: () => T): T | undefined => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      notes.push(`${what}: ${error.message}`);
+      return undefined;
+    }
+  };
+  const { rewards, group, episode, turn, actions, correct, valid } = data;
+  const outcomes = correct ?? data.outcome;
+  const filter =
+    rewards &&
+    attempt('no filter', () => {
+      const input = { values: rewards, groups: group, episodes: episode, turns: turn };
+      const result = filterGroups({ rewards: input, outcomes }, { nonFinite: 'exclude', turnRewards: 'last' });
+      const { kept, dropped, empty, warnings, metrics: figures } = result;
+      return { kept, dropped, empty, warnings, metrics: figures };
+    });
+  const ablated = await ablatedSums(engine, data, signal);
+  const swaps = data.actionLogprobs;
+  const rows = {
+    groups: group,
+    rewards,
+    outcomes,
+    actions,
+    valid,
+    episodes: episode,
+    turns: turn,
+    ablated,
+    reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
+  };
+  const success = correct && meanOf(correct);
+  const reading = attempt('no verdicts', () =>
+    readEvidence({ step: data.step, metrics, rows, filter, success }, { seed }),
+  );
+  return { ...(reading && { reading }), ...(filter && { filter }), notes };
+}
+
+/** Sums over tokens of log p(z | x without state or image), one a row. */
+async function ablatedSums(engine: Engine, data: StepData, signal: AbortSignal): Promise<Tensor['data'] | undefined> {
+  const tensor = data.ablatedLogprobs;
+  if (tensor === undefined) return undefined;
+  const [rows, tokens] = tensor.shape as [number, number];
+  const { sums } = await engine.sumTokens({ ...tensor, shape: [1, rows, tokens] }, data.lengths, { signal });
+  return sums.data;
+}
+
+function meanOf(values: Uint8Array): number | undefined {
+  if (values.length === 0) return undefined;
+  return values.reduce((total, value) => total + (value ? 1 : 0), 0) / values.length;
+}

@@ -1,0 +1,101 @@
+// One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
+// anywhere and in any order, and judged later in theirs.
+import { actionInformation, type Information, reasoningInformation } from './action-information.js';
+import { type ActionOscillation, actionOscillation } from './action-oscillation.js';
+import { checkEvidence } from './check-evidence.js';
+import { type Grounding, grounding } from './grounding.js';
+import { episodesOf, rolloutGroups } from './group-outcomes.js';
+import type { JudgeOptions } from './judge-options.js';
+import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
+import { countSpecificity, type SpecificityCounts } from './specificity.js';
+import type { FilterEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
+
+/** Plain data; numbers may be NaN (p-values without permutations) and ids bigints. */
+export interface StepReading {
+  readonly step: number;
+  readonly success: number | null;
+  readonly rewardRange: RewardRange;
+  readonly prompts: readonly PromptRewards[];
+  readonly specificity: SpecificityCounts | null;
+  readonly actionInformation: Information | null;
+  readonly reasoningInformation: Information | null;
+  readonly oscillation: ActionOscillation | null;
+  readonly grounding: Grounding | null;
+  /** Share of groups that the filter keeps. */
+  readonly filterKeptRatio: number | null;
+  readonly figures: Readonly<Record<string, number>> | null;
+}
+
+/** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. */
+export const PERMUTATIONS = 99;
+
+/** @throws {ArgumentError} for columns of different lengths, or a step number that is none */
+export function readEvidence(
+  evidence: StepEvidence,
+  { permutations = PERMUTATIONS, seed = 0 }: JudgeOptions = {},
+): StepReading {
+  checkEvidence(evidence);
+  const { step, rows, filter, figures } = evidence;
+  const groups = rolloutGroups(evidence);
+  // The seed and the step alone decide the permutations, so that a restored judge draws the same.
+  const draw = seed + step * 2 ** 21;
+  const { actions, episodes, turns, reasoningSwaps: swaps, ablated } = rows ?? {};
+  const matched = rows?.matched ?? matchedOf(evidence);
+  return {
+    step,
+    success: evidence.success ?? meanOutcome(groups.flatMap(({ outcomes }) => outcomes ?? [])) ?? null,
+    rewardRange: rewardRange(groups),
+    prompts: promptRewards(groups),
+    specificity: specificityOf(evidence),
+    actionInformation: rows && actions ? actionInformation(rows.groups, actions, permutations, draw) : null,
+    reasoningInformation: rows && swaps ? reasoningInformation(rows.groups, swaps, permutations, draw) : null,
+    oscillation:
+      rows && actions && episodes
+        ? actionOscillation(actionSequences(rows.groups, actions, episodes, turns), permutations, draw)
+        : null,
+    grounding: rows && ablated && matched ? grounding(rows.groups, matched, ablated) : null,
+    filterKeptRatio: filter ? keptRatio(filter) : null,
+    figures: figures ?? null,
+  };
+}
+
+function keptRatio({ kept, dropped }: FilterEvidence): number {
+  return kept.length / (kept.length + dropped.length);
+}
+
+function meanOutcome(outcomes: readonly number[]): number | undefined {
+  if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 0 && outcome !== 1)) return undefined;
+  return outcomes.reduce((total, outcome) => total + outcome, 0) / outcomes.length;
+}
+
+/** Right or wrong: by outcome, else by a reward of 1 or 0, else by whether the reward is above the step's mean. */
+function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | null {
+  const perRow = metrics?.perRow;
+  const earned = rows?.outcomes ?? rows?.rewards;
+  if (perRow === undefined || earned === undefined) return null;
+  const values = Array.from(perRow.row, (row) => earned[row] as number);
+  if (!values.every(Number.isFinite)) return null;
+  const binary = values.every((value) => value === 0 || value === 1);
+  const bar = binary || rows?.outcomes ? 0.5 : values.reduce((total, value) => total + value, 0) / values.length;
+  return countSpecificity(
+    perRow.retrieved,
+    values.map((value) => (value > bar || (bar === 0.5 && value === 0.5) ? 1 : 0)),
+  );
+}
+
+/** log p(z|x) of every row, NaN where the metrics left it out. */
+function matchedOf({ metrics, rows }: StepEvidence): Float64Array | undefined {
+  if (metrics?.perRow === undefined || rows === undefined) return undefined;
+  const matched = new Float64Array(rows.groups.length).fill(Number.NaN);
+  for (const [at, row] of metrics.perRow.row.entries()) matched[row] = metrics.perRow.matched[at] as number;
+  return matched;
+}
+
+function actionSequences(
+  groups: RowEvidence['groups'],
+  actions: NonNullable<RowEvidence['actions']>,
+  episodes: NonNullable<RowEvidence['episodes']>,
+  turns: RowEvidence['turns'],
+): (number | bigint)[][] {
+  return episodesOf(groups, episodes, turns).map((rows) => rows.map((row) => actions[row] as number | bigint));
+}
