@@ -29,7 +29,7 @@ run() {
       -DCMAKE_SYSTEM_PROCESSOR="$processor" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_EXE_LINKER_FLAGS=-static \
       -DCMAKE_CROSSCOMPILING_EMULATOR="$(echo "$emulator" | tr ' ' ';')" >"$build.log" 2>&1 &&
       cmake --build "$build" -- -j 2 >>"$build.log" 2>&1; then
-    if ctest --test-dir "$build" -R "$tests" --output-on-failure --no-tests=error; then
+    if COLLAPSAR_TEST_THREADS=2 ctest --test-dir "$build" -R "$tests" --output-on-failure --no-tests=error; then
       echo "passed: $name"
       return
     fi
