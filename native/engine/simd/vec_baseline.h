@@ -106,13 +106,14 @@ COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {a.v - b.v}; }
 COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {a.v - b.v}; }
 COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {a.v * b.v}; }
 COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {a.v * b.v}; }
-COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
+// Calls, as the libm functions in them are: inlined, they double the time to compile the kernels, for nothing.
+__attribute__((noinline)) FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
   FloatVec out;
   for (int i = 0; i < 4; i++) out.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
   return out;
 }
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {a.v / b.v}; }
-COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
+__attribute__((noinline)) DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
   return {Double2{__builtin_fma(a.v[0], b.v[0], c.v[0]), __builtin_fma(a.v[1], b.v[1], c.v[1])}};
 }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
