@@ -6,7 +6,8 @@ export type ErrorCode =
   | 'ERR_ADDON' // the native addon is missing or cannot be loaded
   | 'ERR_DEVICE' // the device asked for cannot be had
   | 'ERR_FILE' // a file cannot be read or written, or is not what it claims to be
-  | 'ERR_STATE'; // a saved state is foreign, damaged or of another version
+  | 'ERR_STATE' // a saved state is foreign, damaged or of another version
+  | 'ERR_CLUSTER'; // an engine that was asked to run tasks (Slurm, Ray) did not
 
 /** Base of all errors of this package; test with `instanceof` or by `code`. */
 export class CollapsarError extends Error {
@@ -78,5 +79,12 @@ export class DeviceError extends CollapsarError {
 export class StateError extends CollapsarError {
   constructor(message: string, options?: ErrorOptions) {
     super('ERR_STATE', message, options);
+  }
+}
+
+/** An engine that tasks were submitted to refused them, lost them, or is not there. */
+export class ClusterError extends CollapsarError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('ERR_CLUSTER', message, options);
   }
 }

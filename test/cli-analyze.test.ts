@@ -33,7 +33,7 @@ async function mixedRun(name: string): Promise<string> {
 
 describe('the table', () => {
   it('has a line a step, a trend a figure, and says how to read them', async () => {
-    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--permutations', '99']);
+    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--permutations', '99', '--quiet']);
     expect(status).toBe(0);
     expect(err).toBe('');
     const lines = out.split('\n');
@@ -314,7 +314,7 @@ describe('--out', () => {
     const out = join(directory, 'results', 'deep');
     const { status, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
     expect(status).toBe(1);
-    expect(readdirSync(out).sort()).toEqual(['failures.jsonl', 'metrics.jsonl', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual(['failures.jsonl', 'metrics.jsonl', 'metrics.parquet', 'summary.json']);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
     const failures = recordsOf(readFileSync(join(out, 'failures.jsonl'), 'utf8'));
     expect(failures.map(({ file }) => file)).toEqual([4, 5, 6].map((step) => join(run, `${step}.safetensors`)));
@@ -334,7 +334,7 @@ describe('--out', () => {
     const good = [1, 2, 3].map((step) => join(run, `${step}.safetensors`));
     const again = () => collapsar(['analyze', ...good, '--out', out]);
     expect((await again()).status).toBe(0);
-    expect(readdirSync(out).sort()).toEqual(['metrics.jsonl', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
     const before = readFileSync(join(out, 'summary.json'), 'utf8');
     await again();
     expect(readFileSync(join(out, 'summary.json'), 'utf8')).toBe(before);
@@ -370,7 +370,8 @@ describe('--out', () => {
     });
     expect(status).toBe(130);
     expect(err).toContain('interrupted');
-    expect(readdirSync(out)).toEqual(['metrics.jsonl']);
+    // What was measured stays for the next time, and nothing else.
+    expect(readdirSync(out).sort()).toEqual(['.collapsar-journal', 'metrics.jsonl']);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe('earlier\n');
   });
 

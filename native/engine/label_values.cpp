@@ -1,6 +1,7 @@
 // A row's scores -> its values under every label. Cancelling differences (a sum less its largest term) are summed anew.
 #include "label_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,54 +27,60 @@ StepColumns::StepColumns(const InferenceInput& input)
   for (const std::int64_t count : sharing) distinct += count > 0;
   for (std::int64_t r = 0; r < input.rows; r++) rowsOf[input.labels.own[r]]++;
   for (const std::int64_t count : rowsOf) sampledColumns += count > 0;
+  rowCounts.assign(rowsOf.begin(), rowsOf.end());
   for (std::int64_t n = 0; n <= columns; n++) logOthers[n] = deterministicLog(static_cast<double>(n));
 }
 
-LabelValues::LabelValues(const InferenceInput& input, const StepColumns& columns) : input_(input), columns_(columns) {
+LabelValues::LabelValues(const InferenceInput& input, const StepColumns& columns)
+    : input_(input), columns_(columns), kernels_(kernels()) {
   const auto size = static_cast<std::size_t>(input.columns);
-  for (auto* vector : {&weight, &weightRest, &dropSeq, &dropToken, &dropLoo, &exp_, &other_, &logRest_, &sigSum_}) {
-    vector->resize(size);
-  }
+  const std::size_t padded = (size + kVectorDoubles - 1) / kVectorDoubles * kVectorDoubles;
+  for (auto* vector : {&weight, &weightRest, &dropSeq, &dropToken, &dropLoo}) vector->resize(size);
+  for (auto* vector : {&exp_, &other_, &logRest_, &sigSum_, &argument_, &term_}) vector->resize(padded);
   for (auto& values : value) values.resize(size);
   level.resize(size);
   sigLevel_.resize(size);
   topPosition_.resize(size);
 }
 
-namespace {
-
-// ln sum exp(scale * (score - reference)) over the columns that `keep` lets through; -inf if all are -inf or none is
+// ln sum exp((score - reference) / divisor) over the columns that `keep` lets through; -inf if all are -inf or none is
 // kept.
 template <class Keep>
-inline __attribute__((always_inline)) double logSumOver(const double* scores, std::int64_t columns, double reference,
-                                                        double divisor, Keep keep) {
-  double top = -kInfinity;
+inline __attribute__((always_inline)) double LabelValues::logSumOver(const double* scores, double reference,
+                                                                     double divisor, Keep keep) {
+  const std::int64_t columns = input_.columns;
+  double largest = -kInfinity;
   for (std::int64_t p = 0; p < columns; p++) {
-    if (keep(p) && scores[p] > top) top = scores[p];
+    if (keep(p) && scores[p] > largest) largest = scores[p];
   }
-  if (top == -kInfinity) return -kInfinity;
+  if (largest == -kInfinity) return -kInfinity;
+  double* const terms = term_.data();
+  for (std::int64_t p = 0; p < columns; p++) terms[p] = (scores[p] - largest) / divisor;
+  kernels_.exponentials(terms, columns, terms);
   double sum = 0;
   for (std::int64_t p = 0; p < columns; p++) {
-    if (keep(p)) sum += deterministicExp((scores[p] - top) / divisor);
+    if (keep(p)) sum += terms[p];
   }
-  return (top - reference) / divisor + deterministicLog(sum);
+  return (largest - reference) / divisor + kernels_.log(sum);
 }
 
-// From terms[p] = exp((score - top)/divisor) and their total: what leaving out each column does to a log-mean-exp,
-// negated: ln mean over all - ln mean over the rest. logRest gets ln of the rest's sum.
-inline __attribute__((always_inline)) void dropColumns(const double* scores, std::int64_t columns, double top,
-                                                       double divisor, const double* terms, double total,
-                                                       double logRatio, double* logRest, double* drop) {
-  const double logTotal = deterministicLog(total);
-  for (std::int64_t j = 0; j < columns; j++) {
-    logRest[j] = terms[j] <= 0.5 * total
-                     ? deterministicLog(total - terms[j])
-                     : logSumOver(scores, columns, top, divisor, [j](std::int64_t p) { return p != j; });
-    drop[j] = logTotal - logRest[j] + logRatio;
+// From terms[p] = exp((score - best score)/divisor) and their total: what leaving out each column does to a
+// log-mean-exp, negated: ln mean over all - ln mean over the rest. logRest_ gets ln of the rest's sum.
+inline __attribute__((always_inline)) void LabelValues::dropColumns(const double* scores, std::int64_t best,
+                                                                    double divisor, const double* terms, double total,
+                                                                    double logRatio, double* drop) {
+  const std::int64_t columns = input_.columns;
+  const double logTotal = kernels_.log(total);
+  double* const rest = argument_.data();
+  double* const logRest = logRest_.data();
+  for (std::int64_t j = 0; j < columns; j++) rest[j] = total - terms[j];
+  kernels_.logarithms(rest, columns, logRest);
+  // No other can be more than half of the total.
+  if (!(terms[best] <= 0.5 * total)) {
+    logRest[best] = logSumOver(scores, scores[best], divisor, [best](std::int64_t p) { return p != best; });
   }
+  for (std::int64_t j = 0; j < columns; j++) drop[j] = logTotal - logRest[j] + logRatio;
 }
-
-}  // namespace
 
 inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t r) {
   const std::int64_t columns = input_.columns;
@@ -81,136 +88,157 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
   const std::int32_t own = input_.labels.own[r];
   const std::int64_t length = input_.labels.lengths[r] > 1 ? input_.labels.lengths[r] : 1;
   const auto divisor = static_cast<double>(length);
-  const auto& logOf = columns_.logOthers;
+  const double* const logOf = columns_.logOthers.data();
   const double logRatio = columns > 1 ? logOf[columns - 1] - logOf[columns] : kNan;
   perLength = 1.0 / divisor;
 
   double top = -kInfinity;
+  std::int64_t best = 0;
   scoreScale = 0;
   for (std::int64_t p = 0; p < columns; p++) {
-    if (scores[p] > top) top = scores[p];
+    if (scores[p] > top) {
+      top = scores[p];
+      best = p;
+    }
     const double size = std::fabs(scores[p]);
     if (size > scoreScale && size < kInfinity) scoreScale = size;
   }
 
+  double* const argument = argument_.data();
+  double* const terms = exp_.data();
+  for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - top;
+  kernels_.exponentials(argument, columns, terms);
   double total = 0;
-  for (std::int64_t p = 0; p < columns; p++) {
-    exp_[p] = deterministicExp(scores[p] - top);
-    total += exp_[p];
-  }
-  dropColumns(scores, columns, top, 1.0, exp_.data(), total, logRatio, logRest_.data(), dropSeq.data());
+  for (std::int64_t p = 0; p < columns; p++) total += terms[p];
+  dropColumns(scores, best, 1.0, terms, total, logRatio, dropSeq.data());
 
   // Values under each label.
   const double marginalSeq = input_.stats->marginalSeq[r], marginalToken = input_.stats->marginalToken[r];
-  for (std::int64_t p = 0; p < columns; p++) {
-    value[kMiSeq][p] = scores[p] - marginalSeq;
-    value[kMiPerToken][p] = (scores[p] - marginalSeq) / divisor;
-    value[kMiToken][p] = scores[p] / divisor - marginalToken;
-  }
+  double* const valueSeq = value[kMiSeq].data();
+  double* const valuePerToken = value[kMiPerToken].data();
+  double* const valueToken = value[kMiToken].data();
+  double* const valueLoo = value[kMiSeqLoo].data();
+  for (std::int64_t p = 0; p < columns; p++) valueSeq[p] = scores[p] - marginalSeq;
+  for (std::int64_t p = 0; p < columns; p++) valuePerToken[p] = (scores[p] - marginalSeq) / divisor;
+  for (std::int64_t p = 0; p < columns; p++) valueToken[p] = scores[p] / divisor - marginalToken;
   if (columns_.distinct == columns) {
+    const double* const logRest = logRest_.data();
+    const double logOthers = columns < 2 ? kNan : logOf[columns - 1];
     for (std::int64_t p = 0; p < columns; p++) {
-      value[kMiSeqLoo][p] = columns < 2               ? kNan
-                            : scores[p] == -kInfinity ? -kInfinity
-                                                      : scores[p] - (top + logRest_[p] - logOf[columns - 1]);
+      const double excess = scores[p] - (top + logRest[p] - logOthers);
+      valueLoo[p] = scores[p] == -kInfinity ? -kInfinity : excess;
     }
+    if (columns < 2) valueLoo[0] = kNan;
   } else {
     const auto& signature = columns_.signature;
     for (std::int64_t p = 0; p < columns; p++) sigSum_[p] = 0;
-    for (std::int64_t p = 0; p < columns; p++) sigSum_[signature[p]] += exp_[p];
+    for (std::int64_t p = 0; p < columns; p++) sigSum_[signature[p]] += terms[p];
     for (std::int64_t s = 0; s < columns; s++) {  // logRest_ by signature from here on
       if (columns_.sharing[s] == 0) continue;
       logRest_[s] = sigSum_[s] <= 0.5 * total
-                        ? deterministicLog(total - sigSum_[s])
-                        : logSumOver(scores, columns, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
+                        ? kernels_.log(total - sigSum_[s])
+                        : logSumOver(scores, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
     }
     for (std::int64_t p = 0; p < columns; p++) {
       const std::int64_t others = columns - columns_.sharing[signature[p]];
-      value[kMiSeqLoo][p] = others < 1                ? kNan
-                            : scores[p] == -kInfinity ? -kInfinity
-                                                      : scores[p] - (top + logRest_[signature[p]] - logOf[others]);
+      valueLoo[p] = others < 1                ? kNan
+                    : scores[p] == -kInfinity ? -kInfinity
+                                              : scores[p] - (top + logRest_[signature[p]] - logOf[others]);
     }
   }
 
   // The leave-one-out value of the row's own label without column j.
-  const std::int32_t ownSignature = columns_.signature[own];
+  const std::int32_t* const signature = columns_.signature.data();
+  const std::int32_t ownSignature = signature[own];
   const std::int64_t others = columns - columns_.sharing[ownSignature];
-  if (others < 2) {
+  const auto foreign = [&](std::int64_t p) { return signature[p] != ownSignature; };
+  double otherTop = -kInfinity;
+  std::int64_t otherBest = 0;
+  for (std::int64_t p = 0; p < columns; p++) {
+    if (scores[p] > otherTop && foreign(p)) {
+      otherTop = scores[p];
+      otherBest = p;
+    }
+  }
+  if (others < 2 || otherTop == -kInfinity) {
     for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNan;
   } else {
-    const auto foreign = [&](std::int64_t p) { return columns_.signature[p] != ownSignature; };
-    double otherTop = -kInfinity;
-    for (std::int64_t p = 0; p < columns; p++) {
-      if (foreign(p) && scores[p] > otherTop) otherTop = scores[p];
-    }
-    if (otherTop == -kInfinity) {
-      for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNan;
+    double* const other = other_.data();
+    if (otherTop == top) {
+      for (std::int64_t p = 0; p < columns; p++) other[p] = terms[p];
     } else {
-      double otherTotal = 0;
-      for (std::int64_t p = 0; p < columns; p++) {
-        other_[p] = !foreign(p) ? 0.0 : otherTop == top ? exp_[p] : deterministicExp(scores[p] - otherTop);
-        otherTotal += other_[p];
-      }
-      const double logOther = deterministicLog(otherTotal), ratio = logOf[others - 1] - logOf[others];
-      for (std::int64_t j = 0; j < columns; j++) {
-        if (!foreign(j)) {
-          dropLoo[j] = 0;
-          continue;
-        }
-        const double rest =
-            other_[j] <= 0.5 * otherTotal
-                ? deterministicLog(otherTotal - other_[j])
-                : logSumOver(scores, columns, otherTop, 1.0, [&](std::int64_t p) { return foreign(p) && p != j; });
-        dropLoo[j] = logOther - rest + ratio;
-      }
+      for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - otherTop;
+      kernels_.exponentials(argument, columns, other);
+    }
+    double otherTotal = 0;
+    for (std::int64_t p = 0; p < columns; p++) {
+      if (!foreign(p)) other[p] = 0.0;
+      otherTotal += other[p];
+    }
+    const double logOther = kernels_.log(otherTotal), ratio = logOf[others - 1] - logOf[others];
+    for (std::int64_t j = 0; j < columns; j++) argument[j] = otherTotal - other[j];
+    double* const logOthersRest = argument;
+    kernels_.logarithms(argument, columns, logOthersRest);
+    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = logOther - logOthersRest[j] + ratio;
+    if (!(other[otherBest] <= 0.5 * otherTotal)) {
+      const double rest =
+          logSumOver(scores, otherTop, 1.0, [&](std::int64_t p) { return foreign(p) && p != otherBest; });
+      dropLoo[otherBest] = logOther - rest + ratio;
+    }
+    for (std::int64_t j = 0; j < columns; j++) {
+      if (!foreign(j)) dropLoo[j] = 0;
     }
   }
 
   // The posterior of the label: before exp_ is used for the per-token terms.
-  const auto& rowsOf = columns_.rowsOf;
+  const double* const rowCounts = columns_.rowCounts.data();
   double sampledTop = -kInfinity;
   for (std::int64_t p = 0; p < columns; p++) {
-    if (rowsOf[p] > 0 && scores[p] > sampledTop) sampledTop = scores[p];
+    if (rowCounts[p] > 0 && scores[p] > sampledTop) sampledTop = scores[p];
+  }
+  double* const weights = weight.data();
+  if (sampledTop == top) {
+    for (std::int64_t p = 0; p < columns; p++) weights[p] = terms[p] * rowCounts[p];
+  } else {
+    for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - sampledTop;
+    kernels_.exponentials(argument, columns, argument);
+    for (std::int64_t p = 0; p < columns; p++) weights[p] = rowCounts[p] > 0 ? argument[p] * rowCounts[p] : 0.0;
   }
   double weightTotal = 0;
-  for (std::int64_t p = 0; p < columns; p++) {
-    const double term = sampledTop == top ? exp_[p] : rowsOf[p] > 0 ? deterministicExp(scores[p] - sampledTop) : 0.0;
-    weight[p] = term * static_cast<double>(rowsOf[p]);
-    weightTotal += weight[p];
-  }
-  for (std::int64_t p = 0; p < columns; p++) weight[p] /= weightTotal;
+  for (std::int64_t p = 0; p < columns; p++) weightTotal += weights[p];
+  for (std::int64_t p = 0; p < columns; p++) weights[p] /= weightTotal;
+  heavy = -1;
   for (std::int64_t j = 0; j < columns; j++) {
-    if (weight[j] <= 0.5) {
-      weightRest[j] = 1.0 - weight[j];
-    } else {
-      weightRest[j] = 0;
-      for (std::int64_t p = 0; p < columns; p++) weightRest[j] += p != j ? weight[p] : 0.0;
-    }
+    weightRest[j] = 1.0 - weights[j];
+    if (weights[j] > 0.5) heavy = j;
+  }
+  if (heavy >= 0) {
+    weightRest[heavy] = 0;
+    for (std::int64_t p = 0; p < columns; p++) weightRest[heavy] += p != heavy ? weights[p] : 0.0;
   }
 
   // Per token.
   if (length == 1) {
     dropToken = dropSeq;
   } else {
+    for (std::int64_t p = 0; p < columns; p++) argument[p] = (scores[p] - top) / divisor;
+    kernels_.exponentials(argument, columns, terms);
     double tokenTotal = 0;
-    for (std::int64_t p = 0; p < columns; p++) {
-      exp_[p] = deterministicExp((scores[p] - top) / divisor);
-      tokenTotal += exp_[p];
-    }
-    dropColumns(scores, columns, top, divisor, exp_.data(), tokenTotal, logRatio, logRest_.data(), dropToken.data());
+    for (std::int64_t p = 0; p < columns; p++) tokenTotal += terms[p];
+    dropColumns(scores, best, divisor, terms, tokenTotal, logRatio, dropToken.data());
   }
 }
 
-// Where the CPU has fma as an instruction the same code runs some ten times faster than with the library's function;
-// fma is exact by definition, so the bits are the same.
-#if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("fma,avx2"))) void LabelValues::computeRowFma(std::int64_t r) { computeBody(r); }
-#endif
 void LabelValues::computeRow(std::int64_t r) { computeBody(r); }
+#if defined(__x86_64__) && defined(__GNUC__)
+COLLAPSAR_AVX2 void LabelValues::computeRowAvx2(std::int64_t r) { computeBody(r); }
+COLLAPSAR_AVX512 void LabelValues::computeRowAvx512(std::int64_t r) { computeBody(r); }
+#endif
 
 void LabelValues::compute(std::int64_t r) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  static const bool hasFma = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
-  hasFma ? computeRowFma(r) : computeRow(r);
+  const int width = vectorBytes();
+  width == 64 ? computeRowAvx512(r) : width == 32 ? computeRowAvx2(r) : computeRow(r);
 #else
   computeRow(r);
 #endif
@@ -222,22 +250,30 @@ void LabelValues::findTop(std::int64_t r) {
   const double* scores = input_.scores + r * columns;
   topK_ = input_.stats->topK;
   top_ = input_.stats->topColumns + r * topK_;
-  for (std::int64_t s = 0; s < columns; s++) sigLevel_[s] = kNoHit;
+  std::fill(sigLevel_.begin(), sigLevel_.end(), kNoHit);
   for (int i = 0; i < topK_; i++) {
     std::uint8_t& first = sigLevel_[columns_.signature[top_[i]]];
     if (first == kNoHit) first = i < 1 ? 0 : i < 2 ? 1 : i < 4 ? 2 : 3;
   }
-  for (std::int64_t p = 0; p < columns; p++) {
-    level[p] = sigLevel_[columns_.signature[p]];
-    topPosition_[p] = kUnlisted;
+  if (input_.labels.signature == nullptr) {
+    level = sigLevel_;
+  } else {
+    for (std::int64_t p = 0; p < columns; p++) level[p] = sigLevel_[columns_.signature[p]];
   }
+  std::fill(topPosition_.begin(), topPosition_.end(), kUnlisted);
   for (int i = 0; i < topK_; i++) topPosition_[top_[i]] = static_cast<std::uint8_t>(i);
 
   next_ = -1;
-  if (topK_ < kMaxTopK || columns <= kMaxTopK) return;
-  for (std::int64_t p = 0; p < columns; p++) {
-    if (topPosition_[p] == kUnlisted && (next_ < 0 || scores[p] > scores[next_])) next_ = static_cast<std::int32_t>(p);
+  if (topK_ == kMaxTopK && columns > kMaxTopK) {
+    for (std::int64_t p = 0; p < columns; p++) {
+      if (topPosition_[p] != kUnlisted) continue;
+      if (next_ < 0 || scores[p] > scores[next_]) next_ = static_cast<std::int32_t>(p);
+    }
   }
+  topCount = 0;
+  for (int i = 0; i < topK_; i++) top[topCount++] = {top_[i], i};
+  if (next_ >= 0) top[topCount++] = {next_, topK_};
+  std::sort(top, top + topCount, [](const TopColumn& a, const TopColumn& b) { return a.column < b.column; });
 }
 
 int LabelValues::topWithout(std::int64_t j, int hit, std::int32_t* out) const {

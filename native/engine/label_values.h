@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "inference.h"
+#include "simd/kernel_table.h"
+#include "vector_width.h"
 
 namespace collapsar {
 
@@ -19,6 +21,7 @@ struct StepColumns {
   std::vector<std::int32_t> signature;  // [columns], the identity where the caller gave none
   std::vector<std::int64_t> sharing;    // [columns] by signature: columns that have it
   std::vector<std::int64_t> rowsOf;     // [columns] rows whose own column this is
+  std::vector<double> rowCounts;        // the same as doubles
   std::vector<double> logOthers;        // [columns + 1]: ln n
   std::int64_t distinct = 0;            // distinct signatures
   std::int64_t sampledColumns = 0;      // columns with rows
@@ -35,6 +38,7 @@ class LabelValues {
   // P(label = p | the row): n_p exp(S_p) normalised, n_p the rows of prompt p. Exact if rows were sampled from the
   // distributions that the scores are log-probs of. `weightRest` = 1 - weight without cancellation.
   std::vector<double> weight, weightRest;
+  std::int64_t heavy = -1;                // the column with more than half of the weight, if there is one
   std::vector<double> value[kMiFigures];  // the figure's row value under label p; of no meaning where weight = 0
   std::vector<std::uint8_t> level;        // the first of top 1, 2, 4, 8 that holds p's signature; kNoHit if none does
   // Leaving column j out adds this to a row's value, whatever its label (the marginal's change); NaN if columns < 2.
@@ -46,15 +50,30 @@ class LabelValues {
   // top 1 << hit, which then stays as it is.
   int topWithout(std::int64_t j, int hit, std::int32_t* out) const;
 
+  // The row's best columns: those listed, best first, and the one that follows them if there are as many as can be.
+  struct TopColumn {
+    std::int32_t column;
+    int position;  // among the best, from 0
+  };
+  TopColumn top[kMaxTopK + 1];  // by rising column
+  int topCount = 0;
+
  private:
   void computeRow(std::int64_t r);
-  void computeRowFma(std::int64_t r);
+  void computeRowAvx2(std::int64_t r);
+  void computeRowAvx512(std::int64_t r);
   void computeBody(std::int64_t r);
   void findTop(std::int64_t r);
+  template <class Keep>
+  double logSumOver(const double* scores, double reference, double divisor, Keep keep);
+  void dropColumns(const double* scores, std::int64_t best, double divisor, const double* terms, double total,
+                   double logRatio, double* drop);
 
   const InferenceInput& input_;
   const StepColumns& columns_;
-  std::vector<double> exp_, other_, logRest_, sigSum_;
+  const KernelTable& kernels_;
+  // All as long as whole vectors: what the kernels write beyond the columns has no meaning.
+  std::vector<double> exp_, other_, logRest_, sigSum_, argument_, term_;
   std::vector<std::uint8_t> sigLevel_, topPosition_;
   const std::int32_t* top_ = nullptr;
   int topK_ = 0;

@@ -2,9 +2,14 @@
 #include "permutation.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "random.h"
+#include "vector_width.h"
 
 namespace collapsar {
 
@@ -14,23 +19,136 @@ namespace {
 // to 2^31 rows in practice, far below anything that a reader could tell apart.
 constexpr double kTie = 0x1p-40;
 
-constexpr std::int64_t kTileRows = 1 << 14;  // rows times permutations in one tile: some tenths of a millisecond
-constexpr int kSums = 3;                     // S, S per token, S less the leave-one-out marginal
+constexpr std::int64_t kMaxTilePermutations = 256;
+constexpr std::int64_t kTileEntries = 1 << 18;  // rows times permutations in one tile, where rows allow
+constexpr int kSums = 3;                        // S, S per token, S less the leave-one-out marginal
 
-// A figure of one labelling, up to what all labellings share.
-struct Labelling {
-  double sums[kSums] = {};
-  std::int64_t levels[kHitFigures + 1] = {};
+// What a row adds to the figures of a labelling, up to what all labellings share: S, S per token, S less the
+// leave-one-out marginal; and its level, as one of four counts that share a double, which adding keeps exact.
+typedef double Doubles4 __attribute__((vector_size(32)));
+struct alignas(32) Contribution {
+  Doubles4 part;
+};
+constexpr std::int64_t kLevelStep = 1 << 13;
+constexpr std::int64_t kCountedRows = kLevelStep - 1;  // so many rows fit into a count
+constexpr std::int64_t kCheckedRows = 2048;            // between looks at `cancelled`; fewer than kCountedRows
+constexpr double kLevelCodes[kHitFigures + 1] = {1.0, 0x1p13, 0x1p26, 0x1p39, 0.0};
 
-  void add(const InferenceInput& input, const RowSums& tables, std::int64_t r, std::int32_t label) {
-    const std::int64_t at = r * input.columns + label;
-    const double score = input.scores[at];
-    const std::int64_t length = input.labels.lengths[r];
-    sums[0] += score;
-    sums[1] += length > 1 ? score / static_cast<double>(length) : score;
-    sums[2] += tables.looValues[at];
-    levels[tables.levels[at]]++;
+struct Levels {
+  std::int64_t count[kHitFigures] = {};
+
+  // Moves the counts out of the double before one of them can be full.
+  void take(Contribution& from) {
+    auto counts = static_cast<std::int64_t>(from.part[kSums]);
+    for (std::int64_t& level : count) {
+      level += counts % kLevelStep;
+      counts /= kLevelStep;
+    }
+    from.part[kSums] = 0;
   }
+};
+
+// What row r adds under each label.
+inline __attribute__((always_inline)) void contribute(const InferenceInput& input, const RowSums& tables,
+                                                      std::int64_t r, Contribution* row) {
+  const std::int64_t columns = input.columns;
+  const double* const scores = input.scores + r * columns;
+  const double* const loo = tables.looValues.data() + r * columns;
+  const std::uint8_t* const levels = tables.levels.data() + r * columns;
+  const std::int64_t length = input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1;
+  const Doubles4 divisor = {1.0, static_cast<double>(length), 1.0, 1.0};
+  for (std::int64_t label = 0; label < columns; label++) {
+    row[label].part = Doubles4{scores[label], scores[label], loo[label], kLevelCodes[levels[label]]} / divisor;
+  }
+}
+
+// Rows [begin, end), the last first, to the figures of `size` labellings. sources: of row 0; see shuffle().
+inline __attribute__((always_inline)) void addRows(const InferenceInput& input, const RowSums& tables,
+                                                   std::int64_t begin, std::int64_t end, const std::int32_t* sources,
+                                                   std::int64_t size, Contribution* row, Contribution* figures) {
+  const std::int32_t* const own = input.labels.own;
+  for (std::int64_t r = end - 1; r >= begin; r--) {
+    contribute(input, tables, r, row);
+    const std::int32_t* const from = sources + r * size;
+    for (std::int64_t i = 0; i < size; i++) figures[i].part += row[own[from[i]]].part;
+  }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+COLLAPSAR_AVX2 void addRowsAvx2(const InferenceInput& input, const RowSums& tables, std::int64_t begin,
+                                std::int64_t end, const std::int32_t* sources, std::int64_t size, Contribution* row,
+                                Contribution* figures) {
+  addRows(input, tables, begin, end, sources, size, row, figures);
+}
+#endif
+
+void addRowsWide(const InferenceInput& input, const RowSums& tables, std::int64_t begin, std::int64_t end,
+                 const std::int32_t* sources, std::int64_t size, Contribution* row, Contribution* figures) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (vectorBytes() >= 32) return addRowsAvx2(input, tables, begin, end, sources, size, row, figures);
+#endif
+  addRows(input, tables, begin, end, sources, size, row, figures);
+}
+
+// Where every row's label comes from, for permutations [first, first + count): entry [r * count + i].
+void shuffle(std::int64_t rows, std::uint64_t seed, std::int64_t first, std::int64_t count, std::int32_t* scratch,
+             std::int32_t* sources) {
+  for (std::int64_t i = 0; i < count; i++) {
+    for (std::int64_t r = 0; r < rows; r++) scratch[r] = static_cast<std::int32_t>(r);
+    CounterRandom random(seed, static_cast<std::uint64_t>(first + i));
+    for (std::int64_t r = rows - 1; r >= 0; r--) {
+      std::swap(scratch[r], scratch[random.below(static_cast<std::uint32_t>(r + 1))]);
+      sources[r * count + i] = scratch[r];
+    }
+  }
+}
+
+// The permutations of one number of rows and one seed, tile after tile. They depend on nothing else, and the steps of a
+// run have the same rows as a rule: drawing them took longer than all that is done with them.
+struct Shuffles {
+  std::int64_t rows, permutations;
+  std::uint64_t seed;
+  std::vector<std::int32_t> sources;
+};
+
+// The last ones used, within a few megabytes.
+class ShuffleCache {
+ public:
+  static constexpr std::int64_t kMostEntries = 1 << 20;
+
+  std::shared_ptr<const Shuffles> find(std::int64_t rows, std::int64_t permutations, std::uint64_t seed) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& known : known_) {
+      if (known->rows == rows && known->permutations == permutations && known->seed == seed) return known;
+    }
+    return nullptr;
+  }
+
+  void keep(std::shared_ptr<const Shuffles> shuffles) {
+    const std::lock_guard lock(mutex_);
+    known_.push_front(std::move(shuffles));
+    std::int64_t entries = 0;
+    for (std::size_t i = 0; i < known_.size(); i++) {
+      entries += static_cast<std::int64_t>(known_[i]->sources.size());
+      if (entries > kMostEntries && i > 0) known_.resize(i);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<const Shuffles>> known_;
+};
+
+ShuffleCache& shuffleCache() {
+  static ShuffleCache* const cache = new ShuffleCache;  // never destroyed: threads may outlive static objects
+  return *cache;
+}
+
+// One worker's.
+struct Scratch {
+  std::vector<std::int32_t> order, sources;
+  std::vector<Contribution> row, figures;
+  std::vector<Levels> levels;
 };
 
 }  // namespace
@@ -41,46 +159,75 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   std::fill_n(pValues, static_cast<int>(kFigures), std::numeric_limits<double>::quiet_NaN());
   if (permutations < 1 || rows < 1) return Outcome::Done;
 
-  // The last row first, as the shuffles do.
-  Labelling observed;
-  for (std::int64_t r = rows - 1; r >= 0; r--) observed.add(input, sums, r, input.labels.own[r]);
-  const double least[kSums] = {observed.sums[0] - kTie * sums.scoreScale,
-                               observed.sums[1] - kTie * sums.scoreScaleToken,
-                               observed.sums[2] - kTie * sums.scoreScale};
-  std::int64_t observedHits[kHitFigures], hits = 0;
-  for (int hit = 0; hit < kHitFigures; hit++) observedHits[hit] = hits += observed.levels[hit];
-
-  const std::int64_t tilePermutations = std::max<std::int64_t>(1, kTileRows / rows);
+  const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, kMaxTilePermutations);
   const std::int64_t tiles = (permutations + tilePermutations - 1) / tilePermutations;
-  std::vector<std::vector<std::int32_t>> scratch(static_cast<std::size_t>(pool.threads()),
-                                                 std::vector<std::int32_t>(static_cast<std::size_t>(rows)));
-  std::atomic<std::int64_t> reached[kSums + kHitFigures] = {};
+  const std::int32_t* const own = input.labels.own;
+  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
+  std::shared_ptr<const Shuffles> known = shuffleCache().find(rows, permutations, input.seed);
+  std::shared_ptr<Shuffles> drawn;
+  if (known == nullptr && permutations <= ShuffleCache::kMostEntries / rows) {
+    drawn = std::make_shared<Shuffles>(Shuffles{rows, permutations, input.seed, {}});
+    drawn->sources.resize(static_cast<std::size_t>(rows * permutations));
+  }
+  for (Scratch& own : scratch) {
+    own.row.resize(static_cast<std::size_t>(input.columns));
+    own.figures.resize(static_cast<std::size_t>(tilePermutations));
+    own.levels.resize(static_cast<std::size_t>(tilePermutations));
+    if (known != nullptr) continue;
+    own.order.resize(static_cast<std::size_t>(rows));
+    if (drawn == nullptr) own.sources.resize(static_cast<std::size_t>(rows * tilePermutations));
+  }
 
+  // The last row first, as the shuffles do.
+  Contribution observed = {};
+  Levels observedLevels;
+  for (std::int64_t r = rows - 1; r >= 0; r--) {
+    contribute(input, sums, r, scratch[0].row.data());
+    observed.part += scratch[0].row[static_cast<std::size_t>(own[r])].part;
+    if (r % kCountedRows == 0) observedLevels.take(observed);
+  }
+  const double least[kSums] = {observed.part[0] - kTie * sums.scoreScale,
+                               observed.part[1] - kTie * sums.scoreScaleToken,
+                               observed.part[2] - kTie * sums.scoreScale};
+  std::int64_t observedHits[kHitFigures], hits = 0;
+  for (int hit = 0; hit < kHitFigures; hit++) observedHits[hit] = hits += observedLevels.count[hit];
+
+  std::atomic<std::int64_t> reached[kSums + kHitFigures] = {};
   const Outcome outcome = pool.run(tiles, control, [&](std::int64_t tile, int worker) {
-    std::vector<std::int32_t>& labels = scratch[worker];
-    std::int64_t count[kSums + kHitFigures] = {};
-    const std::int64_t end = std::min(permutations, (tile + 1) * tilePermutations);
-    for (std::int64_t b = tile * tilePermutations; b < end; b++) {
+    Scratch& mine = scratch[static_cast<std::size_t>(worker)];
+    const std::int64_t first = tile * tilePermutations, size = std::min(permutations - first, tilePermutations);
+    const std::int32_t* sources;
+    if (known != nullptr) {
+      sources = known->sources.data() + first * rows;
+    } else {
+      std::int32_t* const target = drawn != nullptr ? drawn->sources.data() + first * rows : mine.sources.data();
+      shuffle(rows, input.seed, first, size, mine.order.data(), target);
+      sources = target;
+    }
+    std::fill_n(mine.figures.begin(), size, Contribution{});
+    std::fill_n(mine.levels.begin(), size, Levels{});
+    for (std::int64_t end = rows; end > 0;) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
-      std::copy_n(input.labels.own, rows, labels.begin());
-      CounterRandom random(input.seed, static_cast<std::uint64_t>(b));
-      Labelling permuted;
-      for (std::int64_t r = rows - 1; r >= 0; r--) {
-        std::swap(labels[r], labels[random.below(static_cast<std::uint32_t>(r + 1))]);
-        permuted.add(input, sums, r, labels[r]);
-      }
+      const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
+      addRowsWide(input, sums, begin, end, sources, size, mine.row.data(), mine.figures.data());
+      for (std::int64_t i = 0; i < size; i++) mine.levels[i].take(mine.figures[i]);
+      end = begin;
+    }
+    std::int64_t count[kSums + kHitFigures] = {};
+    for (std::int64_t i = 0; i < size; i++) {
       // Infinities of both signs make NaN: counted as reached, which errs against the figure.
-      for (int i = 0; i < kSums; i++) count[i] += !(permuted.sums[i] < least[i]);
+      for (int k = 0; k < kSums; k++) count[k] += !(mine.figures[i].part[k] < least[k]);
       std::int64_t permutedHits = 0;
       for (int hit = 0; hit < kHitFigures; hit++) {
-        permutedHits += permuted.levels[hit];
+        permutedHits += mine.levels[i].count[hit];
         count[kSums + hit] += permutedHits >= observedHits[hit];
       }
     }
     for (int i = 0; i < kSums + kHitFigures; i++) reached[i].fetch_add(count[i], std::memory_order_relaxed);
-    control.doneUnits.fetch_add((end - tile * tilePermutations) * rows, std::memory_order_relaxed);
+    control.doneUnits.fetch_add(size * rows, std::memory_order_relaxed);
   });
   if (outcome == Outcome::Cancelled || control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
+  if (drawn != nullptr) shuffleCache().keep(std::move(drawn));
 
   constexpr int kSumOf[kMiFigures] = {0, 2, 1, 1};
   const auto exact = [&](int i) {

@@ -25,6 +25,8 @@ Napi::Function EngineObject::define(Napi::Env env) {
       env, "NativeEngine",
       {InstanceMethod<&EngineObject::start>("start"), InstanceMethod<&EngineObject::close>("close"),
        InstanceMethod<&EngineObject::readBytes>("readBytes"), InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
+       InstanceMethod<&EngineObject::readFile>("readFile"),
+       InstanceMethod<&EngineObject::sumFileTokens>("sumFileTokens"),
        InstanceMethod<&EngineObject::scoreStats>("scoreStats"), InstanceMethod<&EngineObject::logitStats>("logitStats"),
        InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
        InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
@@ -75,6 +77,14 @@ Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
   return submit(info, [](Arguments& arguments) { return readBytesJob(arguments); });
+}
+
+Napi::Value EngineObject::readFile(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return readFileJob(arguments); });
+}
+
+Napi::Value EngineObject::sumFileTokens(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return sumFileTokensJob(arguments, maxBufferBytes_); });
 }
 
 Napi::Value EngineObject::sumTokens(const Napi::CallbackInfo& info) {

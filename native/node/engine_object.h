@@ -22,7 +22,9 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   Napi::Value readBytes(const Napi::CallbackInfo& info);
+  Napi::Value readFile(const Napi::CallbackInfo& info);
   Napi::Value sumTokens(const Napi::CallbackInfo& info);
+  Napi::Value sumFileTokens(const Napi::CallbackInfo& info);
   Napi::Value logitStats(const Napi::CallbackInfo& info);
   Napi::Value scoreStats(const Napi::CallbackInfo& info);
   Napi::Value gatherScores(const Napi::CallbackInfo& info);

@@ -11,6 +11,7 @@
 namespace collapsar {
 
 std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> sumFileTokensJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes);
@@ -19,6 +20,7 @@ std::unique_ptr<Job> inferStepJob(Arguments& arguments);
 
 // For benchmarks.
 std::unique_ptr<Job> readBytesJob(Arguments& arguments);
+std::unique_ptr<Job> readFileJob(Arguments& arguments);
 
 // Nothing: its end says that the engine's threads have started, or how they failed to.
 std::unique_ptr<Job> emptyJob();

@@ -47,4 +47,17 @@ Napi::Value int64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int
   return Napi::BigInt64Array::New(buffer.Env(), static_cast<std::size_t>(length), buffer, byteOffset);
 }
 
+Napi::Value invalidTokenValue(Napi::Env env, const InvalidToken& invalid) {
+  if (invalid.prompt < 0) return env.Null();
+  const auto number = [&](std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); };
+  return objectOf(env,
+                  {{"prompt", number(invalid.prompt)}, {"row", number(invalid.row)}, {"token", number(invalid.token)}});
+}
+
+Napi::Value failureValue(Napi::Env env, const ReadFailure& failure) {
+  if (failure.offset < 0) return env.Null();
+  return objectOf(env, {{"error", Napi::Number::New(env, failure.error)},
+                        {"offset", Napi::Number::New(env, static_cast<double>(failure.offset))}});
+}
+
 }  // namespace collapsar

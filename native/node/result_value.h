@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <memory>
 
+#include "engine/read_file.h"
+#include "engine/sum_tokens.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 
@@ -24,5 +26,11 @@ Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block);
 Napi::Value float64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
 Napi::Value int32View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
 Napi::Value int64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int64_t length);
+
+// { prompt, row, token: number }, or null if there is none.
+Napi::Value invalidTokenValue(Napi::Env env, const InvalidToken& invalid);
+
+// { error, offset: number }, or null. error: errno, or 0 where the file ends too early.
+Napi::Value failureValue(Napi::Env env, const ReadFailure& failure);
 
 }  // namespace collapsar

@@ -30,15 +30,9 @@ class SumTokensJob : public Job {
   Napi::Value result(Napi::Env env) override {
     const Napi::ArrayBuffer buffer = bufferOver(env, std::move(memory));
     const std::int64_t rows = static_cast<std::int64_t>(lengths.size());
-    Napi::Value firstInvalid = env.Null();
-    if (invalid.prompt >= 0) {
-      const auto number = [&](std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); };
-      firstInvalid = objectOf(
-          env, {{"prompt", number(invalid.prompt)}, {"row", number(invalid.row)}, {"token", number(invalid.token)}});
-    }
     return objectOf(env, {{"sums", ownSums ? float64View(buffer, 0, rows * out.columns) : env.Undefined()},
                           {"lengths", int64View(buffer, lengthsAt, rows)},
-                          {"firstInvalid", firstInvalid}});
+                          {"firstInvalid", invalidTokenValue(env, invalid)}});
   }
 
   TokenScores scores{};

@@ -1,25 +1,32 @@
-// Step files in, one report a step out: in step order, however the work overlaps. What belongs to one file goes wrong for
-// that file alone.
+// Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
+// alone.
 import { type Engine, openEngine } from '../engine/engine.js';
 import { ArgumentError, FileError } from '../errors.js';
-import { type ListedStep, listSteps } from '../logs/read-steps.js';
+import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
+import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
+import type { Journal } from './journal.js';
 import { mapAhead } from './map-ahead.js';
+import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
 import { MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
-import { type MeasureOptions, measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
+import {
+  type MeasureOptions,
+  measureOptions,
+  measureStep,
+  measureStepData,
+  type StepMeasurement,
+} from './step-measurement.js';
 import type { StepReport } from './step-report.js';
-
-export interface AnalysisProgress {
-  /** Steps that are through, failed ones included, of how many. */
-  readonly done: number;
-  readonly total: number;
-  /** Bytes of the files that are through, of how many. */
-  readonly bytes: number;
-  readonly totalBytes: number;
-  /** The file that has just been finished. */
-  readonly file: string;
-}
+import {
+  isStream,
+  type StepFile,
+  type StepOfRun,
+  type StepSource,
+  stepFiles,
+  stepOfRun,
+  until,
+} from './step-source.js';
 
 export interface AnalyzeOptions {
   /** Default `strict`. */
@@ -41,8 +48,15 @@ export interface AnalyzeOptions {
    * (`exclude`). Only under `strict`: `ragen` lets it propagate, as the reference does.
    */
   nonFinite?: 'error' | 'exclude' | undefined;
-  /** Bytes of scores to hold of each step that is being read. Default 16 MiB. */
+  /** Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it. */
   blockBytes?: number | undefined;
+  /**
+   * Bytes that the process may take, about: how large blocks are and how many step files are read at a time follows from it. A
+   * step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
+   */
+  maxMemory?: number | undefined;
+  /** Where measured steps are kept, and found when their files have not changed since. Step files only. */
+  journal?: Journal | undefined;
   /** Aborting makes the iteration throw `signal.reason`. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
@@ -50,21 +64,26 @@ export interface AnalyzeOptions {
   onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-/** Steps being read and summed while an earlier one is finished: hides the latency of disks, and holds so many blocks. */
+/**
+ * Steps being measured while an earlier one is waited for. Of files as many as hide the latency of disks and stores, if memory
+ * allows; of steps that someone hands out, and holds, fewer.
+ */
+const FILES_AHEAD = 7;
 const STEPS_AHEAD = 3;
-const BLOCK_BYTES = 16 * 2 ** 20;
 
 /**
- * Collapse metrics of every step file at `source` (files, directories, globs). Directories are runs; the moving averages
- * of a run are carried from step to step.
- * @returns reports by run, then step
- * @throws {ArgumentError} for a bad option; `signal.reason` when aborted; {FileError} only without `onFailure`
+ * Collapse metrics of every step of `source`: files, directories and globs, where directories are runs, or steps from anywhere
+ * as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the reader: of a stream no
+ * more than three steps beyond the one that the reader waits for are asked for.
+ * @returns reports by run, then step; of a stream in its order
+ * @throws {ArgumentError} for a bad option; `signal.reason` when aborted; {FileError} only without `onFailure`, or when the
+ *   journal cannot be written; whatever a stream throws
  */
 export async function* analyze(
-  source: string | readonly string[],
+  source: StepSource,
   options: AnalyzeOptions = {},
 ): AsyncGenerator<StepReport, void, undefined> {
-  check(source, options);
+  checkAnalysis(source, options);
   const measuring = measureOptions(options);
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;
@@ -73,20 +92,32 @@ export async function* analyze(
   const ending = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   options.signal?.throwIfAborted();
-  const steps = await listSteps(source, { onError: fail, signal });
+  const progress = new ProgressCount(options.onProgress);
+  const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, signal });
+  const { journal } = options;
+  for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
   const engine = options.engine ?? (await openEngine({ threads: options.threads, signal: options.signal }));
   try {
     const choice = new MetricChoice(options.metrics);
-    const totalBytes = steps.reduce((total, { bytes }) => total + bytes, 0);
-    let done = 0;
-    let bytes = 0;
-    const work = (step: ListedStep) => outcomeOf(engine, step, measuring, options.blockBytes ?? BLOCK_BYTES, signal);
-    const runs = new RunSequence(measuring);
-    for await (const { step, outcome } of mapAhead(steps, STEPS_AHEAD, work, () => ending.abort())) {
-      done++;
-      bytes += step.bytes;
+    const plan = memoryPlan(options);
+    const context: Context = { engine, measuring, plan, journal, progress, signal };
+    const outcomes = isStream(source)
+      ? mapAhead(
+          until(source, signal),
+          STEPS_AHEAD,
+          (data) => ofData(data, context),
+          () => ending.abort(),
+        )
+      : mapAhead(
+          files as StepFile[],
+          { ahead: FILES_AHEAD, weight: (file) => bytesHeld(file, plan), capacity: plan.capacity },
+          (file) => ofFile(file, context),
+          () => ending.abort(),
+        );
+    const runs = new RunSequence(measuring, { interleaved: files === undefined });
+    for await (const { step, outcome, wasMeasured } of outcomes) {
       if (outcome instanceof FileError) fail(outcome);
-      options.onProgress?.({ done, total: steps.length, bytes, totalBytes, file: step.file });
+      progress.finish(step, wasMeasured);
       if (!(outcome instanceof FileError)) yield runs.report(step, outcome, choice);
     }
   } finally {
@@ -94,8 +125,59 @@ export async function* analyze(
   }
 }
 
-function check(source: string | readonly string[], options: AnalyzeOptions): void {
-  if (typeof source !== 'string' && source.length === 0) {
+interface Context {
+  readonly engine: Engine;
+  readonly measuring: MeasureOptions;
+  readonly plan: MemoryPlan;
+  readonly journal: Journal | undefined;
+  readonly progress: ProgressCount;
+  readonly signal: AbortSignal;
+}
+
+interface Outcome {
+  readonly step: StepOfRun;
+  readonly outcome: StepMeasurement | FileError;
+  /** By an earlier analysis. */
+  readonly wasMeasured: boolean;
+}
+
+async function ofFile(
+  step: StepFile,
+  { engine, measuring, plan, journal, progress, signal }: Context,
+): Promise<Outcome> {
+  const wasMeasured = journal?.has(step) === true;
+  const found = await journal?.find(step);
+  if (found !== undefined) return { step, outcome: found, wasMeasured };
+  const outcome = await orFileError(
+    measureStep(engine, step.file, measuring, plan.blockBytes, signal, {
+      identity: step.identity,
+      onBytes: (bytes) => progress.advance(step, bytes),
+    }),
+  );
+  if (!(outcome instanceof FileError)) await journal?.keep(step, outcome);
+  return { step, outcome, wasMeasured };
+}
+
+async function ofData(data: StepData, { engine, measuring, progress, signal }: Context): Promise<Outcome> {
+  const step = stepOfRun(data);
+  progress.expect(step, false);
+  const onBytes = (bytes: number) => progress.advance(step, bytes);
+  const outcome = await orFileError(measureStepData(engine, data, measuring, signal, onBytes));
+  return { step, outcome, wasMeasured: false };
+}
+
+async function orFileError<T>(work: Promise<T>): Promise<T | FileError> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof FileError) return error;
+    throw error;
+  }
+}
+
+/** @throws {ArgumentError} naming the option that is wrong */
+export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void {
+  if (Array.isArray(source) && source.length === 0) {
     throw new ArgumentError('source', 'no path given: name step files, directories of them, or globs');
   }
   const { profile, nonFinite } = options;
@@ -110,25 +192,12 @@ function check(source: string | readonly string[], options: AnalyzeOptions): voi
     ['seed', 0],
     ['samples', 1],
     ['threads', 1],
+    ['blockBytes', 1],
+    ['maxMemory', 1],
   ] as const) {
     const value = options[name];
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= least)) {
       throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${value}`);
     }
-  }
-}
-
-async function outcomeOf(
-  engine: Engine,
-  step: ListedStep,
-  options: MeasureOptions,
-  blockBytes: number,
-  signal: AbortSignal,
-): Promise<{ step: ListedStep; outcome: StepMeasurement | FileError }> {
-  try {
-    return { step, outcome: await measureStep(engine, step.file, options, blockBytes, signal) };
-  } catch (error) {
-    if (error instanceof FileError) return { step, outcome: error };
-    throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { Tensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
 import { type FilterResult, filterGroups } from '../filter/index.js';
 import type { StepData } from '../logs/step-data.js';
-import { readStepFile } from '../logs/step-file.js';
+import { type OptionalTensor, readStepFile } from '../logs/step-file.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
@@ -46,10 +46,21 @@ export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOpt
   return { profile, permutations, seed, samples, nonFinite };
 }
 
+/** One value a token of every response, of which no figure is made. */
+const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_ids', 'token_entropy']);
+
+/** What goes with the measuring of a file, beside what the result depends on. */
+export interface Measuring {
+  /** The content that the file must still have: StepHeader.identity. */
+  readonly identity?: string | undefined;
+  /** Called with the size of each block of scores that is through. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
+}
+
 /**
  * Reads the scores once, in constant memory.
  * @param blockBytes of scores to hold at a time
- * @throws {FileError} when the file cannot be used; `signal.reason` when aborted
+ * @throws {FileError} when the file cannot be used, or has another content than `identity`; `signal.reason` when aborted
  */
 export async function measureStep(
   engine: Engine,
@@ -57,17 +68,46 @@ export async function measureStep(
   options: MeasureOptions,
   blockBytes: number,
   signal: AbortSignal,
+  { identity, onBytes }: Measuring = {},
+): Promise<StepMeasurement> {
+  const read = () => readStepFile(path, { blockBytes, signal, identity, unread: UNUSED });
+  return asFileError(path, async () => measureData(engine, await read(), options, signal, onBytes));
+}
+
+/**
+ * Measures a step that is already there, or comes from elsewhere than a file.
+ * @throws {FileError} naming `data.file` when the step cannot be used; `signal.reason` when aborted
+ */
+export function measureStepData(
+  engine: Engine,
+  data: StepData,
+  options: MeasureOptions,
+  signal: AbortSignal,
+  onBytes?: (bytes: number) => void,
+): Promise<StepMeasurement> {
+  return asFileError(data.file, () => measureData(engine, data, options, signal, onBytes));
+}
+
+async function measureData(
+  engine: Engine,
+  data: StepData,
+  options: MeasureOptions,
+  signal: AbortSignal,
+  onBytes: ((bytes: number) => void) | undefined,
 ): Promise<StepMeasurement> {
   const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
+  const sums = await tokenSums(engine, data, policy, signal, onBytes);
+  const metrics = await sampleMetrics(engine, data, sums, options, signal);
+  if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
+  // One value a row was for the judge alone: what is kept of a step is as small as its figures.
+  const kept = metrics.map(({ perRow, ...rest }) => rest);
+  if (options.profile === 'ragen') return { metrics: kept, notes: [] };
+  return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
+}
+
+async function asFileError<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
-    const data = await readStepFile(path, { blockBytes, signal });
-    const sums = await tokenSums(engine, data, policy, signal);
-    const metrics = await sampleMetrics(engine, data, sums, options, signal);
-    if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
-    // One value a row was for the judge alone: what is kept of a step is as small as its figures.
-    const kept = metrics.map(({ perRow, ...rest }) => rest);
-    if (options.profile === 'ragen') return { metrics: kept, notes: [] };
-    return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
+    return await work();
   } catch (error) {
     if (error instanceof FileError) throw error;
     // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.

@@ -1,12 +1,14 @@
-// The scores of one step file -> sums over tokens [R, P], read once, in blocks of prompts.
+// The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of prompts.
 import type { Engine } from '../engine/engine.js';
+import type { TokenSums } from '../engine/operations.js';
 import type { Tensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
-import type { StepData } from '../logs/step-data.js';
+import type { StepData, StepScores } from '../logs/step-data.js';
 
 export type NonFinitePolicy = 'error' | 'exclude' | 'propagate';
 
 /**
+ * @param onBytes called with the size of each block of scores that is through, for the progress within a large file
  * @returns sums over tokens [R, P], columns in the file's order
  * @throws {FileError} under `error`: naming the first used log-prob that is NaN or +inf
  */
@@ -15,24 +17,48 @@ export async function tokenSums(
   step: StepData,
   policy: NonFinitePolicy,
   signal: AbortSignal,
+  onBytes: (bytes: number) => void = () => undefined,
 ): Promise<Tensor> {
   const { scores, lengths, file } = step;
   if (scores.kind === 'sums') return scores.read(signal);
   const [prompts, rows] = scores.shape;
   const out = engine.alloc('float64', [rows, prompts]);
-  for await (const { firstPrompt, logprobs } of scores.blocks(signal)) {
-    const columns = Int32Array.from({ length: logprobs.shape[0] as number }, (_, at) => firstPrompt + at);
-    const { firstInvalid } = await engine.sumTokens(logprobs, lengths, { out, columns, signal });
-    if (firstInvalid === null || policy !== 'error') continue;
-    const { row, token } = firstInvalid;
-    const prompt = firstPrompt + firstInvalid.prompt;
+  const refuse = (firstPrompt: number, { prompt: promptInBlock, row, token }: InvalidToken): never => {
+    const prompt = firstPrompt + promptInBlock;
     throw new FileError(
       { path: file, tensor: 'cross_logprobs', offset: scores.offsetOf(prompt, row, token) },
       `the log-prob of prompt ${prompt}, row ${row}, token ${token} is NaN or +inf, within the row's length of ` +
         `${lengths[row]}: correct what writes it, or leave such rows out with --non-finite exclude`,
     );
+  };
+  if (scores.inFile !== undefined) {
+    const bytes = scoreBytes(scores);
+    let told = 0;
+    const onProgress = (share: number): void => {
+      const reached = Math.round(share * bytes);
+      if (reached > told) onBytes(reached - told);
+      told = reached;
+    };
+    const options = { out, signal, onProgress };
+    const { firstInvalid } = await scores.inFile((opened) => engine.sumFileTokens(opened, lengths, options));
+    if (firstInvalid !== null && policy === 'error') refuse(0, firstInvalid);
+    return out;
+  }
+  for await (const { firstPrompt, logprobs } of scores.blocks(signal)) {
+    const columns = Int32Array.from({ length: logprobs.shape[0] as number }, (_, at) => firstPrompt + at);
+    const { firstInvalid } = await engine.sumTokens(logprobs, lengths, { out, columns, signal });
+    onBytes(logprobs.data.byteLength);
+    if (firstInvalid !== null && policy === 'error') refuse(firstPrompt, firstInvalid);
   }
   return out;
+}
+
+type InvalidToken = NonNullable<TokenSums['firstInvalid']>;
+
+const ELEMENT_BYTES = { float64: 8, float32: 4, float16: 2, bfloat16: 2 } as const;
+
+function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScores, { kind: 'logprobs' }>): number {
+  return prompts * rows * tokens * ELEMENT_BYTES[dtype];
 }
 
 /**

@@ -1,7 +1,7 @@
 // Reports as they come -> stdout, as tables, one JSON array, or one JSON object a line.
 import type { StepReport } from '../analysis/step-report.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { runTable, TABLE_WIDTH, type TableOptions } from './run-table.js';
+import { RunTable, TABLE_WIDTH, type TableOptions } from './run-table.js';
 import { wrap } from './text-wrap.js';
 
 export interface AnalysisOutput {
@@ -33,19 +33,19 @@ export function jsonArray(write: Write): AnalysisOutput {
 
 /** A table a run, each as soon as the run is complete, because columns are as wide as their widest cell. */
 export function tables(write: Write, profile: Profile, options: TableOptions): AnalysisOutput {
-  let run: StepReport[] = [];
+  let table: RunTable | undefined;
   let any = false;
   const flush = async () => {
-    if (run.length === 0) return;
-    await write(`${any ? '\n' : ''}${runTable(run, options)}\n`);
+    if (table === undefined) return;
+    await write(`${any ? '\n' : ''}${table.text()}\n`);
     any = true;
-    run = [];
+    table = undefined;
   };
   return {
     async report(report) {
-      const last = run.at(-1);
-      if (last !== undefined && (last.run !== report.run || last.directory !== report.directory)) await flush();
-      run.push(report);
+      if (table?.isOf(report) === false) await flush();
+      if (table === undefined) table = new RunTable(report, options);
+      else table.add(report);
     },
     async end() {
       await flush();

@@ -40,3 +40,25 @@ export function anyNumber(text: string): number {
   if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Expected a number.');
   return value;
 }
+
+const BYTE_UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  b: 1,
+  ...Object.fromEntries(
+    ['k', 'm', 'g', 't', 'p'].flatMap((letter, at) => [
+      [letter, 1024 ** (at + 1)],
+      [`${letter}ib`, 1024 ** (at + 1)],
+      [`${letter}b`, 1000 ** (at + 1)],
+    ]),
+  ),
+};
+
+/** A number of bytes, also as 512MB (powers of 1,000), 2GiB or 2G (powers of 1,024). */
+export function byteCount(text: string): number {
+  const [, number = '', unit = ''] = /^([0-9]+(?:\.[0-9]+)?) *([a-z]*)$/i.exec(text.trim()) ?? [];
+  const bytes = Math.floor(Number(number) * (BYTE_UNITS[unit.toLowerCase()] ?? Number.NaN));
+  if (number === '' || !Number.isSafeInteger(bytes) || bytes < 1) {
+    throw new InvalidArgumentError('Expected a number of bytes, such as 2GiB or 512MB.');
+  }
+  return bytes;
+}

@@ -1,7 +1,2 @@
-// The version that package.json states.
-import { readFileSync } from 'node:fs';
-
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
+// The version that --version prints.
+export { packageVersion } from '../package-version.js';

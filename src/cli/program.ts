@@ -13,10 +13,13 @@ import {
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
 import type { FilterFlags } from './filter.js';
-import { anyNumber, nameList, notEmpty, share, wholeNumber } from './option-values.js';
+import { addMeasuringOptions } from './measuring-options.js';
+import { anyNumber, byteCount, notEmpty, share, wholeNumber } from './option-values.js';
 import { packageVersion } from './package-version.js';
 import type { PlanScoresFlags } from './plan-scores.js';
+import { addShardCommands } from './shard-commands.js';
 import { Interrupted, type Streams } from './streams.js';
+import { addSubmitCommand } from './submit-options.js';
 
 const ANALYZE_HELP = `
 Each PATH is a step file, a directory of step files (searched recursively), or a glob in quotes.
@@ -99,29 +102,24 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       getErrHelpWidth: () => Math.min(err.columns ?? 100, 100),
     });
 
-  program
-    .command('analyze')
-    .description('collapse metrics of every training step in logs')
-    .argument('<PATH...>', 'step files, directories of them, or globs')
-    .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
-    .addOption(new Option('--jsonl', 'print one JSON record a line, as steps are finished'))
-    .addOption(
-      new Option('--profile <name>', 'strict: defects of the reference repaired; ragen: its very numbers')
-        .choices(['strict', 'ragen'])
-        .default('strict'),
+  addMeasuringOptions(
+    program
+      .command('analyze')
+      .description('collapse metrics of every training step in logs')
+      .argument('<PATH...>', 'step files, directories of them, or globs')
+      .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
+      .addOption(new Option('--jsonl', 'print one JSON record a line, as steps are finished')),
+  )
+    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', notEmpty)
+    .option('--resume', 'with --out: continue after the steps that a killed analysis had measured (default)')
+    .option('--no-resume', 'with --out: measure all steps anew')
+    .option(
+      '--keep-journal',
+      'with --out: keep what was measured, so that a later analysis measures only files that changed',
     )
-    .option('--metrics <names>', 'metrics to give: logged keys, names without prefix, or globs; by commas', nameList)
-    .option('--out <dir>', 'also write metrics.jsonl, summary.json and failures.jsonl to this directory', notEmpty)
     .option('--every <n>', 'show every n-th step in tables; trends are over all', wholeNumber(1), 1)
     .option('--threads <n>', 'threads to compute with (default: one a core)', wholeNumber(1, 1024))
-    .option('--permutations <n>', 'label permutations behind each p-value; 0 for none', wholeNumber(0, 1e7), 999)
-    .option('--seed <n>', 'seed of permutations and samplers', wholeNumber(0), 0)
-    .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 31 - 1), 64)
-    .addOption(
-      new Option('--non-finite <what>', 'a used score that is NaN or +inf: fail the file, or leave out the row')
-        .choices(['error', 'exclude'])
-        .default('error'),
-    )
+    .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar analyze --help)')
     .addHelpText('after', ANALYZE_HELP)
@@ -129,6 +127,9 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       const { analyzeCommand } = await import('./analyze.js');
       done(await analyzeCommand(paths, flags, streams));
     });
+
+  addShardCommands(program, streams, done);
+  addSubmitCommand(program, streams, done);
 
   program
     .command('plan-scores')

@@ -1,5 +1,5 @@
 // How far an analysis is, on stderr: a bar on a terminal, now and then a line elsewhere.
-import type { AnalysisProgress } from '../analysis/analyze.js';
+import type { AnalysisProgress } from '../analysis/analysis-progress.js';
 import { shortBytes, shortDuration } from './number-format.js';
 import type { TextStream } from './streams.js';
 
@@ -47,12 +47,14 @@ export class Progress {
     void this.#stream?.write(CLEAR_LINE);
   }
 
-  #text({ done, total, bytes, totalBytes }: AnalysisProgress, seconds: number): string {
-    const rate = done / seconds;
-    const left = ((totalBytes - bytes) * seconds) / Math.max(1, bytes);
+  /** Rates and the time left are those of what is measured now: what an earlier analysis left takes no time. */
+  #text({ done, total, bytes, totalBytes, resumed = 0, resumedBytes = 0 }: AnalysisProgress, seconds: number): string {
+    const rate = (done - resumed) / seconds;
+    const byteRate = (bytes - resumedBytes) / seconds;
+    const left = (totalBytes - bytes) / Math.max(1e-9, byteRate);
     return (
       `${done}/${total} steps  ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} steps/s  ` +
-      `${shortBytes(bytes / seconds)}/s  ETA ${shortDuration(left)}`
+      `${shortBytes(byteRate)}/s  ETA ${byteRate > 0 || bytes === totalBytes ? shortDuration(left) : '?'}`
     );
   }
 

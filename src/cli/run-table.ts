@@ -1,11 +1,11 @@
 // The reports of one run -> what a person reads: a line a step, the trend of every figure, and what to know about them.
 import { dirname } from 'node:path';
 import type { StepReport } from '../analysis/step-report.js';
-import type { StepMetrics } from '../metrics/step-metrics.js';
-import { shortNumber } from './number-format.js';
-import { runVerdicts } from './run-verdicts.js';
+import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
+import { MISSING, shortNumber } from './number-format.js';
+import { RunVerdicts } from './run-verdicts.js';
 import { sparkline } from './sparkline.js';
-import { chosenColumns, type StepColumn, usualColumns } from './step-columns.js';
+import { chosenColumn, type StepColumn, usualColumns } from './step-columns.js';
 import { type Cell, type Column, layoutTable } from './table.js';
 import type { Paint } from './text-style.js';
 import { wrap } from './text-wrap.js';
@@ -23,125 +23,185 @@ export interface TableOptions {
 export const TABLE_WIDTH = 100;
 const SPARKLINE_WIDTH = 60;
 
-/** @param reports of one run, in order, at least one */
-export function runTable(reports: readonly StepReport[], options: TableOptions): string {
-  const first = reports[0] as StepReport;
-  const labels = [...new Set(reports.flatMap(({ metrics }) => metrics.map(({ label }) => label)))];
-  const parts = labels.map((label) => {
-    const steps = reports.flatMap((report) => {
-      const metrics = report.metrics.find((sample) => sample.label === label);
-      return metrics === undefined ? [] : [{ report, metrics }];
+/**
+ * The table of one run. It takes in a report at a time and holds of each no more than it shows: cells of the steps that have a
+ * line, and the figures behind the trends.
+ */
+export class RunTable {
+  readonly #options: TableOptions;
+  readonly #samples = new Map<string, SampleTable>();
+  readonly #verdicts: RunVerdicts;
+  readonly #prompts = new Set<number>();
+  #steps = 0;
+  #first: Pick<StepReport, 'file' | 'run' | 'directory'> & { profile: Profile };
+
+  /** @param first report of the run */
+  constructor(first: StepReport, options: TableOptions) {
+    this.#options = options;
+    this.#verdicts = new RunVerdicts(options.paint);
+    const { file, run, directory } = first;
+    this.#first = { file, run, directory, profile: first.metrics[0]?.profile ?? 'strict' };
+    this.add(first);
+  }
+
+  isOf({ run, directory }: StepReport): boolean {
+    return this.#first.run === run && this.#first.directory === directory;
+  }
+
+  add(report: StepReport): void {
+    this.#steps++;
+    this.#prompts.add(report.metrics[0]?.columns.total ?? 0);
+    for (const metrics of report.metrics) {
+      let sample = this.#samples.get(metrics.label);
+      if (sample === undefined) {
+        sample = new SampleTable(metrics, this.#options);
+        this.#samples.set(metrics.label, sample);
+      }
+      sample.add(report, metrics);
+    }
+    this.#verdicts.add(report);
+  }
+
+  text(): string {
+    const isOne = this.#samples.size === 1;
+    const parts = [...this.#samples].map(([label, sample]) => sample.text(isOne ? undefined : label));
+    const verdicts = this.#verdicts.text();
+    return [this.#heading(), ...parts, ...(verdicts === undefined ? [] : [verdicts])].join('\n\n');
+  }
+
+  #heading(): string {
+    const { paint } = this.#options;
+    const { file, run, profile } = this.#first;
+    const prompts = [...this.#prompts].sort((a, b) => a - b);
+    const range = prompts.length > 1 ? `${prompts[0]} to ${prompts.at(-1)}` : `${prompts[0]}`;
+    const steps = this.#steps === 1 ? '1 step' : `${this.#steps} steps`;
+    const facts = `${steps}, ${range} prompts a step, profile ${profile}`;
+    return `${paint('bold', run)}  ${paint('dim', `${dirname(file)}: ${facts}`)}`;
+  }
+}
+
+/** What a line of the table shows of a step. */
+interface Line {
+  readonly step: number;
+  /** By column; where the user chose metrics, by their index in `keys`, with gaps. */
+  readonly cells: readonly (Cell | undefined)[];
+  readonly marks: string;
+}
+
+/** The steps of a run under one sample label. */
+class SampleTable {
+  readonly #options: TableOptions;
+  readonly #usual: readonly StepColumn[];
+  /** Where the user chose metrics: those that any step has, in the order in which they are logged. */
+  readonly #keys = new Map<string, StepColumn>();
+  readonly #footnotes = new Footnotes();
+  readonly #lines: Line[] = [];
+  /** The last step, where it has no line yet: it gets one if no other follows. */
+  #pending: Line | undefined;
+  /** By column: a figure a step, undefined where it has none. */
+  readonly #figures: (number | undefined)[][] = [];
+  #steps = 0;
+  #firstStep = 0;
+  #lastStep = 0;
+
+  constructor(first: StepMetrics, options: TableOptions) {
+    this.#options = options;
+    this.#usual = usualColumns(first);
+  }
+
+  add(report: StepReport, metrics: StepMetrics): void {
+    const { chosen, every } = this.#options;
+    if (chosen)
+      for (const key of chosenKeys(report, metrics)) this.#keys.set(key, this.#keys.get(key) ?? chosenColumn(key));
+    const columns = chosen ? [...this.#keys.values()] : this.#usual;
+    // Over all steps, shown or not: a remark about a step left out must not get lost.
+    const marks = this.#footnotes.marks(report.step, metrics);
+    for (const [at, { figure }] of columns.entries()) {
+      if (figure === undefined) continue;
+      const figures = this.#figures[at] ?? new Array<undefined>(this.#steps).fill(undefined);
+      this.#figures[at] = figures;
+      figures.push(figure(report, metrics));
+    }
+    const line = { step: report.step, marks, cells: columns.map((column) => column.cell(report, metrics)) };
+    this.#pending = this.#steps % every === 0 ? undefined : line;
+    if (this.#pending === undefined) this.#lines.push(line);
+    if (this.#steps === 0) this.#firstStep = report.step;
+    this.#lastStep = report.step;
+    this.#steps++;
+  }
+
+  /** @param label where there are several samples */
+  text(label: string | undefined): string {
+    const { chosen, paint } = this.#options;
+    const shown = this.#pending === undefined ? this.#lines : [...this.#lines, this.#pending];
+    const shownColumns = chosen ? [...this.#keys.values()] : this.#usual;
+    const column = (title: string, align: Column['align'], cellOf: (line: Line) => Cell): Column => ({
+      title,
+      align,
+      cells: shown.map(cellOf),
     });
-    return sampleTable(steps, labels.length > 1 ? label : undefined, options);
-  });
-  const verdicts = runVerdicts(reports, options.paint);
-  return [heading(first, reports, options), ...parts, ...(verdicts === undefined ? [] : [verdicts])].join('\n\n');
-}
-
-function heading(first: StepReport, reports: readonly StepReport[], { paint }: TableOptions): string {
-  const prompts = [...new Set(reports.map(({ metrics }) => metrics[0]?.columns.total ?? 0))].sort((a, b) => a - b);
-  const range = prompts.length > 1 ? `${prompts[0]} to ${prompts.at(-1)}` : `${prompts[0]}`;
-  const profile = first.metrics[0]?.profile ?? 'strict';
-  const steps = reports.length === 1 ? '1 step' : `${reports.length} steps`;
-  const facts = `${steps}, ${range} prompts a step, profile ${profile}`;
-  return `${paint('bold', first.run)}  ${paint('dim', `${dirname(first.file)}: ${facts}`)}`;
-}
-
-interface SampledStep {
-  readonly report: StepReport;
-  readonly metrics: StepMetrics;
-}
-
-function sampleTable(steps: readonly SampledStep[], label: string | undefined, options: TableOptions): string {
-  const { every, chosen, paint } = options;
-  const shownColumns = chosen
-    ? chosenColumns(chosenKeys(steps, label))
-    : usualColumns((steps[0] as SampledStep).metrics);
-  const shown = steps.filter((_, at) => at % every === 0 || at === steps.length - 1);
-  const footnotes = new Footnotes();
-  // Over all steps, shown or not: a remark about a step left out must not get lost.
-  const marks = new Map(steps.map((step) => [step, footnotes.marks(step)]));
-  const column = (title: string, align: Column['align'], cellOf: (step: SampledStep) => Cell): Column => ({
-    title,
-    align,
-    cells: shown.map(cellOf),
-  });
-  const columns: Column[] = [
-    column('step', 'right', ({ report }) => ({ text: String(report.step) })),
-    ...shownColumns.map((c) => column(c.title, c.align, ({ report, metrics }) => c.cell(report, metrics))),
-  ];
-  if (footnotes.any) {
-    columns.push(column('notes', 'left', (step) => ({ text: marks.get(step) as string, style: 'yellow' })));
+    const columns: Column[] = [
+      column('step', 'right', ({ step }) => ({ text: String(step) })),
+      ...shownColumns.map((c, at) => column(c.title, c.align, ({ cells }) => cells[at] ?? { text: MISSING })),
+    ];
+    if (this.#footnotes.any) columns.push(column('notes', 'left', ({ marks }) => ({ text: marks, style: 'yellow' })));
+    const parts = [layoutTable(columns, TABLE_WIDTH, paint)];
+    if (this.#steps > 1) parts.push(this.#trends(shownColumns));
+    if (this.#footnotes.any) parts.push(this.#footnotes.text());
+    return (label === undefined ? '' : `  ${label}\n`) + parts.join('\n');
   }
-  const parts = [layoutTable(columns, TABLE_WIDTH, paint)];
-  if (steps.length > 1) parts.push(trends(steps, shownColumns, options));
-  if (footnotes.any) parts.push(footnotes.text());
-  return (label === undefined ? '' : `  ${label}\n`) + parts.join('\n');
-}
 
-/** Keys of this sample that the user chose, in the order in which they are logged; common ones stand with every sample. */
-function chosenKeys(steps: readonly SampledStep[], label: string | undefined): string[] {
-  const keys = new Set<string>();
-  for (const { report, metrics } of steps) {
-    for (const key of Object.keys(report.record)) {
-      if (key in metrics.logged || key in (report.filter?.metrics ?? {})) keys.add(key);
-    }
-    for (const key of Object.keys(report.record.absent ?? {})) {
-      if (label === undefined || key.startsWith(`${label}/`)) keys.add(key);
-    }
+  #trends(columns: readonly StepColumn[]): string {
+    const { unicode, paint } = this.#options;
+    const series = columns.flatMap(({ title, figure }, at) =>
+      figure === undefined ? [] : [{ title, values: this.#figures[at] ?? [] }],
+    );
+    const widest = Math.max(...series.map(({ title }) => title.length), 0);
+    const arrow = unicode ? '→' : '->';
+    const lines = series.flatMap(({ title, values }) => {
+      const finite = values.filter((value) => value !== undefined && Number.isFinite(value));
+      if (finite.length === 0) return [];
+      const line = sparkline(values, SPARKLINE_WIDTH, unicode);
+      return [`    ${title.padEnd(widest)}  ${line}  ${shortNumber(finite[0])} ${arrow} ${shortNumber(finite.at(-1))}`];
+    });
+    return [paint('dim', `  trend, step ${this.#firstStep} to ${this.#lastStep}`), ...lines].join('\n');
   }
-  return [...keys];
 }
 
-function trends(
-  steps: readonly SampledStep[],
-  columns: readonly StepColumn[],
-  { unicode, paint }: TableOptions,
-): string {
-  const series = columns.flatMap(({ title, figure }) =>
-    figure === undefined ? [] : [{ title, values: steps.map(({ report, metrics }) => figure(report, metrics)) }],
-  );
-  const widest = Math.max(...series.map(({ title }) => title.length), 0);
-  const arrow = unicode ? '→' : '->';
-  const lines = series.flatMap(({ title, values }) => {
-    const finite = values.filter((value) => value !== undefined && Number.isFinite(value));
-    if (finite.length === 0) return [];
-    const line = sparkline(values, SPARKLINE_WIDTH, unicode);
-    return [`    ${title.padEnd(widest)}  ${line}  ${shortNumber(finite[0])} ${arrow} ${shortNumber(finite.at(-1))}`];
-  });
-  const from = (steps[0] as SampledStep).report.step;
-  const to = (steps.at(-1) as SampledStep).report.step;
-  return [paint('dim', `  trend, step ${from} to ${to}`), ...lines].join('\n');
+/** Keys of this sample that the user chose; common ones stand with every sample. */
+function* chosenKeys({ record, filter }: StepReport, { logged, label }: StepMetrics): Generator<string> {
+  for (const key of Object.keys(record)) if (key in logged || key in (filter?.metrics ?? {})) yield key;
+  for (const key of Object.keys(record.absent ?? {})) if (key.startsWith(`${label}/`)) yield key;
 }
 
 /** Remarks about steps, each kind under one letter. */
 class Footnotes {
   /** By the remark with its numbers taken out: remarks that differ in nothing else are of one kind. */
-  readonly #kinds = new Map<string, { mark: string; example: string; steps: number[] }>();
+  readonly #kinds = new Map<string, { mark: string; example: string; first: number; steps: number }>();
 
   get any(): boolean {
     return this.#kinds.size > 0;
   }
 
-  marks({ report, metrics }: SampledStep): string {
-    return metrics.notes.map((note) => this.#mark(note, report.step)).join('');
+  marks(step: number, { notes }: StepMetrics): string {
+    return notes.map((note) => this.#mark(note, step)).join('');
   }
 
   #mark(note: string, step: number): string {
     const kind = note.replace(/[0-9][0-9.,e+-]*/g, '#');
     let entry = this.#kinds.get(kind);
     if (entry === undefined) {
-      entry = { mark: String.fromCharCode('a'.charCodeAt(0) + this.#kinds.size), example: note, steps: [] };
+      entry = { mark: String.fromCharCode('a'.charCodeAt(0) + this.#kinds.size), example: note, first: step, steps: 0 };
       this.#kinds.set(kind, entry);
     }
-    entry.steps.push(step);
+    entry.steps++;
     return entry.mark;
   }
 
   text(): string {
     return [...this.#kinds.values()]
-      .map(({ mark, example, steps }) => {
-        const where = steps.length === 1 ? `step ${steps[0]}` : `${steps.length} steps, first step ${steps[0]}`;
+      .map(({ mark, example, first, steps }) => {
+        const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
         return wrap(`${where}: ${example}`, TABLE_WIDTH, `  ${mark}  `);
       })
       .join('\n');

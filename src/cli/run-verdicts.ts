@@ -9,20 +9,35 @@ const WIDTH = 100;
 
 const STYLE: Readonly<Record<Severity, Style>> = { critical: 'red', warning: 'yellow', info: 'dim' };
 
-/** @returns undefined where the run was not judged */
-export function runVerdicts(reports: readonly StepReport[], paint: Paint): string | undefined {
-  const judged = reports.filter(({ summary }) => summary !== undefined);
-  const summary = judged.at(-1)?.summary?.();
-  if (summary === undefined) return undefined;
-  const verdicts = summary.verdicts.map((verdict) => describe(verdict, paint));
-  const alarms = summary.verdicts.filter(({ severity }) => severity !== 'info').length;
-  const lines = [
-    paint('dim', '  verdicts'),
-    ...(alarms === 0 ? [wrap('none that is an alarm', WIDTH, '    ')] : []),
-    ...verdicts,
-    ...filterView(reports),
-  ];
-  return lines.join('\n');
+/** Takes in the reports of a run; holds no more of them than the sentences need. */
+export class RunVerdicts {
+  readonly #paint: Paint;
+  readonly #filter = new FilterView();
+  #summary: StepReport['summary'];
+
+  constructor(paint: Paint) {
+    this.#paint = paint;
+  }
+
+  add(report: StepReport): void {
+    this.#summary = report.summary ?? this.#summary;
+    this.#filter.add(report);
+  }
+
+  /** @returns undefined where the run was not judged */
+  text(): string | undefined {
+    const summary = this.#summary?.();
+    if (summary === undefined) return undefined;
+    const verdicts = summary.verdicts.map((verdict) => describe(verdict, this.#paint));
+    const alarms = summary.verdicts.filter(({ severity }) => severity !== 'info').length;
+    const lines = [
+      this.#paint('dim', '  verdicts'),
+      ...(alarms === 0 ? [wrap('none that is an alarm', WIDTH, '    ')] : []),
+      ...verdicts,
+      ...this.#filter.lines(),
+    ];
+    return lines.join('\n');
+  }
 }
 
 function describe(verdict: RunVerdict, paint: Paint): string {
@@ -38,16 +53,33 @@ function describe(verdict: RunVerdict, paint: Paint): string {
 }
 
 /** What the filter would have done, over the run. */
-function filterView(reports: readonly StepReport[]): string[] {
-  const filtered = reports.flatMap(({ filter, step }) => (filter === undefined ? [] : [{ filter, step }]));
-  if (filtered.length === 0) return [];
-  const kept = filtered.map(({ filter }) => filter.kept.length);
-  const groups = filtered.map(({ filter }) => filter.kept.length + filter.dropped.length);
-  const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
-  const empty = filtered.filter(({ filter }) => filter.empty).map(({ step }) => step);
-  const none = empty.length === 0 ? '' : `; nothing at ${empty.length} steps, first step ${empty[0]}`;
-  const text =
-    `filter (top_p .9 of reward variance): it would keep ${shortNumber(mean(kept))} of ${shortNumber(mean(groups))} prompts a ` +
-    `step, ${Math.min(...kept)} to ${Math.max(...kept)}${none}`;
-  return [wrap(text, WIDTH, '    ')];
+class FilterView {
+  #steps = 0;
+  #kept = 0;
+  #groups = 0;
+  #least = Number.POSITIVE_INFINITY;
+  #most = 0;
+  #empty = 0;
+  #firstEmpty = 0;
+
+  add({ filter, step }: StepReport): void {
+    if (filter === undefined) return;
+    const kept = filter.kept.length;
+    this.#steps++;
+    this.#kept += kept;
+    this.#groups += kept + filter.dropped.length;
+    this.#least = Math.min(this.#least, kept);
+    this.#most = Math.max(this.#most, kept);
+    if (filter.empty && this.#empty++ === 0) this.#firstEmpty = step;
+  }
+
+  lines(): string[] {
+    if (this.#steps === 0) return [];
+    const mean = (total: number): string => shortNumber(total / this.#steps);
+    const none = this.#empty === 0 ? '' : `; nothing at ${this.#empty} steps, first step ${this.#firstEmpty}`;
+    const text =
+      `filter (top_p .9 of reward variance): it would keep ${mean(this.#kept)} of ${mean(this.#groups)} prompts a ` +
+      `step, ${this.#least} to ${this.#most}${none}`;
+    return [wrap(text, WIDTH, '    ')];
+  }
 }

@@ -98,17 +98,17 @@ export function usualColumns(metrics: StepMetrics): readonly StepColumn[] {
   return metrics.profile === 'strict' ? STRICT : RAGEN;
 }
 
-/** One column a logged key. */
-export function chosenColumns(keys: readonly string[]): readonly StepColumn[] {
-  const figure = (key: string) => (report: StepReport) => {
+/** The column of a logged key. */
+export function chosenColumn(key: string): StepColumn {
+  const figure = (report: StepReport) => {
     const value = report.record[key];
     if (value === undefined) return undefined;
     return typeof value === 'number' ? value : Number.NaN;
   };
-  return keys.map((key) => ({
+  return {
     title: key.slice(key.indexOf('/') + 1),
     align: 'right',
-    cell: (report) => ({ text: shortNumber(figure(key)(report)) }),
-    figure: figure(key),
-  }));
+    cell: (report) => ({ text: shortNumber(figure(report)) }),
+    figure,
+  };
 }

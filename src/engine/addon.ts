@@ -54,6 +54,21 @@ export interface NativeEngine {
     elements: number,
     prefetchBytes: number,
   ): number;
+  /** For benchmarks: a pure read of a file's bytes (native/engine/read_file.h). */
+  readFile(settle: Settle, fd: number, offset: number, bytes: number, pieceBytes: number): number;
+  sumFileTokens(
+    settle: Settle,
+    fd: number,
+    offset: number,
+    dtype: number,
+    prompts: number,
+    rows: number,
+    tokens: number,
+    lengths: IntegerArray,
+    outRows: number,
+    outColumns: number,
+    out: Float64Array | undefined,
+  ): number;
   sumTokens(
     settle: Settle,
     data: TensorData,
@@ -88,11 +103,23 @@ export interface NativeEngine {
   ): number;
 }
 
+/** Where a file could not be read. `error`: errno; 0 where the file ends too early. */
+export interface NativeReadFailure {
+  error: number;
+  offset: number;
+}
+
 /** What the jobs of each method give. */
 export interface NativeResults {
   start: undefined;
   close: undefined;
   readBytes: { seconds: number; sum: bigint };
+  readFile: { seconds: number; failure: NativeReadFailure | null };
+  sumFileTokens: {
+    sums: Float64Array | undefined;
+    firstInvalid: { prompt: number; row: number; token: number } | null;
+    failure: NativeReadFailure | null;
+  };
   sumTokens: {
     sums: Float64Array | undefined;
     lengths: BigInt64Array;

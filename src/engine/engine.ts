@@ -1,6 +1,6 @@
 // The engine: typed operations on score tensors, computed by native threads of its own.
 import { availableParallelism } from 'node:os';
-import { types } from 'node:util';
+import { getSystemErrorName, types } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
 import {
   type LabelArguments,
@@ -11,11 +11,13 @@ import {
   type NativeResults,
   type RowStatsArguments,
 } from './addon.js';
+import { FileReadError } from './file-read-error.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { logitArguments } from './logit-options.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
 import type {
   EngineInfo,
+  FileScores,
   GatherOptions,
   InferenceOptions,
   LogitStats,
@@ -26,12 +28,14 @@ import type {
   ScoreStatsOptions,
   StepInference,
   StepMoments,
+  SumFileTokensOptions,
   SumTokensOptions,
   TokenSums,
 } from './operations.js';
 import { checkOptions, RunningJobs } from './running-jobs.js';
 import type { DType, Integers, Tensor } from './tensor.js';
-import { checkDType, checkShape, isDense, shown, type TensorView, viewTensor } from './tensor-view.js';
+import { checkDType, checkShape, dtypeCode, isDense, shown, type TensorView, viewTensor } from './tensor-view.js';
+import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
 
 export interface EngineOptions {
   /** `auto` (default) takes the best there is and says in `info.fallback` why not a GPU; any other must be there. */
@@ -197,6 +201,60 @@ export class Engine {
   }
 
   /**
+   * The same sums from log-probs that come in blocks: prompts × rows × tokens of any size, in any order. See
+   * TokenSumsSink for what it holds meanwhile.
+   * @throws ArgumentError, DisposedError; this one method throws at the call
+   */
+  tokenSumsSink(options: TokenSumsSinkOptions): TokenSumsSink {
+    this.#expectOpen('tokenSumsSink');
+    return new TokenSumsSink(async () => this, options);
+  }
+
+  /**
+   * As sumTokens, bit for bit, of scores in a local file: the engine's threads read it piece by piece and sum each piece
+   * while it is in their cache, so that nothing but the sums takes memory.
+   * @param lengths tokens of each row, 0 to T; what lies beyond them may be missing at the file's end
+   * @returns sums float64 [R, P]; the first used log-prob that is NaN or +inf
+   * @throws FileReadError (as a rejection) where the file ends too early or cannot be read
+   */
+  async sumFileTokens(
+    scores: FileScores,
+    lengths: Integers,
+    options: SumFileTokensOptions = {},
+  ): Promise<Pick<TokenSums, 'sums' | 'firstInvalid'>> {
+    this.#begin('sumFileTokens', options);
+    const { fd, offset, dtype, shape, prompts, rows, tokens } = fileScores(scores);
+    const rowLengths = integerArray(lengths, 'lengths');
+    const out = options.out;
+    const outView = out === undefined ? undefined : denseFloat64(out, 'options.out');
+    return this.#jobs.run<NativeResults['sumFileTokens'], Pick<TokenSums, 'sums' | 'firstInvalid'>>(
+      'sumFileTokens',
+      options,
+      (settle) =>
+        this.#native.sumFileTokens(
+          settle,
+          fd,
+          offset,
+          dtypeCode(dtype),
+          prompts,
+          rows,
+          tokens,
+          rowLengths,
+          outView?.shape[0] ?? 0,
+          outView?.shape[1] ?? 0,
+          outView?.data as Float64Array | undefined,
+        ),
+      ({ sums, firstInvalid, failure }) => {
+        if (failure !== null) {
+          throw new FileReadError(failure.error === 0 ? undefined : getSystemErrorName(-failure.error), failure.offset);
+        }
+        if (out !== undefined) return { sums: out, firstInvalid };
+        return { sums: { data: noteEngineMemory(sums as Float64Array), dtype: 'float64', shape }, firstInvalid };
+      },
+    );
+  }
+
+  /**
    * Log-sum-exp, entropy, target log-prob, argmax and rank of each row of vocabulary logits, in one pass over them and
    * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in the
    * input's type, entropy by 1e-6; float64 input is computed in float64. docs/logits.md tells more.
@@ -347,6 +405,28 @@ function denseFloat64(tensor: Tensor, argument: string): TensorView {
   if (view.dtype !== 'float64') throw new ArgumentError(`${argument}.dtype`, `got ${view.dtype}, expected float64`);
   if (!isDense(view)) throw new ArgumentError(`${argument}.strides`, 'expected a dense row-major tensor');
   return view;
+}
+
+function fileScores(scores: FileScores) {
+  if (scores === null || typeof scores !== 'object') {
+    throw new ArgumentError('scores', `got ${shown(scores)}, expected { fd, offset, dtype, shape }`);
+  }
+  const { fd, offset, dtype } = scores;
+  for (const [name, value] of Object.entries({ fd, offset })) {
+    if (!Number.isSafeInteger(value) || value < 0) {
+      throw new ArgumentError(`scores.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
+    }
+  }
+  checkDType(dtype, 'scores.dtype');
+  const { shape, elements } = checkShape(scores.shape, 'scores.shape');
+  const [prompts, rows, tokens] = shape;
+  if (prompts === undefined || rows === undefined || tokens === undefined || shape.length !== 3) {
+    throw new ArgumentError('scores.shape', `got [${shape.join(', ')}], expected [P, R, T]`);
+  }
+  if (!Number.isSafeInteger(offset + 8 * elements)) {
+    throw new ArgumentError('scores.shape', `[${shape.join(', ')}] has more bytes than a file can hold`);
+  }
+  return { fd, offset, dtype, shape: [rows, prompts], prompts, rows, tokens };
 }
 
 function matrixArguments(view: TensorView, argument: string, held: HeldBuffers): MatrixArguments {

@@ -2,3 +2,12 @@
 export { Engine, type EngineOptions, openEngine } from './engine.js';
 export type * from './operations.js';
 export type * from './tensor.js';
+export type { IndexRange, SumsBlock, TokenBlock, TokenBox } from './token-block.js';
+export {
+  type BlockOptions,
+  type BlockSession,
+  type HeldTokens,
+  type MissingTokens,
+  TokenSumsSink,
+  type TokenSumsSinkOptions,
+} from './token-sums-sink.js';

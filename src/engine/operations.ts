@@ -1,5 +1,5 @@
 // The arguments and results of the engine's operations. All log-probs and entropies are in nats.
-import type { Integers, Tensor } from './tensor.js';
+import type { DType, Integers, Tensor } from './tensor.js';
 
 export interface OperationOptions {
   /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
@@ -23,6 +23,22 @@ export interface TokenSums {
   lengths: BigInt64Array;
   /** The first used log-prob that is NaN or +inf, by (prompt, row, token); null if none. Its sum is NaN or +inf. */
   firstInvalid: { prompt: number; row: number; token: number } | null;
+}
+
+/**
+ * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) stands at byte
+ * `offset + ((p·R + r)·T + t)·size`. Any offset will do. Whoever opened the file keeps it open until the operation is over.
+ */
+export interface FileScores {
+  readonly fd: number;
+  readonly offset: number;
+  readonly dtype: DType;
+  readonly shape: readonly [prompts: number, rows: number, tokens: number];
+}
+
+export interface SumFileTokensOptions extends OperationOptions {
+  /** A dense float64 [R, P] tensor to write into instead of a new one (allocate it with `engine.alloc`). */
+  out?: Tensor | undefined;
 }
 
 /** The fields that logitStats can compute. */

@@ -40,6 +40,11 @@ export function checkDType(dtype: unknown, argument: string): asserts dtype is D
   }
 }
 
+/** Number of the dtype in native/engine/dtype.h. */
+export function dtypeCode(dtype: DType): number {
+  return dtypes[dtype].code;
+}
+
 /**
  * A copy of the shape and its number of elements.
  * @throws ArgumentError if an extent is no safe integer >= 0, or the product no safe integer

@@ -11,16 +11,28 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
+export interface OpenOptions {
+  /** Revision that the content must still have. */
+  expected?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
 export interface ByteSource {
   readonly path: string;
   readonly bytes: number;
   /** Differs when the content may have changed. */
   readonly revision: string;
+  /** The same as seen from any machine: no inode, which some network mounts number on their own. */
+  readonly stamp: string;
   /**
    * Fills `target` with the bytes from `position` on.
    * @throws FileError when the file ends before, or cannot be read; the signal's reason when it is aborted
    */
   read(target: Uint8Array, position: number, options?: ReadOptions): Promise<void>;
+  /** Where a position lies, for sources made of several files or of a part of one. Without it: there, in the file itself. */
+  placeOf?(position: number): { path: string; offset: number };
+  /** Of sources whose bytes stand in a local file as they are: which file is open, and where in it a position lies. */
+  openFile?(position: number): { fd: number; offset: number } | undefined;
   /** @throws FileError when the content may have changed since it was opened */
   checkUnchanged(): Promise<void>;
   close(): Promise<void>;
@@ -58,6 +70,7 @@ class LocalFile implements ByteSource {
     readonly path: string,
     readonly bytes: number,
     readonly revision: string,
+    readonly stamp: string,
     private readonly handle: FileHandle,
   ) {}
 
@@ -65,7 +78,7 @@ class LocalFile implements ByteSource {
     const found = await handle.stat({ bigint: true });
     if (found.isDirectory()) throw new FileError({ path }, 'this is a directory, not a file');
     if (!found.isFile()) throw new FileError({ path }, 'this is not a regular file (a pipe, a socket or a device)');
-    return new LocalFile(path, Number(found.size), revisionOf(found), handle);
+    return new LocalFile(path, Number(found.size), revisionOf(found), stampOf(found), handle);
   }
 
   async read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
@@ -75,13 +88,15 @@ class LocalFile implements ByteSource {
       const count = Math.min(READ_BYTES, target.length - done);
       const got = await this.readPiece(target.subarray(done, done + count), position + done, options.tensor);
       if (got === 0) {
-        const missing = target.length - done;
-        const problem = `the file ends here, ${missing} bytes short of what its header promised: it was cut while it was read`;
-        throw new FileError(this.where(options.tensor, position + done), problem);
+        throw new FileError(this.where(options.tensor, position + done), cutShort(target.length - done));
       }
       done += got;
     }
     options.signal?.throwIfAborted();
+  }
+
+  openFile(position: number): { fd: number; offset: number } {
+    return { fd: this.handle.fd, offset: position };
   }
 
   async checkUnchanged(): Promise<void> {
@@ -114,7 +129,15 @@ class LocalFile implements ByteSource {
   }
 }
 
+export function cutShort(missing: number): string {
+  return `the file ends here, ${missing} bytes short of what its header promised: it was cut while it was read`;
+}
+
 /** Size, and what changes with the content: a rewrite moves the time, a replacement the inode. */
-function revisionOf({ ino, size, mtimeNs }: BigIntStats): string {
-  return `${ino}-${size}-${mtimeNs}`;
+function revisionOf(found: BigIntStats): string {
+  return `${found.ino}-${stampOf(found)}`;
+}
+
+function stampOf({ size, mtimeNs }: BigIntStats): string {
+  return `${size}-${mtimeNs}`;
 }

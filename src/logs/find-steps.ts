@@ -2,15 +2,18 @@
 // are followed; each file comes once. What cannot be used is a problem on the list and never stops the others.
 import type { Dirent } from 'node:fs';
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
-import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { FileError } from '../errors.js';
 import { naturalOrder } from './natural-order.js';
+import { findObjects } from './s3-listing.js';
+import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
+import { directoryOf, isRemote } from './store.js';
 import { errorCode, systemProblem } from './system-problem.js';
 
 export interface StepLocation {
   readonly path: string;
-  /** Absolute path of the directory that holds it: files of one directory are one run. */
+  /** Absolute path of the directory, or prefix of the store, that holds it: files of one directory are one run. */
   readonly runDirectory: string;
 }
 
@@ -20,14 +23,12 @@ export interface FoundSteps {
   readonly problems: FileError[];
 }
 
-const EXTENSION = '.safetensors';
-
 /** Directories nested deeper than this are reported, not searched. */
 const MAX_DEPTH = 64;
 
 /**
- * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for
- * `*.safetensors`, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
+ * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for the endings
+ * of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
  * Never rejects because of a path: each that is missing, unreadable or empty is one FileError in `problems`.
  */
 export async function findSteps(paths: readonly string[]): Promise<FoundSteps> {
@@ -51,6 +52,7 @@ class Search {
   readonly #links: { path: string; depth: number; parent: string }[] = [];
 
   async argument(path: string): Promise<void> {
+    if (isRemote(path)) return this.#objects(path);
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
@@ -59,6 +61,12 @@ class Search {
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && isDynamicPattern(path)) await this.#glob(path);
       else this.#problem(path, await missingProblem(path, error), error);
     }
+  }
+
+  async #objects(path: string): Promise<void> {
+    const { paths, problems } = await findObjects(path);
+    for (const found of paths) this.files.set(found, { path: found, runDirectory: directoryOf(found) });
+    this.problems.push(...problems);
   }
 
   async followLinks(): Promise<void> {
@@ -72,7 +80,7 @@ class Search {
     for (const { path, real } of this.#roots) {
       if (real === undefined || this.#holdsSteps(real)) continue;
       if (this.problems.some((problem) => isBelow(problem.path, path))) continue;
-      const problem = `neither this directory nor those below it hold a *${EXTENSION} file: name the folder that step files are written to`;
+      const problem = `neither this directory nor those below it hold a ${STEP_ENDINGS}: name the folder that step files are written to`;
       this.#problem(path, problem);
     }
   }
@@ -86,9 +94,9 @@ class Search {
       return;
     }
     // A directory comes with a slash at its end.
-    const usable = matches.filter((match) => match.endsWith('/') || extname(match) === EXTENSION);
+    const usable = matches.filter((match) => match.endsWith('/') || isStepName(basename(match)));
     if (usable.length === 0) {
-      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no *${EXTENSION} file`);
+      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}`);
     }
     for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
   }
@@ -110,12 +118,17 @@ class Search {
       this.#problem(path, `directories nested deeper than ${MAX_DEPTH}: name a directory further down`);
       return undefined;
     }
-    for (const entry of entries) {
-      if (entry.name.startsWith('.')) continue;
+    const visible = entries.filter(({ name }) => !name.startsWith('.'));
+    const { steps, missing } = sortNames(visible.filter((entry) => !entry.isDirectory()).map(({ name }) => name));
+    const taken = new Set(steps);
+    for (const name of missing) {
+      this.#problem(join(path, name), 'there is no such array, only its sidecars: restore it, or remove them');
+    }
+    for (const entry of visible) {
       const inside = join(path, entry.name);
       if (entry.isDirectory()) this.#below(real, await this.#directory(inside, depth + 1));
-      else if (entry.isSymbolicLink()) await this.#link(inside, depth + 1, real);
-      else if (extname(entry.name) === EXTENSION) this.#add(inside, join(real, entry.name), real);
+      else if (entry.isSymbolicLink()) await this.#link(inside, depth + 1, real, taken.has(entry.name));
+      else if (taken.has(entry.name)) this.#add(inside, join(real, entry.name), real);
     }
     return real;
   }
@@ -131,15 +144,14 @@ class Search {
     return directory.holdsSteps || directory.below.some((below) => this.#holdsSteps(below, seen));
   }
 
-  async #link(path: string, depth: number, parent: string): Promise<void> {
-    const extension = extname(path);
+  async #link(path: string, depth: number, parent: string, isStep: boolean): Promise<void> {
     try {
       const target = await stat(path);
       if (target.isDirectory()) this.#links.push({ path, depth, parent });
-      else if (extension === EXTENSION) this.#add(path, await realpath(path), parent);
+      else if (isStep) this.#add(path, await realpath(path), parent);
     } catch (error) {
       // A dangling link to something else than a step file or a run is none of our business.
-      if (extension === EXTENSION || extension === '') this.#problem(path, await missingProblem(path, error), error);
+      if (isStep || extname(path) === '') this.#problem(path, await missingProblem(path, error), error);
     }
   }
 

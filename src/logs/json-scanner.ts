@@ -96,6 +96,19 @@ export class JsonScanner {
     return value;
   }
 
+  /** A string, or a number as it is written. */
+  stringOrNumber(what: string): string {
+    this.#space();
+    const at = this.position;
+    if (this.#bytes[at] === QUOTE) return this.string(what);
+    const word = this.#word();
+    if (!PLAIN.test(word)) {
+      this.position = at;
+      this.#unexpected(`${what} as a string or a number`);
+    }
+    return word;
+  }
+
   /** Steps over one value of any kind. */
   skip(depth = 0): void {
     this.#space();

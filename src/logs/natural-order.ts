@@ -2,6 +2,7 @@
 
 /** Negative, zero or positive as `a` comes before, with or after `b`; zero only for equal strings. */
 export function naturalOrder(a: string, b: string): number {
+  if (a === b) return 0;
   const left = a.match(/[0-9]+|[^0-9]+/g) ?? [];
   const right = b.match(/[0-9]+|[^0-9]+/g) ?? [];
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

@@ -31,18 +31,30 @@ const OPEN_AT_ONCE = 16;
  * @returns by run directory, `run`, step and name
  * @throws FileError for the first path or file that cannot be used, unless `onError` takes them
  */
-export async function listSteps(
+export function listSteps(source: string | readonly string[], options: ListStepsOptions = {}): Promise<ListedStep[]> {
+  return listStepsAs(source, options, (step) => step);
+}
+
+/** What steps are ordered by. */
+export type OrderedStep = Pick<ListedStep, 'file' | 'step' | 'run' | 'runDirectory'>;
+
+/**
+ * The same, of each step only what `keep` makes of it: of many steps that is what fits into memory.
+ * @throws FileError as listSteps does
+ */
+export async function listStepsAs<Kept extends OrderedStep>(
   source: string | readonly string[],
-  options: ListStepsOptions = {},
-): Promise<ListedStep[]> {
+  options: ListStepsOptions,
+  keep: (step: ListedStep) => Kept,
+): Promise<Kept[]> {
   const report = reporter(options);
   const { files, problems } = await findSteps(typeof source === 'string' ? [source] : source);
   problems.forEach(report);
-  const headers = await readHeaders(files, options.signal);
-  const steps: ListedStep[] = [];
-  for (const header of headers) {
-    if (header instanceof FileError) report(header);
-    else steps.push(header);
+  const found = await readHeaders(files, options.signal, keep);
+  const steps: Kept[] = [];
+  for (const step of found) {
+    if (step instanceof FileError) report(step);
+    else steps.push(step);
   }
   return steps.sort(
     (a, b) =>
@@ -84,21 +96,22 @@ function reporter({ onError }: ListStepsOptions): (error: FileError) => void {
 }
 
 /** In the order of `files`, whichever is read first. */
-async function readHeaders(
+async function readHeaders<Kept>(
   files: readonly StepLocation[],
   signal: AbortSignal | undefined,
-): Promise<(ListedStep | FileError)[]> {
-  const headers: (ListedStep | FileError)[] = [];
+  keep: (step: ListedStep) => Kept,
+): Promise<(Kept | FileError)[]> {
+  const steps: (Kept | FileError)[] = new Array(files.length);
   const queue = files.entries();
   const readSome = async () => {
     for (const [index, { path, runDirectory }] of queue) {
       signal?.throwIfAborted();
       const header = await orFileError(readStepHeader(path, { signal }));
-      headers[index] = header instanceof FileError ? header : { ...header, runDirectory };
+      steps[index] = header instanceof FileError ? header : keep({ ...header, runDirectory });
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, readSome));
-  return headers;
+  return steps;
 }
 
 async function orFileError<T>(reading: Promise<T>): Promise<T | FileError> {

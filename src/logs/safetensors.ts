@@ -51,6 +51,8 @@ export interface TensorEntry {
 export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, TensorEntry>;
   readonly metadata: ReadonlyMap<string, string>;
+  /** Bytes of the file, as the header has them. */
+  readonly bytes: number;
 }
 
 /** Bytes before the header's JSON. */
@@ -88,9 +90,10 @@ export function headerLength(path: string, first: Buffer, fileBytes: number): nu
 /**
  * Parses the JSON header and checks every size in it against the file.
  * @param json the header's bytes, without the 8 bytes of its length
+ * @param fileBytes undefined where they are not known before all is read: then the file must turn out to have `bytes`
  * @throws FileError naming the offset and, where there is one, the tensor
  */
-export function parseHeader(path: string, json: Buffer, fileBytes: number): SafetensorsHeader {
+export function parseHeader(path: string, json: Buffer, fileBytes: number | undefined): SafetensorsHeader {
   const dataStart = LENGTH_BYTES + json.length;
   if (!isUtf8(json)) throw new FileError({ path, offset: LENGTH_BYTES }, 'the header is not UTF-8');
   let tensor: string | undefined;
@@ -113,8 +116,8 @@ export function parseHeader(path: string, json: Buffer, fileBytes: number): Safe
     tensor = undefined;
   });
   scanner.end();
-  checkCoverage(path, tensors, dataStart, fileBytes);
-  return { tensors, metadata: metadata ?? new Map() };
+  const bytes = checkCoverage(path, tensors, dataStart, fileBytes);
+  return { tensors, metadata: metadata ?? new Map(), bytes };
 }
 
 /** A tensor to be written: its bytes are as many as dtype and shape say. */
@@ -163,7 +166,7 @@ function scanEntry(
   name: string,
   at: number,
   dataStart: number,
-  fileBytes: number,
+  fileBytes: number | undefined,
 ): TensorEntry {
   let dtype: string | undefined;
   let shape: number[] | undefined;
@@ -202,7 +205,7 @@ function scanEntry(
       `data_offsets [${begin}, ${end}] hold ${end - begin} bytes, but ${describe(dtype, shape)} has ${bytes}`,
     );
   }
-  const available = fileBytes - dataStart;
+  const available = (fileBytes ?? Number.MAX_SAFE_INTEGER) - dataStart;
   if (end > available) {
     const problem = `data_offsets end at byte ${end} of the data, but the file has only ${available}: it is truncated or still being written`;
     return fail(at, problem);
@@ -234,13 +237,13 @@ function describe(dtype: SafetensorsDType, shape: readonly number[]): string {
   return `${dtype} of shape [${printable(shape.join(', '))}]`;
 }
 
-/** Tensors must fill the file from the end of the header to its own end, each byte once. */
+/** Tensors must fill the file from the end of the header to its own end, which is returned, each byte once. */
 function checkCoverage(
   path: string,
   tensors: ReadonlyMap<string, TensorEntry>,
   dataStart: number,
-  fileBytes: number,
-): void {
+  fileBytes: number | undefined,
+): number {
   const entries = [...tensors.values()].sort((a, b) => a.begin - b.begin || a.end - b.end);
   let covered = dataStart;
   let previous = 'the header';
@@ -256,8 +259,9 @@ function checkCoverage(
     covered = entry.end;
     previous = `tensor "${printable(entry.name)}"`;
   }
-  if (covered !== fileBytes) {
+  if (fileBytes !== undefined && covered !== fileBytes) {
     const problem = `${fileBytes - covered} bytes after the last tensor belong to no tensor`;
     throw new FileError({ path, offset: covered }, problem);
   }
+  return covered;
 }

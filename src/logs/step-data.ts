@@ -1,4 +1,5 @@
 // One training step as it comes out of a log, whatever the format (step-file.md).
+import type { FileScores } from '../engine/operations.js';
 import type { Tensor } from '../engine/tensor.js';
 
 /** Integer columns arrive widened to 64 bits only where the file has 64. */
@@ -18,6 +19,11 @@ export type StepScores =
       readonly shape: readonly [number, number, number];
       /** Reads the scores once, block by block, in constant memory. */
       blocks(signal?: AbortSignal): AsyncIterable<LogprobBlock>;
+      /**
+       * There where the scores stand uncompressed in a local file: calls `use` with that file while it is open, for operations
+       * that read it themselves. @throws FileError when it cannot be read, or changes meanwhile
+       */
+      inFile?<T>(use: (scores: FileScores) => Promise<T>): Promise<T>;
       /** Byte offset in the file of element (p, r, t), to name a bad value. */
       offsetOf(prompt: number, row: number, token: number): number;
     }

@@ -1,29 +1,33 @@
 // Reads one step file (docs/step-file.md). The header and the small tensors are read at once, in few large reads; the
 // scores stay on disk until they are asked for, and then come block by block in memory that does not grow with them.
-import { basename, dirname, resolve } from 'node:path';
+import { FileReadError } from '../engine/file-read-error.js';
+import type { FileScores } from '../engine/operations.js';
 import type { DType, Tensor, TensorData } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
-import { type ByteSource, openSource, type ReadOptions } from './byte-source.js';
+import { type ByteSource, cutShort, type ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
-import {
-  elementBytes,
-  headerLength,
-  LENGTH_BYTES,
-  parseHeader,
-  type SafetensorsDType,
-  type SafetensorsHeader,
-  type TensorEntry,
-} from './safetensors.js';
+import { readAhead } from './read-ahead.js';
+import { elementBytes, LENGTH_BYTES, type SafetensorsDType, type TensorEntry } from './safetensors.js';
+import { openContainer, type StepContainer } from './step-container.js';
 import type { IntegerArray, LogprobBlock, StepData, StepScores } from './step-data.js';
 import { checkLayout, checkValues, STEP_TENSORS, type StepLayout, type StepTensorName } from './step-layout.js';
+import { directoryOf, nameOf } from './store.js';
+import { systemProblem } from './system-problem.js';
 
 export interface ReadStepOptions {
   /** Bytes of scores in one block: whole prompts, at least one. Default 64 MiB. */
   blockBytes?: number | undefined;
   /** Memory for scores and per-token tensors, aligned to 8 bytes. Default: a SharedArrayBuffer, which the engine reads in place. */
   allocate?: ((bytes: number) => ArrayBufferLike) | undefined;
+  /** The content that the file must still have: StepHeader.identity of an earlier look at it. */
+  identity?: string | undefined;
+  /** Tensors to pass over, as if the file had none; their headers are still checked. Only such as may be missing. */
+  unread?: ReadonlySet<OptionalTensor> | undefined;
   signal?: AbortSignal | undefined;
 }
+
+/** Large tensors that some readers have no use for. */
+export type OptionalTensor = 'response_ids' | 'token_entropy';
 
 /** What the header of a step file tells. */
 export interface StepHeader {
@@ -35,12 +39,11 @@ export interface StepHeader {
   readonly metadata: Readonly<Record<string, string>>;
   readonly bytes: number;
   readonly layout: StepLayout;
+  /** Which content this is: size, time of the last change and a digest of the header's bytes. Another one, another content. */
+  readonly identity: string;
 }
 
 const DEFAULT_BLOCK_BYTES = 64 * 2 ** 20;
-
-/** One read brings the header of any usual step file. */
-const FIRST_READ_BYTES = 16 * 2 ** 10;
 
 /** Tensors below this are read together with their neighbours; larger ones straight into their own memory. */
 const SMALL_TENSOR_BYTES = 2 ** 20;
@@ -61,8 +64,12 @@ export async function readStepFile(path: string, options: ReadStepOptions = {}):
   if (options.blockBytes !== undefined && !(options.blockBytes > 0)) {
     throw new ArgumentError('options.blockBytes', `${options.blockBytes}, expected a number of bytes above 0`);
   }
-  return withSource(path, async (source) => {
-    const { header, container } = await readHeaderFrom(source, options.signal);
+  return withContainer(path, options.signal, async (container) => {
+    const { source } = container;
+    const header = headerOf(path, container);
+    if (options.identity !== undefined && options.identity !== header.identity) {
+      throw new FileError({ path }, 'the file was replaced or changed after it was listed: analyse it again');
+    }
     const tensors = await readTensors(source, container, options);
     await source.checkUnchanged();
     const values = {
@@ -76,15 +83,15 @@ export async function readStepFile(path: string, options: ReadStepOptions = {}):
     const columnGroup = checkValues(header.layout, values, (tensor, index, problem) => {
       const entry = tensors.get(tensor)?.entry;
       const offset = (entry?.begin ?? 0) + (index ?? 0) * elementBytes(entry?.dtype ?? 'U8');
-      throw new FileError({ path, tensor, offset }, problem);
+      throw new FileError({ ...placeOf(source, offset), tensor }, problem);
     });
     const { lengths, group, correct, valid, promptLengths } = values;
     const promptIds = integers(tensors.get('prompt_ids'));
     const responseIds = integers(tensors.get('response_ids'));
-    const { layout, ...identity } = header;
+    const { layout, identity: _, ...facts } = header;
     return {
-      ...identity,
-      scores: scoresOf(source.revision, path, container, options),
+      ...facts,
+      scores: scoresOf(container, options),
       lengths,
       group,
       columnGroup,
@@ -113,44 +120,39 @@ export async function readStepHeader(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<StepHeader> {
-  return withSource(path, async (source) => (await readHeaderFrom(source, options.signal)).header);
+  return withContainer(path, options.signal, async (container) => headerOf(path, container));
 }
 
-async function withSource<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
-  const source = await openSource(path);
+async function withContainer<T>(
+  path: string,
+  signal: AbortSignal | undefined,
+  use: (container: StepContainer) => Promise<T>,
+): Promise<T> {
+  const container = await openContainer(path, { signal });
   try {
-    return await use(source);
+    return await use(container);
   } finally {
-    await source.close();
+    await container.source.close();
   }
 }
 
-interface ReadHeader {
-  header: StepHeader;
-  container: SafetensorsHeader;
-}
-
-async function readHeaderFrom(source: ByteSource, signal: AbortSignal | undefined): Promise<ReadHeader> {
-  const { path } = source;
-  const first = Buffer.allocUnsafe(Math.min(FIRST_READ_BYTES, source.bytes));
-  await source.read(first, 0, { signal });
-  const length = headerLength(path, first, source.bytes);
-  let json = first.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
-  if (json.length < length) {
-    json = Buffer.allocUnsafe(length);
-    await source.read(json, LENGTH_BYTES, { signal });
-  }
-  const container = parseHeader(path, json, source.bytes);
-  const layout = checkLayout(container.tensors, (tensor, problem) => {
-    const offset = container.tensors.get(tensor)?.declaredAt ?? LENGTH_BYTES;
-    throw new FileError({ path, tensor, offset }, problem);
+function headerOf(path: string, { source, tensors, ...container }: StepContainer): StepHeader {
+  const layout = checkLayout(tensors, (tensor, problem) => {
+    throw new FileError({ ...placeOf(source, tensors.get(tensor)?.declaredAt ?? LENGTH_BYTES), tensor }, problem);
   });
   // Keys come from the file: a plain object would give "__proto__" a meaning.
   const metadata: Record<string, string> = Object.create(null);
   for (const [key, value] of container.metadata) metadata[key] = value;
   const step = stepNumber(path, container.metadata.get('step'));
-  const run = container.metadata.get('run') ?? basename(dirname(resolve(path)));
-  return { header: { file: path, step, run, metadata, bytes: source.bytes, layout }, container };
+  const run = container.metadata.get('run') ?? nameOf(directoryOf(path));
+  // A rewrite within the clock's resolution keeps size and time, hardly the header too.
+  const identity = `${source.stamp}-${container.digest}`;
+  return { file: path, step, run, metadata, bytes: container.bytes, layout, identity };
+}
+
+/** Where a position lies for the user: in which file, and where there. */
+function placeOf(source: ByteSource, position: number): { path: string; offset: number } {
+  return source.placeOf?.(position) ?? { path: source.path, offset: position };
 }
 
 function stepNumber(path: string, text: string | undefined): number {
@@ -169,10 +171,11 @@ interface ReadTensor {
 /** Reads all tensors of a step but the scores. */
 async function readTensors(
   source: ByteSource,
-  container: SafetensorsHeader,
-  { allocate, signal }: ReadStepOptions,
+  container: StepContainer,
+  { allocate, unread, signal }: ReadStepOptions,
 ): Promise<Map<StepTensorName, ReadTensor>> {
-  const wanted = STEP_TENSORS.filter((name) => !SCORE_TENSORS.has(name)).flatMap((name) => {
+  const passedOver: ReadonlySet<string> = unread ?? new Set();
+  const wanted = STEP_TENSORS.filter((name) => !SCORE_TENSORS.has(name) && !passedOver.has(name)).flatMap((name) => {
     const entry = container.tensors.get(name);
     return entry === undefined ? [] : [{ name, entry }];
   });
@@ -298,12 +301,7 @@ function splitPrompts(
   });
 }
 
-function scoresOf(
-  revision: string,
-  path: string,
-  { tensors }: SafetensorsHeader,
-  options: ReadStepOptions,
-): StepScores {
+function scoresOf({ source, tensors, reopen }: StepContainer, options: ReadStepOptions): StepScores {
   const logprobs = tensors.get('cross_logprobs');
   if (logprobs !== undefined) {
     const [prompts = 0, rows = 0, tokens = 0] = logprobs.shape;
@@ -312,8 +310,10 @@ function scoresOf(
       kind: 'logprobs',
       dtype: floatDType(logprobs),
       shape: [prompts, rows, tokens],
-      blocks: (signal = options.signal) => readBlocks(path, revision, logprobs, { ...options, signal }),
-      offsetOf: (prompt, row, token) => logprobs.begin + ((prompt * rows + row) * tokens + token) * size,
+      blocks: (signal = options.signal) => readBlocks(reopen, logprobs, { ...options, signal }),
+      ...(source.openFile?.(logprobs.begin) && { inFile: (use) => useFile(reopen, logprobs, use) }),
+      offsetOf: (prompt, row, token) =>
+        placeOf(source, logprobs.begin + ((prompt * rows + row) * tokens + token) * size).offset,
     };
   }
   const sums = tensors.get('cross_logprob_sums') as TensorEntry;
@@ -322,15 +322,37 @@ function scoresOf(
     kind: 'sums',
     dtype: floatDType(sums),
     shape: [rows, prompts],
-    read: (signal = options.signal) => readSums(path, revision, sums, { ...options, signal }),
-    offsetOf: (row, column) => sums.begin + (row * prompts + column) * elementBytes(sums.dtype),
+    read: (signal = options.signal) => readSums(reopen, sums, { ...options, signal }),
+    offsetOf: (row, column) => placeOf(source, sums.begin + (row * prompts + column) * elementBytes(sums.dtype)).offset,
   };
 }
 
-/** Whole prompts at a time into one buffer; the file is open while the iterator runs. */
+async function useFile<T>(
+  reopen: StepContainer['reopen'],
+  entry: TensorEntry,
+  use: (scores: FileScores) => Promise<T>,
+): Promise<T> {
+  const source = await reopen();
+  try {
+    const file = source.openFile?.(entry.begin);
+    if (file === undefined) throw new TypeError(`${source.path}: opened again, this is no local file`);
+    const [prompts = 0, rows = 0, tokens = 0] = entry.shape;
+    const used = await use({ ...file, dtype: floatDType(entry), shape: [prompts, rows, tokens] });
+    await source.checkUnchanged();
+    return used;
+  } catch (error) {
+    if (!(error instanceof FileReadError)) throw error;
+    const where = { path: source.path, tensor: entry.name, offset: error.offset };
+    const problem = error.code === undefined ? cutShort(entry.end - error.offset) : systemProblem(error);
+    throw new FileError(where, problem, { cause: error });
+  } finally {
+    await source.close();
+  }
+}
+
+/** Whole prompts at a time into one buffer, or two where the bytes come from far; the file is open while the iterator runs. */
 async function* readBlocks(
-  path: string,
-  revision: string,
+  reopen: StepContainer['reopen'],
   entry: TensorEntry,
   options: ReadStepOptions,
 ): AsyncGenerator<LogprobBlock, void, undefined> {
@@ -339,30 +361,42 @@ async function* readBlocks(
   const promptBytes = rows * tokens * elementBytes(entry.dtype);
   const fitting = Math.floor((options.blockBytes ?? DEFAULT_BLOCK_BYTES) / Math.max(1, promptBytes));
   const most = Math.min(prompts, Math.max(1, fitting));
-  const reading: ReadOptions = { tensor: entry.name, signal: options.signal };
-  const source = await openSource(path, revision);
+  const blocks = most === 0 ? 0 : Math.ceil(prompts / most);
+  const source = await reopen();
   try {
-    const memory = allocated(path, most * promptBytes, entry.name, options.allocate);
-    const bytes = new Uint8Array(memory, 0, most * promptBytes);
-    const view = floatView(dtype, memory, most * rows * tokens);
-    for (let firstPrompt = 0; firstPrompt < prompts; firstPrompt += most) {
+    // The system reads local files ahead by itself.
+    const isFar = source.openFile?.(entry.begin) === undefined;
+    const buffers = Array.from({ length: isFar ? Math.min(2, blocks) : 1 }, () => {
+      const memory = allocated(source.path, most * promptBytes, entry.name, options.allocate);
+      const bytes = new Uint8Array(memory, 0, most * promptBytes);
+      return { bytes, view: floatView(dtype, memory, most * rows * tokens) };
+    });
+    const read = async (block: number, signal: AbortSignal | undefined): Promise<LogprobBlock> => {
+      const { bytes, view } = buffers[block % buffers.length] as (typeof buffers)[number];
+      const firstPrompt = block * most;
       const count = Math.min(most, prompts - firstPrompt);
       const target = bytes.subarray(0, count * promptBytes);
-      await source.read(target, entry.begin + firstPrompt * promptBytes, reading);
+      await source.read(target, entry.begin + firstPrompt * promptBytes, { tensor: entry.name, signal });
       await source.checkUnchanged();
       const data = view.subarray(0, count * rows * tokens);
-      yield { firstPrompt, logprobs: { data, dtype, shape: [count, rows, tokens] } };
-    }
+      return { firstPrompt, logprobs: { data, dtype, shape: [count, rows, tokens] } };
+    };
+    if (isFar) yield* readAhead(blocks, read, options.signal);
+    else for (let block = 0; block < blocks; block++) yield await read(block, options.signal);
   } finally {
     await source.close();
   }
 }
 
-async function readSums(path: string, revision: string, entry: TensorEntry, options: ReadStepOptions): Promise<Tensor> {
-  const source = await openSource(path, revision);
+async function readSums(
+  reopen: StepContainer['reopen'],
+  entry: TensorEntry,
+  options: ReadStepOptions,
+): Promise<Tensor> {
+  const source = await reopen();
   try {
     const bytes = entry.end - entry.begin;
-    const memory = allocated(path, bytes, entry.name, options.allocate);
+    const memory = allocated(source.path, bytes, entry.name, options.allocate);
     const reading: ReadOptions = { tensor: entry.name, signal: options.signal };
     await source.read(new Uint8Array(memory, 0, bytes), entry.begin, reading);
     await source.checkUnchanged();

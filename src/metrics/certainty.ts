@@ -53,19 +53,43 @@ export function certaintyByKey(
   return result;
 }
 
+interface FlatKeys {
+  readonly batchLow: string;
+  readonly batchHigh: string;
+  readonly populationLow: string;
+  readonly populationHigh: string;
+  readonly pValue: string;
+}
+
+const FLAT_KEYS = new Map<string, FlatKeys>(
+  Object.keys(FIGURE_OF).map((key) => [
+    key,
+    {
+      batchLow: `${key}_batch_low`,
+      batchHigh: `${key}_batch_high`,
+      populationLow: `${key}_population_low`,
+      populationHigh: `${key}_population_high`,
+      pValue: `${key}_p_value`,
+    },
+  ]),
+);
+
 /** The same as flat numbers: `<key>_batch_low`, `_batch_high`, `_population_low`, `_population_high`, `_p_value`. */
 export function flattenCertainty(certainty: Readonly<Record<string, Certainty>>): Record<string, number> {
   const flat: Record<string, number> = {};
-  for (const [key, { batch, population, pValue }] of Object.entries(certainty)) {
+  for (const [key, { batchLow, batchHigh, populationLow, populationHigh, pValue: pValueKey }] of FLAT_KEYS) {
+    const found = certainty[key];
+    if (found === undefined) continue;
+    const { batch, population, pValue } = found;
     if ('low' in batch) {
-      flat[`${key}_batch_low`] = batch.low;
-      flat[`${key}_batch_high`] = batch.high;
+      flat[batchLow] = batch.low;
+      flat[batchHigh] = batch.high;
     }
     if ('low' in population) {
-      flat[`${key}_population_low`] = population.low;
-      flat[`${key}_population_high`] = population.high;
+      flat[populationLow] = population.low;
+      flat[populationHigh] = population.high;
     }
-    if (typeof pValue === 'number') flat[`${key}_p_value`] = pValue;
+    if (typeof pValue === 'number') flat[pValueKey] = pValue;
   }
   return flat;
 }

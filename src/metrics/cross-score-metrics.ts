@@ -209,8 +209,9 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
     measured?: { step: MeasuredStep; spread: StepSpread },
   ): StepMetrics {
     const logged: Record<string, number> = aboutRows(selection);
-    for (const [key, value] of Object.entries({ ...values, ...flattenCertainty(certainty) }))
-      logged[`${label}/${key}`] = value;
+    for (const figures of [values, flattenCertainty(certainty)]) {
+      for (const key of Object.keys(figures)) logged[loggedKey(label, key)] = figures[key] as number;
+    }
     return {
       profile,
       label,
@@ -273,6 +274,23 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       return build(selection, nonFinite, all, absent, certainty, notes, { step: measured, spread });
     },
   };
+}
+
+/** By label and key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
+const LOGGED_KEYS = new Map<string, Map<string, string>>();
+
+function loggedKey(label: string, key: string): string {
+  let keys = LOGGED_KEYS.get(label);
+  if (keys === undefined) {
+    keys = new Map();
+    LOGGED_KEYS.set(label, keys);
+  }
+  let logged = keys.get(key);
+  if (logged === undefined) {
+    logged = `${label}/${key}`;
+    keys.set(key, logged);
+  }
+  return logged;
 }
 
 function perRowOf({ stats, own, signatures }: MeasuredStep, { rows }: RowSelection): PerRow {

@@ -1,9 +1,11 @@
-// Scores of one step as they come, a prompt at a time and in any order -> sums over tokens [R, P]. Of each column only its
-// sums stay, so that a step holds R·P numbers and never the log-probs of two prompts.
+// Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its sums
+// stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
+import type { TokenBox } from '../engine/token-block.js';
+import { type BlockSession, type HeldTokens, type MissingTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
 import { groupOfPrompt, type OpenLabels } from './step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';
@@ -23,105 +25,130 @@ export interface WholeScores {
   readonly sums?: Tensor | undefined;
 }
 
+/**
+ * The scores of some prompts × some rows × some tokens, in nats; what is not named is all of its axis. Exactly one of
+ * `logprobs` [p, r, t] (whole rows also packed [p, N]) and `sums` [r, p] of whole rows.
+ */
+export interface ScoreBlock extends TokenBox, WholeScores {}
+
 export class CollectedScores {
   readonly #labels: OpenLabels;
   readonly #lengths: Integers;
   readonly #wanted: ReadonlyMap<number, Int32Array>;
-  /** Prompts that are scored or being scored. */
-  readonly #taken = new Set<number>();
-  readonly #running = new Set<Promise<unknown>>();
-  #sums: Tensor | undefined;
+  readonly #sink: TokenSumsSink;
 
-  constructor(labels: OpenLabels, wanted: WantedPairs) {
+  /** @param engine asked for when the first scores come */
+  constructor(labels: OpenLabels, wanted: WantedPairs, engine: () => Promise<Engine>) {
     this.#labels = labels;
     this.#lengths = labels.lengths as Integers;
     this.#wanted = new Map(wanted.byPrompt.map(({ prompt, rows }) => [prompt, rows]));
+    const { prompts, rows } = labels;
+    this.#sink = new TokenSumsSink(engine, { prompts, rows, lengths: this.#lengths, pairs: wanted.byPrompt });
+  }
+
+  get held(): HeldTokens {
+    return this.#sink.held;
   }
 
   /** @throws {ArgumentError} for an unknown prompt, one that was scored before, or scores that do not fit it */
-  add(prompt: number, scores: ColumnScores, engine: () => Promise<Engine>, signal?: AbortSignal): Promise<void> {
+  async add(prompt: number, scores: ColumnScores, signal?: AbortSignal): Promise<void> {
     const { prompts } = this.#labels;
     if (!Number.isSafeInteger(prompt) || prompt < 0 || prompt >= prompts) {
       throw new ArgumentError('prompt', `got ${shown(prompt)}, expected an index of a column, 0 to ${prompts - 1}`);
     }
-    this.#refuseTaken(prompt);
+    const box: TokenBox = { prompts: [prompt] };
+    this.#refuseGiven(box);
     const sums = sumsOf(scores);
-    const rows =
-      sums === undefined
-        ? this.#rowsOfTensor(prompt, scores as Tensor)
-        : this.#rowsByCount(prompt, sums.length, 'sums');
-    this.#taken.add(prompt);
-    return this.#track([prompt], async () => {
-      const opened = await engine();
-      if (sums !== undefined) this.#place(opened, prompt, rows, sums);
-      else await this.#sumColumn(opened, prompt, rows, scores as Tensor, signal);
-    });
+    if (sums === undefined) {
+      const rows = this.#rowsOfTensor(prompt, scores as Tensor);
+      await this.#sink.add({ ...box, rows, logprobs: asOnePrompt(scores as Tensor) }, { signal });
+    } else {
+      const rows = this.#rowsByCount(prompt, sums.length, 'sums');
+      const column: Tensor = { data: sums, dtype: 'float64', shape: [sums.length, 1] };
+      await this.#sink.addSums({ ...box, rows, sums: column }, { signal });
+    }
   }
 
   /** @throws {ArgumentError} if some prompt was scored before, or the scores do not fit the step */
-  addAll(scores: WholeScores, engine: () => Promise<Engine>, signal?: AbortSignal): Promise<void> {
-    const { logprobs, sums } = scores;
-    if ((logprobs === undefined) === (sums === undefined)) {
-      throw new ArgumentError(
-        'scores',
-        'give exactly one of `logprobs` ([P, R, T] or packed [P, N]) and `sums` ([R, P])',
-      );
-    }
-    const first = [...this.#taken].sort((a, b) => a - b)[0];
-    if (first !== undefined) this.#refuseTaken(first);
+  async addAll(scores: WholeScores, signal?: AbortSignal): Promise<void> {
+    const { logprobs, sums } = oneOf(scores, 'scores', '([P, R, T] or packed [P, N])', '([R, P])');
+    this.#refuseGiven({});
     const { rows, prompts } = this.#labels;
     if (sums !== undefined) expectShape('scores.sums', sums, [rows, prompts], '[R, P]');
-    else if (logprobs?.shape.length === 2) expectShape('scores.logprobs', logprobs, [prompts], 'packed [P, N]');
+    else if (logprobs?.shape?.length === 2) expectShape('scores.logprobs', logprobs, [prompts], 'packed [P, N]');
     else expectShape('scores.logprobs', logprobs as Tensor, [prompts, rows], '[P, R, T]');
-    const all = Array.from({ length: prompts }, (_, prompt) => prompt);
-    for (const prompt of all) this.#taken.add(prompt);
-    return this.#track(all, async () => {
-      const opened = await engine();
-      if (logprobs !== undefined) {
-        this.#sums = (await opened.sumTokens(logprobs, this.#lengths, { signal })).sums;
-      } else {
-        // A copy, as the caller may use its memory again; from any dtype and strides.
-        this.#sums = await opened.gatherScores(sums as Tensor, { signal });
-      }
-    });
+    if (sums !== undefined) await this.#sink.addSums({ sums }, { signal });
+    else await this.#sink.add({ logprobs: logprobs as Tensor }, { signal });
+  }
+
+  /** @throws {ArgumentError} if some of its tokens came before, or it does not fit the step */
+  async addBlock(
+    block: ScoreBlock,
+    signal?: AbortSignal,
+    to: Pick<BlockSession, 'add' | 'addSums'> = this.#sink,
+  ): Promise<void> {
+    const { logprobs, sums } = oneOf(block, 'block', '([p, r, t] or packed [p, N])', '([r, p])');
+    const { prompts, rows, tokens } = block;
+    if (logprobs !== undefined) {
+      await to.add({ prompts, rows, tokens, logprobs }, { signal });
+      return;
+    }
+    if (tokens !== undefined) {
+      throw new ArgumentError('tokens', 'sums are of whole rows: leave out `tokens`, or give `logprobs`');
+    }
+    await to.addSums({ prompts, rows, sums: sums as Tensor }, { signal });
+  }
+
+  /** Blocks that can be undone together: what addBlock() can be told to add to. */
+  session(): BlockSession {
+    return this.#sink.session();
+  }
+
+  /** Stops what runs and releases everything; later calls reject with the reason. */
+  abort(reason: unknown): void {
+    this.#sink.abort(reason);
   }
 
   /**
-   * The sums [R, P], once all that was begun is there. Cells that no metric reads are NaN.
-   * @throws {ArgumentError} naming the prompts that were never scored
+   * The sums [R, P], once all that was begun is there. Cells that no metric reads are NaN, or 0 in rows without tokens.
+   * @throws {ArgumentError} naming the prompts that were never scored, or not to the end
    */
-  async all(engine: () => Promise<Engine>): Promise<Tensor> {
-    await Promise.allSettled(this.#running);
-    const missing = [...this.#wanted.keys()].filter((prompt) => !this.#taken.has(prompt));
-    if (missing.length > 0) {
-      const named = missing.slice(0, 8).map((prompt) => `${prompt} (group ${groupOfPrompt(this.#labels, prompt)})`);
-      const more = missing.length > 8 ? ', …' : '';
-      throw new ArgumentError(
-        'scores',
-        `${missing.length} of ${this.#wanted.size} prompts were never scored: ${named.join(', ')}${more}; call step.score() ` +
-          'for each of step.pairs().byPrompt, then step.finish() again',
+  async all(): Promise<Tensor> {
+    await this.#sink.settled();
+    const missing = this.#sink.missing();
+    if (missing.length > 0) throw new ArgumentError('scores', this.#missingSentence(missing));
+    return (await this.#sink.finish()).sums;
+  }
+
+  #missingSentence(missing: readonly MissingTokens[]): string {
+    const never = missing.filter(({ untouched }) => untouched);
+    const some = missing.filter(({ untouched }) => !untouched);
+    const list = (of: readonly MissingTokens[], name: (each: MissingTokens) => string): string =>
+      of.slice(0, 8).map(name).join(', ') + (of.length > 8 ? ', …' : '');
+    const group = ({ prompt }: MissingTokens): string => `${prompt} (group ${groupOfPrompt(this.#labels, prompt)})`;
+    const sentences: string[] = [];
+    if (never.length > 0) {
+      sentences.push(`${never.length} of ${this.#wanted.size} prompts were never scored: ${list(never, group)}`);
+    }
+    if (some.length > 0) {
+      const rest = list(
+        some,
+        (each) => `${group(each)} lacks ${each.rows} rows (row ${each.row}: tokens ${each.from} to ${each.to - 1})`,
       );
+      sentences.push(`${some.length} of ${this.#wanted.size} prompts were scored in part: ${rest}`);
     }
-    return this.#matrix(await engine());
+    return `${sentences.join('; ')}; call step.score() for each of step.pairs().byPrompt, then step.finish() again`;
   }
 
-  #refuseTaken(prompt: number): void {
-    if (!this.#taken.has(prompt)) return;
-    throw new ArgumentError('prompt', `prompt ${prompt} was scored before: score each prompt of a step once`);
-  }
-
-  /** Runs the work of some prompts; where it fails they can be scored again. */
-  async #track(prompts: readonly number[], work: () => Promise<void>): Promise<void> {
-    const running = work().catch((error: unknown) => {
-      for (const prompt of prompts) this.#taken.delete(prompt);
-      throw error;
-    });
-    this.#running.add(running);
-    try {
-      await running;
-    } finally {
-      this.#running.delete(running);
-    }
+  /** A prompt that has begun is not taken as a whole. */
+  #refuseGiven(box: TokenBox): void {
+    const given = this.#sink.firstGiven(box);
+    if (given === undefined) return;
+    const { prompt, row, token } = given;
+    throw new ArgumentError(
+      'prompt',
+      `prompt ${prompt} was scored before (row ${row}, token ${token}): score each prompt of a step once`,
+    );
   }
 
   /** Which rows a column's scores are of, by how many there are; undefined: all. */
@@ -156,40 +183,6 @@ export class CollectedScores {
   #wantedUnder(prompt: number): Int32Array {
     return this.#wanted.get(prompt) ?? new Int32Array(0);
   }
-
-  async #sumColumn(
-    engine: Engine,
-    prompt: number,
-    rows: Int32Array | undefined,
-    scores: Tensor,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    const logprobs = asOnePrompt(scores);
-    if (rows === undefined) {
-      await engine.sumTokens(logprobs, this.#lengths, { out: this.#matrix(engine), columns: [prompt], signal });
-      return;
-    }
-    const lengths = BigInt64Array.from(rows, (row) => BigInt(this.#lengths[row] as number | bigint));
-    const { sums } = await engine.sumTokens(logprobs, lengths, { signal });
-    this.#place(engine, prompt, rows, sums.data as Float64Array);
-  }
-
-  #place(engine: Engine, prompt: number, rows: Int32Array | undefined, sums: ArrayLike<number>): void {
-    const { data, shape } = this.#matrix(engine);
-    const prompts = shape[1] as number;
-    for (let at = 0; at < sums.length; at++) {
-      data[(rows === undefined ? at : (rows[at] as number)) * prompts + prompt] = sums[at] as number;
-    }
-  }
-
-  #matrix(engine: Engine): Tensor {
-    if (this.#sums === undefined) {
-      const { rows, prompts } = this.#labels;
-      this.#sums = engine.alloc('float64', [rows, prompts]);
-      this.#sums.data.fill(Number.NaN);
-    }
-    return this.#sums;
-  }
 }
 
 /** Sums over tokens, copied; undefined if the scores are log-probs of tokens. */
@@ -218,6 +211,15 @@ function sumsOf(scores: ColumnScores): Float64Array | undefined {
 function asOnePrompt({ data, dtype, shape, strides }: Tensor): Tensor {
   // The stride of an axis with one entry is never taken.
   return { data, dtype, shape: [1, ...shape], ...(strides && { strides: [0, ...strides] }) };
+}
+
+/** @throws {ArgumentError} unless exactly one of the two is there */
+function oneOf(scores: WholeScores, argument: string, ofLogprobs: string, ofSums: string): WholeScores {
+  const { logprobs, sums } = scores ?? {};
+  if ((logprobs === undefined) === (sums === undefined)) {
+    throw new ArgumentError(argument, `give exactly one of \`logprobs\` ${ofLogprobs} and \`sums\` ${ofSums}`);
+  }
+  return { logprobs, sums };
 }
 
 function expectShape(argument: string, tensor: Tensor, expected: readonly number[], meaning: string): void {

@@ -192,7 +192,7 @@ async function sampleMetrics(
   signal: AbortSignal | undefined,
 ): Promise<StepMetrics[]> {
   const { groups, lengths, columnGroups, promptTokens, episodes, turns } = labels;
-  const sums = await scores.all(engine);
+  const sums = await scores.all();
   if (plan !== undefined) {
     const common = { profile, permutations, seed, step, state, perRow, signal };
     return [await plannedMetrics(await engine(), plan, labels, sums, common)];

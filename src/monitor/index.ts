@@ -1,5 +1,6 @@
 // The room's public face.
-export type { ColumnScores, WholeScores } from './collected-scores.js';
+export type { Source } from './closing-source.js';
+export type { ColumnScores, ScoreBlock, WholeScores } from './collected-scores.js';
 export type { EarlyStopOptions } from './early-stop/early-stops.js';
 export type { EmptyFilterStopOptions } from './early-stop/empty-filter-stop.js';
 export type { RewardVarianceStopOptions } from './early-stop/reward-variance-stop.js';

@@ -1,7 +1,10 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
 import type { Engine } from '../engine/engine.js';
+import type { TokenBox } from '../engine/token-block.js';
+import type { HeldTokens } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
-import { CollectedScores, type ColumnScores, type WholeScores } from './collected-scores.js';
+import { closingSource, type Source } from './closing-source.js';
+import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import { type OpenStep, previewBuckets } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
@@ -48,7 +51,13 @@ export class MonitorStep {
     }
     const plan = negatives === null ? undefined : planStep(labels, negatives, hardShare, seedOfStep(seed, step));
     this.#wanted = plan ?? wantedPairs(labels, profile, samplers);
-    this.#open = { step, labels, samplers, plan, scores: new CollectedScores(labels, this.#wanted) };
+    this.#open = {
+      step,
+      labels,
+      samplers,
+      plan,
+      scores: new CollectedScores(labels, this.#wanted, () => host.engine()),
+    };
   }
 
   /**
@@ -66,7 +75,7 @@ export class MonitorStep {
    *   scores that do not fit
    */
   async score(prompt: number, scores: ColumnScores, { signal }: ScoreOptions = {}): Promise<void> {
-    await this.#scores().add(prompt, scores, () => this.#host.engine(), signal);
+    await this.#scores().add(prompt, scores, signal);
   }
 
   /**
@@ -75,7 +84,76 @@ export class MonitorStep {
    *   not fit
    */
   async scoreAll(scores: WholeScores, { signal }: ScoreOptions = {}): Promise<void> {
-    await this.#scores().addAll(scores, () => this.#host.engine(), signal);
+    await this.#scores().addAll(scores, signal);
+  }
+
+  /**
+   * Takes the scores of some rows under all prompts: `logprobs` [P, r, T] or packed [P, N], or `sums` [r, P].
+   * @param rows indices of rows, or a range of them
+   * @throws {ArgumentError} (as a rejection) as scoreBlock()
+   */
+  async scoreRows(rows: TokenBox['rows'], scores: WholeScores, { signal }: ScoreOptions = {}): Promise<void> {
+    await this.#scores().addBlock({ ...scores, rows }, signal);
+  }
+
+  /**
+   * Takes any part of the scores: some prompts × some rows × some tokens. Parts may come in any order and side by side, and
+   * give the bits of the whole. Resolves when they are summed, or copied where their rows are not complete; until then their
+   * memory must not change. TokenSumsSink tells what each order holds.
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does not
+   *   fit; the step is then as it was
+   */
+  async scoreBlock(block: ScoreBlock, { signal }: ScoreOptions = {}): Promise<void> {
+    await this.#scores().addBlock(block, signal);
+  }
+
+  /**
+   * Takes blocks from an (async) iterable or a Web Stream, asking for the next when one is taken in. Where the source or a
+   * block fails, or at an abort, the source is closed and all rows that it gave something of are forgotten, so that they may
+   * come again.
+   * @throws what the source throws; {ArgumentError} as scoreBlock(); `signal.reason` when aborted
+   */
+  async scoreBlocks(blocks: Source<ScoreBlock>, { signal }: ScoreOptions = {}): Promise<void> {
+    const scores = this.#scores();
+    const session = scores.session();
+    try {
+      for await (const block of closingSource(blocks, signal)) await scores.addBlock(block, signal, session);
+    } catch (error) {
+      await session.undo();
+      throw error;
+    }
+  }
+
+  /**
+   * Blocks as a Web Stream, which takes one at a time. Closing it does not finish the step. When it is aborted or refuses a
+   * block, all rows that it gave something of are forgotten, so that they may come again.
+   * @throws {ArgumentError} for a step that is not due
+   */
+  writable(): WritableStream<ScoreBlock> {
+    const scores = this.#scores();
+    const session = scores.session();
+    return new WritableStream<ScoreBlock>({
+      async write(block, controller) {
+        try {
+          // Node has the signal; the types of Node 20 forget it.
+          await scores.addBlock(block, (controller as unknown as { readonly signal: AbortSignal }).signal, session);
+        } catch (error) {
+          await session.undo();
+          throw error;
+        }
+      },
+      abort: () => session.undo(),
+    });
+  }
+
+  /** What waits for the rest of its rows: nothing as long as whole rows come. */
+  get held(): HeldTokens {
+    return this.#open.scores?.held ?? { pairs: 0, tokens: 0, bytes: 0 };
+  }
+
+  /** Gives the step up: what is being scored stops and rejects with the reason, as every later call does; memory is released. */
+  abort(reason: unknown = new DOMException('the step was aborted', 'AbortError')): void {
+    this.#open.scores?.abort(reason);
   }
 
   /**

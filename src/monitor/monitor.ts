@@ -2,11 +2,12 @@
 import { type Engine, openEngine } from '../engine/engine.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
+import type { Source } from './closing-source.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
 import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
 import { type MonitorState, restoreRun, saveRun, startRun } from './monitor-state.js';
-import { MonitorStep, type StepHost } from './monitor-step.js';
+import { MonitorStep, type ScoreOptions, type StepHost } from './monitor-step.js';
 import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
 import { openLabels, type StepLabels } from './step-labels.js';
 import type { CheckedOutcomes } from './step-outcomes.js';
@@ -76,18 +77,20 @@ export class Monitor {
   }
 
   /**
-   * Steps in, reports out, one at a time: the next step is asked of the source when its report is asked for.
-   * @throws what a step throws; the monitor is then as after the last report
+   * Steps in, reports out, one at a time: the next step is asked of the source when its report is asked for. However it ends,
+   * the source is closed (a stream cancelled), and with it the blocks of the step that was being scored.
+   * @throws what a step throws, or `signal.reason` when aborted; the monitor is then as after the last report
    */
-  reports(
-    source: AsyncIterable<MonitorInput> | Iterable<MonitorInput>,
-  ): AsyncGenerator<MonitorReport, void, undefined> {
-    return reportsOf(this, source);
+  reports(source: Source<MonitorInput>, options: ScoreOptions = {}): AsyncGenerator<MonitorReport, void, undefined> {
+    return reportsOf(this, source, options);
   }
 
-  /** The same as a Web Stream: a step is computed when its report is read, and one more waits to be. */
-  transform(): TransformStream<MonitorInput, MonitorReport> {
-    return reportStream(this);
+  /**
+   * The same as a Web Stream: a step is computed when its report is read, and one more waits to be. An abort of the writable
+   * side, a cancel of the readable side and the signal stop the step that is being computed.
+   */
+  transform(options: ScoreOptions = {}): TransformStream<MonitorInput, MonitorReport> {
+    return reportStream(this, options);
   }
 
   /** Disposes of the engine, if the monitor has opened it. */

@@ -1,8 +1,9 @@
-// Whole steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
+// Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
 
-import type { WholeScores } from './collected-scores.js';
+import { closeUnread, closingSource, isSource, type Source, unlessAborted } from './closing-source.js';
+import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
-import type { MonitorStep } from './monitor-step.js';
+import type { MonitorStep, ScoreOptions } from './monitor-step.js';
 import { optionsObject } from './option-checks.js';
 import type { StepLabels } from './step-labels.js';
 import type { StepOutcomes } from './step-outcomes.js';
@@ -12,9 +13,16 @@ export interface MonitorInput {
   readonly step: number;
   readonly labels: StepLabels;
   /**
-   * The cross-scores, or a function that scores the step (`step.pairs()`, `step.score()`); asked only of a step that is due.
+   * The cross-scores; blocks of them as an (async) iterable or a Web Stream, of which the next is asked for when one is taken
+   * in; or a function that scores the step (`step.pairs()`, `step.score()`) and may give such blocks. Read only at a step that
+   * is due; a stream that is not wanted is cancelled.
    */
-  readonly scores?: WholeScores | ((step: MonitorStep) => void | Promise<void>) | undefined;
+  readonly scores?:
+    | WholeScores
+    | Source<ScoreBlock>
+    // biome-ignore lint/suspicious/noConfusingVoidType: what a function without a result gives
+    | ((step: MonitorStep) => void | Source<ScoreBlock> | Promise<void | Source<ScoreBlock>>)
+    | undefined;
   readonly outcomes?: StepOutcomes | undefined;
 }
 
@@ -25,30 +33,130 @@ interface StepOpener {
 
 export async function* reportsOf(
   monitor: StepOpener,
-  source: AsyncIterable<MonitorInput> | Iterable<MonitorInput>,
+  source: Source<MonitorInput>,
+  { signal }: ScoreOptions,
 ): AsyncGenerator<MonitorReport, void, undefined> {
-  for await (const input of source) yield await reportOf(monitor, input);
+  signal?.throwIfAborted();
+  for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
 
-export function reportStream(monitor: StepOpener): TransformStream<MonitorInput, MonitorReport> {
-  return new TransformStream<MonitorInput, MonitorReport>(
+/** A step that was written and waits for a reader, or for its report. */
+interface Offer {
+  readonly input: MonitorInput;
+  readonly done: (error?: { readonly reason: unknown }) => void;
+}
+
+/**
+ * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of the
+ * reader stop the step that is being computed.
+ */
+export function reportStream(
+  monitor: StepOpener,
+  { signal }: ScoreOptions,
+): TransformStream<MonitorInput, MonitorReport> {
+  const stop = new AbortController();
+  let output!: ReadableStreamDefaultController<MonitorReport>;
+  let input!: WritableStreamDefaultController;
+  let offered: Offer | undefined;
+  let onOffer: (() => void) | undefined;
+
+  /** Ends both sides; an aborted writer ends by itself. */
+  const end = (reason: unknown, aborted = false): void => {
+    if (stop.signal.aborted) return;
+    signal?.removeEventListener('abort', onAbort);
+    stop.abort(reason);
+    if (!aborted) input.error(reason);
+    output.error(reason);
+    offered?.done({ reason });
+    onOffer?.();
+  };
+  const onAbort = (): void => end(signal?.reason);
+
+  const readable = new ReadableStream<MonitorReport>(
     {
-      async transform(input, controller) {
-        controller.enqueue(await reportOf(monitor, input));
+      start(controller) {
+        output = controller;
       },
+      async pull() {
+        if (offered === undefined) {
+          await new Promise<void>((resolve) => {
+            onOffer = resolve;
+          });
+        }
+        // Closed or ended while nothing was there.
+        if (offered === undefined || stop.signal.aborted) return;
+        const { input: next, done } = offered;
+        try {
+          const report = await reportOf(monitor, next, stop.signal);
+          stop.signal.throwIfAborted();
+          output.enqueue(report);
+          offered = undefined;
+          done();
+        } catch (reason) {
+          end(reason);
+        }
+      },
+      cancel: (reason) => end(reason),
     },
-    { highWaterMark: 1 },
     // Nothing is computed ahead of the reader.
     { highWaterMark: 0 },
   );
+
+  const writable = new WritableStream<MonitorInput>(
+    {
+      start(controller) {
+        input = controller;
+        // An abort that need not wait for the step that is being computed.
+        const { signal: aborted } = controller as unknown as { readonly signal: AbortSignal };
+        aborted.addEventListener('abort', () => end(aborted.reason, true), { once: true });
+      },
+      write: (next) =>
+        new Promise<void>((resolve, reject) => {
+          offered = { input: next, done: (error) => (error === undefined ? resolve() : reject(error.reason)) };
+          onOffer?.();
+          onOffer = undefined;
+        }),
+      close() {
+        signal?.removeEventListener('abort', onAbort);
+        output.close();
+        onOffer?.();
+      },
+      abort: (reason) => end(reason, true),
+    },
+    { highWaterMark: 1 },
+  );
+
+  if (signal?.aborted) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  return { readable, writable };
 }
 
-async function reportOf(monitor: StepOpener, input: MonitorInput): Promise<MonitorReport> {
+async function reportOf(
+  monitor: StepOpener,
+  input: MonitorInput,
+  signal: AbortSignal | undefined,
+): Promise<MonitorReport> {
   optionsObject(input, 'input');
-  const step = monitor.step(input.step, input.labels);
-  if (step.due) {
-    if (typeof input.scores === 'function') await input.scores(step);
-    else if (input.scores !== undefined) await step.scoreAll(input.scores);
+  const { scores } = input;
+  let step: MonitorStep | undefined;
+  try {
+    step = monitor.step(input.step, input.labels);
+    if (step.due && scores !== undefined) await scoreStep(step, scores, signal);
+    else await closeUnread(scores, undefined);
+    return await step.finish(input.outcomes, { signal });
+  } catch (error) {
+    step?.abort(error);
+    await closeUnread(scores, error);
+    throw error;
   }
-  return step.finish(input.outcomes);
+}
+
+async function scoreStep(
+  step: MonitorStep,
+  given: NonNullable<MonitorInput['scores']>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const scores = typeof given === 'function' ? await unlessAborted((async () => given(step))(), signal) : given;
+  if (isSource(scores)) await step.scoreBlocks(scores, { signal });
+  else if (typeof given !== 'function') await step.scoreAll(scores as WholeScores, { signal });
 }

@@ -14,6 +14,7 @@ constexpr int kTokenLanes = 32;      // float64 lanes of a token sum
 constexpr int kBlockColumns = 2048;  // columns handled at a time: the block stays in the L1 cache
 constexpr int kScoreLanes = 16;      // lanes of a block's exponential sums
 constexpr int kTopListSize = 8;
+constexpr int kVectorDoubles = 8;  // of the widest vectors there are
 
 // The largest values met so far, falling; ties by rising column.
 template <class C>
@@ -87,6 +88,10 @@ struct KernelTable {
   // beyond them is read.
   void (*sumSegments[4])(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums);
 
+  // The same, of at most kLeafTokens tokens each, for tokens that are in a cache already: nothing is asked for ahead.
+  void (*sumNearSegments[4])(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count,
+                             double* sums);
+
   // Adds tokens of one leaf to its lanes; all calls of a leaf but the last bring a multiple of 32 tokens.
   void (*addTokens[4])(const void* tokens, int64_t count, double* lanes);
   double (*foldTokens)(const double* lanes);
@@ -111,6 +116,11 @@ struct KernelTable {
   void (*finishRows)(const BatchSums* others, const BatchSums* same, const double* lengths, double logColumns,
                      const double* logOthers, int count, BatchLogSums* out);
   double (*log)(double value);
+
+  // deterministicExp and deterministicLog of each of `count` values, bit for bit. Whole vectors are read and written:
+  // both arrays go on to a multiple of kVectorDoubles. `out` may be `values`.
+  void (*exponentials)(const double* values, int64_t count, double* out);
+  void (*logarithms)(const double* values, int64_t count, double* out);
 };
 
 // Null where the file was compiled for another architecture.

@@ -1,0 +1,158 @@
+// `npm run fuzz`: coverage-guided fuzzing of the readers of step files (fuzz/targets.ts).
+//   npm run fuzz                                   every target, a minute of the processor each
+//   npm run fuzz -- --seconds 600 npy              one, ten minutes
+//   npm run fuzz -- --minimise                     only makes the corpus smaller
+// Interrupted, it keeps what it has found. Inputs that reach something new are kept in fuzz/corpus/<target>; a finding goes to fuzz/findings, and ends the run with 1.
+// jazzer.js would do the same, but the addon in its package needs glibc 2.38, which Debian 12 has not.
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { COUNTERS, instrument } from './instrument.mjs';
+import { mutate, Random } from './mutate.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '60' },
+    seed: { type: 'string', default: '1' },
+    minimise: { type: 'boolean' },
+  },
+});
+
+const branches = new Uint32Array(COUNTERS);
+globalThis.__branches = branches;
+// One for each process: several targets may be fuzzed at a time.
+const built = join(root, 'build', 'fuzz', String(process.pid));
+process.once('exit', () => rmSync(built, { recursive: true, force: true }));
+const there = instrument(root, ['src', 'fuzz'], built, (file) => file.startsWith(join('src', 'logs')));
+const { readAsStep, TARGETS, useSidecars } = await import(pathToFileURL(join(built, 'fuzz', 'targets.js')).href);
+
+/** An input that takes more of the processor hangs: not of the clock, which runs on while others compute. */
+const SLOW_MS = 2000;
+/** One that waits for nothing that comes. */
+const STUCK_MS = 120_000;
+
+function processorMs() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** What an input reaches: each branch with the magnitude of its count, as libFuzzer has it. */
+function featuresNow() {
+  const features = [];
+  for (let i = 0; i < COUNTERS; i++) {
+    const count = branches[i];
+    if (count > 0) features.push(i * 8 + Math.min(7, 32 - Math.clz32(count)));
+  }
+  return features;
+}
+
+async function run(target, input) {
+  branches.fill(0);
+  const begin = processorMs();
+  const timer = setTimeout(() => finding(target, input, new Error(`waits for longer than ${STUCK_MS} ms`)), STUCK_MS);
+  try {
+    await readAsStep(target, input);
+  } catch (error) {
+    finding(target, input, error);
+  } finally {
+    clearTimeout(timer);
+  }
+  const took = processorMs() - begin;
+  if (took > SLOW_MS) finding(target, input, new Error(`computes for ${Math.round(took)} ms`));
+  return featuresNow();
+}
+
+function finding(target, input, error) {
+  const folder = join(root, 'fuzz', 'findings');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${target.name}-${digest(input)}`);
+  writeFileSync(file, input);
+  console.error(
+    `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to fuzz/corpus/${target.name}`,
+  );
+  process.exit(1);
+}
+
+function digest(input) {
+  return createHash('sha256').update(input).digest('hex').slice(0, 16);
+}
+
+/** The smallest inputs that together reach everything. */
+async function minimised(target, inputs) {
+  const kept = [];
+  const reached = new Set();
+  for (const input of [...inputs].sort((a, b) => a.length - b.length)) {
+    const features = await run(target, input);
+    if (features.every((feature) => reached.has(feature))) continue;
+    for (const feature of features) reached.add(feature);
+    kept.push(input);
+  }
+  return { kept, reached };
+}
+
+function load(folder) {
+  mkdirSync(folder, { recursive: true });
+  return readdirSync(folder).map((name) => readFileSync(join(folder, name)));
+}
+
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    interrupted = true;
+  });
+}
+
+async function fuzz(target, seconds, random) {
+  const folder = join(root, 'fuzz', 'corpus', target.name);
+  const { kept: corpus, reached } = await minimised(target, [Buffer.from('0'), ...load(folder)]);
+  console.log(`${target.name}: ${corpus.length} inputs reach ${reached.size} of what ${there} branches can count`);
+  const end = processorMs() + seconds * 1000;
+  let said = performance.now();
+  let runs = 0;
+  while (processorMs() < end && !interrupted) {
+    const parent = random.of(corpus);
+    const input = mutate(parent, target, random.of(corpus), random);
+    const features = await run(target, input);
+    runs++;
+    // Reading from memory waits for nothing: signals need their turn.
+    if (runs % 1000 === 0) await setImmediate();
+    if (!features.every((feature) => reached.has(feature))) {
+      for (const feature of features) reached.add(feature);
+      corpus.push(Buffer.from(input));
+    }
+    if (performance.now() - said < 30_000) continue;
+    said = performance.now();
+    console.log(
+      `${target.name}: ${runs} runs, ${corpus.length} inputs, ${reached.size} reached, ${Math.round((end - processorMs()) / 1000)} s to go`,
+    );
+  }
+  const { kept } = await minimised(target, corpus);
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true });
+  for (const input of kept) writeFileSync(join(folder, digest(input)), input);
+  const bytes = kept.reduce((total, input) => total + input.length, 0);
+  console.log(`${target.name}: ${runs} runs without a finding; ${kept.length} inputs of ${bytes} bytes kept`);
+}
+
+const unknown = positionals.filter((name) => !TARGETS.some((target) => target.name === name));
+if (unknown.length > 0) {
+  console.error(`no target ${unknown.join(', ')}, expected ${TARGETS.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
+}
+useSidecars(
+  new Map(
+    readdirSync(join(root, 'fuzz', 'sidecars')).map((name) => [
+      name,
+      readFileSync(join(root, 'fuzz', 'sidecars', name)),
+    ]),
+  ),
+);
+for (const target of TARGETS) {
+  if (positionals.length > 0 && !positionals.includes(target.name)) continue;
+  await fuzz(target, values.minimise ? 0 : Number(values.seconds), new Random(Number(values.seed)));
+}

@@ -1,0 +1,204 @@
+// What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, from a source that knows where it ends. Only
+// a FileError may come out; reading past the end, memory beyond the file's size and anything else thrown are findings.
+import { FileError } from '../src/errors.js';
+import type { ByteSource } from '../src/logs/byte-source.js';
+import { readStepFile } from '../src/logs/step-file.js';
+import { STORES } from '../src/logs/store.js';
+
+export interface Target {
+  readonly name: string;
+  /** Ending that the bytes are opened by. */
+  readonly ending: string;
+  /** Bytes to hold for each byte of the file, in one piece: what deflate can unpack from it, where that may be in it. */
+  readonly memoryPerByte: number;
+  /** What the format is made of, for the mutations. */
+  readonly words: readonly string[];
+}
+
+const NAMES = [
+  'cross_logprobs',
+  'cross_logprob_sums',
+  'lengths',
+  'group',
+  'column_group',
+  'prompt_ids',
+  'token_entropy',
+];
+
+export const TARGETS: readonly Target[] = [
+  {
+    name: 'safetensors',
+    ending: '.safetensors',
+    memoryPerByte: 1,
+    words: [
+      ...NAMES.map((name) => `"${name}":`),
+      ...['F32', 'BF16', 'F64', 'I32', 'I64', 'BOOL', 'F4'].map((dtype) => `"dtype":"${dtype}"`),
+      ...[
+        '"__metadata__":{',
+        '"step":"1"',
+        '"shape":[',
+        '"data_offsets":[0,',
+        '},',
+        '\\u0000',
+        '"__proto__":',
+        '9007199254740991',
+        '[[[[[',
+      ],
+    ],
+  },
+  {
+    name: 'npy',
+    ending: '.npy',
+    memoryPerByte: 1,
+    words: [
+      ...[
+        "'descr': '",
+        "'fortran_order': ",
+        "'shape': (",
+        'False, ',
+        'True, ',
+        '<f4',
+        '>f8',
+        '|O',
+        '<U7',
+        '|V2',
+        '(2, 3, 4), }',
+        '2L,',
+        '\x93NUMPY',
+      ],
+      '9007199254740991',
+    ],
+  },
+  {
+    name: 'npz',
+    ending: '.npz',
+    memoryPerByte: 1032,
+    words: [
+      ...NAMES.map((name) => `${name}.npy`),
+      ...[
+        'step.npy',
+        'PK\x03\x04',
+        'PK\x01\x02',
+        'PK\x05\x06',
+        'PK\x06\x06',
+        'PK\x06\x07',
+        '\x01\x00\x10\x00',
+        '\x93NUMPY\x01\x00',
+      ],
+      ...["{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", '<U3', '\xff\xff\xff\xff'],
+    ],
+  },
+];
+
+/** Beyond what the file's size allows: headers, windows of decompressors. */
+const OWN_MEMORY = 2 ** 20;
+
+/** A finding: what the reader must not do. */
+export class Misuse extends Error {}
+
+class Memory implements ByteSource {
+  readonly revision = '1';
+  readonly stamp = '1';
+
+  constructor(
+    readonly path: string,
+    private readonly content: Uint8Array,
+  ) {}
+
+  get bytes(): number {
+    return this.content.length;
+  }
+
+  async read(target: Uint8Array, position: number): Promise<void> {
+    if (!Number.isSafeInteger(position) || position < 0 || position + target.length > this.bytes) {
+      throw new Misuse(`reads ${target.length} bytes at ${position} of ${this.bytes}`);
+    }
+    target.set(this.content.subarray(position, position + target.length));
+  }
+
+  async checkUnchanged(): Promise<void> {}
+  async close(): Promise<void> {}
+}
+
+let files = new Map<string, Uint8Array>();
+
+STORES.push({
+  scheme: 'memory://',
+  open: async (path) => {
+    const content = files.get(path);
+    if (content !== undefined) return new Memory(path, content);
+    throw new FileError({ path }, 'not there', { cause: Object.assign(new Error('not there'), { code: 'ENOENT' }) });
+  },
+});
+
+/** Sidecars of the array that is fuzzed; the array's own kind of bytes are its scores. */
+let sidecars: ReadonlyMap<string, Uint8Array> = new Map();
+
+export function useSidecars(given: ReadonlyMap<string, Uint8Array>): void {
+  sidecars = given;
+}
+
+/**
+ * Reads `content` to its end.
+ * @returns what the reader said, undefined when it took the bytes
+ * @throws Misuse, or whatever it should not have thrown
+ */
+export async function readAsStep(
+  { ending, memoryPerByte }: Target,
+  content: Uint8Array,
+): Promise<FileError | undefined> {
+  const path = `memory://run/step_1${ending}`;
+  files = new Map([[path, content]]);
+  if (ending === '.npy') for (const [name, bytes] of sidecars) files.set(`memory://run/step_1.${name}`, bytes);
+  const limit = content.length * memoryPerByte + OWN_MEMORY;
+  const guard = new AllocationGuard(limit);
+  try {
+    const step = await readStepFile(path, { blockBytes: 1 });
+    const { scores } = step;
+    if (scores.kind === 'sums') await scores.read();
+    else for await (const _ of scores.blocks());
+    return undefined;
+  } catch (error) {
+    if (error instanceof FileError) return error;
+    throw error;
+  } finally {
+    guard.lift();
+  }
+}
+
+/** Makes every larger allocation of the reader throw. */
+class AllocationGuard {
+  readonly #alloc = Buffer.alloc;
+  readonly #allocUnsafe = Buffer.allocUnsafe;
+  readonly #shared = globalThis.SharedArrayBuffer;
+  readonly #plain = globalThis.ArrayBuffer;
+
+  constructor(limit: number) {
+    const checked = (bytes: number): number => {
+      if (bytes > limit) throw new Misuse(`allocates ${bytes} bytes where ${limit} are allowed`);
+      return bytes;
+    };
+    const [alloc, allocUnsafe] = [this.#alloc, this.#allocUnsafe];
+    Buffer.alloc = ((bytes: number, ...rest: []) => alloc(checked(bytes), ...rest)) as typeof Buffer.alloc;
+    Buffer.allocUnsafe = ((bytes: number) => allocUnsafe(checked(bytes))) as typeof Buffer.allocUnsafe;
+    // Functions that give the real thing, so that its instances stay instances.
+    globalThis.SharedArrayBuffer = guarded(this.#shared, checked);
+    globalThis.ArrayBuffer = guarded(this.#plain, checked);
+  }
+
+  lift(): void {
+    Buffer.alloc = this.#alloc;
+    Buffer.allocUnsafe = this.#allocUnsafe;
+    globalThis.SharedArrayBuffer = this.#shared;
+    globalThis.ArrayBuffer = this.#plain;
+  }
+}
+
+function guarded<T extends ArrayBufferConstructor | SharedArrayBufferConstructor>(
+  buffer: T,
+  checked: (bytes: number) => number,
+): T {
+  return new Proxy(buffer, {
+    construct: (target, [bytes, ...rest], self) => Reflect.construct(target, [checked(bytes), ...rest], self),
+  });
+}

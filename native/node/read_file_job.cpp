@@ -1,0 +1,45 @@
+// NativeEngine.readFile: a pure read of a file, timed. For benchmarks: src/engine does not offer it.
+#include <chrono>
+
+#include "engine/read_file.h"
+#include "operations.h"
+#include "result_value.h"
+
+namespace collapsar {
+namespace {
+
+class ReadFileJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome = readFile(fd, offset, bytes, pieceBytes, pool, control, &failure);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return outcome;
+  }
+
+  Napi::Value result(Napi::Env env) override {
+    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"failure", failureValue(env, failure)}});
+  }
+
+  int fd = -1;
+  std::int64_t offset = 0, bytes = 0, pieceBytes = 0;
+
+ private:
+  ReadFailure failure;
+  double seconds = 0;
+};
+
+}  // namespace
+
+// readFile(settle, fd, offset, bytes, pieceBytes: number): number    pieceBytes: up to 256 KiB; 0: as sumFileTokens
+std::unique_ptr<Job> readFileJob(Arguments& arguments) {
+  auto job = std::make_unique<ReadFileJob>();
+  job->fd = static_cast<int>(arguments.integer());
+  job->offset = arguments.integer();
+  job->bytes = arguments.integer();
+  const std::int64_t pieceBytes = arguments.integer();
+  job->pieceBytes = pieceBytes > 0 ? pieceBytes : kPieceBytes;
+  return job;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,290 @@
+// Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again. A line
+// a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { FileError, StateError } from '../errors.js';
+import { systemProblem } from '../logs/system-problem.js';
+import { parseExact, stringifyExact } from './exact-json.js';
+import type { MeasureOptions, StepMeasurement } from './step-measurement.js';
+import { writeError } from './whole-file.js';
+
+/** Begins with a dot: searching for step files passes it over. */
+const NAME = '.collapsar-journal';
+
+/** Of the form of the lines below. */
+const FORMAT = 1;
+
+/** A kill loses nothing that was written; for a power cut it must be on disk, which is seen to this often. */
+const SYNC_EVERY_MS = 2000;
+/** Lines are written together until they are so many bytes, or the first has waited so long. */
+const PIECE_BYTES = 64 * 2 ** 10;
+const PIECE_MS = 20;
+const READ_BYTES = 2 ** 20;
+/** No step's figures take more: a line that does is no line. */
+const MAX_LINE_BYTES = 2 ** 28;
+
+/** Which step, with which content. */
+export interface JournalStep {
+  readonly file: string;
+  /** StepHeader.identity */
+  readonly identity: string;
+}
+
+export interface JournalOptions {
+  /** False forgets what an earlier analysis left. Default true. */
+  readonly resume?: boolean | undefined;
+  /** Of the program: another one's figures may differ. */
+  readonly version: string;
+  readonly measuring: MeasureOptions;
+}
+
+interface Entry {
+  readonly identity: string;
+  readonly position: number;
+  readonly bytes: number;
+}
+
+/**
+ * The measurements in one directory. A line is `CRC32 HEAD MEASUREMENT`, the parts separated by tabs: 8 hexadecimal digits
+ * over the rest, what the line is about, and, but in the first line, the exact JSON of the measurement. Whoever opens it must hold the
+ * directory's lock.
+ */
+export class Journal {
+  readonly #path: string;
+  readonly #handle: FileHandle;
+  /** By absolute path. */
+  readonly #entries: Map<string, Entry>;
+  /** Lines go in one after the other. */
+  #writing: Promise<void> = Promise.resolve();
+  #end: number;
+  #synced = performance.now();
+  #syncTimer: NodeJS.Timeout | undefined;
+  /** Those that wait to be written together. */
+  #lines: Buffer[] = [];
+  #waiting = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #failure: FileError | undefined;
+  #kept = 0;
+  #closed = false;
+
+  /** Steps that an earlier analysis measured. */
+  readonly resumed: number;
+  /** Why nothing of an earlier analysis's journal is used; undefined where all of it is, or there was none. */
+  readonly startedAnew: string | undefined;
+
+  private constructor(path: string, handle: FileHandle, found: Found) {
+    this.#path = path;
+    this.#handle = handle;
+    this.#entries = found.entries;
+    this.#end = found.end;
+    this.resumed = found.entries.size;
+    this.startedAnew = found.startedAnew;
+  }
+
+  /** @throws {FileError} when the directory cannot be written to */
+  static async open(directory: string, options: JournalOptions): Promise<Journal> {
+    const path = join(directory, NAME);
+    const head = JSON.stringify({ journal: FORMAT, version: options.version, measuring: options.measuring });
+    let handle: FileHandle | undefined;
+    try {
+      // Appending makes the file where there is none, and leaves one that is there; positions are our own.
+      await (await open(path, 'a')).close();
+      handle = await open(path, 'r+');
+      const found = options.resume === false ? NOTHING : await scan(handle, head);
+      await handle.truncate(found.end);
+      const journal = new Journal(path, handle, found);
+      if (found.end === 0) await journal.#write(line(head));
+      return journal;
+    } catch (error) {
+      await handle?.close().catch(() => undefined);
+      throw error instanceof FileError ? error : writeError(path, error);
+    }
+  }
+
+  /** What was measured of this step when it had this very content; undefined where nothing was. */
+  async find({ file, identity }: JournalStep): Promise<StepMeasurement | undefined> {
+    const entry = this.#entries.get(keyOf(file));
+    if (entry === undefined || entry.identity !== identity) return undefined;
+    const bytes = Buffer.allocUnsafe(entry.bytes);
+    try {
+      const { bytesRead } = await this.#handle.read(bytes, 0, entry.bytes, entry.position);
+      if (bytesRead < entry.bytes) return undefined;
+      const text = intact(bytes);
+      return text === undefined ? undefined : (parseExact(text.slice(text.indexOf('\t') + 1)) as StepMeasurement);
+    } catch (error) {
+      // What cannot be read is measured again.
+      if (error instanceof StateError) return undefined;
+      throw new FileError({ path: this.#path }, systemProblem(error), { cause: error });
+    }
+  }
+
+  has({ file, identity }: JournalStep): boolean {
+    return this.#entries.get(keyOf(file))?.identity === identity;
+  }
+
+  /**
+   * Writes a measurement within moments: lines of small steps go in together.
+   * @throws {FileError} when a line could not be written, this one or one before it; those written before stay
+   */
+  async keep({ file, identity }: JournalStep, measurement: StepMeasurement): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#lines.push(line(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement)));
+    this.#waiting += this.#lines.at(-1)?.length ?? 0;
+    this.#kept++;
+    if (this.#waiting >= PIECE_BYTES) await this.#flush();
+    else this.#timer ??= setTimeout(() => void this.#flush().catch(() => undefined), PIECE_MS);
+  }
+
+  /** Leaves what was measured for a later analysis. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    await this.#flush().catch(() => undefined);
+    this.#closed = true;
+    clearTimeout(this.#syncTimer);
+    await this.#handle.close().catch(() => undefined);
+    if (this.#kept + this.resumed === 0) await rm(this.#path, { force: true });
+  }
+
+  /** All is done: there is nothing to continue. */
+  async remove(): Promise<void> {
+    await this.close();
+    await rm(this.#path, { force: true }).catch((error: unknown) => {
+      throw writeError(this.#path, error);
+    });
+  }
+
+  #flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const bytes = Buffer.concat(this.#lines);
+    this.#lines = [];
+    this.#waiting = 0;
+    this.#writing = this.#writing.then(() => this.#write(bytes));
+    // Whoever keeps the next step is told.
+    this.#writing.catch(() => undefined);
+    return this.#writing;
+  }
+
+  async #sync(): Promise<void> {
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = undefined;
+    if (this.#closed) return;
+    await this.#handle.datasync();
+    this.#synced = performance.now();
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, this.#end + done);
+        done += bytesWritten;
+      }
+      // Only now: a line that did not fit is written over by the next one.
+      this.#end += bytes.length;
+      const left = this.#synced + SYNC_EVERY_MS - performance.now();
+      if (left <= 0) await this.#sync();
+      else this.#syncTimer ??= setTimeout(() => void this.#sync().catch((error) => this.#fail(error)), left);
+    } catch (error) {
+      throw this.#fail(error);
+    }
+  }
+
+  /** The first failure stays: what the system says of a disk it may say only once. */
+  #fail(error: unknown): FileError {
+    const problem = `cannot write here: ${systemProblem(error)}. The steps measured so far are kept: the same command continues after them`;
+    this.#failure ??= new FileError({ path: this.#path }, problem, { cause: error });
+    return this.#failure;
+  }
+}
+
+/** Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is. */
+function keyOf(file: string): string {
+  return /^[a-z][a-z0-9+.-]+:\/\//i.test(file) ? file : resolve(file);
+}
+
+function line(...parts: readonly string[]): Buffer {
+  const text = parts.join('\t');
+  return Buffer.from(`${checksum(Buffer.from(text))}\t${text}\n`);
+}
+
+function checksum(bytes: Uint8Array): string {
+  return crc32(bytes).toString(16).padStart(8, '0');
+}
+
+const CHECKSUM_BYTES = 9;
+
+/** The text after the checksum, without the line's end; undefined where it is not what was written. */
+function intact(bytes: Buffer): string | undefined {
+  const rest = bytes.subarray(CHECKSUM_BYTES, bytes.length - 1);
+  if (bytes.length <= CHECKSUM_BYTES || bytes.at(-1) !== 0x0a) return undefined;
+  return bytes.toString('latin1', 0, CHECKSUM_BYTES) === `${checksum(rest)}\t` ? rest.toString() : undefined;
+}
+
+interface Found {
+  readonly entries: Map<string, Entry>;
+  /** Where the last line ends that is whole. */
+  readonly end: number;
+  readonly startedAnew?: string | undefined;
+}
+
+const NOTHING: Found = { entries: new Map(), end: 0 };
+
+/** Reads the journal through once: where which step's line is. Of a step measured twice the later line counts. */
+async function scan(handle: FileHandle, head: string): Promise<Found> {
+  const entries = new Map<string, Entry>();
+  let end = 0;
+  for await (const { bytes, position } of linesOf(handle)) {
+    const text = intact(bytes);
+    if (position === 0) {
+      const problem = text === head ? undefined : differing(text, head);
+      if (problem !== undefined) return { entries, end: 0, startedAnew: problem };
+    } else if (text !== undefined) {
+      const about = stepOf(text);
+      if (about !== undefined) entries.set(about.file, { identity: about.identity, position, bytes: bytes.length });
+    }
+    end = position + bytes.length;
+  }
+  return { entries, end };
+}
+
+function stepOf(text: string): JournalStep | undefined {
+  const { file, identity } = JSON.parse(text.slice(0, text.indexOf('\t'))) as Partial<JournalStep>;
+  return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
+}
+
+/** Whole lines, each with its end. */
+async function* linesOf(handle: FileHandle): AsyncGenerator<{ bytes: Buffer; position: number }, void, undefined> {
+  let held = Buffer.alloc(0);
+  let position = 0;
+  for (;;) {
+    const piece = Buffer.allocUnsafe(READ_BYTES);
+    const { bytesRead } = await handle.read(piece, 0, READ_BYTES, position + held.length);
+    if (bytesRead === 0 || held.length > MAX_LINE_BYTES) return;
+    held = Buffer.concat([held, piece.subarray(0, bytesRead)]);
+    let begin = 0;
+    for (let at = held.indexOf(0x0a); at >= 0; at = held.indexOf(0x0a, begin)) {
+      yield { bytes: held.subarray(begin, at + 1), position: position + begin };
+      begin = at + 1;
+    }
+    position += begin;
+    held = held.subarray(begin);
+  }
+}
+
+function differing(found: string | undefined, head: string): string {
+  const wanted = JSON.parse(head) as Head;
+  const came = found === undefined ? undefined : (JSON.parse(found) as Partial<Head>);
+  if (came?.journal !== wanted.journal || came.measuring === undefined)
+    return 'its record of measured steps cannot be read';
+  if (came.version !== wanted.version) return `it was of version ${came.version}, this is ${wanted.version}`;
+  const names = Object.keys({ ...came.measuring, ...wanted.measuring }) as (keyof MeasureOptions)[];
+  const changed = names.filter((name) => came.measuring?.[name] !== wanted.measuring[name]);
+  return `it had other options: ${changed.map((name) => `${name} ${came.measuring?.[name]}`).join(', ')}`;
+}
+
+interface Head {
+  readonly journal: number;
+  readonly version: string;
+  readonly measuring: MeasureOptions;
+}

@@ -1,0 +1,234 @@
+// One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { type Engine, openEngine } from '../engine/engine.js';
+import { ArgumentError, FileError, StateError } from '../errors.js';
+import { readStepHeader } from '../logs/step-file.js';
+import { errorCode } from '../logs/system-problem.js';
+import { packageVersion } from '../package-version.js';
+import { Aggregates, orderFreeMetrics } from './aggregates.js';
+import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
+import { checkVersion, type Manifest, type PlannedStep, problemAt, readManifest, savedProblem } from './manifest.js';
+import { mapAhead } from './map-ahead.js';
+import { completeState, hasMarker, type ShardCounts, statePath, writeMarker } from './map-completion.js';
+import { bytesHeld, memoryPlan } from './memory-plan.js';
+import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
+import { removeUnfinished, StateWriter } from './state-writer.js';
+import { measureStep, type StepMeasurement } from './step-measurement.js';
+
+export interface MapOptions {
+  /** Path of the manifest. */
+  readonly manifest: string;
+  /** Which shard, from 0 on. */
+  readonly index: number;
+  /** Directory of states; the same for all shards. */
+  readonly out: string;
+  /** Version of the package, which must be the one that planned. Default: this one's. */
+  readonly version?: string | undefined;
+  /** Measures again what is complete: after a file that could not be read can be. Default false. */
+  readonly redo?: boolean | undefined;
+  /** Where to compute. Default: an engine opened for this call, with `threads`, and disposed at its end. */
+  readonly engine?: Engine | undefined;
+  readonly threads?: number | undefined;
+  /** Bytes that the process may take, about. Default 300 MB. */
+  readonly maxMemory?: number | undefined;
+  /** Aborting makes the call reject with `signal.reason`; what was there before stays. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: AnalysisProgress) => void) | undefined;
+  /** Called with each file that cannot be used, and that the state therefore has as failed. */
+  readonly onFailure?: ((failure: FileError) => void) | undefined;
+}
+
+export interface MappedShard extends ShardCounts {
+  /** Path of the state. */
+  readonly state: string;
+  /** The state was there before, whole, and is as it was. */
+  readonly wasComplete: boolean;
+  /** Why a state that was there was not used. */
+  readonly replaced: string | undefined;
+}
+
+/** As in analyze.ts. */
+const STEPS_AHEAD = 3;
+
+/**
+ * Measures the steps of one shard and writes `shards/NNNNN.state` and then `completions/NNNNN`, each whole or not at all. A
+ * shard that is complete is left as it is.
+ * @throws {ArgumentError} when the manifest has no such shard; {StateError} for a manifest or state that does not belong here;
+ *   {FileError} when the state cannot be written; `signal.reason` when aborted
+ */
+export async function mapShard(options: MapOptions): Promise<MappedShard> {
+  const { index, out, signal } = options;
+  const steps: PlannedStep[] = [];
+  const manifest = await readManifest(options.manifest, (step, shards) => {
+    const { first = 0, steps: count = 0 } = shards[index] ?? {};
+    if (step.index >= first && step.index < first + count) steps.push(step);
+  });
+  checkVersion(manifest, options.version ?? packageVersion());
+  const count = manifest.shards.length;
+  if (manifest.shards[index] === undefined) {
+    throw new ArgumentError('index', `${index}, but ${manifest.path} has ${count} shards: 0 to ${count - 1}`);
+  }
+  signal?.throwIfAborted();
+  const state = statePath(out, index);
+  const found = await completeState(out, manifest, index);
+  const done = async (counts: ShardCounts, wasComplete: boolean): Promise<MappedShard> => {
+    if (!wasComplete || !(await hasMarker(out, manifest, index))) await writeMarker(out, manifest, index, counts);
+    await removeUnfinished(state);
+    const { steps: total, failures } = counts;
+    const replaced = found instanceof StateError ? found.message : undefined;
+    return { state, steps: total, failures, wasComplete, replaced };
+  };
+  if (found !== undefined && !(found instanceof StateError) && options.redo !== true) return done(found, true);
+  return done(await measureShard(manifest, steps, options), false);
+}
+
+async function measureShard(
+  manifest: Manifest,
+  steps: readonly PlannedStep[],
+  options: MapOptions,
+): Promise<ShardCounts> {
+  const writer = await StateWriter.open(statePath(options.out, options.index));
+  const engine =
+    steps.length === 0
+      ? undefined
+      : (options.engine ?? (await openEngine({ threads: options.threads, signal: options.signal })));
+  try {
+    await writer.line(headerLine({ manifest: manifest.digest, ...extentOf(steps) }));
+    const counts = { steps: steps.length, failures: 0, runs: 0 };
+    if (engine !== undefined) await writeSteps(engine, manifest, steps, options, writer, counts);
+    await writer.complete(lastLineStart(counts));
+    return counts;
+  } catch (error) {
+    await writer.discard();
+    // Another process mapped the same shard, and cleared up when it was done: the bytes are the same.
+    const found = errorCode((error as Error).cause) === 'ENOENT' ? await whole(manifest, options) : undefined;
+    if (found !== undefined) return found;
+    throw error;
+  } finally {
+    if (options.engine === undefined) await engine?.dispose();
+  }
+}
+
+async function whole(manifest: Manifest, { out, index }: MapOptions): Promise<ShardCounts | undefined> {
+  const found = await completeState(out, manifest, index);
+  return found instanceof StateError ? undefined : found;
+}
+
+function extentOf(steps: readonly PlannedStep[]) {
+  const [first, last] = [steps[0], steps.at(-1)];
+  if (first === undefined || last === undefined) return NO_STEPS;
+  return { steps: steps.length, first: first.index, last: last.index, firstRun: first.runNumber };
+}
+
+interface Outcome {
+  readonly step: PlannedStep;
+  readonly outcome: StepMeasurement | FileError;
+}
+
+async function writeSteps(
+  engine: Engine,
+  { settings }: Manifest,
+  steps: readonly PlannedStep[],
+  options: MapOptions,
+  writer: StateWriter,
+  counts: { failures: number; runs: number },
+): Promise<void> {
+  const ending = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
+  const progress = new ProgressCount(options.onProgress);
+  for (const step of steps) progress.expect(step, false);
+  const plan = memoryPlan(options);
+  const measure = async (step: PlannedStep): Promise<Outcome> => {
+    const onBytes = (bytes: number): void => progress.advance(step, bytes);
+    try {
+      const measuring = { identity: step.identity, onBytes };
+      return { step, outcome: await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring) };
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      if (await isOutOfReach(error, step)) outOfReach.push(error);
+      return { step, outcome: await explained(error, step) };
+    }
+  };
+  const outOfReach: FileError[] = [];
+  let run: RunSoFar | undefined;
+  const closeRun = async (): Promise<void> => {
+    if (run === undefined) return;
+    await writer.line(aggregatesLine(run.number, run));
+    counts.runs++;
+  };
+  const limits = { ahead: STEPS_AHEAD, weight: (step: PlannedStep) => bytesHeld(step, plan), capacity: plan.capacity };
+  for await (const { step, outcome } of mapAhead(steps, limits, measure, () => ending.abort())) {
+    if (run?.number !== step.runNumber) {
+      await closeRun();
+      run = new RunSoFar(step);
+    }
+    progress.finish(step, false);
+    if (outcome instanceof FileError) {
+      options.onFailure?.(outcome);
+      counts.failures++;
+      run.failures++;
+      await writer.line(failedLine(step, savedProblem(outcome)));
+    } else {
+      run.steps++;
+      run.aggregates.add(orderFreeMetrics(outcome));
+      await writer.line(measuredLine(step, outcome));
+    }
+  }
+  await closeRun();
+  // Not the files but this machine is at fault: a state without a single step would be taken for the shard's.
+  const [first] = outOfReach;
+  if (first !== undefined && outOfReach.length === steps.length) {
+    const problem =
+      'no step file of this shard can be read on this machine: mount what they lie on, and map the shard again';
+    throw new FileError({ path: first.path }, `${problem} (${savedProblem(first).problem})`, { cause: first });
+  }
+}
+
+/** What fails when a disk, a mount or the machine does, whatever the file is. */
+const MACHINE_FAULTS: ReadonlySet<string> = new Set([
+  'EIO',
+  'ESTALE',
+  'EMFILE',
+  'ENFILE',
+  'ENOTCONN',
+  'ETIMEDOUT',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+]);
+
+/** Whether a file could not be read for a reason that need not hold on another machine: a mount that is missing, above all. */
+async function isOutOfReach({ cause }: FileError, { path }: PlannedStep): Promise<boolean> {
+  const code = errorCode(cause);
+  if (code !== 'ENOENT') return code !== undefined && MACHINE_FAULTS.has(code);
+  return stat(dirname(path)).then(
+    () => false,
+    () => true,
+  );
+}
+
+class RunSoFar {
+  readonly number: number;
+  readonly name: string;
+  readonly directory: string;
+  readonly aggregates = new Aggregates();
+  steps = 0;
+  failures = 0;
+
+  constructor({ runNumber, run, runDirectory }: PlannedStep) {
+    this.number = runNumber;
+    this.name = run;
+    this.directory = runDirectory;
+  }
+}
+
+/** The failure under the path that the user gave; where the file is no longer the planned one, that is what to say. */
+async function explained(failure: FileError, step: PlannedStep): Promise<FileError> {
+  const header = await readStepHeader(step.path).catch(() => undefined);
+  if (header !== undefined && header.identity !== step.identity) {
+    const problem =
+      'the file was replaced or changed after it was planned: run collapsar plan again when it is complete';
+    return new FileError({ path: step.file }, problem, { cause: failure });
+  }
+  return problemAt(step.file, savedProblem(failure)) as FileError;
+}

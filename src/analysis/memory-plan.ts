@@ -1,0 +1,40 @@
+// What the process may take -> how large blocks are, and how many bytes steps may hold while they are measured.
+import type { StepFile } from './step-source.js';
+
+export interface MemoryPlan {
+  /** Of scores to hold of a step at a time. */
+  readonly blockBytes: number;
+  /** Of all steps that are being measured; one alone may need more. */
+  readonly capacity: number;
+}
+
+/** Node, the engine and what they have loaded, before the first step. */
+const PROCESS_BYTES = 120e6;
+const DEFAULT_BYTES = 300e6;
+
+const MOST_BLOCK_BYTES = 16 * 2 ** 20;
+/** Smaller ones cost more than they save: each is a read and a call of the engine. */
+const LEAST_BLOCK_BYTES = 2 ** 20;
+/** Four steps at a time, one of which has its block read while the one before is summed. */
+const BLOCKS = 8;
+
+export function memoryPlan(given: {
+  readonly maxMemory?: number | undefined;
+  readonly blockBytes?: number | undefined;
+}): MemoryPlan {
+  const capacity = Math.max(0, (given.maxMemory ?? DEFAULT_BYTES) - PROCESS_BYTES);
+  const fitting = Math.min(MOST_BLOCK_BYTES, Math.max(LEAST_BLOCK_BYTES, capacity / BLOCKS));
+  return { capacity, blockBytes: given.blockBytes ?? Math.floor(fitting) };
+}
+
+/** Bytes a pair of row and prompt: its sum, and what the metrics make of it. */
+const PAIR_BYTES = 24;
+/** Bytes a row: lengths, ids, rewards and the rest. */
+const ROW_BYTES = 256;
+
+/** Bytes that a step holds while it is measured, about: blocks, the sums [R, P], and a few values a row. */
+export function bytesHeld({ bytes, prompts, rows }: StepFile, { blockBytes }: MemoryPlan): number {
+  // Whole prompts at a time, at least one.
+  const block = Math.min(bytes, Math.max(blockBytes, bytes / Math.max(1, prompts)));
+  return 2 * block + rows * (prompts * PAIR_BYTES + ROW_BYTES);
+}

@@ -1,0 +1,96 @@
+// Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
+import { ArgumentError, type FileError } from '../errors.js';
+import { packageVersion } from '../package-version.js';
+import { checkAnalysis } from './analyze.js';
+import { type Manifest, type Plan, type PlanSettings, type Shard, writeManifest } from './manifest.js';
+import { measureOptions } from './step-measurement.js';
+import { type StepFile, stepFiles } from './step-source.js';
+
+export interface PlanOptions extends Partial<PlanSettings> {
+  /** Path of the manifest. */
+  readonly out: string;
+  /** Version of the package. Default: this one's. */
+  readonly version?: string | undefined;
+  /** Size of the step files of a shard, at most, unless one alone is larger. Default 2 GiB. */
+  readonly targetBytes?: number | undefined;
+  /** So many shards of about the same size instead; some are without steps where there are fewer steps. */
+  readonly shards?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call reject. */
+  readonly onFailure?: ((failure: FileError) => void) | undefined;
+}
+
+const TARGET_BYTES = 2 * 2 ** 30;
+
+/**
+ * Finds the steps at `source` (files, directories, globs), reads their headers and writes the manifest.
+ * @returns what was planned; undefined, and no manifest, where there is no step at all
+ * @throws {ArgumentError} for a bad option; {FileError} when the manifest cannot be written, and without `onFailure`
+ */
+export async function plan(
+  source: string | readonly string[],
+  options: PlanOptions,
+): Promise<Omit<Manifest, 'runs'> | undefined> {
+  const { out, version = packageVersion(), targetBytes = TARGET_BYTES, shards: count, metrics, signal } = options;
+  checkAnalysis(source, options);
+  for (const [name, value] of Object.entries({ targetBytes, shards: count ?? 1 })) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new ArgumentError(`options.${name}`, `expected a whole number from 1 on, got ${value}`);
+    }
+  }
+  const failures: FileError[] = [];
+  const onError = (failure: FileError): void => {
+    if (options.onFailure === undefined) throw failure;
+    options.onFailure(failure);
+    failures.push(failure);
+  };
+  const steps = await stepFiles(source, { onError, signal });
+  if (steps.length === 0) return undefined;
+  const planned: Plan = {
+    collapsar: version,
+    settings: { ...measureOptions(options), ...(metrics !== undefined && { metrics }) },
+    directory: process.cwd(),
+    shards: count === undefined ? shardsOfSize(steps, targetBytes) : shardsByNumber(steps, count),
+    steps,
+    failures,
+  };
+  const digest = await writeManifest(out, planned);
+  const bytes = steps.reduce((total, step) => total + step.bytes, 0);
+  return { ...planned, path: out, digest, steps: steps.length, bytes };
+}
+
+type Sized = Pick<StepFile, 'bytes'>;
+
+/** As many steps in each as fit. */
+export function shardsOfSize(steps: readonly Sized[], targetBytes: number): Shard[] {
+  const shards: Shard[] = [];
+  let first = 0;
+  let bytes = 0;
+  for (const [index, step] of steps.entries()) {
+    if (index > first && bytes + step.bytes > targetBytes) {
+      shards.push({ first, steps: index - first, bytes });
+      first = index;
+      bytes = 0;
+    }
+    bytes += step.bytes;
+  }
+  if (steps.length > first) shards.push({ first, steps: steps.length - first, bytes });
+  return shards;
+}
+
+/** A step belongs to the shard that the middle of its bytes falls into. */
+export function shardsByNumber(steps: readonly Sized[], count: number): Shard[] {
+  const total = steps.reduce((sum, { bytes }) => sum + bytes, 0);
+  const shards: { first: number; steps: number; bytes: number }[] = [];
+  let before = 0;
+  for (const [index, { bytes }] of steps.entries()) {
+    const number = Math.min(count - 1, Math.floor((count * (before + bytes / 2)) / total));
+    while (shards.length <= number) shards.push({ first: index, steps: 0, bytes: 0 });
+    const shard = shards[number] as (typeof shards)[number];
+    shard.steps++;
+    shard.bytes += bytes;
+    before += bytes;
+  }
+  while (shards.length < count) shards.push({ first: steps.length, steps: 0, bytes: 0 });
+  return shards;
+}

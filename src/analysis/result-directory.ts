@@ -1,0 +1,208 @@
+// Reports and failures in, the directory of results out; every file in it is whole or not there.
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { FileError } from '../errors.js';
+import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
+import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
+import { DirectoryLock } from './directory-lock.js';
+import { Journal, type JournalOptions } from './journal.js';
+import { metricsOf, writeMetricsParquet } from './metrics-parquet.js';
+import type { StepRecord, StepReport } from './step-report.js';
+import { syncDirectory, WholeFile, writeError } from './whole-file.js';
+
+const METRICS = 'metrics.jsonl';
+const PARQUET = 'metrics.parquet';
+const FAILURES = 'failures.jsonl';
+const SUMMARY = 'summary.json';
+
+/** What a killed process left of files that it had not finished. */
+const UNFINISHED = /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json)\.[0-9]+\.tmp$/;
+
+interface SummaryOfRun {
+  run: string;
+  /** As the path was given, so that the summary does not depend on where it stands. */
+  directory: string;
+  steps: number;
+  firstStep: number;
+  lastStep: number;
+  /** First and last value of each metric. */
+  metrics: Record<string, { first: number | null; last: number | null }>;
+  /** What each metric was over the run's steps; not for averages over time, which weigh steps in a way of their own. */
+  statistics?: Record<string, MetricSummary>;
+  /** Verdicts, the last regime and correlations with success; `strict` only. */
+  judged?: JudgedRun | undefined;
+}
+
+/** What the analysis was asked for; stands in the summary. */
+export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/**
+ * The directory of `--out`: metrics.jsonl, metrics.parquet, summary.json, and failures.jsonl if there are any. No file depends
+ * on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ */
+export class ResultDirectory {
+  readonly #directory: string;
+  readonly #lock: DirectoryLock;
+  readonly #metrics: WholeFile;
+  /** Of all records, by first appearance. */
+  readonly #keys = new Set<string>();
+  readonly #runs: SummaryOfRun[] = [];
+  #directoryOfRun = '';
+  /** Gives the present run's verdicts, when all its steps are through. */
+  #judge: (() => JudgedRun) | undefined;
+  #statistics = new Aggregates();
+  readonly #allStatistics = new Aggregates();
+  #bytes = 0;
+  #journal: Journal | undefined;
+  #keepsJournal = false;
+
+  private constructor(directory: string, lock: DirectoryLock, metrics: WholeFile) {
+    this.#directory = directory;
+    this.#lock = lock;
+    this.#metrics = metrics;
+  }
+
+  /**
+   * @throws FileError when the directory cannot be made or written to, or another process writes to it: before anything was
+   *   computed for it
+   */
+  static async open(directory: string): Promise<ResultDirectory> {
+    try {
+      await mkdir(directory, { recursive: true });
+    } catch (error) {
+      throw writeError(directory, error);
+    }
+    const lock = await DirectoryLock.take(directory);
+    try {
+      for (const name of await readdir(directory)) {
+        if (UNFINISHED.test(name)) await rm(join(directory, name), { force: true });
+      }
+      return new ResultDirectory(directory, lock, await WholeFile.open(directory, METRICS));
+    } catch (error) {
+      await lock.release();
+      throw error instanceof FileError ? error : writeError(directory, error);
+    }
+  }
+
+  /**
+   * What was measured for these results before, by this process or one that was killed. It stays where the analysis does not
+   * come to its end; after `finish` it goes, unless `keep`.
+   * @throws FileError when it cannot be read or written
+   */
+  async journal(options: JournalOptions & { readonly keep?: boolean | undefined }): Promise<Journal> {
+    this.#journal = await Journal.open(this.#directory, options);
+    this.#keepsJournal = options.keep === true;
+    return this.#journal;
+  }
+
+  /** Takes in the next report; those of a run come one after the other. */
+  async add(report: StepReport): Promise<void> {
+    const { record, file, run, directory, step, bytes, summary: judge } = report;
+    await this.#metrics.write(`${JSON.stringify(record)}\n`);
+    this.#bytes += bytes;
+    let summary = this.#runs.at(-1);
+    if (summary === undefined || summary.run !== run || this.#directoryOfRun !== directory) {
+      this.#closeRun();
+      this.#directoryOfRun = directory;
+      summary = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
+      this.#runs.push(summary);
+    }
+    this.#judge = judge ?? this.#judge;
+    summary.steps++;
+    summary.lastStep = step;
+    for (const [key, value] of metricsOf(record)) {
+      const known = summary.metrics[key];
+      if (known === undefined) {
+        summary.metrics[key] = { first: value, last: value };
+        this.#keys.add(key);
+      } else known.last = value;
+    }
+    this.#statistics.add(orderFreeMetrics(report));
+  }
+
+  #closeRun(): void {
+    const summary = this.#runs.at(-1);
+    if (summary !== undefined) {
+      const { metrics } = summary;
+      summary.statistics = this.#statistics.summary((key) => Object.hasOwn(metrics, key));
+      summary.judged = this.#judge?.();
+    }
+    this.#allStatistics.merge(this.#statistics);
+    this.#statistics = new Aggregates();
+    this.#judge = undefined;
+  }
+
+  /**
+   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete.
+   * @throws FileError when one of them cannot be written: then those of before are still there
+   */
+  async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<void> {
+    this.#closeRun();
+    const prepared: WholeFile[] = [];
+    try {
+      prepared.push(this.#metrics);
+      await this.#write(prepared, PARQUET, (file) =>
+        writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
+      );
+      await this.#metrics.prepare();
+      if (failures.length > 0) {
+        const lines = failures.map((failure) => `${JSON.stringify(failureRecord(failure))}\n`);
+        await this.#write(prepared, FAILURES, (file) => file.write(lines.join('')));
+      }
+      const steps = this.#runs.reduce((total, run) => total + run.steps, 0);
+      const statistics = this.#allStatistics.summary((key) => this.#keys.has(key));
+      const counts = { steps, bytes: this.#bytes, failures: failures.length };
+      const text = `${JSON.stringify({ ...settings, ...counts, statistics, runs: this.#runs }, null, 2)}\n`;
+      await this.#write(prepared, SUMMARY, (file) => file.write(text));
+      // Failures of an earlier analysis are not those of this one.
+      if (failures.length === 0) await this.#remove(FAILURES);
+      for (const file of prepared) await file.place();
+      await syncDirectory(this.#directory);
+      if (!this.#keepsJournal) await this.#journal?.remove();
+    } catch (error) {
+      for (const file of prepared) await file.discard();
+      throw error;
+    } finally {
+      await this.#release();
+    }
+  }
+
+  /** Leaves the results as they were found; what was measured stays in the journal. */
+  async discard(): Promise<void> {
+    await this.#metrics.discard();
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
+    await this.#journal?.close();
+    await this.#lock.release();
+  }
+
+  async *#records(): AsyncGenerator<StepRecord, void, undefined> {
+    for await (const line of this.#metrics.lines()) yield JSON.parse(line) as StepRecord;
+  }
+
+  async #write(prepared: WholeFile[], name: string, write: (file: WholeFile) => Promise<void>): Promise<void> {
+    const file = await WholeFile.open(this.#directory, name);
+    prepared.push(file);
+    await write(file);
+    await file.prepare();
+  }
+
+  async #remove(name: string): Promise<void> {
+    const path = join(this.#directory, name);
+    await rm(path, { force: true }).catch((error: unknown) => {
+      throw writeError(path, error);
+    });
+  }
+}
+
+/** A failure as one JSON object. */
+export function failureRecord({ path, tensor, offset, message }: FileError): Record<string, string | number> {
+  return {
+    file: path,
+    ...(tensor === undefined ? {} : { tensor }),
+    ...(offset === undefined ? {} : { offset }),
+    message,
+  };
+}

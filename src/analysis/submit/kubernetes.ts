@@ -1,0 +1,108 @@
+// A submission -> Kubernetes: an Indexed Job that maps and a Job that waits for its markers and merges, as YAML for kubectl.
+// Nothing is asked of the cluster, so that no credentials are needed here.
+import type { Submission, TaskOptions } from './submission.js';
+import { mapScript, mergeScript } from './task-scripts.js';
+import { type YamlValue, yamlDocuments } from './yaml.js';
+
+export interface KubernetesOptions extends TaskOptions {
+  readonly image: string;
+  readonly namespace: string | undefined;
+  /** Persistent volume claims and where the pods have them. */
+  readonly claims: readonly { readonly claim: string; readonly mount: string }[];
+  /** Secrets whose keys become environment variables: credentials of a store. */
+  readonly secrets: readonly string[];
+  readonly nodeSelector: Readonly<Record<string, string>>;
+}
+
+/** An Indexed Job whose indices fail one by one has at most so many. */
+const MOST_COMPLETIONS = 100_000;
+/** The merge goes on so long without a new marker: evicted pods and new nodes take their time. */
+const MARKER_WAIT = 6 * 3600;
+
+/** @returns the text for `kubectl apply -f -` */
+export function kubernetesJobs(submission: Submission, options: KubernetesOptions): string {
+  const { missing, shards, number } = submission;
+  // Without a limit a pod sees all cores of its node.
+  const threads = options.cpus === undefined ? {} : { threads: String(options.cpus) };
+  const documents: YamlValue[] = [];
+  const parts = Math.ceil(missing.length / MOST_COMPLETIONS);
+  for (let part = 0; part < parts; part++) {
+    const offset = part * MOST_COMPLETIONS;
+    const indices = missing.slice(offset, offset + MOST_COMPLETIONS);
+    const suffix = parts === 1 ? 'map' : `map-${part + 1}`;
+    const name = `${options.name}-${number}-${suffix}`;
+    // An Indexed Job counts from 0: where only some shards are left, the script looks up which ones they are.
+    const script =
+      missing.length === shards
+        ? mapScript(submission, { before: offset === 0 ? '' : `export COLLAPSAR_INDEX_OFFSET=${offset}\n`, ...threads })
+        : mapScript(submission, { before: lookUp(indices), index: '"$1"', ...threads });
+    documents.push(
+      job(name, options, script, {
+        completionMode: 'Indexed',
+        completions: indices.length,
+        parallelism: Math.min(indices.length, options.throttle ?? indices.length),
+        backoffLimitPerIndex: options.retries,
+        podFailurePolicy: {
+          rules: [
+            // A node that was drained, preempted or lost says nothing against the shard.
+            { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+            { action: 'FailIndex', onExitCodes: { operator: 'In', values: [2] } },
+          ],
+        },
+      }),
+    );
+  }
+  const patience = options.markerWait ?? MARKER_WAIT;
+  const script = mergeScript(submission, { patience, every: 30 });
+  documents.push(job(`${options.name}-${number}-merge`, options, script, { backoffLimit: options.retries }));
+  return yamlDocuments(documents);
+}
+
+function lookUp(indices: readonly number[]): string {
+  return `# The shards that are left; this task's is at its index.
+set -- ${indices.join(' ')}
+shift "$JOB_COMPLETION_INDEX"
+`;
+}
+
+function job(name: string, options: KubernetesOptions, script: string, spec: Record<string, YamlValue>): YamlValue {
+  const { image, namespace, claims, secrets, nodeSelector, cpus, memory } = options;
+  const resources = {
+    ...(cpus !== undefined && { cpu: String(cpus) }),
+    ...(memory !== undefined && { memory: String(memory) }),
+  };
+  const container = {
+    name: 'collapsar',
+    image,
+    command: ['/bin/sh', '-c', script],
+    ...(secrets.length > 0 && { envFrom: secrets.map((secret) => ({ secretRef: { name: secret } })) }),
+    ...(Object.keys(resources).length > 0 && {
+      resources: { requests: resources, ...(memory !== undefined && { limits: { memory: String(memory) } }) },
+    }),
+    volumeMounts: claims.map(({ mount }, at) => ({ name: `data-${at}`, mountPath: mount })),
+  };
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      labels: { 'app.kubernetes.io/name': 'collapsar' },
+    },
+    spec: {
+      ...spec,
+      template: {
+        metadata: { labels: { 'app.kubernetes.io/name': 'collapsar' } },
+        spec: {
+          restartPolicy: 'Never',
+          ...(Object.keys(nodeSelector).length > 0 && { nodeSelector }),
+          containers: [container],
+          volumes: claims.map(({ claim }, at) => ({
+            name: `data-${at}`,
+            persistentVolumeClaim: { claimName: claim },
+          })),
+        },
+      },
+    },
+  };
+}

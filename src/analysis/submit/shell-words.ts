@@ -1,0 +1,12 @@
+// Words of a command -> text that a POSIX shell reads back as those very words.
+
+const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** One word, in single quotes where it has to be. */
+export function shellWord(word: string): string {
+  return PLAIN.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+export function shellLine(words: readonly string[]): string {
+  return words.map(shellWord).join(' ');
+}

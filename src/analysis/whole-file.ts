@@ -1,0 +1,125 @@
+// Text or bytes -> a file that is whole or not there: written under another name, synced, renamed.
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FileError } from '../errors.js';
+import { systemProblem } from '../logs/system-problem.js';
+
+/** Text is collected to pieces of about this many characters before it goes to the file. */
+const PIECE = 64 * 1024;
+
+/** A file that appears under its name only when it is complete and on disk. */
+export class WholeFile {
+  #collected: string[] = [];
+  #characters = 0;
+  #open = true;
+
+  private constructor(
+    private readonly path: string,
+    private readonly temporary: string,
+    private readonly handle: FileHandle,
+  ) {}
+
+  static async open(directory: string, name: string): Promise<WholeFile> {
+    const temporary = join(directory, `.${name}.${process.pid}.tmp`);
+    try {
+      return new WholeFile(join(directory, name), temporary, await open(temporary, 'w'));
+    } catch (error) {
+      throw writeError(temporary, error);
+    }
+  }
+
+  /** Appends text. */
+  async write(text: string): Promise<void> {
+    this.#collected.push(text);
+    this.#characters += text.length;
+    if (this.#characters >= PIECE) await this.#flush();
+  }
+
+  /** Appends bytes. */
+  async writeBytes(bytes: Uint8Array): Promise<void> {
+    await this.#flush();
+    try {
+      await this.handle.writeFile(bytes);
+    } catch (error) {
+      throw writeError(this.path, error);
+    }
+  }
+
+  /** The lines of text written so far, in order and in little memory. */
+  async *lines(): AsyncGenerator<string, void, undefined> {
+    await this.#flush();
+    const reading = await open(this.temporary, 'r').catch((error: unknown) => {
+      throw writeError(this.path, error);
+    });
+    try {
+      yield* reading.readLines();
+    } finally {
+      await reading.close();
+    }
+  }
+
+  /** Everything on disk, still under the other name. */
+  async prepare(): Promise<void> {
+    await this.#flush();
+    try {
+      await this.handle.sync();
+      await this.#close();
+    } catch (error) {
+      throw writeError(this.path, error);
+    }
+  }
+
+  /** Gives a prepared file its name. */
+  async place(): Promise<void> {
+    try {
+      await rename(this.temporary, this.path);
+    } catch (error) {
+      throw writeError(this.path, error);
+    }
+  }
+
+  async complete(): Promise<void> {
+    await this.prepare();
+    await this.place();
+  }
+
+  async discard(): Promise<void> {
+    // Best effort: there is already an error to report, or the user wants to get out.
+    await this.#close().catch(() => undefined);
+    await rm(this.temporary, { force: true }).catch(() => undefined);
+  }
+
+  async #flush(): Promise<void> {
+    const text = this.#collected.join('');
+    this.#collected = [];
+    this.#characters = 0;
+    try {
+      await this.handle.writeFile(text);
+    } catch (error) {
+      throw writeError(this.path, error);
+    }
+  }
+
+  async #close(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    await this.handle.close();
+  }
+}
+
+/** So that the renames survive a power cut. */
+export async function syncDirectory(directory: string): Promise<void> {
+  try {
+    const handle = await open(directory, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    // Some file systems cannot sync a directory; the files themselves are on disk.
+    if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      throw writeError(directory, error);
+    }
+  }
+}
+
+export function writeError(path: string, error: unknown): FileError {
+  return new FileError({ path }, `cannot write here: ${systemProblem(error)}`, { cause: error });
+}

@@ -1,0 +1,24 @@
+// `collapsar finalize`: a manifest and its states in, out what `collapsar analyze` gives for the same files: the same bytes on
+// stdout and in the directory, and the same exit status.
+import { finalize } from '../analysis/finalize.js';
+import { readManifest } from '../analysis/manifest.js';
+import { packageVersion } from './package-version.js';
+import { type ReportFlags, reportSteps } from './report-steps.js';
+import type { Streams } from './streams.js';
+
+export interface FinalizeFlags extends Pick<ReportFlags, 'json' | 'jsonl' | 'metrics' | 'out' | 'every' | 'quiet'> {
+  manifest: string;
+  state: string;
+}
+
+/** @returns exit status */
+export async function finalizeCommand(flags: FinalizeFlags, streams: Streams): Promise<number> {
+  const manifest = await readManifest(flags.manifest);
+  const { profile, permutations = 999, seed, samples, nonFinite } = manifest.settings;
+  const metrics = flags.metrics ?? (manifest.settings.metrics as string[] | undefined);
+  const measured = { profile, permutations, seed, samples, nonFinite, ...(metrics !== undefined && { metrics }) };
+  const { state } = flags;
+  return reportSteps({ ...flags, ...measured }, streams, async ({ signal, onProgress, onFailure }) =>
+    finalize({ manifest, state, version: packageVersion(), metrics, signal, onProgress, onFailure }),
+  );
+}

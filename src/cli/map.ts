@@ -1,0 +1,63 @@
+// `collapsar map`: a manifest in, the state of one shard in a directory out.
+import { mapShard } from '../analysis/map-shard.js';
+import { ArgumentError, type FileError } from '../errors.js';
+import { EXIT } from './exit-codes.js';
+import { failedFiles } from './failure-list.js';
+import { packageVersion } from './package-version.js';
+import { Progress } from './progress.js';
+import { shardIndex } from './shard-index.js';
+import { isUnicode } from './sparkline.js';
+import type { Streams } from './streams.js';
+
+export interface MapFlags {
+  manifest: string;
+  out: string;
+  index?: number;
+  strict?: true;
+  redo?: true;
+  threads?: number;
+  maxMemory?: number;
+  quiet?: true;
+}
+
+/** @returns exit status */
+export async function mapCommand(flags: MapFlags, { out, err, environment, signal }: Streams): Promise<number> {
+  const { manifest, out: directory, strict, redo, threads, maxMemory, quiet } = flags;
+  const index = shardIndex(flags.index, environment);
+  if (typeof index === 'string') return usage(err, index);
+  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
+  const failures: FileError[] = [];
+  try {
+    const mapped = await mapShard({
+      manifest,
+      index,
+      out: directory,
+      version: packageVersion(),
+      redo,
+      threads,
+      maxMemory,
+      signal,
+      onProgress: (state) => progress.update(state),
+      onFailure: (failure) => failures.push(failure),
+    });
+    progress.clear();
+    const { state, steps, wasComplete, replaced } = mapped;
+    if (replaced !== undefined) await err.write(`${replaced} (it has been mapped again)\n`);
+    if (failures.length > 0)
+      await err.write(failedFiles(failures, `the state has ${steps - failures.length} of ${steps} steps`));
+    const failed = mapped.failures === 0 ? '' : `, ${mapped.failures} of them failed`;
+    const note = wasComplete ? ', complete before (--redo measures it again)' : '';
+    await out.write(`${state}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}${note}\n`);
+    // Engines try a task again that does not end with 0; a file that cannot be used would fail for ever.
+    return mapped.failures > 0 && strict ? EXIT.failures : EXIT.ok;
+  } catch (error) {
+    progress.clear();
+    if (error instanceof ArgumentError && error.argument === 'index') return usage(err, error.message);
+    throw error;
+  }
+}
+
+async function usage(err: Streams['err'], problem: string): Promise<number> {
+  await err.write(`error: ${problem}\n(see collapsar map --help)\n`);
+  return EXIT.usage;
+}

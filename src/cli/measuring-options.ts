@@ -1,0 +1,21 @@
+// What the measurement of a step depends on, as options of the commands that measure or plan to.
+import { type Command, Option } from 'commander';
+import { nameList, wholeNumber } from './option-values.js';
+
+export function addMeasuringOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--profile <name>', 'strict: defects of the reference repaired; ragen: its very numbers')
+        .choices(['strict', 'ragen'])
+        .default('strict'),
+    )
+    .option('--metrics <names>', 'metrics to give: logged keys, names without prefix, or globs; by commas', nameList)
+    .option('--permutations <n>', 'label permutations behind each p-value; 0 for none', wholeNumber(0, 1e7), 999)
+    .option('--seed <n>', 'seed of permutations and samplers', wholeNumber(0), 0)
+    .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 31 - 1), 64)
+    .addOption(
+      new Option('--non-finite <what>', 'a used score that is NaN or +inf: fail the file, or leave out the row')
+        .choices(['error', 'exclude'])
+        .default('error'),
+    );
+}

@@ -1,0 +1,49 @@
+// `collapsar merge`: states in, one state out, and on stdout what it holds.
+import { Aggregates } from '../analysis/aggregates.js';
+import { mergeStates } from '../analysis/merge.js';
+import { EXIT } from './exit-codes.js';
+import { Progress } from './progress.js';
+import { isUnicode } from './sparkline.js';
+import type { Streams } from './streams.js';
+
+export interface MergeFlags {
+  out: string;
+  fanIn?: number;
+  json?: true;
+  quiet?: true;
+}
+
+/** @returns exit status */
+export async function mergeCommand(paths: readonly string[], flags: MergeFlags, streams: Streams): Promise<number> {
+  const { out, err, environment, signal } = streams;
+  const progress = new Progress(flags.quiet ? undefined : err, isUnicode(environment));
+  const runs: unknown[] = [];
+  const all = new Aggregates();
+  try {
+    const { states, steps, failures } = await mergeStates(paths, {
+      out: flags.out,
+      fanIn: flags.fanIn,
+      signal,
+      onProgress: (state) => progress.update(state),
+      onRun: ({ name: run, directory, steps: measured, failures: failed, aggregates }) => {
+        if (!flags.json) return;
+        all.merge(aggregates);
+        runs.push({ run, directory, steps: measured, failures: failed, metrics: aggregates.summary() });
+      },
+    });
+    progress.clear();
+    if (flags.json) {
+      const summary = { state: flags.out, states, steps: steps - failures, failures, runs, metrics: all.summary() };
+      await out.write(`${JSON.stringify(summary)}\n`);
+    } else {
+      const failed = failures === 0 ? '' : `, ${failures} of them failed`;
+      await out.write(
+        `${flags.out}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}, from ${states} ${states === 1 ? 'state' : 'states'}\n`,
+      );
+    }
+    return EXIT.ok;
+  } catch (error) {
+    progress.clear();
+    throw error;
+  }
+}

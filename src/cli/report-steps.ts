@@ -1,0 +1,140 @@
+// Reports of steps, from wherever they come -> tables or JSON on stdout, results in a directory, progress and failures on stderr,
+// and an exit status: the same bytes for the same reports, whichever command has them.
+import type { AnalysisProgress } from '../analysis/analysis-progress.js';
+import { MetricChoice } from '../analysis/metric-choice.js';
+import { ResultDirectory } from '../analysis/result-directory.js';
+import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
+import type { FileError } from '../errors.js';
+import type { Profile } from '../metrics/step-metrics.js';
+import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
+import { EXIT } from './exit-codes.js';
+import { failedFiles } from './failure-list.js';
+import { packageVersion } from './package-version.js';
+import { Progress } from './progress.js';
+import { TABLE_WIDTH } from './run-table.js';
+import { isUnicode } from './sparkline.js';
+import { ReaderGone, type Streams } from './streams.js';
+import { painter } from './text-style.js';
+import { wrap } from './text-wrap.js';
+
+/** What was measured, and the form of the results. */
+export interface ReportFlags {
+  json?: true;
+  jsonl?: true;
+  profile: Profile;
+  metrics?: string[];
+  out?: string;
+  every: number;
+  permutations: number;
+  seed: number;
+  samples: number;
+  nonFinite: 'error' | 'exclude';
+  quiet?: true;
+}
+
+/** What whoever gives the reports is to work with. */
+export interface ReportContext {
+  /** That of `--out`. */
+  readonly directory: ResultDirectory | undefined;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: AnalysisProgress) => void;
+  readonly onFailure: (failure: FileError) => void;
+}
+
+/**
+ * @param begin gives the reports by run, then step; called when the directory is there
+ * @returns exit status
+ */
+export async function reportSteps(
+  flags: ReportFlags,
+  streams: Streams,
+  begin: (context: ReportContext) => Promise<AsyncIterable<StepReport>>,
+): Promise<number> {
+  const { out, err, environment } = streams;
+  const unicode = isUnicode(environment);
+  const progress = new Progress(flags.quiet ? undefined : err, unicode);
+  const directory = flags.out === undefined ? undefined : await ResultDirectory.open(flags.out);
+  // Whoever closes the pipe has read enough; but what goes to a directory is still wanted whole.
+  const signal = directory === undefined ? AbortSignal.any([streams.signal, out.closed]) : streams.signal;
+  const output = outputFor(flags, streams, unicode, progress);
+  const choice = new MetricChoice(flags.metrics);
+  const failures: FileError[] = [];
+  let reported = 0;
+  try {
+    const reports = await begin({
+      directory,
+      signal,
+      onProgress: (state) => progress.update(state),
+      onFailure: (failure) => failures.push(failure),
+    });
+    for await (const report of reports) {
+      note(report, choice);
+      await directory?.add(report);
+      await output.report(report);
+      reported++;
+    }
+    await output.end();
+    progress.clear();
+    await directory?.finish(settingsOf(flags), failures);
+  } catch (error) {
+    progress.clear();
+    await directory?.discard();
+    if (error instanceof ReaderGone) return failures.length > 0 ? EXIT.failures : EXIT.ok;
+    if (failures.length > 0) await err.write(failureList(failures, reported));
+    throw error;
+  }
+  if (failures.length > 0) await err.write(failureList(failures, reported));
+  if (out.closed.aborted && !(out.closed.reason instanceof ReaderGone)) throw out.closed.reason;
+  if (reported > 0 && choice.unmatched.length > 0) {
+    await err.write(unmatchedList(choice));
+    return EXIT.usage;
+  }
+  return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
+}
+
+function outputFor(flags: ReportFlags, streams: Streams, unicode: boolean, progress: Progress): AnalysisOutput {
+  const write = (text: string): Promise<void> => {
+    // On a terminal both streams are the same screen.
+    progress.clear();
+    return streams.out.write(text);
+  };
+  if (flags.json) return jsonArray(write);
+  if (flags.jsonl) return jsonLines(write);
+  const paint = painter(streams.out, streams.environment);
+  return tables(write, flags.profile, { every: flags.every, chosen: flags.metrics !== undefined, unicode, paint });
+}
+
+/** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */
+function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice): void {
+  for (const key of Object.keys(filter?.metrics ?? {})) choice.has(key);
+  if (judgement !== undefined) for (const part of RECORD_PARTS) choice.has(part);
+  for (const { logged, absent, label } of metrics) {
+    for (const key of Object.keys(logged)) choice.has(key);
+    for (const key of Object.keys(absent)) choice.has(`${label}/${key}`);
+  }
+}
+
+/** What the results depend on: not threads, not the form of stdout. */
+function settingsOf(flags: ReportFlags) {
+  const { profile, metrics, permutations, seed, samples, nonFinite } = flags;
+  const strict = { permutations, nonFinite };
+  return { collapsar: packageVersion(), profile, ...(profile === 'strict' ? strict : {}), seed, samples, metrics };
+}
+
+function failureList(failures: readonly FileError[], reported: number): string {
+  return failedFiles(failures, reported === 1 ? '1 step was reported' : `${reported} steps were reported`);
+}
+
+/** Bounds and p-values go by the name of their metric. */
+const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
+
+function unmatchedList(choice: MetricChoice): string {
+  const wrong = choice.unmatched.map((name) => `"${name}"`).join(', ');
+  const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
+  return [
+    wrap(`error: --metrics ${wrong}: no metric of these steps has such a name under this profile.`, TABLE_WIDTH),
+    wrap(`There are: ${names.join(', ')}`, TABLE_WIDTH, '  '),
+    '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,88 @@
+// Memory for tokens that wait until their leaf is whole: compact, in the dtype that they came in, in slabs that are given
+// back when all their leaves are through.
+import type { DType, Tensor, TensorData } from './tensor.js';
+
+/**
+ * Tokens of a row that native code adds up by themselves before it adds them to the row's sum (kLeafTokens in
+ * native/engine/simd/kernel_table.h): the sum of a row is the sum of its leaves' sums in order, to the bit.
+ */
+export const LEAF_TOKENS = 4096;
+
+// Some dozens of rows: enough to make a job of, little to hold for the sake of one row.
+const SLAB_BYTES = 2 ** 18;
+const KEPT_SLABS = 8;
+
+interface Slab {
+  readonly tensor: Tensor;
+  used: number;
+  /** Leaves in it that are not through. */
+  live: number;
+}
+
+/** The place of one leaf's tokens. */
+export interface WaitingPlace {
+  readonly slab: Slab;
+  /** In elements, of the leaf's first token. */
+  readonly offset: number;
+}
+
+export class WaitingTokens {
+  readonly #alloc: (dtype: DType, elements: number) => Tensor;
+  /** Free slabs, all of one dtype. */
+  #free: Slab[] = [];
+  #filling: Slab | undefined;
+  #bytes = 0;
+
+  constructor(alloc: (dtype: DType, elements: number) => Tensor) {
+    this.#alloc = alloc;
+  }
+
+  /** Bytes of the slabs that hold some leaf. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @param length tokens of the leaf, 1 to LEAF_TOKENS */
+  reserve(dtype: DType, length: number): WaitingPlace {
+    let slab = this.#filling;
+    if (slab === undefined || slab.used + length > slab.tensor.data.length || slab.tensor.dtype !== dtype) {
+      slab = this.#take(dtype);
+      this.#filling = slab;
+    }
+    const place = { slab, offset: slab.used };
+    slab.used += length;
+    slab.live++;
+    return place;
+  }
+
+  release({ slab }: WaitingPlace): void {
+    slab.live--;
+    if (slab.live > 0) return;
+    this.#bytes -= slab.tensor.data.byteLength;
+    if (this.#filling === slab) this.#filling = undefined;
+    slab.used = 0;
+    if (this.#free.length < KEPT_SLABS) this.#free.push(slab);
+  }
+
+  #take(dtype: DType): Slab {
+    if (this.#free[0] !== undefined && this.#free[0].tensor.dtype !== dtype) this.#free = [];
+    const bytes = dtype === 'float64' ? 8 : dtype === 'float32' ? 4 : 2;
+    const slab = this.#free.pop() ?? { tensor: this.#alloc(dtype, SLAB_BYTES / bytes), used: 0, live: 0 };
+    this.#bytes += slab.tensor.data.byteLength;
+    return slab;
+  }
+}
+
+/** Copies `count` elements that stand `stride` apart. */
+export function copyTokens(
+  from: TensorData,
+  start: number,
+  stride: number,
+  to: TensorData,
+  offset: number,
+  count: number,
+): void {
+  // A view costs about as much as so many elements.
+  if (stride === 1 && count >= 24) to.set(from.subarray(start, start + count), offset);
+  else for (let at = 0; at < count; at++) to[offset + at] = from[start + at * stride] as number;
+}

@@ -1,0 +1,93 @@
+// A step as np.savez writes it: a zip file of .npy arrays named like the tensors of a step. Stored members are read where
+// they lie; deflated ones (np.savez_compressed) are unpacked as they are read. Arrays of one value are metadata.
+import { createInflateRaw } from 'node:zlib';
+import {
+  isMetadata,
+  isTensorName,
+  type NamedArray,
+  readArray,
+  readMetadata,
+  tensorEntry,
+  withStepNumber,
+} from './array-step.js';
+import type { ByteSource, ReadOptions } from './byte-source.js';
+import { checkUnfolding } from './compressed.js';
+import { JoinedSource } from './joined-source.js';
+import type { TensorEntry } from './safetensors.js';
+import type { StepContainer } from './step-container.js';
+import { headerDigest } from './step-digest.js';
+import { openBytes } from './store.js';
+import { UnfoldedSource } from './unfolded-source.js';
+import { MOST_DEFLATED, readZipDirectory, type ZipMember } from './zip-directory.js';
+
+/** Members of other names are looked into up to this size: metadata are small. */
+const MAX_METADATA_BYTES = 256 * 2 ** 10;
+
+/** @throws FileError when it is no zip file of arrays that make a step */
+export async function openNpz(path: string, { signal }: ReadOptions): Promise<StepContainer> {
+  const base = await openBytes(path, { signal });
+  let opened = base;
+  try {
+    const { members, directory } = await readZipDirectory(base, { signal });
+    const wanted = [...members.values()].filter(isWanted);
+    const { source, begins } = join(base, wanted);
+    opened = source;
+    const arrays = new Map<string, NamedArray>();
+    for (const member of wanted) {
+      const name = arrayName(member);
+      arrays.set(name, await readArray(source, name, begins.get(member) as number, member.bytes, { signal }));
+    }
+    const metadata = new Map<string, string>();
+    for (const [name, array] of arrays) {
+      if (isMetadata(name, array)) metadata.set(name, await readMetadata(source, name, array, { signal }));
+    }
+    const tensors = new Map<string, TensorEntry>();
+    for (const [name, array] of arrays) {
+      if (isTensorName(name)) tensors.set(name, tensorEntry(source, name, array, metadata));
+    }
+    const bytes = [...members.values()].reduce((total, member) => total + member.bytes, 0);
+    if (wanted.some(isDeflated)) checkUnfolding(path, tensors, bytes, base.bytes, MOST_DEFLATED);
+    return {
+      source,
+      tensors,
+      metadata: withStepNumber(path, metadata),
+      bytes,
+      digest: headerDigest(directory, ...[...arrays.values()].map(({ raw }) => raw)),
+      reopen: async () => join(await openBytes(path, { expected: base.revision }), wanted).source,
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+const ENDING = '.npy';
+
+function arrayName({ name }: ZipMember): string {
+  return name.slice(0, -ENDING.length);
+}
+
+function isWanted(member: ZipMember): boolean {
+  return member.name.endsWith(ENDING) && (isTensorName(arrayName(member)) || member.bytes <= MAX_METADATA_BYTES);
+}
+
+function isDeflated({ method }: ZipMember): boolean {
+  return method === 'deflated';
+}
+
+/** A source in which each member's unpacked bytes have a place: stored ones theirs in the file. */
+function join(base: ByteSource, members: readonly ZipMember[]): { source: ByteSource; begins: Map<ZipMember, number> } {
+  const begins = new Map<ZipMember, number>();
+  const deflated = members.filter(isDeflated);
+  for (const member of members) if (!isDeflated(member)) begins.set(member, member.begin);
+  if (deflated.length === 0) return { source: base, begins };
+  const source = new JoinedSource(base);
+  for (const member of deflated) {
+    const { begin, packedBytes, bytes, crc } = member;
+    const unfold = () => createInflateRaw({ chunkSize: 256 * 2 ** 10 });
+    const packed = { source: base, begin, packedBytes, unfold, format: 'deflate', crc, owned: false };
+    const unfolded = new UnfoldedSource(packed, bytes).promise(bytes);
+    begins.set(member, source.add({ path: base.path, bytes, source: unfolded }));
+  }
+  return { source, begins };
+}

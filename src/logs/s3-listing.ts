@@ -1,0 +1,144 @@
+// s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
+import { isDynamicPattern } from 'tinyglobby';
+import { FileError } from '../errors.js';
+import { openS3, parseS3, s3Problem } from './s3-client.js';
+import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
+
+export interface FoundObjects {
+  readonly paths: string[];
+  readonly problems: FileError[];
+}
+
+/** Of one answer, as S3 has it. */
+const MAX_PAGE_KEYS = 1000;
+
+/** Never rejects because of a path: what cannot be listed, or holds nothing, is a problem. */
+export async function findObjects(path: string, pageKeys = MAX_PAGE_KEYS): Promise<FoundObjects> {
+  try {
+    const { bucket, key } = parseS3(path);
+    if (isDynamicPattern(key)) return await matching(path, bucket, key, pageKeys);
+    if (key !== '' && !key.endsWith('/') && isStepName(lastName(key))) return { paths: [path], problems: [] };
+    return await below(path, bucket, key.replace(/\/+$/, ''), pageKeys);
+  } catch (error) {
+    if (error instanceof FileError) return { paths: [], problems: [error] };
+    throw error;
+  }
+}
+
+async function below(path: string, bucket: string, key: string, pageKeys: number): Promise<FoundObjects> {
+  const prefix = key === '' ? '' : `${key}/`;
+  const keys = await listKeys(path, bucket, prefix, pageKeys);
+  const found = stepsAmong(
+    bucket,
+    keys.filter((name) => !isHidden(name.slice(prefix.length))),
+  );
+  if (found.paths.length > 0 || found.problems.length > 0) return found;
+  // A file is taken whatever its name.
+  if (key !== '' && (await firstKey(path, bucket, key)) === key)
+    return { paths: [`s3://${bucket}/${key}`], problems: [] };
+  const problem = `no object below this prefix is a ${STEP_ENDINGS}: name the prefix that step files are written to`;
+  return { paths: [], problems: [new FileError({ path }, problem)] };
+}
+
+async function matching(path: string, bucket: string, pattern: string, pageKeys: number): Promise<FoundObjects> {
+  const literal = /^[^*?[\]{}()!+@\\]*/.exec(pattern)?.[0] ?? '';
+  const prefix = literal.slice(0, literal.lastIndexOf('/') + 1);
+  const expression = patternExpression(pattern);
+  // Sidecars tell which arrays are steps, whether the pattern takes them or not.
+  const keys = await listKeys(path, bucket, prefix, pageKeys);
+  const paths = keys
+    .filter((name) => isStepName(lastName(name)) && expression.test(name) && !isHidden(name.slice(prefix.length)))
+    .map((name) => `s3://${bucket}/${name}`);
+  if (paths.length > 0) return { paths, problems: [] };
+  return { paths: [], problems: [new FileError({ path }, `as a pattern it matches no ${STEP_ENDINGS}`)] };
+}
+
+/** `*` within a name, `**` across them, `?`, `[…]` and `{a,b}`. */
+function patternExpression(pattern: string): RegExp {
+  let source = '';
+  let depth = 0;
+  for (let at = 0; at < pattern.length; at++) {
+    const character = pattern[at] as string;
+    const list = character === '[' ? /^\[(!?)([^\]]+)\]/.exec(pattern.slice(at)) : null;
+    if (pattern.startsWith('**/', at)) {
+      source += '(?:[^/]+/)*';
+      at += 2;
+    } else if (pattern.startsWith('**', at)) {
+      source += '.*';
+      at += 1;
+    } else if (character === '*') source += '[^/]*';
+    else if (character === '?') source += '[^/]';
+    else if (list !== null) {
+      source += `[${list[1] === '!' ? '^' : ''}${(list[2] as string).replace(/[\\\]^]/g, '\\$&')}]`;
+      at += list[0].length - 1;
+    } else if (character === '{') {
+      depth++;
+      source += '(?:';
+    } else if (character === '}' && depth > 0) {
+      depth--;
+      source += ')';
+    } else if (character === ',' && depth > 0) source += '|';
+    else source += character.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  }
+  try {
+    return new RegExp(`^${source}${')'.repeat(depth)}$`, 's');
+  } catch {
+    return /^(?!)/;
+  }
+}
+
+function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
+  const folders = new Map<string, string[]>();
+  for (const key of keys) {
+    const folder = key.slice(0, key.lastIndexOf('/') + 1);
+    const names = folders.get(folder);
+    if (names === undefined) folders.set(folder, [lastName(key)]);
+    else names.push(lastName(key));
+  }
+  const paths: string[] = [];
+  const problems: FileError[] = [];
+  for (const [folder, names] of folders) {
+    const { steps, missing } = sortNames(names);
+    paths.push(...steps.map((name) => `s3://${bucket}/${folder}${name}`));
+    for (const name of missing) {
+      const problem = 'there is no such array, only its sidecars: restore it, or remove them';
+      problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, problem));
+    }
+  }
+  return { paths, problems };
+}
+
+async function listKeys(path: string, bucket: string, prefix: string, pageKeys: number): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const page of pages(path, bucket, prefix, pageKeys)) keys.push(...page);
+  return keys;
+}
+
+/** The first in order that begins with `prefix`: `prefix` itself, where there is such an object. */
+async function firstKey(path: string, bucket: string, prefix: string): Promise<string | undefined> {
+  for await (const [first] of pages(path, bucket, prefix, 1)) return first;
+  return undefined;
+}
+
+async function* pages(path: string, bucket: string, prefix: string, pageKeys: number): AsyncGenerator<string[]> {
+  const { sdk, client } = await openS3(path);
+  let token: string | undefined;
+  do {
+    const next = token === undefined ? {} : { ContinuationToken: token };
+    const command = new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, MaxKeys: pageKeys, ...next });
+    const page = await client.send(command).catch((error: unknown) => {
+      throw new FileError({ path }, s3Problem(error), { cause: error });
+    });
+    yield (page.Contents ?? []).flatMap(({ Key }) => (Key === undefined ? [] : [Key]));
+    token = page.IsTruncated ? page.NextContinuationToken : undefined;
+  } while (token !== undefined);
+}
+
+function lastName(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1);
+}
+
+/** As in directories, names that begin with a dot are passed over. */
+function isHidden(relative: string): boolean {
+  return relative.split('/').some((name) => name.startsWith('.'));
+}

@@ -1,0 +1,387 @@
+// An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke, and every
+// answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
+import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { FileError } from '../errors.js';
+import { onAbort } from './abort-listeners.js';
+import type { ByteSource, OpenOptions, ReadOptions } from './byte-source.js';
+import { MAX_REQUESTS, openS3, parseS3, type S3, type S3Place, s3Problem } from './s3-client.js';
+
+export interface S3Settings {
+  /** Bytes of one request. Default 8 MiB. */
+  readonly partBytes: number;
+  /** A body that sends nothing for so long is given up and taken up again. Default 30 s. */
+  readonly stallMs: number;
+  /** Times that a part may break without a byte in between. Default 5. */
+  readonly attempts: number;
+  /** The wait after the first break; it doubles. Default 200 ms. */
+  readonly backoffMs: number;
+}
+
+const DEFAULTS: S3Settings = { partBytes: 8 * 2 ** 20, stallMs: 30_000, attempts: 5, backoffMs: 200 };
+
+/** Small reads are answered from windows of this size: headers and their neighbours come in one request. */
+const WINDOW_BYTES = 64 * 2 ** 10;
+const WINDOWS = 4;
+
+/**
+ * Opens an object with one request, which brings its beginning too.
+ * @throws FileError when there is no such object, it cannot be read, or has another revision
+ */
+export async function openObject(
+  path: string,
+  { expected, signal }: OpenOptions = {},
+  given: Partial<S3Settings> = {},
+): Promise<ByteSource> {
+  const place = parseS3(path);
+  const s3 = await openS3(path);
+  const settings = { ...DEFAULTS, ...given };
+  const { bytes, etag, window } = await firstWindow(path, place, s3, settings, signal);
+  const source = new S3Object(path, bytes, etag, place, s3, settings, window);
+  if (expected !== undefined && source.revision !== expected) {
+    throw new FileError({ path }, 'the object changed after its header was read: analyse it again when it is complete');
+  }
+  return source;
+}
+
+interface FirstWindow {
+  readonly bytes: number;
+  readonly etag: string;
+  readonly window: Buffer;
+}
+
+/** Bytes, ETag and the beginning of an object. */
+async function firstWindow(
+  path: string,
+  { bucket, key }: S3Place,
+  { sdk, client }: S3,
+  settings: S3Settings,
+  signal: AbortSignal | undefined,
+): Promise<FirstWindow> {
+  const target = { Bucket: bucket, Key: key };
+  for (let broken = 1; ; broken++) {
+    try {
+      return await slots.use(() =>
+        unlessStalled(settings, signal, async (aborted, onChunk) => {
+          const range = `bytes=0-${WINDOW_BYTES - 1}`;
+          const command = new sdk.GetObjectCommand({ ...target, Range: range });
+          const answer = await client.send(command, { abortSignal: aborted });
+          return readFirst(path, answer, aborted, onChunk);
+        }),
+      );
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof FileError) throw error;
+      // No range of an empty object can be had.
+      if (error instanceof Error && error.name === 'InvalidRange') return emptyObject(path, target, { sdk, client });
+      if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
+      if (broken > settings.attempts) throw new FileError({ path }, brokenProblem(broken), { cause: error.cause });
+      await pause(backoff(settings, broken), signal);
+    }
+  }
+}
+
+async function readFirst(
+  path: string,
+  answer: GetObjectCommandOutput,
+  aborted: AbortSignal,
+  onChunk: () => void,
+): Promise<FirstWindow> {
+  const body = bodyOf(answer.Body);
+  try {
+    const total = /^bytes 0-[0-9]+\/([0-9]+)$/.exec(answer.ContentRange ?? '')?.[1];
+    const bytes = Number(total);
+    const window = Buffer.allocUnsafe(Math.min(bytes || 0, WINDOW_BYTES));
+    // Nothing of it can be had, whatever some stores send as its range.
+    if (bytes === 0) return { bytes, etag: etagOf(answer), window };
+    if (total === undefined || !Number.isSafeInteger(bytes) || answer.ContentLength !== window.length) {
+      const problem = `the store does not answer ranges as S3 does: Content-Range "${answer.ContentRange}", Content-Length ${answer.ContentLength}`;
+      throw new FileError({ path }, problem);
+    }
+    await take(body, window, onChunk, () => undefined, aborted);
+    return { bytes, etag: etagOf(answer), window };
+  } finally {
+    body.destroy();
+  }
+}
+
+async function emptyObject(path: string, target: { Bucket: string; Key: string }, { sdk, client }: S3) {
+  try {
+    const head = await client.send(new sdk.HeadObjectCommand(target));
+    return { bytes: head.ContentLength ?? 0, etag: etagOf(head), window: Buffer.alloc(0) };
+  } catch (error) {
+    throw new FileError({ path }, s3Problem(error), { cause: error });
+  }
+}
+
+function bodyOf(body: GetObjectCommandOutput['Body']): AsyncIterable<Buffer> & { destroy(error?: Error): unknown } {
+  return body as unknown as AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
+}
+
+/** Some stores have no ETag: the time of the last change stands in. */
+function etagOf({ ETag, LastModified }: { ETag?: string | undefined; LastModified?: Date | undefined }): string {
+  return ETag ?? String(LastModified?.getTime());
+}
+
+class S3Object implements ByteSource {
+  readonly revision: string;
+  readonly stamp: string;
+  /** By number, the oldest first. */
+  readonly #windows = new Map<number, Promise<Buffer>>();
+
+  constructor(
+    readonly path: string,
+    readonly bytes: number,
+    private readonly etag: string,
+    private readonly place: S3Place,
+    private readonly s3: S3,
+    private readonly settings: S3Settings,
+    first: Buffer,
+  ) {
+    this.revision = `${bytes}-${etag}`;
+    this.stamp = this.revision;
+    this.#windows.set(0, Promise.resolve(first));
+  }
+
+  async read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
+    options.signal?.throwIfAborted();
+    const end = position + target.length;
+    if (end > this.bytes) {
+      throw this.#failure(
+        this.bytes,
+        options.tensor,
+        `the object ends here, ${end - this.bytes} bytes short of what its header promised`,
+      );
+    }
+    if (target.length === 0) return;
+    const first = Math.floor(position / WINDOW_BYTES);
+    const last = Math.floor((end - 1) / WINDOW_BYTES);
+    if (last - first <= 1 && target.length <= WINDOW_BYTES) {
+      for (let number = first; number <= last; number++) {
+        const window = await this.#window(number, options);
+        const begin = number * WINDOW_BYTES;
+        const from = Math.max(position, begin);
+        target.set(window.subarray(from - begin, end - begin), from - position);
+      }
+      return;
+    }
+    const parts: Promise<void>[] = [];
+    // One part fails, all stop: nothing is left running that nobody waits for.
+    const failed = new AbortController();
+    const stop = () => failed.abort(options.signal?.reason);
+    const forget = onAbort(options.signal, stop);
+    for (let at = 0; at < target.length; at += this.settings.partBytes) {
+      const part = target.subarray(at, at + this.settings.partBytes);
+      parts.push(
+        this.#part(part, position + at, { ...options, signal: failed.signal }).catch((error: unknown) => {
+          failed.abort(error);
+          throw error;
+        }),
+      );
+    }
+    const outcomes = await Promise.allSettled(parts);
+    forget();
+    options.signal?.throwIfAborted();
+    if (outcomes.some(({ status }) => status === 'rejected')) throw failed.signal.reason;
+  }
+
+  /** Each answer was of the same ETag. */
+  async checkUnchanged(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#windows.clear();
+  }
+
+  #window(number: number, options: ReadOptions): Promise<Buffer> {
+    const known = this.#windows.get(number);
+    if (known !== undefined) return known;
+    const begin = number * WINDOW_BYTES;
+    const bytes = Buffer.allocUnsafe(Math.min(WINDOW_BYTES, this.bytes - begin));
+    const window = this.#part(bytes, begin, options).then(() => bytes);
+    this.#windows.set(number, window);
+    window.catch(() => this.#windows.delete(number));
+    if (this.#windows.size > WINDOWS) this.#windows.delete(this.#windows.keys().next().value as number);
+    return window;
+  }
+
+  /** One range, taken up again where its body breaks. */
+  async #part(target: Uint8Array, position: number, { tensor, signal }: ReadOptions): Promise<void> {
+    let broken = 0;
+    for (let done = 0; done < target.length; ) {
+      signal?.throwIfAborted();
+      const before = done;
+      try {
+        await slots.use(() =>
+          this.#request(target.subarray(done), position + done, tensor, signal, (bytes) => {
+            done += bytes;
+          }),
+        );
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (!(error instanceof BrokenBody)) throw error;
+        broken = done > before ? 1 : broken + 1;
+        if (broken > this.settings.attempts) {
+          throw this.#failure(position + done, tensor, brokenProblem(broken), error.cause);
+        }
+        await pause(backoff(this.settings, broken), signal);
+      }
+    }
+  }
+
+  async #request(
+    target: Uint8Array,
+    position: number,
+    tensor: string | undefined,
+    signal: AbortSignal | undefined,
+    onBytes: (bytes: number) => void,
+  ): Promise<void> {
+    const { sdk, client } = this.s3;
+    const { bucket, key } = this.place;
+    const command = new sdk.GetObjectCommand({
+      Bucket: bucket,
+      Key: key,
+      Range: `bytes=${position}-${position + target.length - 1}`,
+      ...(this.etag.startsWith('"') && { IfMatch: this.etag }),
+    });
+    await unlessStalled(this.settings, signal, async (aborted, onChunk) => {
+      const answer = await this.#send(client.send(command, { abortSignal: aborted }), position, tensor, aborted);
+      const body = bodyOf(answer.Body);
+      try {
+        // A store that knows no If-Match answers all the same.
+        if (etagOf(answer) !== this.etag) throw this.#failure(position, tensor, REPLACED);
+        if (answer.ContentLength !== undefined && answer.ContentLength !== target.length) {
+          const problem = `the store sends ${answer.ContentLength} bytes for a range of ${target.length}`;
+          throw this.#failure(position, tensor, problem);
+        }
+        await take(body, target, onChunk, onBytes, aborted);
+      } finally {
+        body.destroy();
+      }
+    });
+  }
+
+  /** The client has tried again by itself what can be tried again. */
+  async #send<T>(sending: Promise<T>, position: number, tensor: string | undefined, aborted: AbortSignal): Promise<T> {
+    try {
+      return await sending;
+    } catch (error) {
+      if (aborted.aborted) throw new BrokenBody(error);
+      throw this.#failure(position, tensor, s3Problem(error), error);
+    }
+  }
+
+  #failure(offset: number, tensor: string | undefined, problem: string, cause?: unknown): FileError {
+    const where = tensor === undefined ? { path: this.path, offset } : { path: this.path, tensor, offset };
+    return new FileError(where, problem, cause === undefined ? {} : { cause });
+  }
+}
+
+const REPLACED = 'the object was replaced while it was read: analyse it again when it is complete';
+
+function brokenProblem(times: number): string {
+  return `the connection broke ${times} times in a row here: check the network, then analyse it again`;
+}
+
+/** Twice as long each time, and not at the same moment for all. */
+function backoff({ backoffMs }: S3Settings, broken: number): number {
+  return backoffMs * 2 ** (broken - 1) * (0.5 + Math.random() / 2);
+}
+
+/** Aborts `work` with the signal, and when nothing has come for so long; `onChunk` says that something came. */
+async function unlessStalled<T>(
+  { stallMs }: S3Settings,
+  signal: AbortSignal | undefined,
+  work: (aborted: AbortSignal, onChunk: () => void) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  const stop = () => abort.abort();
+  if (signal?.aborted) stop();
+  const forget = onAbort(signal, stop);
+  const stall = setTimeout(stop, stallMs);
+  try {
+    return await work(abort.signal, () => stall.refresh());
+  } catch (error) {
+    throw abort.signal.aborted && !(error instanceof FileError) ? new BrokenBody(error) : error;
+  } finally {
+    clearTimeout(stall);
+    forget();
+  }
+}
+
+/** A body ended early, broke or stood still. */
+class BrokenBody extends Error {
+  constructor(cause: unknown) {
+    super('the body of an answer broke', { cause });
+  }
+}
+
+async function take(
+  body: AsyncIterable<Buffer>,
+  target: Uint8Array,
+  onChunk: () => void,
+  onBytes: (bytes: number) => void,
+  aborted: AbortSignal,
+): Promise<void> {
+  const stop = stopped(aborted);
+  let done = 0;
+  try {
+    const chunks = body[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await Promise.race([chunks.next(), stop]);
+      if (next.done) break;
+      onChunk();
+      const piece = next.value.subarray(0, target.length - done);
+      target.set(piece, done);
+      done += piece.length;
+      onBytes(piece.length);
+    }
+  } catch (error) {
+    throw new BrokenBody(error);
+  }
+  if (done < target.length) throw new BrokenBody(new Error(`${target.length - done} bytes are missing`));
+}
+
+/** Rejects when `signal` is aborted. */
+function stopped(signal: AbortSignal): Promise<never> {
+  const promise = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else onAbort(signal, () => reject(signal.reason));
+  });
+  promise.catch(() => undefined);
+  return promise;
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      forget();
+      resolve();
+    }, ms);
+    const forget = onAbort(signal, stop);
+  });
+}
+
+/** So many at a time; the others wait in line. */
+class Slots {
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(private free: number) {}
+
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    if (this.free > 0) this.free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.free++;
+      else next();
+    }
+  }
+}
+
+/** Of the whole process. */
+const slots = new Slots(MAX_REQUESTS);

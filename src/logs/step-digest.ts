@@ -1,0 +1,9 @@
+// A digest of the bytes that say what lies where in a step file: with size and time it tells one content from another.
+import { createHash } from 'node:crypto';
+
+/** Short, and another one for other pieces. */
+export function headerDigest(...pieces: readonly (Uint8Array | string)[]): string {
+  const hash = createHash('sha256');
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest('hex').slice(0, 32);
+}

@@ -1,0 +1,53 @@
+// A path in, its bytes out, whichever store it names: the one place that knows the schemes.
+import { basename, dirname, resolve } from 'node:path';
+import { FileError } from '../errors.js';
+import { type ByteSource, type OpenOptions, openSource } from './byte-source.js';
+import { isMissing } from './s3-client.js';
+import { openObject } from './s3-object.js';
+import { errorCode } from './system-problem.js';
+
+/** What is no local file: how its paths begin, and what opens them. */
+export interface Store {
+  readonly scheme: string;
+  readonly open: (path: string, options: OpenOptions) => Promise<ByteSource>;
+}
+
+export const STORES: Store[] = [{ scheme: 's3://', open: openObject }];
+
+/**
+ * Opens a local file or an object of a store.
+ * @throws FileError when it is not there, cannot be read, or has another revision
+ */
+export async function openBytes(path: string, options: OpenOptions = {}): Promise<ByteSource> {
+  const store = storeOf(path);
+  return store === undefined ? openSource(path, options.expected) : store.open(path, options);
+}
+
+/** Undefined where there is no such file. @throws FileError when it is there and cannot be read */
+export async function openIfThere(path: string, options: OpenOptions = {}): Promise<ByteSource | undefined> {
+  try {
+    return await openBytes(path, options);
+  } catch (error) {
+    if (error instanceof FileError && (errorCode(error.cause) === 'ENOENT' || isMissing(error.cause))) return undefined;
+    throw error;
+  }
+}
+
+/** True for paths that are no local ones. */
+export function isRemote(path: string): boolean {
+  return storeOf(path) !== undefined;
+}
+
+function storeOf(path: string): Store | undefined {
+  return STORES.find(({ scheme }) => path.startsWith(scheme));
+}
+
+/** What holds the file: the absolute directory, or a store's prefix without the slash at its end. */
+export function directoryOf(path: string): string {
+  return isRemote(path) ? path.slice(0, path.lastIndexOf('/')) : dirname(resolve(path));
+}
+
+/** The last name in `path`. */
+export function nameOf(path: string): string {
+  return isRemote(path) ? path.slice(path.lastIndexOf('/') + 1) : basename(path);
+}

@@ -1,0 +1,572 @@
+// Sums over tokens from blocks of any shape and order: the bits of the whole; what is held meanwhile; what is refused.
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  ArgumentError,
+  DisposedError,
+  type DType,
+  type Engine,
+  openEngine,
+  type TokenBlock,
+  type TokenSums,
+} from '../src/index.js';
+import {
+  type BoxOfStep,
+  blockOf,
+  layouts,
+  partition,
+  storage,
+  tensorOf,
+  type WholeStep,
+  wholeStep,
+} from './token-blocks.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine({ device: 'cpu', threads: 2 });
+});
+afterAll(() => engine.dispose());
+
+const dtypes = fc.constantFrom<DType>('float64', 'float32', 'float16', 'bfloat16');
+const plain = { order: [2, 1, 0], gap: 0, skip: 0 } as const;
+
+const bits = ({ sums, lengths, firstInvalid }: TokenSums) => ({
+  sums: [...new BigUint64Array(sums.data.slice().buffer)],
+  shape: sums.shape,
+  lengths: [...lengths],
+  firstInvalid,
+});
+
+const sinkOf = ({ prompts, lengths }: WholeStep) => engine.tokenSumsSink({ prompts, rows: lengths.length, lengths });
+
+async function refused(work: Promise<unknown>, argument: string, words: string): Promise<void> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(ArgumentError);
+  expect((error as ArgumentError).message).toContain(words);
+  expect((error as ArgumentError).argument).toBe(argument);
+}
+
+/** What waits after these boxes, by the doc comment: tokens of leaves that have begun and are not complete. */
+function waitingTokens(
+  { prompts, lengths }: WholeStep,
+  boxes: readonly BoxOfStep[],
+): { pairs: number; tokens: number } {
+  let [pairs, tokens] = [0, 0];
+  for (let prompt = 0; prompt < prompts; prompt++) {
+    lengths.forEach((length, row) => {
+      const of = boxes.filter((box) => box.prompts.includes(prompt) && box.rows.includes(row));
+      let come = 0;
+      for (let begin = 0; begin < length; begin += 4096) {
+        const end = Math.min(begin + 4096, length);
+        const here = of.reduce((sum, { from, to }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, begin)), 0);
+        if (here < end - begin) tokens += here;
+        come += here;
+      }
+      if (come > 0 && come < length) pairs++;
+    });
+  }
+  return { pairs, tokens };
+}
+
+describe('a sink of blocks', () => {
+  it('gives the bits of the whole for any partition, order, dtype and strides, and holds what it says', async () => {
+    const cases = fc.record({
+      dtype: dtypes,
+      prompts: fc.integer({ min: 1, max: 4 }),
+      lengths: fc.array(fc.oneof(fc.nat(80), fc.constantFrom(0, 1)), { minLength: 1, maxLength: 6 }),
+      seed: fc.integer(),
+      share: fc.constantFrom(0, 0, 0.02),
+      cuts: fc.nat(25),
+      picks: fc.infiniteStream(fc.nat()),
+      layout: fc.infiniteStream(layouts),
+      together: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ dtype, prompts, lengths, seed, share, cuts, picks, layout, together }) => {
+        const step = wholeStep(dtype, prompts, lengths, seed, share);
+        const boxes = partition(step, cuts, () => picks.next().value as number);
+        const sink = sinkOf(step);
+        const begun: Promise<void>[] = [];
+        for (const [at, box] of boxes.entries()) {
+          const adding = sink.add(blockOf(step, box, layout.next().value));
+          if (together) begun.push(adding);
+          else {
+            await adding;
+            const { bytes, ...held } = sink.held;
+            expect(held).toEqual(waitingTokens(step, boxes.slice(0, at + 1)));
+            // All of these leaves fit into one slab.
+            expect(bytes).toBe(held.tokens > 0 ? 2 ** 18 : 0);
+          }
+        }
+        const found = await sink.finish();
+        await Promise.all(begun);
+        expect(bits(found)).toEqual(bits(await engine.sumTokens(tensorOf(step), lengths)));
+        expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+      }),
+      { numRuns: 250 },
+    );
+  });
+
+  it('gives the bits of the whole at the borders of leaves', async () => {
+    const length = fc.constantFrom(4095, 4096, 4097, 8191, 8192, 8193, 12289, 5000, 100, 0);
+    const cases = fc.record({
+      dtype: dtypes,
+      prompts: fc.integer({ min: 1, max: 2 }),
+      lengths: fc.array(length, { minLength: 1, maxLength: 3 }),
+      seed: fc.integer(),
+      share: fc.constantFrom(0, 0, 0, 1e-4),
+      cuts: fc.nat(12),
+      picks: fc.infiniteStream(fc.nat()),
+      layout: fc.infiniteStream(layouts),
+    });
+    const places = [1, 4095, 4096, 4097, 8192, 8193, 12288];
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ dtype, prompts, lengths, seed, share, cuts, picks, layout }) => {
+        const step = wholeStep(dtype, prompts, lengths, seed, share);
+        const boxes = partition(step, cuts, () => picks.next().value as number, places);
+        const sink = sinkOf(step);
+        for (const [at, box] of boxes.entries()) {
+          await sink.add(blockOf(step, box, layout.next().value));
+          const { bytes, ...held } = sink.held;
+          expect(held).toEqual(waitingTokens(step, boxes.slice(0, at + 1)));
+          expect(bytes > 0).toBe(held.tokens > 0);
+        }
+        expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), lengths)));
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  it('takes whole rows without tokens, packed rows and sums', async () => {
+    const cases = fc.record({
+      dtype: dtypes,
+      lengths: fc.array(fc.nat(9), { minLength: 3, maxLength: 8 }),
+      seed: fc.integer(),
+      share: fc.constantFrom(0, 0.05),
+      cut: fc.tuple(fc.nat(), fc.nat()),
+      backwards: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ dtype, lengths, seed, share, cut, backwards }) => {
+        const step = wholeStep(dtype, 3, lengths, seed, share);
+        const whole = await engine.sumTokens(tensorOf(step), lengths);
+        const [first, second] = cut.map((at) => at % (lengths.length + 1)).sort((a, b) => a - b) as [number, number];
+        const run = (from: number, to: number) => {
+          const rows = Array.from({ length: to - from }, (_, at) => from + at);
+          return backwards ? rows.reverse() : rows;
+        };
+        const padded = blockOf(step, { prompts: [2, 0, 1], rows: run(0, first), from: 0, to: step.tokens }, plain);
+        const rows = run(first, second);
+        const tokens = [0, 1, 2].flatMap((prompt) =>
+          rows.flatMap((row) => {
+            const start = (prompt * lengths.length + row) * step.tokens;
+            return [...step.data.subarray(start, start + (lengths[row] as number))];
+          }),
+        );
+        const packed = storage(dtype, tokens.length);
+        packed.set(tokens);
+        const sink = sinkOf(step);
+        await sink.addSums({
+          rows: { from: second },
+          sums: { ...whole.sums, data: whole.sums.data.subarray(second * 3), shape: [lengths.length - second, 3] },
+        });
+        const { tokens: _, ...asWhole } = padded;
+        await sink.add(asWhole);
+        await sink.add({ rows, logprobs: { data: packed, dtype, shape: [3, tokens.length / 3] } });
+        const found = await sink.finish();
+        expect(bits(found).sums).toEqual(bits(whole).sums);
+        // Sums do not say which token was invalid.
+        if (second === lengths.length) expect(found.firstInvalid).toEqual(whole.firstInvalid);
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  it('holds little of long rows that come in order, and nothing where blocks end with leaves', async () => {
+    const step = wholeStep('bfloat16', 2, [20_000, 9000], 3, 0);
+    const expected = bits(await engine.sumTokens(tensorOf(step), step.lengths));
+    for (const size of [4096, 8192, 5000, 1000, 300]) {
+      const sink = sinkOf(step);
+      let most = 0;
+      for (let from = 0; from < 20_000; from += size) {
+        const box = { prompts: [0, 1], rows: [0, 1], from, to: Math.min(from + size, 20_000) };
+        await sink.add(blockOf(step, box, plain));
+        most = Math.max(most, sink.held.tokens);
+        expect(sink.held.bytes).toBeLessThanOrEqual(2 ** 18);
+      }
+      if (size % 4096 === 0) expect(most).toBe(0);
+      else expect(most).toBeLessThan(4 * 4096);
+      expect(bits(await sink.finish())).toEqual(expected);
+    }
+  });
+
+  it('has one NaN for all: +inf in one leaf and −inf in another', async () => {
+    const step = wholeStep('float32', 1, [8192], 6, 0);
+    step.data[7] = Infinity;
+    step.data[5000] = -Infinity;
+    const sink = sinkOf(step);
+    for (const from of [4096, 0])
+      await sink.add(blockOf(step, { prompts: [0], rows: [0], from, to: from + 4096 }, plain));
+    const found = bits(await sink.finish());
+    expect(found).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+    expect([found.sums, found.firstInvalid]).toEqual([[0x7ff8000000000000n], { prompt: 0, row: 0, token: 7 }]);
+  });
+
+  it('gives slabs back as prompts end: token blocks of one prompt at a time hold one prompt', async () => {
+    const step = wholeStep('float32', 12, Array(100).fill(1000), 4, 0);
+    const rows = [...Array(100).keys()];
+    const sink = sinkOf(step);
+    let most = 0;
+    for (let prompt = 0; prompt < 12; prompt++) {
+      for (let from = 0; from < 1000; from += 250) {
+        await sink.add(blockOf(step, { prompts: [prompt], rows, from, to: from + 250 }, plain));
+        most = Math.max(most, sink.held.bytes);
+      }
+      expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    }
+    // 400,000 bytes in slabs that hold 65 rows.
+    expect(most).toBe(2 * 2 ** 18);
+    expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+  });
+
+  it('lets the event loop run while much is copied, and notices if the memory goes away', async () => {
+    const step = wholeStep('float32', 4, Array(500).fill(1000), 5, 0);
+    const rows = [...Array(500).keys()];
+    const most = { prompts: [0, 1, 2, 3], rows, from: 0, to: 999 };
+    const last = blockOf(step, { ...most, from: 999, to: 1000 }, plain);
+    const sink = sinkOf(step);
+    await sink.add(last);
+    const before = sink.held;
+    expect(before).toMatchObject({ pairs: 2000, tokens: 2000 });
+    const lost = blockOf(step, most, plain);
+    const losing = sink.add(lost);
+    await new Promise(setImmediate);
+    structuredClone(lost.logprobs.data.buffer, { transfer: [lost.logprobs.data.buffer as ArrayBuffer] });
+    await refused(losing, 'logprobs', 'detached');
+    expect(sink.held).toEqual(before);
+
+    let turns = 0;
+    let running = true;
+    const adding = sink.add(blockOf(step, most, plain)).finally(() => {
+      running = false;
+    });
+    while (running) {
+      await new Promise(setImmediate);
+      turns++;
+    }
+    await adding;
+    // Two million tokens, 2^18 at a time.
+    expect(turns).toBeGreaterThanOrEqual(7);
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+  });
+});
+
+describe('what is refused', () => {
+  const step = wholeStep('float32', 3, [5, 0, 9, 7], 1, 0);
+  const box = (prompts: number[], rows: number[], from: number, to: number): TokenBlock =>
+    blockOf(step, { prompts, rows, from, to }, plain);
+
+  it('the same token twice, by name; the sink stays as it was', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer(),
+        fc.nat(12),
+        fc.infiniteStream(fc.nat()),
+        fc.nat(),
+        async (seed, cuts, picks, which) => {
+          const small = wholeStep('float16', 2, [6, 1, 4, 8], seed, 0);
+          const pick = () => picks.next().value as number;
+          const boxes = partition(small, cuts, pick);
+          const sink = sinkOf(small);
+          const at = which % boxes.length;
+          for (const each of boxes.slice(0, at + 1)) await sink.add(blockOf(small, each, plain));
+          const last = boxes[at] as BoxOfStep;
+          const row = last.rows.find((each) => (small.lengths[each] as number) > last.from);
+          const before = sink.held;
+          if (row === undefined) await sink.add(blockOf(small, last, plain));
+          else {
+            const again = { prompts: [1, 0], rows: [row], from: last.from, to: last.from + 1 };
+            await refused(
+              sink.add(blockOf(small, again, plain)),
+              'block',
+              `row ${row}, token ${last.from} came before`,
+            );
+            await refused(sink.add({ logprobs: tensorOf(small) }), 'block', 'came before: give each token');
+          }
+          expect(sink.held).toEqual(before);
+          for (const each of boxes.slice(at + 1)) await sink.add(blockOf(small, each, plain));
+          expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(small), small.lengths)));
+        },
+      ),
+      { numRuns: 80 },
+    );
+  });
+
+  it('what is being taken in, too', async () => {
+    const sink = sinkOf(step);
+    const first = sink.add(box([0, 1, 2], [0, 1, 2, 3], 0, 9));
+    await refused(sink.add(box([1], [2], 3, 4)), 'block', 'prompt 1, row 2, token 3 came before');
+    await first;
+    expect(sink.missing()).toEqual([]);
+  });
+
+  it('to finish with something missing: it is named, and can still be added', async () => {
+    const sink = sinkOf(step);
+    await sink.add(box([0, 1], [0, 1, 2, 3], 0, 9));
+    await sink.add(box([2], [0, 1], 0, 9));
+    await sink.add(box([2], [2], 2, 5));
+    await refused(
+      sink.finish(),
+      'blocks',
+      'prompt 2 lacks 2 rows (row 2: tokens 0 to 1). Add it, then call finish() again',
+    );
+    await sink.add(box([2], [2, 3], 0, 2));
+    expect(sink.missing()).toEqual([{ prompt: 2, rows: 2, row: 2, from: 5, to: 9, untouched: false }]);
+    await sink.add(box([2], [3], 2, 9));
+    await sink.add(box([2], [2], 5, 9));
+    const found = await sink.finish();
+    expect(bits(found)).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+    expect(await sink.finish()).toBe(found);
+    await refused(sink.add(box([2], [2], 5, 9)), 'block', 'came after finish()');
+  });
+
+  it('nothing but the pairs asked for, where some are', async () => {
+    const { prompts, lengths } = step;
+    const pairs = [{ prompt: 2, rows: [0, 3] }];
+    const sink = engine.tokenSumsSink({ prompts, rows: 4, lengths, pairs });
+    await sink.add(box([2], [3], 0, 9));
+    await refused(sink.finish(), 'blocks', 'prompt 2 lacks 1 rows (row 0: tokens 0 to 4)');
+    await sink.add(box([2], [0], 0, 9));
+    const { sums } = await sink.finish();
+    const whole = await engine.sumTokens(tensorOf(step), lengths);
+    const kept = [2, 11];
+    // A row without tokens sums to 0 under every prompt.
+    expect([...sums.data]).toEqual(
+      [...whole.sums.data].map((sum, at) => (kept.includes(at) || (at >= 3 && at < 6) ? sum : Number.NaN)),
+    );
+  });
+
+  const tensor = (shape: number[], strides?: number[]) => ({
+    data: new Float32Array(12),
+    dtype: 'float32' as const,
+    shape,
+    ...(strides && { strides }),
+  });
+  it.each<[string, string, object | undefined]>([
+    ['logprobs', 'expected a tensor', undefined],
+    ['logprobs.shape', 'got [12]', { logprobs: tensor([12]) }],
+    ['prompts', '1 of 3 prompts; give their indices', { logprobs: tensor([1, 4, 3]) }],
+    ['rows', '3 of 4 rows', { prompts: [0], logprobs: tensor([1, 3, 4]) }],
+    ['rows', 'names 2 rows, but the tensor has 3', { prompts: [0], rows: [0, 1], logprobs: tensor([1, 3, 4]) }],
+    ['rows', 'row 0 is named twice', { prompts: [0], rows: [0, 2, 0], logprobs: tensor([1, 3, 4]) }],
+    ['prompts', 'entry 0 is 3, expected a prompt: 0 to 2', { prompts: [3], logprobs: tensor([1, 4, 3]) }],
+    ['prompts', 'entry 0 is "0"', { prompts: ['0'], logprobs: tensor([1, 4, 3]) }],
+    ['prompts', 'got 0', { prompts: 0, logprobs: tensor([1, 4, 3]) }],
+    ['prompts', 'ends after the 3 prompts', { prompts: { from: 2, to: 4 }, logprobs: tensor([2, 4, 1]) }],
+    ['prompts.from', 'got -1', { prompts: { from: -1 }, logprobs: tensor([1, 4, 3]) }],
+    ['prompts.to', 'before from', { prompts: { from: 2, to: 1 }, logprobs: tensor([1, 4, 3]) }],
+    ['tokens', 'got 3', { prompts: [0], tokens: 3, logprobs: tensor([1, 4, 3]) }],
+    ['tokens.from', 'got 0.5', { prompts: [0], tokens: { from: 0.5 }, logprobs: tensor([1, 4, 3]) }],
+    ['tokens', 'names 2 tokens', { prompts: [0], tokens: { from: 1, to: 3 }, logprobs: tensor([1, 4, 3]) }],
+    ['logprobs.shape', 'packed scores are of whole rows', { rows: [0], tokens: { from: 0 }, logprobs: tensor([3, 4]) }],
+    ['rows.to', 'packed', { rows: { from: 0 }, logprobs: tensor([3, 4]) }],
+    ['logprobs.strides', 'has 12', { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 4, 1]) }],
+    ['logprobs.strides', '-2', { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 3, -1]) }],
+    ['lengths', '9', { prompts: [0], rows: [2], logprobs: tensor([1, 1, 3]) }],
+  ])('%s: %s', async (argument, words, block) => {
+    const sink = sinkOf(step);
+    await refused(sink.add(block as TokenBlock), argument, words);
+    await sink.add({ logprobs: tensorOf(step) });
+    expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+  });
+
+  it('tokens of one row in two dtypes', async () => {
+    const sink = sinkOf(step);
+    await sink.add(box([0], [2], 0, 4));
+    const half = wholeStep('bfloat16', 3, step.lengths, 1, 0);
+    const rest = blockOf(half, { prompts: [0], rows: [2], from: 4, to: 9 }, plain);
+    await refused(sink.add(rest), 'logprobs.dtype', 'prompt 0, row 2 came as float32');
+    // Other rows may be of another.
+    await sink.add(blockOf(half, { prompts: [1], rows: [2], from: 4, to: 9 }, plain));
+  });
+
+  it.each<[object, string]>([
+    [{ prompts: -1 }, 'options.prompts'],
+    [{ rows: 3 }, 'options.lengths'],
+    [{ lengths: [1, 2, 3, -1] }, 'options.lengths'],
+    [{ lengths: [1, 2, 3, 0.5] }, 'options.lengths'],
+    [{ pairs: [{ prompt: 3, rows: [] }] }, 'prompts'],
+    [{ pairs: [{ prompt: 0, rows: [4] }] }, 'rows'],
+    [{ signal: 1 }, 'options.signal'],
+  ])('tokenSumsSink(%j)', (options, argument) => {
+    const all = { prompts: 3, rows: 4, lengths: step.lengths, ...options };
+    const opening = () => engine.tokenSumsSink(all as Parameters<Engine['tokenSumsSink']>[0]);
+    expect(opening).toThrow(expect.objectContaining({ argument }));
+  });
+});
+
+describe('an end before the end', () => {
+  const step = wholeStep('float32', 2, [9000, 5000, 700, 9001], 2, 0);
+  const half = { prompts: [0, 1], rows: [0, 1, 2, 3], from: 0, to: 6000 };
+  const rest = { ...half, from: 6000, to: 9001 };
+
+  it('of a block: it may come again', async () => {
+    const sink = sinkOf(step);
+    const reason = new Error('enough');
+    await expect(sink.add(blockOf(step, half, plain), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const during = new AbortController();
+    const adding = sink.add(blockOf(step, half, plain), { signal: during.signal });
+    during.abort(reason);
+    await expect(adding).rejects.toBe(reason);
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    await sink.add(blockOf(step, rest, plain));
+    const before = sink.held;
+    const again = new AbortController();
+    const more = sink.add(blockOf(step, half, plain), { signal: again.signal });
+    queueMicrotask(() => again.abort(reason));
+    await expect(more).rejects.toBe(reason);
+    expect(sink.held).toEqual(before);
+    await sink.add(blockOf(step, half, plain));
+    expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+  });
+
+  it('of a block at any moment: it is in or it may come again', async () => {
+    const cases = fc.record({ turns: fc.nat(12), cuts: fc.nat(8), picks: fc.infiniteStream(fc.nat()) });
+    const expected = bits(await engine.sumTokens(tensorOf(step), step.lengths));
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ turns, cuts, picks }) => {
+        const sink = sinkOf(step);
+        const adding = partition(step, cuts, () => picks.next().value as number, [4096, 8192]).map(async (box) => {
+          for (;;) {
+            const controller = new AbortController();
+            const end = (async () => {
+              for (let turn = 0; turn < turns; turn++) await (turn % 2 ? new Promise(setImmediate) : undefined);
+              controller.abort();
+            })();
+            try {
+              await sink.add(blockOf(step, box, plain), turns === 12 ? {} : { signal: controller.signal });
+              return;
+            } catch (error) {
+              expect((error as Error).name).toBe('AbortError');
+            }
+            await end;
+            await sink.add(blockOf(step, box, plain));
+            return;
+          }
+        });
+        await Promise.all(adding);
+        expect(bits(await sink.finish())).toEqual(expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('of the sink: all that runs and comes later rejects with the reason, and nothing is held', async () => {
+    const controller = new AbortController();
+    const { prompts, lengths } = step;
+    const sink = engine.tokenSumsSink({ prompts, rows: 4, lengths, signal: controller.signal });
+    await sink.add(blockOf(step, half, plain));
+    expect(sink.held.pairs).toBe(4);
+    const running = sink.add(blockOf(step, rest, plain));
+    const reason = new Error('over');
+    controller.abort(reason);
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    await expect(running).rejects.toBe(reason);
+    await expect(sink.add(blockOf(step, rest, plain))).rejects.toBe(reason);
+    await expect(sink.finish()).rejects.toBe(reason);
+    const other = sinkOf(step);
+    other.abort();
+    await expect(other.finish()).rejects.toThrow('the sink was aborted');
+  });
+
+  it('of the engine', async () => {
+    const own = await openEngine({ device: 'cpu', threads: 1 });
+    const sink = own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths });
+    await sink.add(blockOf(step, half, plain));
+    await own.dispose();
+    await expect(sink.add(blockOf(step, { ...rest, rows: [0], to: 9000 }, plain))).rejects.toThrow(DisposedError);
+    expect(sink.missing()[0]).toMatchObject({ prompt: 0, rows: 2, row: 0, from: 6000, to: 9000 });
+    expect(() => own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths })).toThrow(DisposedError);
+  });
+
+  it('of a stream: the rows that it gave something of are forgotten and may come again; others stay', async () => {
+    const sink = sinkOf(step);
+    await sink.add(blockOf(step, { ...half, rows: [1] }, plain));
+    await sink.add(blockOf(step, { ...rest, rows: [0] }, plain));
+    const before = sink.held;
+    const writer = sink.writable().getWriter();
+    await writer.write(blockOf(step, { ...half, rows: [2, 3] }, plain));
+    expect(sink.held.pairs).toBe(4);
+    const pending = writer.write(blockOf(step, { ...rest, rows: [3] }, plain));
+    await writer.abort(new Error('gone'));
+    await expect(pending).rejects.toThrow('gone');
+    expect(sink.held).toEqual(before);
+    expect(sink.missing().map(({ rows, row, from }) => [rows, row, from])).toEqual([
+      [3, 0, 0],
+      [3, 0, 0],
+    ]);
+    await ReadableStream.from([
+      blockOf(step, { ...half, rows: [3, 0, 2] }, plain),
+      blockOf(step, { ...rest, rows: [3] }, plain),
+    ]).pipeTo(sink.writable());
+    expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+  });
+
+  it('of a session, anywhere: as if its rows had never come, NaN and +inf included', async () => {
+    const cases = fc.record({
+      dtype: dtypes,
+      lengths: fc.array(fc.constantFrom(0, 1, 5, 30, 4096, 4100, 8200), { minLength: 1, maxLength: 4 }),
+      seed: fc.integer(),
+      cuts: fc.nat(10),
+      picks: fc.infiniteStream(fc.nat()),
+      share: fc.constantFrom(0, 0.001, 0.1),
+    });
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ dtype, lengths, seed, cuts, picks, share }) => {
+        const spoilt = wholeStep(dtype, 2, lengths, seed, 0.2);
+        const right = wholeStep(dtype, 2, lengths, seed + 1, share);
+        const pick = () => picks.next().value as number;
+        const boxes = partition(right, cuts, pick, [4096, 8192]);
+        const sink = sinkOf(right);
+        const session = sink.session();
+        // What the session gives of other numbers is undone; so are the rows to which others gave something as well.
+        const undone = new Set<number>();
+        const outside: BoxOfStep[] = [];
+        for (const box of boxes) {
+          if (pick() % 2 === 0) outside.push(box);
+          else {
+            for (const prompt of box.prompts) {
+              for (const row of box.rows) if ((lengths[row] as number) > box.from) undone.add(prompt * 9 + row);
+            }
+          }
+          await (outside.at(-1) === box ? sink : session).add(
+            blockOf(outside.at(-1) === box ? right : spoilt, box, plain),
+          );
+        }
+        await session.undo();
+        for (const { prompts, rows, ...range } of boxes) {
+          const isOutside = outside.some(
+            (box) => box.prompts === prompts && box.rows === rows && box.from === range.from,
+          );
+          for (const prompt of prompts) {
+            const again = isOutside ? rows.filter((row) => undone.has(prompt * 9 + row)) : rows;
+            await sink.add(blockOf(right, { prompts: [prompt], rows: again, ...range }, plain));
+          }
+        }
+        expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(right), lengths)));
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  it('of a stream by a block that is refused', async () => {
+    const sink = sinkOf(step);
+    const blocks = [blockOf(step, half, plain), blockOf(step, half, plain)];
+    await expect(ReadableStream.from(blocks).pipeTo(sink.writable())).rejects.toThrow('came before');
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+  });
+});
