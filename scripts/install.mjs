@@ -1,7 +1,9 @@
 // Builds the native addon: `npm install`, `npm ci` and `npm rebuild` run this, in a clone and in a consumer's node_modules.
 // With CMake by cmake-js -> build/cmake/Release/collapsar.node; without it by node-gyp -> build/Release/collapsar.node.
 // Nothing is downloaded: the Node-API headers come from the package node-api-headers.
-// COLLAPSAR_BUILD=cmake|gyp chooses by hand. Exit status 1, with what is missing and how to get it, if there is no way.
+// With CMake and nvcc also the CUDA backend -> build/cmake/Release/collapsar_cuda.so; the addon does without it.
+// COLLAPSAR_BUILD=cmake|gyp chooses by hand; COLLAPSAR_CUDA=off leaves the backend out, on makes it a condition.
+// Exit status 1, with what is missing and how to get it, if there is no way.
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,6 +27,13 @@ const packages = {
 function versionOf(command) {
   const result = spawnSync(command, ['--version'], { encoding: 'utf8' });
   return result.status === 0 ? result.stdout : null;
+}
+
+/** Where nvcc is, by the means that CMake knows and in the place where NVIDIA's packages put it; or null. */
+function findNvcc() {
+  const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter(Boolean);
+  const places = [process.env.CUDACXX, 'nvcc', ...folders.map((folder) => join(folder, 'bin', 'nvcc'))].filter(Boolean);
+  return places.find((command) => versionOf(command) !== null) ?? null;
 }
 
 function findTools() {
@@ -96,7 +105,8 @@ function runTool(script, args, env) {
 async function buildWithCMake(env) {
   const out = join(root, 'build', 'cmake');
   const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
-  const configure = () => runTool(script, ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF'], env);
+  const configure = () =>
+    runTool(script, ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF', '--CDCOLLAPSAR_CUDA=OFF'], env);
   let result = await configure();
   if (result.status !== 0 && existsSync(join(out, 'CMakeCache.txt'))) {
     // A cache of another place, generator or compiler: start afresh once.
@@ -107,6 +117,23 @@ async function buildWithCMake(env) {
     result = await runTool(script, ['build', '--out', out, '--parallel', String(availableParallelism())], env);
   }
   return { ...result, tool: 'cmake-js' };
+}
+
+/**
+ * The CUDA backend, in the folder of the addon's build and after it, so that what fails here fails alone.
+ * Resolves to null, or to the output of what failed.
+ */
+async function buildCuda(env, nvcc) {
+  const out = join(root, 'build', 'cmake');
+  const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
+  const cuda = { ...env, CUDACXX: nvcc };
+  const configure = (state) => runTool(script, ['configure', '--out', out, `--CDCOLLAPSAR_CUDA=${state}`], cuda);
+  const configured = await configure('ON');
+  const build = ['build', '--out', out, '--target', 'collapsar_cuda', '--parallel', String(availableParallelism())];
+  const result = configured.status === 0 ? await runTool(script, build, cuda) : configured;
+  if (result.status === 0 && existsSync(backend)) return null;
+  await configure('OFF');
+  return result.output;
 }
 
 async function buildWithGyp(env) {
@@ -145,6 +172,16 @@ function isCurrent(addon) {
   return existsSync(addon) && statSync(addon).mtimeMs > sourcesChanged() && problemLoading(addon) === null;
 }
 
+/**
+ * Whether there is nothing to do about the CUDA backend: it is built, or not wanted, or was tried since the sources changed
+ * (it takes minutes, and `npx collapsar` comes by here).
+ */
+function isCudaCurrent() {
+  if (wantedCuda === 'off' || (existsSync(backend) && statSync(backend).mtimeMs > sourcesChanged())) return true;
+  if (wantedCuda === 'on') return false;
+  return findNvcc() === null || (existsSync(cudaFailed) && statSync(cudaFailed).mtimeMs > sourcesChanged());
+}
+
 /** Loads an addon in another process; what went wrong, or null. */
 function problemLoading(addon) {
   const load = spawnSync(process.execPath, ['-e', 'require(process.argv[1])', addon], { encoding: 'utf8' });
@@ -159,24 +196,40 @@ function fail(message) {
 if (process.platform === 'win32') fail('Windows is not supported; WSL2 (Windows Subsystem for Linux) is.');
 const wanted = process.env.COLLAPSAR_BUILD || undefined;
 if (![undefined, 'cmake', 'gyp'].includes(wanted)) fail(`COLLAPSAR_BUILD is "${wanted}"; expected cmake or gyp.`);
+const wantedCuda = process.env.COLLAPSAR_CUDA || undefined;
+if (![undefined, 'on', 'off'].includes(wantedCuda)) fail(`COLLAPSAR_CUDA is "${wantedCuda}"; expected on or off.`);
+if (wantedCuda === 'on' && wanted === 'gyp')
+  fail('COLLAPSAR_CUDA=on needs the build with CMake: COLLAPSAR_BUILD=cmake.');
+if (wantedCuda === 'on' && process.platform !== 'linux') fail('COLLAPSAR_CUDA=on: the CUDA backend is for Linux.');
 
 const addons = {
   cmake: join(root, 'build', 'cmake', 'Release', 'collapsar.node'),
   gyp: join(root, 'build', 'Release', 'collapsar.node'),
 };
+const backend = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda.so');
+const cudaFailed = join(root, 'build', 'cmake', 'cuda-failed.txt');
 const current = (wanted ? [wanted] : Object.keys(addons)).find((way) => isCurrent(addons[way]));
-if (current !== undefined) {
+if (current !== undefined && (current === 'gyp' ? wantedCuda !== 'on' : isCudaCurrent())) {
   console.log(`collapsar: ${addons[current]} is up to date`);
   process.exit(0);
 }
 
 const started = performance.now();
 const tools = findTools();
-const { build, missing } = chooseBuild(tools, wanted);
+// nvcc needs CMake, too.
+const { build, missing } = chooseBuild(tools, wantedCuda === 'on' ? 'cmake' : wanted);
 if (build === undefined) fail(missingToolsMessage(missing));
+const nvcc = build === 'cmake' && wantedCuda !== 'off' && process.platform === 'linux' ? findNvcc() : null;
+if (wantedCuda === 'on' && nvcc === null) {
+  fail(
+    'COLLAPSAR_CUDA=on, but there is no nvcc: install the CUDA toolkit (developer.nvidia.com/cuda-downloads) and put its bin ' +
+      'folder on PATH, or name nvcc by CUDACXX.',
+  );
+}
 
-// The loader takes whichever is there, so that of an earlier build must not stay.
-for (const addon of Object.values(addons)) rmSync(addon, { force: true });
+// The loader takes whichever is there, so that of an earlier build must not stay. One that is up to date is kept.
+if (build !== current) for (const addon of Object.values(addons)) rmSync(addon, { force: true });
+rmSync(backend, { force: true });
 const env = buildEnvironment(tools);
 const result = build === 'cmake' ? await buildWithCMake(env) : await buildWithGyp(env);
 if (result.status !== 0) {
@@ -189,4 +242,25 @@ if (result.status !== 0) {
 }
 const problem = problemLoading(addons[build]);
 if (problem !== null) fail(`${addons[build]} was built but does not load:\n${problem}`);
-console.log(`collapsar: built with ${result.tool} in ${((performance.now() - started) / 1000).toFixed(0)} s`);
+const seconds = (from) => ((performance.now() - from) / 1000).toFixed(0);
+console.log(`collapsar: built with ${result.tool} in ${seconds(started)} s`);
+
+if (nvcc === null) {
+  const why = { off: 'COLLAPSAR_CUDA=off' }[wantedCuda] ?? (build === 'gyp' ? 'it needs CMake' : 'there is no nvcc');
+  console.log(`collapsar: the CUDA backend was left out (${why})`);
+} else {
+  const cudaStarted = performance.now();
+  const output = await buildCuda(env, nvcc);
+  if (output === null) {
+    rmSync(cudaFailed, { force: true });
+    console.log(`collapsar: built the CUDA backend with ${nvcc} in ${seconds(cudaStarted)} s`);
+  } else {
+    const last = output.trimEnd().split('\n').slice(-40).join('\n');
+    if (wantedCuda === 'on') fail(`building the CUDA backend with ${nvcc} failed; its last lines:\n${last}`);
+    writeFileSync(cudaFailed, output);
+    console.log(
+      `collapsar: building the CUDA backend with ${nvcc} failed, so that this build has none; its last lines:\n${last}\n` +
+        `collapsar: all of it is in ${cudaFailed}. COLLAPSAR_CUDA=off does not try, COLLAPSAR_CUDA=on insists.`,
+    );
+  }
+}

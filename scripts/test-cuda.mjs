@@ -1,7 +1,178 @@
-// Compiles the CUDA backend, where there is one and an nvcc; running it takes a GPU.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { check, root, skip } from './stage.mjs';
+// Compiles the CUDA backend and reads the compiler's report: no kernel that reads tensors may spill registers. Counts the
+// instructions an element of the hot loop, where there is a cuobjdump. Running the backend takes a GPU: scripts/gpu-check.py.
+//   npm run test:cuda                 for one architecture, sm_90
+//   npm run test:cuda -- --all        for all that the backend is built for
+//   npm run test:cuda -- sm_80 sm_89  for these
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
+import { check, root, skip, start, versionOf } from './stage.mjs';
 
-if (!existsSync(join(root, 'native', 'cuda'))) skip('CUDA compilation (no CUDA backend in this version)');
-else check(false, 'native/cuda is there, and this script does not compile it yet');
+/** Kernels through which every byte of a tensor goes. */
+const hotKernels = /(logitRows|scoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
+const hotPlain = /readBytes\(/;
+const architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_100'];
+/** More instructions than this an element of bfloat16, and an H200's memory is faster than its arithmetic. */
+const instructionCeiling = 13.8;
+
+const nvcc = [process.env.CUDACXX, 'nvcc', '/usr/local/cuda/bin/nvcc'].filter(Boolean).find((name) => versionOf(name));
+if (nvcc === undefined) {
+  skip('CUDA compilation (there is no nvcc)');
+  process.exit(0);
+}
+
+const given = process.argv.slice(2);
+const wanted = given.includes('--all') ? [...architectures, 'compute_100'] : given.length > 0 ? given : ['sm_90'];
+const { cuda } = JSON.parse(readFileSync(join(root, 'native', 'sources.json'), 'utf8'));
+const kernels = cuda.filter((file) => file.endsWith('.cu'));
+const out = join(root, 'build', 'cuda');
+mkdirSync(out, { recursive: true });
+
+/** The names of C++ functions, demangled, if there is a tool for it. */
+function demangled(text) {
+  const result = spawnSync('c++filt', [], { input: text, encoding: 'utf8', maxBuffer: 1 << 30 });
+  return result.status === 0 ? result.stdout : text;
+}
+
+/** ptxas' report -> [{ kernel, registers, spills }]. */
+function parseReport(text) {
+  const found = [];
+  let kernel = null;
+  let spills = 0;
+  for (const line of demangled(text).split('\n')) {
+    const compiling = line.match(/Compiling entry function '(.*)' for/);
+    if (compiling) kernel = compiling[1];
+    const spilled = line.match(/(\d+) bytes spill stores, (\d+) bytes spill loads/);
+    if (spilled) spills = Number(spilled[1]) + Number(spilled[2]);
+    const used = line.match(/Used (\d+) registers/);
+    if (used && kernel !== null) {
+      found.push({ kernel, registers: Number(used[1]), spills });
+      kernel = null;
+    }
+  }
+  return found;
+}
+
+const shortName = (kernel) =>
+  kernel
+    .replaceAll(/collapsar::cuda::|\(anonymous namespace\)::|\(anonymous namespace\)/g, '')
+    .replace(/^void /, '')
+    .replace(/\(.*/, '');
+
+async function compile(file, architecture) {
+  const object = join(out, `${basename(file, '.cu')}.${architecture}.${architecture.startsWith('sm') ? 'o' : 'ptx'}`);
+  const isPtx = !architecture.startsWith('sm');
+  const target = isPtx ? ['-ptx', `-arch=${architecture}`] : ['-c', `-arch=${architecture}`, '-Xptxas', '-v'];
+  const args = ['-std=c++17', '-O3', '-Xcompiler', '-fPIC', '-I', join(root, 'native'), ...target];
+  const from = performance.now();
+  const result = await start(nvcc, [...args, join(root, 'native', file), '-o', object], { quiet: true });
+  const took = (performance.now() - from) / 1000;
+  if (result.status !== 0) process.stdout.write(result.output);
+  check(result.status === 0, `${nvcc} does not compile native/${file} for ${architecture}`);
+  check(statSync(object).size > 0, `${object} is empty`);
+  console.log(`${file.padEnd(22)} ${architecture.padEnd(12)} ${took.toFixed(1)} s`);
+  return { architecture, object, kernels: isPtx ? [] : parseReport(result.output) };
+}
+
+/** `jobs`, as many at a time as there are processors. */
+async function together(jobs) {
+  const results = [];
+  const next = jobs[Symbol.iterator]();
+  const worker = async () => {
+    for (const job of next) results.push(await job());
+  };
+  await Promise.all(Array.from({ length: Math.min(availableParallelism(), jobs.length) }, worker));
+  return results;
+}
+
+/** A chunk of bfloat16: exponentials and 16-byte loads that every turn of the hot loop has for each thread. */
+const chunk = { exponentials: 32, loads: 4 };
+
+/**
+ * Instructions an element of the hot loop of bfloat16 logits, from the machine code: the shortest way through the loop
+ * that has all of a chunk's exponentials and the next chunk's loads. What is not on it (a raised reference, ranks of
+ * columns near the target, the cut ends of rows) few chunks take. Null if the code cannot be read.
+ */
+function instructionsPerElement(cuobjdump, object) {
+  const dump = spawnSync(cuobjdump, ['--dump-sass', object], { encoding: 'utf8', maxBuffer: 1 << 30 });
+  if (dump.status !== 0) return null;
+  const isKernel = (text) => /logitRows<[^>]*BFloat16, (\(int\))?256>/.test(text.split('\n', 1)[0]);
+  const body = demangled(dump.stdout)
+    .split(/\n\s*Function : /)
+    .find(isKernel);
+  if (body === undefined) return null;
+  const code = [...body.matchAll(/^\s+\/\*([0-9a-f]{4,5})\*\/\s+(.*?);/gm)].map(([, at, text]) => {
+    const branch = text.match(/\bBRA\b.*?0x([0-9a-f]+)/);
+    const conditional = /^@|\bBRA(\.\w+)? !?U?P\d/.test(text);
+    return {
+      at: Number.parseInt(at, 16),
+      to: branch ? Number.parseInt(branch[1], 16) : null,
+      falls: branch === null || conditional,
+      exponential: /\bMUFU\.EX2\b/.test(text) ? 1 : 0,
+      load: /\bLDG\.E\.\S*128/.test(text) ? 1 : 0,
+    };
+  });
+  const numberAt = new Map(code.map((instruction, i) => [instruction.at, i]));
+  const ways = [];
+  for (const [end, { to, at }] of code.entries()) {
+    if (to === null || to >= at) continue;
+    const begin = numberAt.get(to);
+    // For each instruction, by what was met on the way to it: the fewest instructions.
+    const least = Array.from({ length: end - begin + 1 }, () => new Map());
+    least[0].set('0,0', 0);
+    for (let i = begin; i <= end; i++) {
+      const { to: target, falls, exponential, load } = code[i];
+      const next = [...(falls ? [i + 1] : []), ...(target === null ? [] : [numberAt.get(target)])];
+      for (const [met, length] of least[i - begin]) {
+        const [exponentials, loads] = met.split(',').map(Number);
+        const key = `${Math.min(exponentials + exponential, chunk.exponentials)},${Math.min(loads + load, chunk.loads)}`;
+        if (i === end) {
+          if (key === `${chunk.exponentials},${chunk.loads}`) ways.push(length + 1);
+          continue;
+        }
+        for (const j of next) {
+          if (j === undefined || j <= i || j > end) continue; // an inner loop, or out of this one
+          const known = least[j - begin].get(key);
+          if (known === undefined || known > length + 1) least[j - begin].set(key, length + 1);
+        }
+      }
+    }
+  }
+  return ways.length === 0 ? null : Math.min(...ways) / chunk.exponentials;
+}
+
+const from = performance.now();
+const compiled = await together(
+  wanted.flatMap((architecture) => kernels.map((file) => () => compile(file, architecture))),
+);
+console.log(`compiled ${compiled.length} in ${((performance.now() - from) / 1000).toFixed(0)} s`);
+
+let hot = 0;
+const spilling = [];
+for (const { architecture, kernels: found } of compiled) {
+  for (const { kernel, registers, spills } of found) {
+    const name = shortName(kernel);
+    const isHot = hotKernels.test(name) || hotPlain.test(`${name}(`);
+    if (isHot) hot += 1;
+    if (isHot && spills > 0) spilling.push(`${name} for ${architecture}: ${spills} bytes`);
+    if (isHot || spills > 0) {
+      console.log(
+        `${architecture.padEnd(8)} ${name.padEnd(40)} ${String(registers).padStart(3)} registers, ${spills} bytes spilled`,
+      );
+    }
+  }
+}
+const compiledFor = wanted.filter((architecture) => architecture.startsWith('sm')).length;
+check(hot >= 30 * compiledFor, `the compiler reported on ${hot} hot kernels only: their names have changed`);
+check(spilling.length === 0, `registers are spilled in ${spilling.join('; ')}`);
+
+const cuobjdump = ['cuobjdump', '/usr/local/cuda/bin/cuobjdump'].find((name) => versionOf(name) !== null);
+if (cuobjdump === undefined) skip('counting instructions (there is no cuobjdump)');
+for (const { architecture, object } of compiled) {
+  if (cuobjdump === undefined || !architecture.startsWith('sm') || !object.includes('logit_rows.')) continue;
+  const count = instructionsPerElement(cuobjdump, object);
+  check(count !== null, `the hot loop of ${object} is not found`);
+  console.log(`${architecture.padEnd(8)} ${count.toFixed(1)} instructions an element of bfloat16 logits`);
+  check(count <= instructionCeiling, `more than the ${instructionCeiling} that the memory's speed leaves room for`);
+}

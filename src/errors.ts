@@ -2,9 +2,9 @@
 
 export type ErrorCode =
   | 'ERR_ARGUMENT' // an argument of a call: wrong type, shape, range
-  | 'ERR_DISPOSED' // the engine was disposed
+  | 'ERR_DISPOSED' // the engine or the device tensor was disposed
   | 'ERR_ADDON' // the native addon is missing or cannot be loaded
-  | 'ERR_DEVICE' // the device asked for cannot be had
+  | 'ERR_DEVICE' // the device asked for cannot be had, or failed
   | 'ERR_FILE' // a file cannot be read or written, or is not what it claims to be
   | 'ERR_STATE' // a saved state is foreign, damaged or of another version
   | 'ERR_CLUSTER'; // an engine that was asked to run tasks (Slurm, Ray) did not
@@ -54,10 +54,10 @@ export class FileError extends CollapsarError {
   }
 }
 
-/** A call on an engine that was disposed. */
+/** A call on an engine that was disposed, or with a device tensor that was. */
 export class DisposedError extends CollapsarError {
-  constructor(what: string) {
-    super('ERR_DISPOSED', `${what}: the engine was disposed; open a new one with openEngine()`);
+  constructor(what: string, problem = 'the engine was disposed; open a new one with openEngine()') {
+    super('ERR_DISPOSED', `${what}: ${problem}`);
   }
 }
 
@@ -68,10 +68,39 @@ export class AddonError extends CollapsarError {
   }
 }
 
-/** A device was asked for by name and cannot be had. */
+/** Why a device cannot be had, or what it failed with. */
+export type DeviceProblem =
+  | 'not_built' // there is no CUDA backend beside the addon, or at the path given
+  | 'not_loadable' // the backend is no library that can be used: foreign, damaged, of another version
+  | 'crashed' // the backend brought down the process that tried it
+  | 'timeout' // the backend did not answer within the time limit
+  | 'no_driver'
+  | 'driver_too_old'
+  | 'no_device'
+  | 'bad_device' // there is no device of that number, or collapsar has no kernels for it
+  | 'out_of_memory' // of the device; see askedBytes and freeBytes. The engine stays usable
+  | 'bad_handle' // an IPC handle that the driver does not accept
+  | 'device_lost' // the device failed for good; only a new process can use it again
+  | 'failed'; // anything else
+
+export interface DeviceErrorOptions extends ErrorOptions {
+  reason?: DeviceProblem | undefined;
+  askedBytes?: number | undefined;
+  freeBytes?: number | undefined;
+}
+
+/** A device cannot be had, or failed at work. `reason` is for programs, `message` says what to do next. */
 export class DeviceError extends CollapsarError {
-  constructor(message: string, options?: ErrorOptions) {
+  readonly reason: DeviceProblem;
+  /** With `out_of_memory`: the bytes of device memory asked for, and those that were free. */
+  readonly askedBytes: number | undefined;
+  readonly freeBytes: number | undefined;
+
+  constructor(message: string, options: DeviceErrorOptions = {}) {
     super('ERR_DEVICE', message, options);
+    this.reason = options.reason ?? 'failed';
+    this.askedBytes = options.askedBytes;
+    this.freeBytes = options.freeBytes;
   }
 }
 

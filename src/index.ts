@@ -1,5 +1,6 @@
 // Everything that `import … from 'collapsar'` gives.
 export * from './analysis/index.js';
+export { FileReadError } from './engine/file-read-error.js';
 export * from './engine/index.js';
 export * from './errors.js';
 export * from './filter/index.js';

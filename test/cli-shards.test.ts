@@ -82,8 +82,8 @@ describe('one analysis in shards', () => {
 
   it('gives the very bytes of analyze: 1, 7 and 64 shards, merged in random trees', async () => {
     const whole = fresh('whole');
-    const table = await collapsar(['analyze', exampleRuns, ...options, '--out', whole]);
-    const lines = await collapsar(['analyze', exampleRuns, ...options, '--jsonl']);
+    const table = await collapsar(['analyze', exampleRuns, ...options, '--out', whole, '--quiet']);
+    const lines = await collapsar(['analyze', exampleRuns, ...options, '--jsonl', '--quiet']);
     const merged = new Set<string>();
     for (const shards of [1, 7, 64]) {
       const plan = await planned([exampleRuns], '--shards', String(shards), ...options);
@@ -91,11 +91,20 @@ describe('one analysis in shards', () => {
       const states = await mapAll(plan);
       const state = await mergedAtRandom(states, shards);
       const out = fresh('results');
-      const final = await collapsar(['finalize', '--manifest', plan.manifest, '--state', state, '--out', out]);
+      const final = await collapsar([
+        'finalize',
+        '--manifest',
+        plan.manifest,
+        '--state',
+        state,
+        '--out',
+        out,
+        '--quiet',
+      ]);
       expect(final).toEqual(table);
       expect(contents(out)).toEqual(contents(whole));
       // From the directory of states, without a merge.
-      const direct = ['finalize', '--manifest', plan.manifest, '--state', plan.states, '--jsonl'];
+      const direct = ['finalize', '--manifest', plan.manifest, '--state', plan.states, '--jsonl', '--quiet'];
       if (shards === 7) expect(await collapsar(direct)).toEqual(lines);
       // Everything but the name of the manifest in its first line is the same for any number of shards.
       merged.add(readFileSync(state, 'utf8').split('\n').slice(1, -2).join('\n'));
@@ -140,7 +149,16 @@ describe('a bad file among many', () => {
     expect(again).toMatchObject({ status: 1, err: '', out: expect.stringContaining('complete before') });
 
     const out = fresh('results');
-    const final = await collapsar(['finalize', '--manifest', manifest, '--state', plan.states, '--out', out]);
+    const final = await collapsar([
+      'finalize',
+      '--manifest',
+      manifest,
+      '--state',
+      plan.states,
+      '--out',
+      out,
+      '--quiet',
+    ]);
     expect(final).toEqual(expected);
     expect(contents(out)).toEqual(contents(whole));
     expect(Object.keys(contents(out))).toContain('failures.jsonl');

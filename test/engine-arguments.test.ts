@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Engine, openEngine } from '../src/engine/engine.js';
 import type { RowStats } from '../src/engine/operations.js';
-import type { Tensor } from '../src/engine/tensor.js';
+import type { HostTensor, Tensor } from '../src/engine/tensor.js';
 import { ArgumentError, CollapsarError, DeviceError } from '../src/errors.js';
 
 let engine: Engine;
@@ -122,7 +122,7 @@ describe('tensors', () => {
           { length: rows * columns },
           (_, i) => Math.floor(i / columns) * strides[0] + (i % columns) * strides[1],
         );
-        expect([...(result as Tensor).data].map((value) => value + 0)).toEqual(expected.map((value) => value + 0));
+        expect([...(result as HostTensor).data].map((value) => value + 0)).toEqual(expected.map((value) => value + 0));
       }),
       { numRuns: 300 },
     );

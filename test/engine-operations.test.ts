@@ -114,7 +114,7 @@ describe('sumTokens', () => {
     const result = await engine.sumTokens(logprobs, [1, 1], { out, columns: [3, 1] });
     expect(result.sums).toBe(out);
     expect([...out.data]).toEqual([7, -3, 7, -1, 7, -4, 7, -2]);
-    const shared: Tensor = { data: new Float64Array(new SharedArrayBuffer(32)), dtype: 'float64', shape: [2, 2] };
+    const shared = { data: new Float64Array(new SharedArrayBuffer(32)), dtype: 'float64' as const, shape: [2, 2] };
     await engine.sumTokens(logprobs, [1, 1], { out: shared });
     expect([...shared.data]).toEqual([-1, -3, -2, -4]);
     const permuted = await engine.sumTokens(logprobs, [1, 1], { columns: [1, 0] });

@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DType, Tensor } from '../src/engine/tensor.js';
+import type { DType, HostTensor } from '../src/engine/tensor.js';
 import { ArgumentError } from '../src/errors.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { type StepToWrite, writeStep } from '../src/logs/write-step.js';
@@ -22,7 +22,7 @@ function minimal(): StepToWrite {
 
 const arrays = { float64: Float64Array, float32: Float32Array, float16: Uint16Array, bfloat16: Uint16Array };
 
-function tensor(dtype: DType, shape: number[], bits: () => number): Tensor {
+function tensor(dtype: DType, shape: number[], bits: () => number): HostTensor {
   const data = new arrays[dtype](shape.reduce((a, b) => a * b, 1));
   const bytes = new Uint8Array(data.buffer);
   for (let i = 0; i < bytes.length; i++) bytes[i] = bits();
@@ -115,7 +115,7 @@ it('sums, subarrays and shared memory', async () => {
   const path = folder.path('sums.safetensors');
   const shared = new Float64Array(new SharedArrayBuffer(80), 8, 8).fill(-2);
   const lengths = Int32Array.of(99, 1, 2, 3, 4, 99).subarray(1, 5);
-  const sums: Tensor = { data: shared, dtype: 'float64', shape: [4, 2], strides: [2, 1] };
+  const sums: HostTensor = { data: shared, dtype: 'float64', shape: [4, 2], strides: [2, 1] };
   await writeStep(path, { step: 1, sums, lengths, group: Int32Array.of(3, 9, 3, 9) });
   const back = await readStepFile(path);
   if (back.scores.kind !== 'sums') throw new Error('expected sums');

@@ -244,7 +244,8 @@ describe('a sink of blocks', () => {
     const lost = blockOf(step, most, plain);
     const losing = sink.add(lost);
     await new Promise(setImmediate);
-    structuredClone(lost.logprobs.data.buffer, { transfer: [lost.logprobs.data.buffer as ArrayBuffer] });
+    const { buffer } = lost.logprobs.data as Float32Array;
+    structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
     await refused(losing, 'logprobs', 'detached');
     expect(sink.held).toEqual(before);
 

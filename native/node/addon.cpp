@@ -1,4 +1,5 @@
 // The addon's exports (src/engine/addon.ts, NativeAddon). Loaded once for every Node environment of the process.
+#include "cuda_probe.h"
 #include "engine/isa.h"
 #include "engine_object.h"
 #include "environment.h"
@@ -68,6 +69,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
        Napi::PropertyDescriptor::Function(env, exports, "isa", isa, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "isaAvailable", isaAvailable, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "forceIsa", forceIsa, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "probeCuda", probeCuda, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "live", live, napi_enumerable)});
   return exports;
 }

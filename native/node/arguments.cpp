@@ -99,6 +99,15 @@ napi_typedarray_type arrayTypeOf(DType dtype) {
   }
 }
 
+// The memory of the job's device that a number stands for.
+DeviceMemory memoryOf(const Job& job, Napi::Value number, const char* name) {
+  DeviceMemory memory;
+  if (job.device == nullptr || !job.device->find(number.As<Napi::Number>().Uint32Value(), &memory)) {
+    rejectArgument(number.Env(), name, "a DeviceTensor whose memory is gone, or of another engine");
+  }
+  return memory;
+}
+
 // Keeps `bytes` at the view's start alive and in place until the job ends; see holdTensor.
 const void* hold(Job& job, const View& view, std::size_t bytes, bool protectedByCaller) {
   if (bytes == 0) return view.data;
@@ -137,6 +146,11 @@ std::int64_t Arguments::integer() {
 
 bool Arguments::flag() { return next().ToBoolean(); }
 
+void Arguments::placeJob(Job& job, Napi::Value data) const {
+  job.dataOnDevice = data.IsNumber();
+  if (job.dataOnDevice || (device_ != nullptr && device_->takesHostTensors())) job.device = device_;
+}
+
 std::vector<std::int64_t> integers64(Napi::Value array, const char* name, std::int64_t low, std::int64_t high) {
   return integersOf<std::int64_t>(array, name, low, high);
 }
@@ -155,8 +169,18 @@ void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes) {
   const Napi::Env env = array.Env();
-  const View view = viewOf(array, name);
-  if (view.type != arrayTypeOf(dtype)) rejectArgument(env, name, "the typed array does not fit the dtype");
+  DeviceMemory memory;
+  View view{};
+  std::int64_t available;
+  if (array.IsNumber()) {
+    memory = memoryOf(job, array, name);
+    available = memory.bytes / static_cast<std::int64_t>(sizeOf(dtype));
+    view.data = memory.pointer;
+  } else {
+    view = viewOf(array, name);
+    if (view.type != arrayTypeOf(dtype)) rejectArgument(env, name, "the typed array does not fit the dtype");
+    available = static_cast<std::int64_t>(view.length);
+  }
   if (bytes != nullptr) *bytes = 0;
   // In 128 bits: extents and strides are below 2^53 each.
   __int128 lowest = 0, highest = 0;
@@ -166,17 +190,17 @@ const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtyp
     (reach < 0 ? lowest : highest) += reach;
   }
   if (lowest < 0) rejectArgument(env, name, "a negative stride reaches before the first element of data");
-  if (highest >= static_cast<__int128>(view.length)) {
+  if (highest >= static_cast<__int128>(available)) {
     // Of the order of 2^108 at most, so a double shows it well enough once it is past 2^53.
     const std::string last = highest < (__int128{1} << 62) ? std::to_string(static_cast<std::int64_t>(highest))
                                                            : shortest(static_cast<double>(highest));
     rejectArgument(
         env, name,
-        "shape and strides reach element " + last + ", but data has " + std::to_string(view.length) + " elements");
+        "shape and strides reach element " + last + ", but data has " + std::to_string(available) + " elements");
   }
   const std::size_t reached = (static_cast<std::size_t>(highest) + 1) * sizeOf(dtype);
   if (bytes != nullptr) *bytes = reached;
-  return hold(job, view, reached, protectedByCaller);
+  return array.IsNumber() ? view.data : hold(job, view, reached, protectedByCaller);
 }
 
 const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std::int64_t count,
@@ -193,6 +217,15 @@ const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std
 
 double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count) {
   const Napi::Env env = array.Env();
+  if (array.IsNumber()) {
+    const DeviceMemory memory = memoryOf(job, array, name);
+    const std::int64_t elements = memory.bytes / static_cast<std::int64_t>(sizeof(double));
+    if (elements < count) {
+      rejectArgument(env, name,
+                     "data has " + std::to_string(elements) + " elements, the shape needs " + std::to_string(count));
+    }
+    return static_cast<double*>(memory.pointer);
+  }
   const View view = viewOf(array, name);
   if (view.type != napi_float64_array) rejectArgument(env, name, "expected a Float64Array");
   if (static_cast<std::int64_t>(view.length) < count) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/dtype.h"
@@ -19,14 +21,22 @@ namespace collapsar {
 // The arguments of one call, taken one after the other.
 class Arguments {
  public:
-  explicit Arguments(const Napi::CallbackInfo& info) : info_(info) {}
+  // device: the engine's, if it has one.
+  explicit Arguments(const Napi::CallbackInfo& info, std::shared_ptr<Device> device = nullptr)
+      : info_(info), device_(std::move(device)) {}
   Napi::Value next() { return info_[at_++]; }
   std::int64_t integer();
   bool flag();
   Napi::Env env() const { return info_.Env(); }
+  const std::shared_ptr<Device>& device() const { return device_; }
+
+  // Decides where a job on this tensor runs: on the GPU if the tensor is there (data is then a number), or if the
+  // engine was opened to send host tensors there.
+  void placeJob(Job& job, Napi::Value data) const;
 
  private:
   const Napi::CallbackInfo& info_;
+  std::shared_ptr<Device> device_;
   std::size_t at_ = 0;
 };
 
@@ -42,19 +52,21 @@ struct Axis {
   std::int64_t stride;  // in elements, any sign
 };
 
-// The typed array's memory, held by `job`: engine memory and SharedArrayBuffers in place, others in place if
+// A number names memory of the job's device, which nothing frees before the job has run. A typed array's memory is held
+// by `job`: engine memory and SharedArrayBuffers in place, others in place if
 // `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy of the part that the
 // axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes = nullptr);
 
 // A matrix of the engine (data, dtype, rows, columns, rowStride, columnStride) as the seven arguments that tell of it:
-// data: TensorData, dtype: 0|1|2|3, protected: boolean, rows, columns, rowStride, columnStride: number. Its memory is
-// held in a second step, when everything else has been found right.
+// data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean, rows, columns, rowStride, columnStride: number.
+// Its memory is held in a second step, when everything else has been found right.
 class MatrixArgument {
  public:
   template <class Matrix>
-  MatrixArgument(Arguments& arguments, const char* name, Matrix& matrix) : name_(name), data_(arguments.next()) {
+  MatrixArgument(Arguments& arguments, const char* name, Matrix& matrix)
+      : arguments_(arguments), name_(name), data_(arguments.next()) {
     matrix.dtype = static_cast<DType>(arguments.integer());
     protectedByCaller_ = arguments.flag();
     matrix.rows = arguments.integer();
@@ -64,12 +76,14 @@ class MatrixArgument {
   }
   template <class Matrix>
   void hold(Job& job, Matrix& matrix) const {
+    arguments_.placeJob(job, data_);
     matrix.data =
         holdTensor(job, data_, name_, matrix.dtype,
                    {{matrix.rows, matrix.rowStride}, {matrix.columns, matrix.columnStride}}, protectedByCaller_);
   }
 
  private:
+  const Arguments& arguments_;
   const char* name_;
   Napi::Value data_;
   bool protectedByCaller_;
@@ -79,7 +93,8 @@ class MatrixArgument {
 const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std::int64_t count,
                               bool protectedByCaller);
 
-// Memory to write `count` doubles into: engine memory or a SharedArrayBuffer, never a copy.
+// Memory to write `count` doubles into: engine memory, a SharedArrayBuffer or (a number) the job's device; never a
+// copy.
 double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count);
 
 }  // namespace collapsar

@@ -40,8 +40,8 @@ bool Dispatcher::withdraw(Task* task) {
 void Dispatcher::cancelAndJoin() {
   {
     const std::lock_guard lock(mutex_);
-    for (Task* const task : queue_) task->control.cancelled = true;
-    if (running_ != nullptr) running_->control.cancelled = true;
+    for (Task* const task : queue_) task->cancel();
+    if (running_ != nullptr) running_->cancel();
     stop_ = true;
   }
   wake_.notify_one();
@@ -96,6 +96,11 @@ void Dispatcher::execute(Task* task, ThreadPool* pool, const std::string& startF
   } catch (const ArgumentProblem& problem) {
     task->failedArgument = problem.argument;
     task->failure = problem.problem;
+  } catch (const DeviceProblem& problem) {
+    task->failedReason = problem.reason;
+    task->failure = problem.problem;
+    task->askedBytes = problem.askedBytes;
+    task->freeBytes = problem.freeBytes;
   } catch (const std::bad_alloc&) {
     task->failure = "not enough memory";
   } catch (const std::exception& error) {

@@ -1,7 +1,9 @@
 // An engine's own thread: takes tasks in the order they came and runs each on the engine's thread pool. Knows no Node.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,18 +24,34 @@ class Task {
   // On the dispatcher's thread. What it throws becomes the task's failure.
   virtual Outcome run(ThreadPool& pool) = 0;
 
+  // Any thread: asks it to end early.
+  void cancel() {
+    control.cancelled = true;
+    cancelFlag = 1;
+  }
+
   JobControl control;
+  std::atomic<std::int32_t> cancelFlag{0};  // control.cancelled for the CUDA backend, which knows plain C only
 
   // Set when the end is reported: cancelled, failed (with the reason), or neither.
   bool cancelled = false;
   std::string failure;
   std::string failedArgument;  // whose fault it was; empty: nobody's
+  std::string failedReason;    // DeviceProblem's, with what it says of memory; empty: no device's
+  std::int64_t askedBytes = -1, freeBytes = -1;
 };
 
 // A task's complaint about an argument that only its own thread looks at.
 struct ArgumentProblem {
   std::string argument;
   std::string problem;
+};
+
+// A GPU that cannot be had, or failed.
+struct DeviceProblem {
+  std::string reason;  // one of DeviceProblem in src/errors.ts
+  std::string problem;
+  std::int64_t askedBytes = -1, freeBytes = -1;  // of its memory, where it was not enough
 };
 
 class Dispatcher {

@@ -21,16 +21,28 @@ class EmptyJob : public Job {
 std::unique_ptr<Job> emptyJob() { return std::make_unique<EmptyJob>(); }
 
 Napi::Function EngineObject::define(Napi::Env env) {
-  return DefineClass(
-      env, "NativeEngine",
-      {InstanceMethod<&EngineObject::start>("start"), InstanceMethod<&EngineObject::close>("close"),
-       InstanceMethod<&EngineObject::readBytes>("readBytes"), InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
-       InstanceMethod<&EngineObject::readFile>("readFile"),
-       InstanceMethod<&EngineObject::sumFileTokens>("sumFileTokens"),
-       InstanceMethod<&EngineObject::scoreStats>("scoreStats"), InstanceMethod<&EngineObject::logitStats>("logitStats"),
-       InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
-       InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
-       InstanceMethod<&EngineObject::inferStep>("inferStep")});
+  return DefineClass(env, "NativeEngine",
+                     {InstanceMethod<&EngineObject::start>("start"),
+                      InstanceMethod<&EngineObject::close>("close"),
+                      InstanceMethod<&EngineObject::openDevice>("openDevice"),
+                      InstanceMethod<&EngineObject::closeDevice>("closeDevice"),
+                      InstanceMethod<&EngineObject::deviceMemory>("deviceMemory"),
+                      InstanceMethod<&EngineObject::allocDevice>("allocDevice"),
+                      InstanceMethod<&EngineObject::uploadDevice>("uploadDevice"),
+                      InstanceMethod<&EngineObject::downloadDevice>("downloadDevice"),
+                      InstanceMethod<&EngineObject::freeDevice>("freeDevice"),
+                      InstanceMethod<&EngineObject::importDevice>("importDevice"),
+                      InstanceMethod<&EngineObject::shareDevice>("shareDevice"),
+                      InstanceMethod<&EngineObject::readBytes>("readBytes"),
+                      InstanceMethod<&EngineObject::readFile>("readFile"),
+                      InstanceMethod<&EngineObject::sumFileTokens>("sumFileTokens"),
+                      InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
+                      InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
+                      InstanceMethod<&EngineObject::logitStats>("logitStats"),
+                      InstanceMethod<&EngineObject::tokenRowStats>("tokenRowStats"),
+                      InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
+                      InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
+                      InstanceMethod<&EngineObject::inferStep>("inferStep")});
 }
 
 // new NativeEngine(threads: number, maxBufferBytes: number)    the largest ArrayBuffer that this Node can wrap
@@ -50,7 +62,7 @@ Napi::Value EngineObject::submit(const Napi::CallbackInfo& info, MakeJob makeJob
   const Napi::Env env = info.Env();
   if (dispatcher_ == nullptr) throw Napi::Error::New(env, "the engine was closed");
   try {
-    Arguments arguments(info);
+    Arguments arguments(info, device_);
     const Napi::Value settle = arguments.next();
     std::unique_ptr<Job> job = makeJob(arguments);
     job->settle = Napi::Persistent(settle.As<Napi::Function>());
@@ -75,6 +87,49 @@ Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
   return id;
 }
 
+Napi::Value EngineObject::openDevice(const Napi::CallbackInfo& info) {
+  if (device_ == nullptr) {
+    Arguments arguments(info);
+    arguments.next();
+    const std::string path = arguments.next().As<Napi::String>();
+    const int index = static_cast<int>(arguments.integer());
+    device_ = std::make_shared<Device>(path, index, arguments.flag());
+  }
+  return submit(info, [](Arguments& arguments) { return openDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::closeDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return closeDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::deviceMemory(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return deviceMemoryJob(arguments); });
+}
+
+Napi::Value EngineObject::allocDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return allocDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::uploadDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return uploadDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::downloadDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return downloadDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::freeDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return freeDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::importDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return importDeviceJob(arguments); });
+}
+
+Napi::Value EngineObject::shareDevice(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return shareDeviceJob(arguments); });
+}
+
 Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
   return submit(info, [](Arguments& arguments) { return readBytesJob(arguments); });
 }
@@ -97,6 +152,10 @@ Napi::Value EngineObject::logitStats(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::scoreStats(const Napi::CallbackInfo& info) {
   return submit(info, [this](Arguments& arguments) { return scoreStatsJob(arguments, maxBufferBytes_); });
+}
+
+Napi::Value EngineObject::tokenRowStats(const Napi::CallbackInfo& info) {
+  return submit(info, [this](Arguments& arguments) { return tokenRowStatsJob(arguments, maxBufferBytes_); });
 }
 
 Napi::Value EngineObject::gatherScores(const Napi::CallbackInfo& info) {

@@ -1,10 +1,12 @@
-// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads.
+// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads, and a
+// GPU if it has one.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
 #include "arguments.h"
+#include "device.h"
 #include "dispatcher.h"
 #include "job.h"
 #include "napi_setup.h"
@@ -21,12 +23,22 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  private:
   Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
+  Napi::Value openDevice(const Napi::CallbackInfo& info);
+  Napi::Value closeDevice(const Napi::CallbackInfo& info);
+  Napi::Value deviceMemory(const Napi::CallbackInfo& info);
+  Napi::Value allocDevice(const Napi::CallbackInfo& info);
+  Napi::Value uploadDevice(const Napi::CallbackInfo& info);
+  Napi::Value downloadDevice(const Napi::CallbackInfo& info);
+  Napi::Value freeDevice(const Napi::CallbackInfo& info);
+  Napi::Value importDevice(const Napi::CallbackInfo& info);
+  Napi::Value shareDevice(const Napi::CallbackInfo& info);
   Napi::Value readBytes(const Napi::CallbackInfo& info);
   Napi::Value readFile(const Napi::CallbackInfo& info);
   Napi::Value sumTokens(const Napi::CallbackInfo& info);
   Napi::Value sumFileTokens(const Napi::CallbackInfo& info);
   Napi::Value logitStats(const Napi::CallbackInfo& info);
   Napi::Value scoreStats(const Napi::CallbackInfo& info);
+  Napi::Value tokenRowStats(const Napi::CallbackInfo& info);
   Napi::Value gatherScores(const Napi::CallbackInfo& info);
   Napi::Value stepMoments(const Napi::CallbackInfo& info);
   Napi::Value inferStep(const Napi::CallbackInfo& info);
@@ -34,6 +46,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   template <typename MakeJob>
   Napi::Value submit(const Napi::CallbackInfo& info, MakeJob makeJob, bool last = false);
 
+  std::shared_ptr<Device> device_;  // null until openDevice(); before dispatcher_, so that its thread ends first
   std::shared_ptr<Dispatcher> dispatcher_;
   std::size_t maxBufferBytes_ = 0;
 };

@@ -13,6 +13,10 @@ void check(Napi::Env env, napi_status status) {
   if (status != napi_ok) throw Napi::Error::New(env);
 }
 
+Napi::Value bytesOrUndefined(Napi::Env env, std::int64_t bytes) {
+  return bytes < 0 ? env.Undefined() : Napi::Number::New(env, static_cast<double>(bytes));
+}
+
 }  // namespace
 
 void Environment::attach(Napi::Env env) { env.SetInstanceData<Environment>(new Environment(env)); }
@@ -63,7 +67,7 @@ void Environment::cancel(std::uint32_t id) {
   const auto entry = jobs_.find(id);
   if (entry == jobs_.end()) return;
   Job* const job = entry->second.get();
-  job->control.cancelled = true;
+  job->cancel();
   // A job that waits behind a long one need not wait for it to learn that it is not wanted.
   if (job->dispatcher->withdraw(job)) {
     job->cancelled = true;
@@ -134,7 +138,9 @@ void Environment::settle(Job& job) {
     // The memory is free before anybody hears of the end.
     job.blocks.clear();
     job.buffers.clear();
-    settle.Call({Napi::Number::New(env_, outcome), value, Napi::String::New(env_, job.failedArgument)});
+    settle.Call({Napi::Number::New(env_, outcome), value, Napi::String::New(env_, job.failedArgument),
+                 Napi::String::New(env_, job.failedReason), bytesOrUndefined(env_, job.askedBytes),
+                 bytesOrUndefined(env_, job.freeBytes)});
   } catch (const Napi::Error&) {
   }
 }

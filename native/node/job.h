@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "device.h"
 #include "dispatcher.h"
 #include "memory_block.h"
 #include "napi_setup.h"
@@ -26,7 +27,13 @@ class Job : public Task {
   std::vector<std::shared_ptr<MemoryBlock>> blocks;
   std::vector<Napi::ObjectReference> buffers;
 
-  // (outcome: 0 done | 1 cancelled | 2 failed, value: result | undefined | message, argument: string) => void
+  // The GPU that it runs on; null: the CPU does.
+  std::shared_ptr<Device> device;
+  // Whether its tensor is in that GPU's memory, rather than in the host's.
+  bool dataOnDevice = false;
+
+  // (outcome: 0 done | 1 cancelled | 2 failed, value: result | undefined | message, argument: string,
+  //  reason: string, askedBytes, freeBytes: number | undefined) => void
   Napi::FunctionReference settle;
 
   std::shared_ptr<Dispatcher> dispatcher;

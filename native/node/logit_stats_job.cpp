@@ -54,6 +54,7 @@ class LogitStatsJob : public Job {
                    memory_->at<double>(meanAt_[0]), hasTargets ? memory_->at<double>(meanAt_[1]) : nullptr};
     }
     const LogitRows labels{hasTargets ? targets.data() : nullptr, hasMask ? mask.data() : nullptr, temperature};
+    if (device != nullptr) return device->logitStats(logits, dataOnDevice, labels, stats, sequences, *this);
     return logitStats(logits, labels, stats, sequences, pool, control);
   }
 
@@ -140,7 +141,7 @@ void sequencesFromOffsets(LogitStatsJob& job, Napi::Value given) {
 
 }  // namespace
 
-// logitStats(settle, data: TensorData, dtype: 0|1|2|3, protected: boolean,
+// logitStats(settle, data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean,
 //            rows, columns, rowStride, columnStride: number, fields: number, temperature: number,
 //            targets, mask: IntegerArray | undefined, lengths, offsets: IntegerArray | undefined): number
 std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes) {

@@ -14,9 +14,21 @@ std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferByt
 std::unique_ptr<Job> sumFileTokensJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> tokenRowStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
 std::unique_ptr<Job> inferStepJob(Arguments& arguments);
+
+// An engine's GPU and its memory.
+std::unique_ptr<Job> openDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> closeDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> deviceMemoryJob(Arguments& arguments);
+std::unique_ptr<Job> allocDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> uploadDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> downloadDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> freeDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> importDeviceJob(Arguments& arguments);
+std::unique_ptr<Job> shareDeviceJob(Arguments& arguments);
 
 // For benchmarks.
 std::unique_ptr<Job> readBytesJob(Arguments& arguments);

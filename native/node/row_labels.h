@@ -17,6 +17,9 @@ struct RowLabels {
   // Takes own, lengths, signatures | undefined. `prefix` is how the caller wrote them, such as "options.".
   static RowLabels take(Arguments& arguments, const char* prefix, std::int64_t rows, std::int64_t columns);
 
+  // Takes own, signatures | undefined, where the lengths are known from elsewhere.
+  static RowLabels takeOwn(Arguments& arguments, const char* prefix, std::int64_t rows, std::int64_t columns);
+
   ScoreRows rows() const { return {own.data(), lengths.data(), signatures.empty() ? nullptr : signatures.data()}; }
 };
 

@@ -7,6 +7,7 @@
 #include "engine/sum_tokens.h"
 #include "operations.h"
 #include "result_value.h"
+#include "token_scores_argument.h"
 
 namespace collapsar {
 namespace {
@@ -14,31 +15,32 @@ namespace {
 class SumTokensJob : public Job {
  public:
   Outcome run(ThreadPool& pool) override {
-    const std::size_t lengthBytes = lengths.size() * sizeof(std::int64_t);
-    const std::size_t sumBytes = out.sums != nullptr ? 0 : lengths.size() * out.columns * sizeof(double);
+    const std::size_t rows = tokens.lengths.size();
+    const std::size_t lengthBytes = rows * sizeof(std::int64_t);
+    ownSums = out.sums == nullptr && !outOnDevice;
+    const std::size_t sumBytes = ownSums ? rows * static_cast<std::size_t>(out.columns) * sizeof(double) : 0;
     memory = MemoryBlock::allocate(sumBytes + lengthBytes);
-    ownSums = out.sums == nullptr;
     if (ownSums) out.sums = memory->at<double>(0);
     lengthsAt = sumBytes;
-    if (lengthBytes > 0) std::memcpy(memory->at<char>(lengthsAt), lengths.data(), lengthBytes);
-    scores.lengths = lengths.data();
-    scores.rowOffsets = packed ? offsets.data() : nullptr;
+    if (lengthBytes > 0) std::memcpy(memory->at<char>(lengthsAt), tokens.lengths.data(), lengthBytes);
     out.columnOf = columns.empty() ? nullptr : columns.data();
-    return sumTokens(scores, out, pool, control, &invalid);
+    if (device != nullptr) {
+      return device->sumTokens(tokens.scores(), dataOnDevice, out, outOnDevice, &invalid, *this);
+    }
+    return sumTokens(tokens.scores(), out, pool, control, &invalid);
   }
 
   Napi::Value result(Napi::Env env) override {
     const Napi::ArrayBuffer buffer = bufferOver(env, std::move(memory));
-    const std::int64_t rows = static_cast<std::int64_t>(lengths.size());
+    const std::int64_t rows = tokens.rows();
     return objectOf(env, {{"sums", ownSums ? float64View(buffer, 0, rows * out.columns) : env.Undefined()},
                           {"lengths", int64View(buffer, lengthsAt, rows)},
                           {"firstInvalid", invalidTokenValue(env, invalid)}});
   }
 
-  TokenScores scores{};
+  TokenScoresArgument tokens;
   TokenSums out{};
-  bool packed = false;
-  std::vector<std::int64_t> lengths, offsets;
+  bool outOnDevice = false;
   std::vector<std::int32_t> columns;
 
  private:
@@ -47,38 +49,6 @@ class SumTokensJob : public Job {
   std::size_t lengthsAt = 0;
   InvalidToken invalid;
 };
-
-// Packed rows lie anywhere on the token axis, by default one after the other.
-std::vector<std::int64_t> packedOffsets(Napi::Value given, const std::vector<std::int64_t>& lengths,
-                                        std::int64_t tokens) {
-  const Napi::Env env = given.Env();
-  std::vector<std::int64_t> offsets;
-  if (given.IsUndefined()) {
-    offsets.reserve(lengths.size());
-    std::int64_t sum = 0;
-    for (const std::int64_t length : lengths) {
-      offsets.push_back(sum);
-      // Each length is at most `tokens`, so the sum cannot overflow before this stops it.
-      sum += length;
-      if (sum > tokens) {
-        rejectArgument(env, "lengths",
-                       "row " + std::to_string(offsets.size() - 1) + " ends at token " + std::to_string(sum) +
-                           ", but the packed logprobs have " + std::to_string(tokens));
-      }
-    }
-    return offsets;
-  }
-  offsets = integers64(given, "options.offsets", 0, tokens);
-  expectCount(env, "options.offsets", offsets.size(), static_cast<std::int64_t>(lengths.size()), "row");
-  for (std::size_t row = 0; row < offsets.size(); ++row) {
-    if (offsets[row] > tokens - lengths[row]) {
-      rejectArgument(env, "options.offsets",
-                     "row " + std::to_string(row) + " ends at token " + std::to_string(offsets[row] + lengths[row]) +
-                         ", but the packed logprobs have " + std::to_string(tokens));
-    }
-  }
-  return offsets;
-}
 
 std::vector<std::int32_t> targetColumns(Napi::Value given, std::int64_t prompts, std::int64_t outColumns) {
   const Napi::Env env = given.Env();
@@ -108,74 +78,43 @@ std::vector<std::int32_t> targetColumns(Napi::Value given, std::int64_t prompts,
 
 }  // namespace
 
-// sumTokens(settle, data: TensorData, dtype: 0|1|2|3, protected: boolean, packed: boolean,
-//           prompts, rows, tokens, promptStride, rowStride, tokenStride: number,      rows, rowStride: 0 if packed
-//           lengths: IntegerArray, offsets: IntegerArray | undefined, columns: IntegerArray | undefined,
-//           outRows, outColumns: number, out: Float64Array | undefined): number
+// sumTokens(settle, ...tokens (see TokenScoresArgument::take), columns: IntegerArray | undefined,
+//           outRows, outColumns: number, out: Float64Array | DeviceMemory | undefined): number
 std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferBytes) {
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<SumTokensJob>();
-  TokenScores& scores = job->scores;
-  const Napi::Value data = arguments.next();
-  scores.dtype = static_cast<DType>(arguments.integer());
-  const bool protectedByCaller = arguments.flag();
-  job->packed = arguments.flag();
-  scores.prompts = arguments.integer();
-  scores.rows = arguments.integer();
-  const std::int64_t tokens = arguments.integer();
-  scores.promptStride = arguments.integer();
-  scores.rowStride = arguments.integer();
-  scores.tokenStride = arguments.integer();
-
-  job->lengths = integers64(arguments.next(), "lengths", 0, tokens);
-  const Napi::Value offsets = arguments.next();
-  if (job->packed) {
-    scores.rows = static_cast<std::int64_t>(job->lengths.size());
-    job->offsets = packedOffsets(offsets, job->lengths, tokens);
-  } else {
-    expectCount(env, "lengths", job->lengths.size(), scores.rows, "row");
-    if (!offsets.IsUndefined()) rejectArgument(env, "options.offsets", "only packed logprobs [P, N] have offsets");
-  }
-  if (scores.rows > 0 && scores.prompts == 0) rejectArgument(env, "logprobs", "has rows but no prompts");
-  if (scores.prompts > INT32_MAX) rejectArgument(env, "logprobs", "has more than 2147483647 prompts");
-
+  TokenScoresArgument& tokens = job->tokens;
+  tokens.take(arguments);
+  const std::int64_t rows = tokens.rows();
   const Napi::Value columns = arguments.next();
   const std::int64_t outRows = arguments.integer();
   const std::int64_t outColumns = arguments.integer();
   const Napi::Value out = arguments.next();
-  job->out.columns = out.IsUndefined() ? scores.prompts : outColumns;
+  job->out.columns = out.IsUndefined() ? tokens.prompts() : outColumns;
   if (job->out.columns > INT32_MAX) rejectArgument(env, "options.out", "has more than 2147483647 columns");
-  job->columns = targetColumns(columns, scores.prompts, job->out.columns);
+  job->columns = targetColumns(columns, tokens.prompts(), job->out.columns);
+  tokens.hold(*job, arguments);
 
-  std::size_t dataBytes = 0;
-  if (job->packed) {
-    scores.data = holdTensor(*job, data, "logprobs", scores.dtype,
-                             {{scores.prompts, scores.promptStride}, {tokens, scores.tokenStride}}, protectedByCaller,
-                             &dataBytes);
-  } else {
-    scores.data = holdTensor(
-        *job, data, "logprobs", scores.dtype,
-        {{scores.prompts, scores.promptStride}, {scores.rows, scores.rowStride}, {tokens, scores.tokenStride}},
-        protectedByCaller, &dataBytes);
-  }
-
-  const __int128 resultBytes = (static_cast<__int128>(scores.rows) * job->out.columns + scores.rows) * 8;
+  const __int128 resultBytes = (static_cast<__int128>(rows) * job->out.columns + rows) * 8;
   if (out.IsUndefined()) {
     if (resultBytes > static_cast<__int128>(maxBufferBytes)) {
       rejectArgument(env, "options.out",
-                     "a result of " + std::to_string(scores.rows) + " x " + std::to_string(job->out.columns) +
+                     "a result of " + std::to_string(rows) + " x " + std::to_string(job->out.columns) +
                          " is more than one ArrayBuffer can hold: pass memory from engine.alloc()");
     }
   } else {
-    if (outRows != scores.rows) {
-      rejectArgument(env, "options.out",
-                     "has " + std::to_string(outRows) + " rows, expected " + std::to_string(scores.rows));
+    if (outRows != rows) {
+      rejectArgument(env, "options.out", "has " + std::to_string(outRows) + " rows, expected " + std::to_string(rows));
     }
     if (resultBytes / 8 > INT64_MAX / 8) rejectArgument(env, "options.out", "is too large");
+    job->outOnDevice = out.IsNumber();
+    // Sums that shall be on the GPU are made there, wherever the log-probs are.
+    if (job->outOnDevice) job->device = arguments.device();
     job->out.sums = holdOutput(*job, out, "options.out", outRows * outColumns);
     const char* const outStart = reinterpret_cast<const char*>(job->out.sums);
-    const char* const dataStart = static_cast<const char*>(scores.data);
-    if (outStart < dataStart + dataBytes && dataStart < outStart + outRows * outColumns * 8) {
+    const char* const dataStart = static_cast<const char*>(tokens.scores().data);
+    if (job->outOnDevice == job->dataOnDevice && outStart < dataStart + tokens.dataBytes() &&
+        dataStart < outStart + outRows * outColumns * 8) {
       rejectArgument(env, "options.out", "overlaps the memory of logprobs");
     }
   }

@@ -96,7 +96,8 @@ export async function* analyze(
   const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, signal });
   const { journal } = options;
   for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
-  const engine = options.engine ?? (await openEngine({ threads: options.threads, signal: options.signal }));
+  const engine =
+    options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal: options.signal }));
   try {
     const choice = new MetricChoice(options.metrics);
     const plan = memoryPlan(options);

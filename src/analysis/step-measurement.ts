@@ -1,7 +1,7 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
 // can be measured anywhere and in any order (run-replay.ts puts them in theirs).
 import type { Engine } from '../engine/engine.js';
-import type { Tensor } from '../engine/tensor.js';
+import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
 import { type FilterResult, filterGroups } from '../filter/index.js';
 import type { StepData } from '../logs/step-data.js';
@@ -122,7 +122,7 @@ async function asFileError<T>(path: string, work: () => Promise<T>): Promise<T> 
 async function sampleMetrics(
   engine: Engine,
   data: StepData,
-  sums: Tensor,
+  sums: HostTensor,
   { profile, permutations, seed, samples }: MeasureOptions,
   signal: AbortSignal,
 ): Promise<StepMetrics[]> {
@@ -196,7 +196,11 @@ async function besideMetrics(
 }
 
 /** Sums over tokens of log p(z | x without state or image), one a row. */
-async function ablatedSums(engine: Engine, data: StepData, signal: AbortSignal): Promise<Tensor['data'] | undefined> {
+async function ablatedSums(
+  engine: Engine,
+  data: StepData,
+  signal: AbortSignal,
+): Promise<HostTensor['data'] | undefined> {
   const tensor = data.ablatedLogprobs;
   if (tensor === undefined) return undefined;
   const [rows, tokens] = tensor.shape as [number, number];

@@ -1,9 +1,9 @@
 // Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or steps as
 // someone hands them out.
-import { dirname, resolve } from 'node:path';
 import type { ReadableStream } from 'node:stream/web';
 import { type ListStepsOptions, listStepsAs } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
+import { directoryOf } from '../logs/store.js';
 
 /**
  * Paths of files and directories, or globs; or steps of any origin, in the order of their steps within each run.
@@ -53,7 +53,7 @@ export async function stepFiles(source: string | readonly string[], options: Lis
 }
 
 export function stepOfRun({ file, step, run, bytes }: StepData): StepOfRun {
-  return { file, step, run, runDirectory: resolve(dirname(file)), bytes };
+  return { file, step, run, runDirectory: directoryOf(file), bytes };
 }
 
 /** The same steps; a wait for the next one ends when the signal is aborted. */

@@ -1,7 +1,7 @@
 // The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of prompts.
 import type { Engine } from '../engine/engine.js';
 import type { TokenSums } from '../engine/operations.js';
-import type { Tensor } from '../engine/tensor.js';
+import type { HostTensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
 import type { StepData, StepScores } from '../logs/step-data.js';
 
@@ -18,7 +18,7 @@ export async function tokenSums(
   policy: NonFinitePolicy,
   signal: AbortSignal,
   onBytes: (bytes: number) => void = () => undefined,
-): Promise<Tensor> {
+): Promise<HostTensor> {
   const { scores, lengths, file } = step;
   if (scores.kind === 'sums') return scores.read(signal);
   const [prompts, rows] = scores.shape;
@@ -65,7 +65,7 @@ function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScore
  * Looks at rows that could not be used for sums that cannot be right; −inf can (a probability of 0).
  * @throws {FileError} naming the first of them that is NaN or +inf
  */
-export function refuseInvalidSums(step: StepData, sums: Tensor, rows: readonly number[]): void {
+export function refuseInvalidSums(step: StepData, sums: HostTensor, rows: readonly number[]): void {
   if (step.scores.kind !== 'sums') return;
   const columns = step.scores.shape[1];
   for (const row of rows) {

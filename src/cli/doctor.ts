@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
+import { type CudaDevice, probeCuda } from '../engine/cuda-probe.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { EXIT } from './exit-codes.js';
 import { shortBytes } from './number-format.js';
@@ -22,7 +23,14 @@ interface Findings {
   instructionSets: { inUse: string; available: readonly string[] } | null;
   threads: number | null;
   memory: { totalBytes: number; availableBytes: number; limitBytes: number | null };
-  cuda: { available: boolean; reason: string | null };
+  /** `reason`: why no GPU is used, or what one computes wrong. */
+  cuda: {
+    available: boolean;
+    reason: string | null;
+    driver: string | null;
+    runtime: string | null;
+    devices: readonly CudaDevice[];
+  };
   selfTest: { passed: boolean; problem: string | null };
 }
 
@@ -43,16 +51,16 @@ async function examine(): Promise<Findings> {
     instructionSets: null,
     threads: null,
     memory: memory(),
-    cuda: { available: false, reason: 'the engine did not open' },
+    cuda: { available: false, reason: 'the engine did not open', driver: null, runtime: null, devices: [] },
     selfTest: { passed: false, problem: null },
   };
   let engine: Engine | undefined;
   try {
     engine = await openEngine();
-    const { device, isa, isaAvailable, threads, fallback } = engine.info;
+    const { isa, isaAvailable, threads } = engine.info;
     findings.instructionSets = { inUse: isa, available: isaAvailable };
     findings.threads = threads;
-    findings.cuda = { available: device !== 'cpu', reason: fallback };
+    findings.cuda = await examineCuda(engine.info.fallback);
     const problem = await selfTest(engine);
     findings.selfTest = { passed: problem === null, problem };
   } catch (error) {
@@ -62,6 +70,25 @@ async function examine(): Promise<Findings> {
     await engine?.dispose();
   }
   return findings;
+}
+
+/** What GPUs there are, and whether the first computes what it should. */
+async function examineCuda(fallback: string | null): Promise<Findings['cuda']> {
+  if (fallback !== null) return { available: false, reason: fallback, driver: null, runtime: null, devices: [] };
+  let engine: Engine | undefined;
+  let reason: string | null = null;
+  const machine = await probeCuda(0, undefined); // answered already, when the engine was opened
+  const { driver, runtime, devices } = 'problem' in machine ? { driver: null, runtime: null, devices: [] } : machine;
+  try {
+    engine = await openEngine({ device: 'cuda' });
+    const problem = await selfTest(engine);
+    if (problem !== null) reason = `it computes wrong results: ${problem}`;
+  } catch (error) {
+    reason = error instanceof Error ? error.message : String(error);
+  } finally {
+    await engine?.dispose();
+  }
+  return { available: reason === null, reason, driver, runtime, devices };
 }
 
 /** The addon that this process has loaded, as Node's own record of loaded modules has it. */
@@ -104,12 +131,19 @@ function report(findings: Findings, { out, environment }: Streams): string {
     ],
     ['threads', findings.threads === null ? missing : String(findings.threads)],
     ['memory', `${shortBytes(ram.totalBytes)}, of which ${shortBytes(ram.availableBytes)} are available${limit}`],
-    ['CUDA', cuda.available ? 'in use' : `not in use: ${cuda.reason ?? 'not asked for'}`],
+    ['CUDA', cuda.available ? `usable: driver ${cuda.driver}, runtime ${cuda.runtime}` : `not in use: ${cuda.reason}`],
+    ...cuda.devices.map((gpu): [string, string] => [`cuda:${gpu.index}`, describeGpu(gpu)]),
     ['self-test', test.passed ? paint('green', 'passed') : paint('red', 'FAILED')],
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   const text = lines.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
   return `collapsar ${findings.collapsar}\n${text}\n${test.passed ? '' : advice(findings)}`;
+}
+
+function describeGpu({ name, computeCapability, totalBytes, multiprocessors, pciId, supported }: CudaDevice): string {
+  const kernels = supported ? '' : '; this build has no kernels for it';
+  const what = `compute capability ${computeCapability}, ${multiprocessors} multiprocessors, PCI ${pciId}`;
+  return `${name}, ${shortBytes(totalBytes)}, ${what}${kernels}`;
 }
 
 function advice({ addon, selfTest: { problem } }: Findings): string {

@@ -4,6 +4,8 @@ import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { ArgumentError, FileError } from '../errors.js';
 import { readStepFile } from '../logs/step-file.js';
+import { isStepName } from '../logs/step-names.js';
+import { nameOf } from '../logs/store.js';
 import { planScores, type ScorePlan, type ScorePlanInput, turnsOfPrompts } from '../metrics/score-plan.js';
 import { EXIT } from './exit-codes.js';
 import type { Streams } from './streams.js';
@@ -38,7 +40,7 @@ export async function planScoresCommand(
   stdin: AsyncIterable<Uint8Array | string> = process.stdin,
 ): Promise<number> {
   const { out, err } = streams;
-  const { input, columnGroups } = path.endsWith('.safetensors')
+  const { input, columnGroups } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags)
     : fromLines(path, await contentOf(path, stdin), flags);
   const plan = planScores(input, { negatives: flags.negatives, seed: flags.seed, hardShare: flags.hardShare });

@@ -22,7 +22,8 @@ import { Interrupted, type Streams } from './streams.js';
 import { addSubmitCommand } from './submit-options.js';
 
 const ANALYZE_HELP = `
-Each PATH is a step file, a directory of step files (searched recursively), or a glob in quotes.
+Each PATH is a step file (.safetensors, .npz, .npy), a directory of them (searched recursively), s3://bucket/prefix, or
+a glob in quotes.
 
 Examples:
   collapsar analyze runs/grpo-7b

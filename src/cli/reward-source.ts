@@ -9,6 +9,8 @@ import type { FilterInput } from '../filter/filter-input.js';
 import type { FilterSettings } from '../filter/filter-options.js';
 import type { StepData } from '../logs/step-data.js';
 import { readStepFile } from '../logs/step-file.js';
+import { isStepName } from '../logs/step-names.js';
+import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { RewardLines } from './reward-lines.js';
 
@@ -33,7 +35,7 @@ export async function readFilterSource(
   settings: FilterSettings,
   signal: AbortSignal,
 ): Promise<FilterSource> {
-  if (path.endsWith('.safetensors')) return fromStep(await readStepFile(path, { signal }), settings, signal);
+  if (isStepName(nameOf(path))) return fromStep(await readStepFile(path, { signal }), settings, signal);
   const stdin = path === '-';
   return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), signal);
 }
@@ -84,7 +86,7 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
 /** [R] mean token entropy of each row; undefined without the tensor. Rows without tokens have 0. */
 async function tokenMeans(step: StepData, signal: AbortSignal): Promise<Float64Array | undefined> {
   if (step.tokenEntropy === undefined) return undefined;
-  const engine = await openEngine();
+  const engine = await openEngine({ device: 'cpu' });
   try {
     const [rows, tokens] = step.tokenEntropy.shape as [number, number];
     const tensor: Tensor = { ...step.tokenEntropy, shape: [1, rows, tokens] };

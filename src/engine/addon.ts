@@ -3,15 +3,28 @@ import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AddonError } from '../errors.js';
+import { AddonError, type DeviceProblem } from '../errors.js';
 import type { LogitStats, RowStats, StepInference, StepMoments } from './operations.js';
 import type { TensorData } from './tensor.js';
 
 /** Integers on their way to native code, which copies and checks them. */
 export type IntegerArray = Int32Array | BigInt64Array | Float64Array;
 
-/** How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''). */
-export type Settle = (outcome: 0 | 1 | 2, value: unknown, argument: string) => void;
+/**
+ * How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''; reason: what
+ * is wrong with the GPU, or '', with what it says of its memory).
+ */
+export type Settle = (
+  outcome: 0 | 1 | 2,
+  value: unknown,
+  argument: string,
+  reason: DeviceProblem | '',
+  askedBytes: number | undefined,
+  freeBytes: number | undefined,
+) => void;
+
+/** Memory of an engine's GPU: a number that is given once in a process (native/node/device.h). */
+export type DeviceMemory = number & { readonly deviceMemory: unique symbol };
 
 /** The eleven arrays of a RowStats, each followed by whether its memory is protected (see `holdBuffer`). */
 export type RowStatsArguments = [
@@ -23,13 +36,28 @@ export type RowStatsArguments = [
 
 export type LabelArguments = [own: IntegerArray, lengths: IntegerArray, signatures: IntegerArray | undefined];
 export type MatrixArguments = [
-  data: TensorData,
+  data: TensorData | DeviceMemory,
   dtype: number,
   isProtected: boolean,
   rows: number,
   columns: number,
   rowStride: number,
   columnStride: number,
+];
+
+export type TokenArguments = [
+  data: TensorData | DeviceMemory,
+  dtype: number,
+  isProtected: boolean,
+  packed: boolean,
+  prompts: number,
+  rows: number,
+  tokens: number,
+  promptStride: number,
+  rowStride: number,
+  tokenStride: number,
+  lengths: IntegerArray,
+  offsets: IntegerArray | undefined,
 ];
 
 export type LogitArguments = [
@@ -45,6 +73,24 @@ export type LogitArguments = [
 export interface NativeEngine {
   start(settle: Settle): number;
   close(settle: Settle): number;
+  /** Opens the GPU unless it is open; the arguments of the first call count. */
+  openDevice(settle: Settle, path: string, index: number, takesHostTensors: boolean): number;
+  closeDevice(settle: Settle): number;
+  deviceMemory(settle: Settle): number;
+  allocDevice(settle: Settle, bytes: number): number;
+  uploadDevice(settle: Settle, data: TensorData, dtype: number, isProtected: boolean, elements: number): number;
+  downloadDevice(settle: Settle, memory: DeviceMemory, data: TensorData, dtype: number, elements: number): number;
+  freeDevice(settle: Settle, memory: DeviceMemory): number;
+  importDevice(
+    settle: Settle,
+    handle: Uint8Array,
+    offset: number,
+    bytes: number,
+    event: Uint8Array | undefined,
+    counterName: string | undefined,
+    counterIndex: number,
+  ): number;
+  shareDevice(settle: Settle, memory: DeviceMemory): number;
   /** For benchmarks: a pure read of the first `elements` elements (native/engine/read_bytes.h). */
   readBytes(
     settle: Settle,
@@ -71,22 +117,18 @@ export interface NativeEngine {
   ): number;
   sumTokens(
     settle: Settle,
-    data: TensorData,
-    dtype: number,
-    isProtected: boolean,
-    packed: boolean,
-    prompts: number,
-    rows: number,
-    tokens: number,
-    promptStride: number,
-    rowStride: number,
-    tokenStride: number,
-    lengths: IntegerArray,
-    offsets: IntegerArray | undefined,
-    columns: IntegerArray | undefined,
-    outRows: number,
-    outColumns: number,
-    out: Float64Array | undefined,
+    ...rest: [
+      ...TokenArguments,
+      columns: IntegerArray | undefined,
+      outRows: number,
+      outColumns: number,
+      out: Float64Array | DeviceMemory | undefined,
+    ]
+  ): number;
+  /** Only where `logprobs` is on the GPU, or the engine sends host tensors there. */
+  tokenRowStats(
+    settle: Settle,
+    ...rest: [...TokenArguments, own: IntegerArray, signatures: IntegerArray | undefined, topK: number, sums: boolean]
   ): number;
   logitStats(settle: Settle, ...rest: [...MatrixArguments, ...LogitArguments]): number;
   scoreStats(settle: Settle, ...rest: [...MatrixArguments, ...LabelArguments, topK: number]): number;
@@ -113,6 +155,16 @@ export interface NativeReadFailure {
 export interface NativeResults {
   start: undefined;
   close: undefined;
+  openDevice: undefined;
+  closeDevice: undefined;
+  deviceMemory: { freeBytes: number; totalBytes: number };
+  allocDevice: DeviceMemory;
+  uploadDevice: DeviceMemory;
+  downloadDevice: undefined;
+  freeDevice: undefined;
+  importDevice: DeviceMemory;
+  /** A cudaIpcMemHandle_t, and where in its allocation the memory starts. */
+  shareDevice: { handle: Uint8Array; offset: number };
   readBytes: { seconds: number; sum: bigint };
   readFile: { seconds: number; failure: NativeReadFailure | null };
   sumFileTokens: {
@@ -121,6 +173,12 @@ export interface NativeResults {
     failure: NativeReadFailure | null;
   };
   sumTokens: {
+    sums: Float64Array | undefined;
+    lengths: BigInt64Array;
+    firstInvalid: { prompt: number; row: number; token: number } | null;
+  };
+  tokenRowStats: {
+    stats: RowStats;
     sums: Float64Array | undefined;
     lengths: BigInt64Array;
     firstInvalid: { prompt: number; row: number; token: number } | null;

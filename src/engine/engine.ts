@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { getSystemErrorName, types } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
 import {
+  type DeviceMemory,
   type LabelArguments,
   loadAddon,
   type MatrixArguments,
@@ -10,7 +11,12 @@ import {
   type NativeEngine,
   type NativeResults,
   type RowStatsArguments,
+  type TokenArguments,
 } from './addon.js';
+import { probeCuda } from './cuda-probe.js';
+import type { DeviceImport } from './device-import.js';
+import type { DeviceTensor } from './device-tensor.js';
+import { type ChosenDevice, EngineDevice } from './engine-device.js';
 import { FileReadError } from './file-read-error.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { logitArguments } from './logit-options.js';
@@ -30,15 +36,34 @@ import type {
   StepMoments,
   SumFileTokensOptions,
   SumTokensOptions,
+  TokenRowStats,
+  TokenRowStatsOptions,
   TokenSums,
 } from './operations.js';
 import { checkOptions, RunningJobs } from './running-jobs.js';
-import type { DType, Integers, Tensor } from './tensor.js';
-import { checkDType, checkShape, dtypeCode, isDense, shown, type TensorView, viewTensor } from './tensor-view.js';
+import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
+import {
+  checkDType,
+  checkShape,
+  dtypeCode,
+  type HostView,
+  isDense,
+  shown,
+  type TensorView,
+  viewHostTensor,
+  viewTensor,
+} from './tensor-view.js';
 import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
 
 export interface EngineOptions {
-  /** `auto` (default) takes the best there is and says in `info.fallback` why not a GPU; any other must be there. */
+  /**
+   * - `'cpu'`: the CPU, and nothing of CUDA is looked at.
+   * - `'auto'` (default): a GPU for tensors that are on it (`upload`, `importDevice`), the CPU for tensors of the host:
+   *   sending those through the GPU would take longer than the CPU's pass over them, and so they give the same bits on every
+   *   machine. Without a usable GPU the CPU alone; `info.fallback` says why. The GPU is opened when it is first needed.
+   * - `'cuda'` (the first GPU) or `'cuda:1'` (by its number): that GPU for all tensors, those of the host are sent through it
+   *   in blocks. Throws if it cannot be had.
+   */
   device?: 'auto' | 'cpu' | 'cuda' | `cuda:${number}` | undefined;
   /** Threads that compute, 1 to 1024. Default: as many as the machine lets this process run at once. */
   threads?: number | undefined;
@@ -78,10 +103,22 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   if (!Number.isInteger(threads) || threads < 1 || threads > maxThreads) {
     throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
   }
-  if (device.startsWith('cuda')) {
-    throw new DeviceError(`${device}: this build has no CUDA backend; use device 'cpu' or 'auto'`);
+  const addon = loadAddon();
+  if (device === 'cpu') return Engine.open(addon, { fallback: null }, threads, signal);
+  const index = device.startsWith('cuda:') ? Number(device.slice('cuda:'.length)) : 0;
+  const answer = await probeCuda(index, signal);
+  if ('problem' in answer) {
+    if (device === 'auto') return Engine.open(addon, { fallback: answer.problem }, threads, signal);
+    throw new DeviceError(`${device}: ${answer.problem}; device 'cpu' needs no GPU`, { reason: answer.reason });
   }
-  return Engine.open(loadAddon(), device === 'auto' ? 'this build has no CUDA backend' : null, threads, signal);
+  const chosen = { machine: answer, index, takesHostTensors: device !== 'auto' };
+  return Engine.open(addon, { fallback: null, chosen }, threads, signal);
+}
+
+/** The GPU of an engine, or why it has none. */
+interface Placement {
+  fallback: string | null;
+  chosen?: ChosenDevice;
 }
 
 /**
@@ -96,13 +133,16 @@ export class Engine {
   readonly info: EngineInfo;
   readonly #native: NativeEngine;
   readonly #jobs: RunningJobs;
+  readonly #device: EngineDevice | undefined;
   #closed: Promise<void> | undefined;
 
-  private constructor(addon: NativeAddon, fallback: string | null, threads: number) {
+  private constructor(addon: NativeAddon, { fallback, chosen }: Placement, threads: number) {
     this.#native = new addon.NativeEngine(threads, maxBufferBytes);
     this.#jobs = new RunningJobs(addon);
+    this.#device = chosen && new EngineDevice(this.#native, this.#jobs, chosen);
     this.info = Object.freeze({
-      device: 'cpu',
+      device: this.#device?.name ?? 'cpu',
+      gpu: this.#device?.gpu ?? null,
       isa: addon.isa(),
       isaAvailable: Object.freeze(addon.isaAvailable()),
       threads,
@@ -113,13 +153,13 @@ export class Engine {
   /** @internal */
   static async open(
     addon: NativeAddon,
-    fallback: string | null,
+    placement: Placement,
     threads: number,
     signal: AbortSignal | undefined,
   ): Promise<Engine> {
     let engine: Engine;
     try {
-      engine = new Engine(addon, fallback, threads);
+      engine = new Engine(addon, placement, threads);
     } catch (error) {
       throw new DeviceError((error as Error).message, { cause: error });
     }
@@ -130,6 +170,8 @@ export class Engine {
         (settle) => engine.#native.start(settle),
         () => undefined,
       );
+      // A GPU that was asked for is opened now, so that what goes wrong with it is said here.
+      if (engine.#device?.takesHostTensors) await engine.#device.open({ signal });
     } catch (error) {
       await engine.dispose();
       throw error;
@@ -141,11 +183,49 @@ export class Engine {
    * A row-major tensor of zeros over memory that operations read and write in place. It outlives the engine.
    * @throws ArgumentError for a bad dtype or shape, or if the memory cannot be had; DisposedError
    */
-  alloc(dtype: DType, shape: readonly number[]): Tensor {
+  alloc(dtype: DType, shape: readonly number[]): HostTensor {
     this.#expectOpen('alloc');
     checkDType(dtype, 'dtype');
     const { shape: copy, elements } = checkShape(shape, 'shape');
     return allocTensor(dtype, copy, elements);
+  }
+
+  /**
+   * A row-major tensor on the engine's GPU, whose elements are undefined until something is written to them: for
+   * `sumTokens({ out })`. Dispose it.
+   * @throws DeviceError: `out_of_memory` (with `askedBytes` and `freeBytes`), or the engine has no GPU
+   */
+  async allocDevice(dtype: DType, shape: readonly number[], options: OperationOptions = {}): Promise<DeviceTensor> {
+    this.#begin('allocDevice', options);
+    checkDType(dtype, 'dtype');
+    const { shape: copy, elements } = checkShape(shape, 'shape');
+    return this.#gpu('allocDevice').alloc(dtype, copy, elements, options);
+  }
+
+  /**
+   * A copy of a host tensor on the engine's GPU, with the same strides. Dispose it.
+   * @throws ArgumentError (a negative stride), DeviceError: `out_of_memory`, or the engine has no GPU
+   */
+  async upload(tensor: Tensor, options: OperationOptions = {}): Promise<DeviceTensor> {
+    this.#begin('upload', options);
+    const view = viewHostTensor(tensor, 'tensor', 'a tensor of any number of axes');
+    return this.#gpu('upload').upload(view, options);
+  }
+
+  /**
+   * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy (docs/gpu.md).
+   * The other process must keep the memory until this tensor is disposed. Nothing reads it before the event has happened.
+   * @throws ArgumentError for what no handle can be, DeviceError `bad_handle` for what the driver does not accept
+   */
+  async importDevice(source: DeviceImport, options: OperationOptions = {}): Promise<DeviceTensor> {
+    this.#begin('importDevice', options);
+    return this.#gpu('importDevice').import(source, options);
+  }
+
+  /** Memory of the engine's GPU, in bytes: what is free for everybody, and all. */
+  async deviceMemory(options: OperationOptions = {}): Promise<{ freeBytes: number; totalBytes: number }> {
+    this.#begin('deviceMemory', options);
+    return this.#gpu('deviceMemory').memory(options);
   }
 
   /**
@@ -154,48 +234,81 @@ export class Engine {
    *   row r stands at `options.offsets[r]` (default: the rows follow one another)
    * @param lengths tokens of each row, 0 to T
    */
-  async sumTokens(logprobs: Tensor, lengths: Integers, options: SumTokensOptions = {}): Promise<TokenSums> {
+  async sumTokens(
+    logprobs: Tensor,
+    lengths: Integers,
+    options: SumTokensOptions & { out: 'device' | DeviceTensor },
+  ): Promise<TokenSums<DeviceTensor>>;
+  async sumTokens(logprobs: Tensor, lengths: Integers, options?: SumTokensOptions): Promise<TokenSums>;
+  async sumTokens(
+    logprobs: Tensor,
+    lengths: Integers,
+    options: SumTokensOptions = {},
+  ): Promise<TokenSums<HostTensor | DeviceTensor>> {
     this.#begin('sumTokens', options);
-    const view = viewTensor(logprobs, 'logprobs', [2, 3], 'padded [P, R, T] or packed [P, N]');
-    const packed = view.shape.length === 2;
-    const [prompts, rows, tokens] = packed ? [view.shape[0], 0, view.shape[1]] : view.shape;
-    const [promptStride, rowStride, tokenStride] = packed ? [view.strides[0], 0, view.strides[1]] : view.strides;
-    const rowLengths = integerArray(lengths, 'lengths');
-    const offsets = optionalIntegers(options.offsets, 'options.offsets');
+    const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, this.#device, 'sumTokens');
     const columns = optionalIntegers(options.columns, 'options.columns');
-    const out = options.out;
-    const outView = out === undefined ? undefined : denseFloat64(out, 'options.out');
-    return this.#jobs.run<NativeResults['sumTokens'], TokenSums>(
+    const tokens = tokenArguments(view, lengths, options.offsets);
+    const rows = view.shape.length === 2 ? lengths.length : (view.shape[1] as number);
+    const { out, signal } = options;
+    const shape = [rows, view.shape[0] as number];
+    const target = out === 'device' ? await this.allocDevice('float64', shape, { signal }) : out;
+    const outView = target && denseFloat64(target, 'options.out', this.#device, 'sumTokens');
+    const running = this.#jobs.run<NativeResults['sumTokens'], TokenSums<HostTensor | DeviceTensor>>(
       'sumTokens',
       options,
       (settle, held) =>
         this.#native.sumTokens(
           settle,
-          view.data,
-          view.code,
-          held.protect(view.data, 'logprobs'),
-          packed,
-          prompts as number,
-          rows as number,
-          tokens as number,
-          promptStride as number,
-          rowStride as number,
-          tokenStride as number,
-          rowLengths,
-          offsets,
+          ...tokens(held),
           columns,
           outView?.shape[0] ?? 0,
           outView?.shape[1] ?? 0,
-          outView?.data as Float64Array | undefined,
+          outView?.data as Float64Array | DeviceMemory | undefined,
         ),
       ({ sums, lengths: rowLengths, firstInvalid }) => {
         noteEngineMemory(rowLengths);
-        const shape = [rowLengths.length, prompts as number];
         return {
-          sums: out ?? { data: sums as Float64Array, dtype: 'float64', shape },
+          sums: (target as HostTensor | undefined) ?? { data: sums as Float64Array, dtype: 'float64', shape },
           lengths: rowLengths,
           firstInvalid,
         };
+      },
+    );
+    if (out === 'device') running.catch(() => (target as DeviceTensor).dispose());
+    return running;
+  }
+
+  /**
+   * Token log-probs to row statistics in one call: `scoreStats` of the sums that `sumTokens` gives, which come along. On a
+   * GPU the sums are read where they were made.
+   * @param logprobs as for sumTokens
+   * @param lengths tokens of each row, 0 to T
+   */
+  async tokenRowStats(logprobs: Tensor, lengths: Integers, options: TokenRowStatsOptions): Promise<TokenRowStats> {
+    this.#begin('tokenRowStats', options);
+    const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, this.#device, 'tokenRowStats');
+    const topK = topKOf(options);
+    const { own, signatures, signal, offsets } = options;
+    if (typeof view.data !== 'number' && !this.#device?.takesHostTensors) {
+      const host: Tensor = { data: view.data, dtype: view.dtype, shape: view.shape, strides: view.strides };
+      const summed = await this.sumTokens(host, lengths, { offsets, signal, onProgress: options.onProgress });
+      const stats = await this.scoreStats(summed.sums, { own, lengths: summed.lengths, signatures, topK, signal });
+      return { ...summed, stats };
+    }
+    const tokens = tokenArguments(view, lengths, offsets);
+    const ownColumns = integerArray(own, 'options.own');
+    const columnSignatures = optionalIntegers(signatures, 'options.signatures');
+    return this.#jobs.run<NativeResults['tokenRowStats'], TokenRowStats>(
+      'tokenRowStats',
+      options,
+      (settle, held) => this.#native.tokenRowStats(settle, ...tokens(held), ownColumns, columnSignatures, topK, true),
+      ({ stats, sums, lengths: rowLengths, firstInvalid }) => {
+        noteEngineMemory(stats.matchedSeq);
+        noteEngineMemory(rowLengths);
+        const shape = [stats.rows, stats.columns];
+        const host: HostTensor = { data: sums as Float64Array, dtype: 'float64', shape };
+        return { stats, sums: host, lengths: rowLengths, firstInvalid };
       },
     );
   }
@@ -263,7 +376,7 @@ export class Engine {
    */
   async logitStats(logits: Tensor, options: LogitStatsOptions = {}): Promise<LogitStats> {
     this.#begin('logitStats', options);
-    const view = viewTensor(logits, 'logits', [2], 'logits [N, V]');
+    const view = viewTensor(logits, 'logits', [2], 'logits [N, V]', this.#device, 'logitStats');
     const rest = logitArguments(options);
     return this.#jobs.run<NativeResults['logitStats'], LogitStats>(
       'logitStats',
@@ -283,12 +396,9 @@ export class Engine {
    */
   async scoreStats(sums: Tensor, options: ScoreStatsOptions): Promise<RowStats> {
     this.#begin('scoreStats', options);
-    const view = viewTensor(sums, 'sums', [2], 'scores [R, P]');
+    const view = viewTensor(sums, 'sums', [2], 'scores [R, P]', this.#device, 'scoreStats');
     const labels = labelArguments(options, 'options');
-    const topK = options.topK ?? maxTopK;
-    if (!Number.isInteger(topK) || topK < 0 || topK > maxTopK) {
-      throw new ArgumentError('options.topK', `got ${shown(topK)}, expected an integer from 0 to ${maxTopK}`);
-    }
+    const topK = topKOf(options);
     return this.#jobs.run<NativeResults['scoreStats'], RowStats>(
       'scoreStats',
       options,
@@ -301,12 +411,12 @@ export class Engine {
   }
 
   /** Picked rows and columns (default: all) of a score matrix [R, P], as a dense float64 tensor. Indices may repeat. */
-  async gatherScores(sums: Tensor, options: GatherOptions = {}): Promise<Tensor> {
+  async gatherScores(sums: Tensor, options: GatherOptions = {}): Promise<HostTensor> {
     this.#begin('gatherScores', options);
-    const view = viewTensor(sums, 'sums', [2], 'scores [R, P]');
+    const view = viewHostTensor(sums, 'sums', 'scores [R, P]', [2]);
     const rows = optionalIntegers(options.rows, 'options.rows');
     const columns = optionalIntegers(options.columns, 'options.columns');
-    return this.#jobs.run<NativeResults['gatherScores'], Tensor>(
+    return this.#jobs.run<NativeResults['gatherScores'], HostTensor>(
       'gatherScores',
       options,
       (settle, held) => this.#native.gatherScores(settle, ...matrixArguments(view, 'sums', held), rows, columns),
@@ -341,7 +451,7 @@ export class Engine {
    */
   async inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
     this.#begin('inferStep', options);
-    const view = denseFloat64(sums, 'sums');
+    const view = denseFloat64(sums, 'sums') as HostView;
     const extents = statsExtents(stats);
     const [rows, columns, topK] = extents;
     if (view.shape[0] !== rows || view.shape[1] !== columns) {
@@ -378,6 +488,7 @@ export class Engine {
   dispose(): Promise<void> {
     if (this.#closed === undefined) {
       this.#closed = new Promise((resolve) => {
+        this.#device?.close();
         this.#native.close(() => resolve());
       });
       this.#jobs.dispose();
@@ -393,6 +504,12 @@ export class Engine {
     if (this.#closed !== undefined) throw new DisposedError(operation);
   }
 
+  #gpu(operation: string): EngineDevice {
+    if (this.#device !== undefined) return this.#device;
+    const why = this.info.fallback ?? `it was opened with device '${this.info.device}'`;
+    throw new DeviceError(`${operation}: this engine has no GPU: ${why}`, { reason: 'no_device' });
+  }
+
   #begin(operation: string, options: OperationOptions, argument = 'options'): void {
     this.#expectOpen(operation);
     checkOptions(options, argument);
@@ -400,8 +517,15 @@ export class Engine {
   }
 }
 
-function denseFloat64(tensor: Tensor, argument: string): TensorView {
-  const view = viewTensor(tensor, argument, [2], '[rows, columns]');
+const tokenShapes = 'padded [P, R, T] or packed [P, N]';
+
+function denseFloat64(
+  tensor: Tensor,
+  argument: string,
+  device: EngineDevice | undefined | 'host' = 'host',
+  operation = '',
+): TensorView {
+  const view = viewTensor(tensor, argument, [2], '[rows, columns]', device, operation);
   if (view.dtype !== 'float64') throw new ArgumentError(`${argument}.dtype`, `got ${view.dtype}, expected float64`);
   if (!isDense(view)) throw new ArgumentError(`${argument}.strides`, 'expected a dense row-major tensor');
   return view;
@@ -429,10 +553,53 @@ function fileScores(scores: FileScores) {
   return { fd, offset, dtype, shape: [rows, prompts], prompts, rows, tokens };
 }
 
+function topKOf({ topK = maxTopK }: { topK?: number | undefined }): number {
+  if (!Number.isInteger(topK) || topK < 0 || topK > maxTopK) {
+    throw new ArgumentError('options.topK', `got ${shown(topK)}, expected an integer from 0 to ${maxTopK}`);
+  }
+  return topK;
+}
+
+/** Whether the memory may be read in place: that of the GPU may always. */
+function protect(held: HeldBuffers, { data }: TensorView, argument: string): boolean {
+  return typeof data === 'number' || held.protect(data, argument);
+}
+
 function matrixArguments(view: TensorView, argument: string, held: HeldBuffers): MatrixArguments {
   const [rows, columns] = view.shape as [number, number];
   const [rowStride, columnStride] = view.strides as [number, number];
-  return [view.data, view.code, held.protect(view.data, argument), rows, columns, rowStride, columnStride];
+  return [view.data, view.code, protect(held, view, argument), rows, columns, rowStride, columnStride];
+}
+
+/** The arguments are checked now, the memory is protected when the job starts. */
+function tokenArguments(
+  view: TensorView,
+  lengths: Integers,
+  offsets: Integers | undefined,
+): (held: HeldBuffers) => TokenArguments {
+  const packed = view.shape.length === 2;
+  const [prompts, rows, tokens] = (packed ? [view.shape[0], 0, view.shape[1]] : view.shape) as [number, number, number];
+  const [promptStride, rowStride, tokenStride] = (packed ? [view.strides[0], 0, view.strides[1]] : view.strides) as [
+    number,
+    number,
+    number,
+  ];
+  const rowLengths = integerArray(lengths, 'lengths');
+  const rowOffsets = optionalIntegers(offsets, 'options.offsets');
+  return (held) => [
+    view.data,
+    view.code,
+    protect(held, view, 'logprobs'),
+    packed,
+    prompts,
+    rows,
+    tokens,
+    promptStride,
+    rowStride,
+    tokenStride,
+    rowLengths,
+    rowOffsets,
+  ];
 }
 
 function labelArguments(labels: RowLabels, argument: string): LabelArguments {

@@ -1,4 +1,7 @@
 // The engine's part of the package's exports.
+export type { CudaDevice } from './cuda-probe.js';
+export type { DeviceImport } from './device-import.js';
+export { DeviceTensor } from './device-tensor.js';
 export { Engine, type EngineOptions, openEngine } from './engine.js';
 export type * from './operations.js';
 export type * from './tensor.js';

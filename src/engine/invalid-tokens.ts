@@ -1,7 +1,7 @@
 // Sums of a block that cannot be right -> the tokens that made them so: the first NaN or +inf of a row.
 import type { Engine } from './engine.js';
 import type { Tensor } from './tensor.js';
-import type { TensorView } from './tensor-view.js';
+import type { HostView } from './tensor-view.js';
 import type { CheckedBlock } from './token-block.js';
 import { LEAF_TOKENS } from './waiting-tokens.js';
 
@@ -14,7 +14,7 @@ export interface InvalidToken {
 
 /** What was summed of a block. */
 interface SummedRows {
-  readonly view: TensorView;
+  readonly view: HostView;
   /** [r] tokens of each row that were summed. */
   readonly lengths: BigInt64Array;
   sumAt(row: number, prompt: number): number;

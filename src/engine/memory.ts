@@ -12,7 +12,7 @@ import { types } from 'node:util';
 import { MessageChannel, markAsUntransferable } from 'node:worker_threads';
 import { ArgumentError } from '../errors.js';
 import { loadAddon } from './addon.js';
-import type { DType, Tensor, TensorData } from './tensor.js';
+import type { DType, HostTensor, TensorData } from './tensor.js';
 
 /** The largest ArrayBuffer that native code can hand to this version of Node, in bytes (4 GiB in Node 20). */
 export const maxBufferBytes = constants.MAX_LENGTH;
@@ -143,7 +143,7 @@ export class HeldBuffers {
   }
 }
 
-const elementBytes: Record<DType, number> = { float64: 8, float32: 4, float16: 2, bfloat16: 2 };
+export const elementBytes: Record<DType, number> = { float64: 8, float32: 4, float16: 2, bfloat16: 2 };
 
 function arrayOver(dtype: DType, buffer: ArrayBufferLike): TensorData {
   if (dtype === 'float64') return new Float64Array(buffer);
@@ -155,7 +155,7 @@ function arrayOver(dtype: DType, buffer: ArrayBufferLike): TensorData {
  * properties. Untouched pages of either cost no memory.
  * @throws ArgumentError if the memory cannot be had
  */
-export function allocTensor(dtype: DType, shape: readonly number[], elements: number): Tensor {
+export function allocTensor(dtype: DType, shape: readonly number[], elements: number): HostTensor {
   const bytes = elements * elementBytes[dtype];
   try {
     const data =

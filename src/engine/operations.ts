@@ -1,5 +1,6 @@
 // The arguments and results of the engine's operations. All log-probs and entropies are in nats.
-import type { DType, Integers, Tensor } from './tensor.js';
+import type { CudaDevice } from './cuda-probe.js';
+import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
 
 export interface OperationOptions {
   /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
@@ -11,15 +12,18 @@ export interface OperationOptions {
 export interface SumTokensOptions extends OperationOptions {
   /** Packed scores only: element offset of each row on the token axis. Default: the running sum of `lengths`. */
   offsets?: Integers | undefined;
-  /** A dense float64 [rows, columns] tensor to write into instead of a new one (allocate it with `engine.alloc`). */
-  out?: Tensor | undefined;
+  /**
+   * A dense float64 [rows, columns] tensor to write into instead of a new one (allocate it with `engine.alloc`, or with
+   * `engine.allocDevice`: the sums then stay on the GPU). `'device'`: a new DeviceTensor, which is the caller's to dispose.
+   */
+  out?: Tensor | 'device' | undefined;
   /** Column of `out` (or of the result) that each prompt's sums go to. Default: prompt p to column p. */
   columns?: Integers | undefined;
 }
 
-export interface TokenSums {
-  /** float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. */
-  sums: Tensor;
+export interface TokenSums<Sums extends Tensor = HostTensor> {
+  /** float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. Is `options.out` if given. */
+  sums: Sums;
   lengths: BigInt64Array;
   /** The first used log-prob that is NaN or +inf, by (prompt, row, token); null if none. Its sum is NaN or +inf. */
   firstInvalid: { prompt: number; row: number; token: number } | null;
@@ -38,7 +42,7 @@ export interface FileScores {
 
 export interface SumFileTokensOptions extends OperationOptions {
   /** A dense float64 [R, P] tensor to write into instead of a new one (allocate it with `engine.alloc`). */
-  out?: Tensor | undefined;
+  out?: HostTensor | undefined;
 }
 
 /** The fields that logitStats can compute. */
@@ -124,6 +128,21 @@ export interface RowStats {
   readonly topColumns: Int32Array;
 }
 
+export interface TokenRowStatsOptions extends OperationOptions {
+  /** Index of the prompt that each row was sampled from. */
+  own: Integers;
+  /** Packed scores only, as in SumTokensOptions. */
+  offsets?: Integers | undefined;
+  /** One number in [0, P) a prompt; equal numbers mean equivalent prompts. Default: all prompts differ. */
+  signatures?: Integers | undefined;
+  /** How many best prompts to name, 0 to 8. Default 8. */
+  topK?: number | undefined;
+}
+
+export interface TokenRowStats extends TokenSums {
+  stats: RowStats;
+}
+
 export interface GatherOptions extends OperationOptions {
   rows?: Integers | undefined;
   columns?: Integers | undefined;
@@ -195,8 +214,13 @@ export interface InferenceOptions extends RowLabels, OperationOptions {
 }
 
 export interface EngineInfo {
-  /** Where computations run. */
+  /**
+   * Where computations run on tensors that are on the GPU. Those on the host run there, too, if a GPU was asked for by name;
+   * under `auto` they run on the CPU, which is where their data is.
+   */
   device: 'cpu' | `cuda:${number}`;
+  /** The GPU of `device`; null for `cpu`. */
+  gpu: CudaDevice | null;
   /** Instruction set of the CPU kernels in use. */
   isa: string;
   /** All instruction sets that this build and this machine can run. */

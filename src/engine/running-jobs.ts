@@ -1,5 +1,5 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
-import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../errors.js';
+import { ArgumentError, CollapsarError, DeviceError, type DeviceErrorOptions, DisposedError } from '../errors.js';
 import type { NativeAddon, Settle } from './addon.js';
 import { HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
@@ -22,8 +22,8 @@ export function checkOptions(options: OperationOptions, argument = 'options'): v
 }
 
 /** What native code threw or reported, as one of this package's errors. */
-function nativeError(message: string, argument: string | undefined): Error {
-  return argument ? new ArgumentError(argument, message) : new DeviceError(message);
+function nativeError(message: string, argument: string | undefined, device: DeviceErrorOptions = {}): Error {
+  return argument ? new ArgumentError(argument, message) : new DeviceError(message, device);
 }
 
 /** The jobs of one engine that have not been settled. */
@@ -40,12 +40,14 @@ export class RunningJobs {
    * Starts a job and settles with what `finish` makes of its result, once native code no longer touches any memory.
    * An abort rejects with the signal's reason; an error thrown by `onProgress` cancels the job and rejects with it.
    * Buffers that `start` protects are released when the job has ended. `settle`, which native code calls, never throws.
+   * `discard` gets the result of a job that was done when it was stopped.
    */
   run<Native, Result>(
     operation: string,
     options: OperationOptions,
     start: (settle: Settle, held: HeldBuffers) => number,
     finish: (native: Native) => Result,
+    discard?: (native: Native) => void,
   ): Promise<Result> {
     const { signal, onProgress } = options;
     const held = new HeldBuffers();
@@ -58,13 +60,14 @@ export class RunningJobs {
         this.#addon.cancel(job);
       };
       const onAbort = (): void => stop(signal?.reason);
-      const settle: Settle = (outcome, value, argument) => {
+      const settle: Settle = (outcome, value, argument, reason, askedBytes, freeBytes) => {
         this.#stops.delete(stop);
         signal?.removeEventListener('abort', onAbort);
         clearInterval(timer);
         const detached = held.release();
         try {
           if (stopped !== undefined) {
+            if (outcome === 0) discard?.(value as Native);
             reject(stopped.reason);
           } else if (detached !== undefined) {
             // Its memory may have held something else by then.
@@ -74,7 +77,8 @@ export class RunningJobs {
             onProgress?.(1);
             resolve(result);
           } else {
-            reject(nativeError(outcome === 1 ? 'the job was cancelled' : (value as string), argument));
+            const message = outcome === 1 ? 'the job was cancelled' : (value as string);
+            reject(nativeError(message, argument, { reason: reason || 'failed', askedBytes, freeBytes }));
           }
         } catch (error) {
           reject(error);

@@ -2,12 +2,16 @@
 // natively, at the moment the memory is looked at; the elements are never looped over here.
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
-import { lengthOfArray } from './memory.js';
+import type { DeviceMemory } from './addon.js';
+import { DeviceTensor } from './device-tensor.js';
+import type { EngineDevice } from './engine-device.js';
+import { elementBytes, lengthOfArray } from './memory.js';
 import type { DType, Tensor, TensorData } from './tensor.js';
 
 /** A tensor read once: what its object says later does not matter. */
 export interface TensorView {
-  readonly data: TensorData;
+  /** On the host the array; on a GPU the native name of the memory. */
+  readonly data: TensorData | DeviceMemory;
   readonly dtype: DType;
   /** Number of the dtype in native/engine/dtype.h. */
   readonly code: number;
@@ -16,12 +20,21 @@ export interface TensorView {
   readonly strides: readonly number[];
 }
 
+export interface HostView extends TensorView {
+  readonly data: TensorData;
+}
+
 const dtypes: Record<DType, { code: number; array: string; matches: (value: unknown) => boolean }> = {
   float64: { code: 0, array: 'Float64Array', matches: types.isFloat64Array },
   float32: { code: 1, array: 'Float32Array', matches: types.isFloat32Array },
   float16: { code: 2, array: 'Uint16Array', matches: types.isUint16Array },
   bfloat16: { code: 3, array: 'Uint16Array', matches: types.isUint16Array },
 };
+
+/** The dtype's number in native/engine/dtype.h. */
+export function dtypeCode(dtype: DType): number {
+  return dtypes[dtype].code;
+}
 
 /** A value as it should stand in an error message: short, and never throwing. */
 export function shown(value: unknown): string {
@@ -38,11 +51,6 @@ export function checkDType(dtype: unknown, argument: string): asserts dtype is D
   if (typeof dtype !== 'string' || !Object.hasOwn(dtypes, dtype)) {
     throw new ArgumentError(argument, `got ${shown(dtype)}, expected 'float64', 'float32', 'float16' or 'bfloat16'`);
   }
-}
-
-/** Number of the dtype in native/engine/dtype.h. */
-export function dtypeCode(dtype: DType): number {
-  return dtypes[dtype].code;
 }
 
 /**
@@ -66,7 +74,7 @@ export function checkShape(shape: unknown, argument: string): { shape: number[];
   return { shape: copy as number[], elements };
 }
 
-function rowMajor(shape: readonly number[]): number[] {
+export function rowMajor(shape: readonly number[]): number[] {
   const strides = new Array<number>(shape.length);
   let stride = 1;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
@@ -77,48 +85,124 @@ function rowMajor(shape: readonly number[]): number[] {
 }
 
 /**
- * @param ranks how many axes it may have, and what they mean, such as `[R, P]`
- * @throws ArgumentError naming the part of the tensor that is wrong
+ * A copy of the strides, row-major if none are given.
+ * @throws ArgumentError unless there is one safe integer an axis
  */
-export function viewTensor(tensor: Tensor, argument: string, ranks: readonly number[], meaning: string): TensorView {
+export function checkStrides(strides: unknown, shape: readonly number[], argument: string): number[] {
+  if (strides === undefined) return rowMajor(shape);
+  if (!Array.isArray(strides) || strides.length !== shape.length) {
+    throw new ArgumentError(
+      argument,
+      `got ${shown(strides)}, expected an array of ${shape.length} integers, one an axis`,
+    );
+  }
+  const copy = [...(strides as unknown[])];
+  for (const [axis, stride] of copy.entries()) {
+    if (!Number.isSafeInteger(stride)) {
+      throw new ArgumentError(argument, `axis ${axis} is ${shown(stride)}, expected an integer`);
+    }
+  }
+  return copy as number[];
+}
+
+/**
+ * How many elements there are from the first to the last that a view reaches.
+ * @throws ArgumentError if a stride is negative, or their number no safe integer
+ */
+export function reachOf(shape: readonly number[], strides: readonly number[], argument: string): number {
+  if (shape.includes(0)) return 0;
+  let last = 0;
+  for (const [axis, extent] of shape.entries()) {
+    const stride = strides[axis] as number;
+    if (extent > 1 && stride < 0) throw new ArgumentError(argument, `axis ${axis} is ${stride}, expected 0 or more`);
+    last += (extent - 1) * stride;
+  }
+  if (!Number.isSafeInteger(last + 1)) {
+    throw new ArgumentError(argument, 'it reaches more elements than can be counted (2^53 - 1)');
+  }
+  return last + 1;
+}
+
+/** The memory of a device tensor, which this engine must have made. */
+function memoryOn(
+  data: DeviceTensor,
+  dtype: DType,
+  argument: string,
+  device: EngineDevice | undefined | 'host',
+  operation: string,
+): DeviceMemory {
+  if (device === 'host') {
+    throw new ArgumentError(
+      `${argument}.data`,
+      'a DeviceTensor, expected memory of the host: pass what its download() gives',
+    );
+  }
+  if (device === undefined || !data.isOf(device)) {
+    const here = device === undefined ? 'which has no GPU' : `on ${device.name}`;
+    throw new ArgumentError(
+      `${argument}.data`,
+      `a DeviceTensor of another engine, on ${data.device}; expected one of this engine, ${here}`,
+    );
+  }
+  const memory = data.memoryFor(operation, device);
+  if (data.dtype !== dtype) {
+    throw new ArgumentError(`${argument}.dtype`, `got ${dtype}, but the DeviceTensor is of ${data.dtype}`);
+  }
+  return memory;
+}
+
+/**
+ * @param ranks how many axes it may have (undefined: any number), and what they mean, such as `[R, P]`
+ * @param device of the engine that the operation runs on; 'host': it has the CPU only
+ * @throws ArgumentError naming the part of the tensor that is wrong; DisposedError for a disposed DeviceTensor
+ */
+export function viewTensor(
+  tensor: Tensor,
+  argument: string,
+  ranks: readonly number[] | undefined,
+  meaning: string,
+  device: EngineDevice | undefined | 'host',
+  operation: string,
+): TensorView {
   if (tensor === null || typeof tensor !== 'object') {
     throw new ArgumentError(argument, `got ${shown(tensor)}, expected a tensor { data, dtype, shape, strides? }`);
   }
   const { data, dtype, shape: givenShape, strides: givenStrides } = tensor;
   checkDType(dtype, `${argument}.dtype`);
   const kind = dtypes[dtype];
-  if (!kind.matches(data)) {
+  const onDevice = data instanceof DeviceTensor;
+  if (!onDevice && !kind.matches(data)) {
     throw new ArgumentError(`${argument}.data`, `got ${shown(data)}, expected a ${kind.array} for dtype ${dtype}`);
   }
+  const memory = onDevice ? memoryOn(data, dtype, argument, device, operation) : data;
   const { shape, elements } = checkShape(givenShape, `${argument}.shape`);
-  if (!ranks.includes(shape.length)) {
+  if (ranks !== undefined && !ranks.includes(shape.length)) {
     throw new ArgumentError(`${argument}.shape`, `got [${shape.join(', ')}], expected ${meaning}`);
   }
-  let strides: number[];
   if (givenStrides === undefined) {
-    strides = rowMajor(shape);
-    const available = lengthOfArray(data);
+    const available = onDevice ? Math.floor(data.byteLength / elementBytes[dtype]) : lengthOfArray(data);
     if (elements > available) {
       throw new ArgumentError(
         `${argument}.shape`,
         `[${shape.join(', ')}] has ${elements} elements, but data has ${available}`,
       );
     }
-  } else {
-    if (!Array.isArray(givenStrides) || givenStrides.length !== shape.length) {
-      throw new ArgumentError(
-        `${argument}.strides`,
-        `got ${shown(givenStrides)}, expected an array of ${shape.length} integers, one an axis`,
-      );
-    }
-    strides = [...givenStrides];
-    for (const [axis, stride] of strides.entries()) {
-      if (!Number.isSafeInteger(stride)) {
-        throw new ArgumentError(`${argument}.strides`, `axis ${axis} is ${shown(stride)}, expected an integer`);
-      }
-    }
   }
-  return { data, dtype, code: kind.code, shape, strides };
+  const strides = checkStrides(givenStrides, shape, `${argument}.strides`);
+  return { data: memory, dtype, code: kind.code, shape, strides };
+}
+
+/**
+ * The same for an operation that only the CPU has.
+ * @throws ArgumentError for a DeviceTensor, too
+ */
+export function viewHostTensor(
+  tensor: Tensor,
+  argument: string,
+  meaning: string,
+  ranks: readonly number[] | undefined = undefined,
+): HostView {
+  return viewTensor(tensor, argument, ranks, meaning, 'host', '') as HostView;
 }
 
 /** Whether the elements stand row-major without gaps. */

@@ -1,4 +1,5 @@
-// What goes into and comes out of the engine: strided views over typed arrays.
+// What goes into and comes out of the engine: strided views over typed arrays, or over memory of a GPU.
+import type { DeviceTensor } from './device-tensor.js';
 
 export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
 
@@ -7,13 +8,19 @@ export type TensorData = Float64Array | Float32Array | Uint16Array;
 
 /**
  * A view of `shape` over `data`: element (i, j, …) is `data[i·strides[0] + j·strides[1] + …]`.
- * Strides count elements and default to row-major. `data` may be a subarray at any offset.
+ * Strides count elements and default to row-major. `data` may be a subarray at any offset. A DeviceTensor is a Tensor
+ * over itself; as the `data` of another view its elements are counted from its first one.
  */
 export interface Tensor {
-  readonly data: TensorData;
+  readonly data: TensorData | DeviceTensor;
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly strides?: readonly number[];
+}
+
+/** A tensor whose elements JavaScript can read: what operations give unless they are asked to leave it on the GPU. */
+export interface HostTensor extends Tensor {
+  readonly data: TensorData;
 }
 
 /** Non-negative integers, one a row. */

@@ -3,7 +3,7 @@ import { ArgumentError } from '../errors.js';
 import { integerArray } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import type { Integers, Tensor } from './tensor.js';
-import { shown, type TensorView, viewTensor } from './tensor-view.js';
+import { type HostView, shown, viewHostTensor } from './tensor-view.js';
 
 /** Neighbouring indices from `from` on. `to` (exclusive) may be left out: the tensor says how many there are. */
 export interface IndexRange {
@@ -53,7 +53,7 @@ export interface PartOfRow {
 export interface CheckedBlock {
   readonly prompts: BlockAxis;
   readonly rows: BlockAxis;
-  readonly view: TensorView;
+  readonly view: HostView;
   readonly packed: boolean;
   /** The token that stands first on the tensor's last axis. */
   readonly firstToken: number;
@@ -71,7 +71,7 @@ export interface CheckedBlock {
  * @throws {ArgumentError} naming what does not fit
  */
 export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64Array): CheckedBlock {
-  const view = viewTensor(block?.logprobs, 'logprobs', [2, 3], '[p, r, t], or whole rows packed [p, N]');
+  const view = viewHostTensor(block?.logprobs, 'logprobs', '[p, r, t], or whole rows packed [p, N]', [2, 3]);
   const packed = view.shape.length === 2;
   const [promptCount, rowCount, tokenCount] = view.shape as [number, number, number];
   if (packed && block.tokens !== undefined) {
@@ -101,7 +101,7 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
 }
 
 /** Native code checks what it reads; these tokens are copied here. */
-function expectInside({ data, shape, strides }: TensorView, parts: readonly PartOfRow[]): void {
+function expectInside({ data, shape, strides }: HostView, parts: readonly PartOfRow[]): void {
   const [promptStride, rowStride, tokenStride] = strides as [number, number, number];
   const available = lengthOfArray(data);
   const prompts = shape[0] as number;

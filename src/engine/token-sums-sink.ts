@@ -1,14 +1,15 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
 import { ArgumentError } from '../errors.js';
+import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
 import { findInvalid, type InvalidToken } from './invalid-tokens.js';
 import { lengthOfArray } from './memory.js';
 import type { TokenSums } from './operations.js';
 import { checkOptions } from './running-jobs.js';
-import type { DType, Integers, Tensor } from './tensor.js';
-import { shown, type TensorView, viewTensor } from './tensor-view.js';
+import type { DType, HostTensor, Integers } from './tensor.js';
+import { type HostView, shown, viewHostTensor } from './tensor-view.js';
 import {
   blockAxis,
   type CheckedBlock,
@@ -113,7 +114,7 @@ interface Summed {
   /** Positions of the rows, their leaf (undefined: whole rows), and sums [r, p] at all positions of the block. */
   readonly at: readonly number[];
   readonly leaf: number | undefined;
-  readonly sums: Tensor;
+  readonly sums: HostTensor;
 }
 
 // Elements, and pieces of rows, that are copied before the event loop gets its turn: about a millisecond.
@@ -148,7 +149,7 @@ export class TokenSumsSink {
   #waitingTokens = 0;
   /** Complete leaves that wait to be summed. */
   #ready: WaitingLeaf[] = [];
-  #sums: Tensor | undefined;
+  #sums: HostTensor | undefined;
   /** The first NaN or +inf of pairs that have one; of blocks of whole rows only that of the first such pair. */
   readonly #invalid = new Map<number, number>();
   readonly #running = new Map<Promise<unknown>, AbortController>();
@@ -232,6 +233,7 @@ export class TokenSumsSink {
   /** @param touched [P·R] marks the block's pairs, once it is taken in */
   async #add(block: TokenBlock, options: BlockOptions, touched: Uint8Array | undefined): Promise<void> {
     this.#begin(options);
+    if (block?.logprobs?.data instanceof DeviceTensor) return this.#addOnDevice(block, options, touched);
     const checked = checkBlock(block, this.prompts, this.#lengths);
     await this.#claimed(checked, touched, options.signal, (signal, claimed) => this.#take(checked, claimed, signal));
     try {
@@ -243,9 +245,30 @@ export class TokenSumsSink {
     }
   }
 
+  /** Whole rows are summed where they are; parts of rows would have to wait here. */
+  async #addOnDevice(block: TokenBlock, options: BlockOptions, touched: Uint8Array | undefined): Promise<void> {
+    const { logprobs, prompts, rows, tokens } = block;
+    if (tokens !== undefined) {
+      const problem =
+        'a DeviceTensor, which must hold whole rows: leave out `tokens`, or pass what its download() gives';
+      throw new ArgumentError('logprobs.data', problem);
+    }
+    const { indices } = blockAxis(
+      rows,
+      this.rows,
+      logprobs.shape.length === 2 ? undefined : logprobs.shape[1],
+      'rows',
+      'row',
+    );
+    const lengths = BigInt64Array.from(indices, (row) => BigInt(this.#lengths[row] as number));
+    const engine = await this.#open(options.signal);
+    const { sums } = await engine.sumTokens(logprobs, lengths, { signal: options.signal });
+    await this.#addSums({ prompts, rows, sums }, options, touched);
+  }
+
   async #addSums(block: SumsBlock, options: BlockOptions, touched: Uint8Array | undefined): Promise<void> {
     this.#begin(options);
-    const view = viewTensor(block?.sums, 'sums', [2], '[r, p]');
+    const view = viewHostTensor(block?.sums, 'sums', '[r, p]', [2]);
     const [rowCount, promptCount] = view.shape as [number, number];
     const rows = blockAxis(block.rows, this.rows, rowCount, 'rows', 'row');
     const prompts = blockAxis(block.prompts, this.prompts, promptCount, 'prompts', 'prompt');
@@ -320,13 +343,14 @@ export class TokenSumsSink {
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
     const pair = this.#invalid.size === 0 ? -1 : [...this.#invalid.keys()].reduce((a, b) => Math.min(a, b));
     const token = this.#invalid.get(pair) ?? -1;
-    this.#result = {
+    const result: TokenSums = {
       sums: this.#matrix(engine),
       lengths: BigInt64Array.from(this.#lengths, BigInt),
       firstInvalid: pair < 0 ? null : { prompt: Math.floor(pair / this.rows), row: pair % this.rows, token },
     };
+    this.#result = result;
     this.#release();
-    return this.#result;
+    return result;
   }
 
   /** Ends the sink: what runs stops and rejects with the reason, as every later call does, and all memory is released. */
@@ -535,7 +559,11 @@ export class TokenSumsSink {
     if (rows.first !== undefined && block.parts.length === 0 && whole.length === rows.indices.length) {
       const { data } = this.#matrix(engine);
       const [begin, end] = [rows.first, rows.first + lengths.length].map((row) => row * this.prompts);
-      const out: Tensor = { data: data.subarray(begin, end), dtype: 'float64', shape: [lengths.length, this.prompts] };
+      const out: HostTensor = {
+        data: data.subarray(begin, end),
+        dtype: 'float64',
+        shape: [lengths.length, this.prompts],
+      };
       const { firstInvalid } = await engine.sumTokens(view, lengths, { out, columns, signal });
       if (firstInvalid === null) return [];
       const sumAt = (at: number, column: number) => out.data[at * this.prompts + (columns[column] as number)] as number;
@@ -567,7 +595,7 @@ export class TokenSumsSink {
     }
     const [promptCount, rowCount, tokenCount] = view.shape as [number, number, number];
     const skipped = leaf * LEAF_TOKENS - firstToken;
-    const from: TensorView = {
+    const from: HostView = {
       ...view,
       data: view.data.subarray(skipped * (view.strides[2] as number)),
       shape: [promptCount, rowCount, Math.min(LEAF_TOKENS, tokenCount - skipped)],
@@ -675,7 +703,7 @@ export class TokenSumsSink {
   async #sumReady(signal: AbortSignal): Promise<void> {
     if (this.#ready.length === 0) return;
     const engine = await this.#open(signal);
-    const bySlab = new Map<Tensor, WaitingLeaf[]>();
+    const bySlab = new Map<HostTensor, WaitingLeaf[]>();
     for (const leaf of this.#ready) {
       const { tensor } = leaf.place.slab;
       const leaves = bySlab.get(tensor);
@@ -687,7 +715,7 @@ export class TokenSumsSink {
       for (const [tensor, leaves] of bySlab) {
         const lengths = Int32Array.from(leaves, ({ length }) => length);
         const offsets = Int32Array.from(leaves, ({ place }) => place.offset);
-        const packed: Tensor = { ...tensor, shape: [1, tensor.data.length] };
+        const packed: HostTensor = { ...tensor, shape: [1, tensor.data.length] };
         const { sums, firstInvalid } = await engine.sumTokens(packed, lengths, { offsets, signal });
         const invalid: InvalidToken[] = [];
         for (const [at, { pair, leaf }] of firstInvalid === null ? [] : leaves.entries()) {
@@ -747,7 +775,7 @@ export class TokenSumsSink {
     this.#parts.delete(pair);
   }
 
-  #matrix(engine: Engine): Tensor {
+  #matrix(engine: Engine): HostTensor {
     if (this.#sums === undefined) {
       this.#sums = engine.alloc('float64', [this.rows, this.prompts]);
       const { data } = this.#sums;

@@ -1,6 +1,6 @@
 // Memory for tokens that wait until their leaf is whole: compact, in the dtype that they came in, in slabs that are given
 // back when all their leaves are through.
-import type { DType, Tensor, TensorData } from './tensor.js';
+import type { DType, HostTensor, TensorData } from './tensor.js';
 
 /**
  * Tokens of a row that native code adds up by themselves before it adds them to the row's sum (kLeafTokens in
@@ -13,7 +13,7 @@ const SLAB_BYTES = 2 ** 18;
 const KEPT_SLABS = 8;
 
 interface Slab {
-  readonly tensor: Tensor;
+  readonly tensor: HostTensor;
   used: number;
   /** Leaves in it that are not through. */
   live: number;
@@ -27,13 +27,13 @@ export interface WaitingPlace {
 }
 
 export class WaitingTokens {
-  readonly #alloc: (dtype: DType, elements: number) => Tensor;
+  readonly #alloc: (dtype: DType, elements: number) => HostTensor;
   /** Free slabs, all of one dtype. */
   #free: Slab[] = [];
   #filling: Slab | undefined;
   #bytes = 0;
 
-  constructor(alloc: (dtype: DType, elements: number) => Tensor) {
+  constructor(alloc: (dtype: DType, elements: number) => HostTensor) {
     this.#alloc = alloc;
   }
 

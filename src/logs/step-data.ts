@@ -1,6 +1,6 @@
 // One training step as it comes out of a log, whatever the format (step-file.md).
 import type { FileScores } from '../engine/operations.js';
-import type { Tensor } from '../engine/tensor.js';
+import type { HostTensor } from '../engine/tensor.js';
 
 /** Integer columns arrive widened to 64 bits only where the file has 64. */
 export type IntegerArray = Int32Array | BigInt64Array;
@@ -8,13 +8,13 @@ export type IntegerArray = Int32Array | BigInt64Array;
 /** A block of consecutive prompts: logprobs [count, R, T], valid until the next block is asked for. */
 export interface LogprobBlock {
   readonly firstPrompt: number;
-  readonly logprobs: Tensor;
+  readonly logprobs: HostTensor;
 }
 
 export type StepScores =
   | {
       readonly kind: 'logprobs';
-      readonly dtype: Tensor['dtype'];
+      readonly dtype: HostTensor['dtype'];
       /** [P, R, T] */
       readonly shape: readonly [number, number, number];
       /** Reads the scores once, block by block, in constant memory. */
@@ -29,10 +29,10 @@ export type StepScores =
     }
   | {
       readonly kind: 'sums';
-      readonly dtype: Tensor['dtype'];
+      readonly dtype: HostTensor['dtype'];
       /** [R, P] */
       readonly shape: readonly [number, number];
-      read(signal?: AbortSignal): Promise<Tensor>;
+      read(signal?: AbortSignal): Promise<HostTensor>;
       offsetOf(row: number, column: number): number;
     };
 
@@ -60,7 +60,7 @@ export interface StepData {
   readonly episode: IntegerArray | undefined;
   readonly turn: IntegerArray | undefined;
   readonly responseIds: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
-  readonly tokenEntropy: Tensor | undefined;
-  readonly ablatedLogprobs: Tensor | undefined;
-  readonly actionLogprobs: Tensor | undefined;
+  readonly tokenEntropy: HostTensor | undefined;
+  readonly ablatedLogprobs: HostTensor | undefined;
+  readonly actionLogprobs: HostTensor | undefined;
 }

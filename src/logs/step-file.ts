@@ -2,7 +2,7 @@
 // scores stay on disk until they are asked for, and then come block by block in memory that does not grow with them.
 import { FileReadError } from '../engine/file-read-error.js';
 import type { FileScores } from '../engine/operations.js';
-import type { DType, Tensor, TensorData } from '../engine/tensor.js';
+import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { type ByteSource, cutShort, type ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
@@ -266,7 +266,7 @@ function elementsOf(entry: TensorEntry): number {
   return (entry.end - entry.begin) / elementBytes(entry.dtype);
 }
 
-function floats(tensor: ReadTensor | undefined): Tensor | undefined {
+function floats(tensor: ReadTensor | undefined): HostTensor | undefined {
   if (tensor === undefined) return undefined;
   const dtype = floatDType(tensor.entry);
   return { data: floatView(dtype, tensor.memory, elementsOf(tensor.entry)), dtype, shape: tensor.entry.shape };
@@ -392,7 +392,7 @@ async function readSums(
   reopen: StepContainer['reopen'],
   entry: TensorEntry,
   options: ReadStepOptions,
-): Promise<Tensor> {
+): Promise<HostTensor> {
   const source = await reopen();
   try {
     const bytes = entry.end - entry.begin;

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { DType, Tensor } from '../engine/tensor.js';
+import type { DType, HostTensor } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
 import type { IntegerArray } from './step-data.js';
@@ -20,9 +20,9 @@ export interface StepToWrite {
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
   /** [P, R, T]: log p(token t of row r | prompt p, its tokens before t). Past a row's length anything may stand. */
-  logprobs?: Tensor | undefined;
+  logprobs?: HostTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
-  sums?: Tensor | undefined;
+  sums?: HostTensor | undefined;
   /** [R] reasoning tokens of each row. */
   lengths: IntegerArray;
   /** [R] group id of each row: the prompt that it was sampled from. */
@@ -48,11 +48,11 @@ export interface StepToWrite {
   /** [R] its number within the trajectory. */
   turn?: IntegerArray | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
-  tokenEntropy?: Tensor | undefined;
+  tokenEntropy?: HostTensor | undefined;
   /** [R, T] the row's log-probs with the state or image removed. */
-  ablatedLogprobs?: Tensor | undefined;
+  ablatedLogprobs?: HostTensor | undefined;
   /** float32 [Q, R]: log p(action of row r | its own prompt, reasoning q). */
-  actionLogprobs?: Tensor | undefined;
+  actionLogprobs?: HostTensor | undefined;
 }
 
 export interface WriteStepOptions {
@@ -117,7 +117,7 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   return [...collected.values()];
 }
 
-type Elements = Tensor['data'] | IntegerArray | Uint8Array;
+type Elements = HostTensor['data'] | IntegerArray | Uint8Array;
 
 /** A Tensor, or an array of a type that names its own dtype. */
 interface Source {

@@ -1,9 +1,11 @@
 // One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
+import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
+import type { RowStats } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
-import { arrangeColumns, countSignatures, isIdentity } from './columns.js';
+import { arrangeColumns, type Columns, countSignatures, isIdentity } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
@@ -62,20 +64,8 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     );
   }
 
-  const sums =
-    given.kind === 'sums'
-      ? given.tensor
-      : (
-          await engine.sumTokens(given.tensor, lengths, {
-            columns: columns.position,
-            signal,
-            onProgress: options.onProgress,
-          })
-        ).sums;
-  // Token sums were already written in canonical order; sums that came in still stand in the caller's.
-  const order = given.kind === 'sums' ? columns.order : undefined;
-
-  let measured = await measure(engine, sums, order, lengths, selection, signal);
+  const { sums, order, measured: first } = await summed(engine, given, lengths, columns, selection, options);
+  let measured = first ?? (await measure(engine, sums, order, lengths, selection, signal));
   let nonFinite: number[] = [];
   if (profile === 'strict') {
     const { matchedSeq, marginalSeq } = measured.stats;
@@ -144,6 +134,45 @@ function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: numbe
   return { episodes, turns };
 }
 
+interface SummedScores {
+  /** [R, P] */
+  sums: Tensor;
+  /** Column of `sums` of each canonical column; undefined: they stand in canonical order. */
+  order: Int32Array | undefined;
+  /** Where the same call has already measured the whole step. */
+  measured?: MeasuredStep;
+}
+
+/** The scores as sums over tokens. */
+async function summed(
+  engine: Engine,
+  given: GivenScores['given'],
+  lengths: BigInt64Array,
+  columns: Columns,
+  selection: RowSelection,
+  { signal, onProgress }: MetricOptions,
+): Promise<SummedScores> {
+  const { kind, tensor } = given;
+  if (kind === 'sums') {
+    const { data, dtype, shape, strides } = tensor;
+    if (!(data instanceof DeviceTensor)) return { sums: tensor, order: columns.order };
+    // Rows and columns are picked, and intervals computed, on the CPU.
+    const { data: host } = await data.download({ signal });
+    return { sums: { data: host, dtype, shape, ...(strides && { strides }) }, order: columns.order };
+  }
+  const prompts = tensor.shape[0] as number;
+  const whole = isIdentity(selection.rows, lengths.length) && isIdentity(selection.columns, prompts);
+  // On a GPU the statistics are made of the sums where those are; a step that is sampled or out of order takes two calls.
+  if (tensor.data instanceof DeviceTensor && whole && isIdentity(columns.position, prompts)) {
+    const { own, signatures } = selection;
+    const { sums, stats } = await engine.tokenRowStats(tensor, lengths, { own, signatures, signal, onProgress });
+    return { sums, order: undefined, measured: await measuredFrom(engine, sums, stats, lengths, selection) };
+  }
+  // Token sums are written in canonical order.
+  const { sums } = await engine.sumTokens(tensor, lengths, { columns: columns.position, signal, onProgress });
+  return { sums, order: undefined };
+}
+
 /** Scores of the selected rows and columns through the engine. */
 async function measure(
   engine: Engine,
@@ -160,13 +189,23 @@ async function measure(
   const scores =
     dense && whole ? sums : await engine.gatherScores(sums, { rows: selection.rows, columns: sourceColumns, signal });
   const lengths = BigInt64Array.from(selection.rows, (row) => allLengths[row] as bigint);
-  const { own, signatures, prompts } = selection;
-  const labels = { own, lengths, signatures };
-  const stats = await engine.scoreStats(scores, { ...labels, signal });
-  const moments = await engine.stepMoments(stats, labels);
+  const { own, signatures } = selection;
+  const stats = await engine.scoreStats(scores, { own, lengths, signatures, signal });
+  return measuredFrom(engine, scores, stats, lengths, selection);
+}
+
+/** @param lengths of the selected rows, as those of `sums` and `stats` are */
+async function measuredFrom(
+  engine: Engine,
+  sums: Tensor,
+  stats: RowStats,
+  lengths: BigInt64Array,
+  { own, signatures, prompts }: RowSelection,
+): Promise<MeasuredStep> {
+  const moments = await engine.stepMoments(stats, { own, lengths, signatures });
   const signatureCounts = countSignatures(signatures);
   const distinct = signatureCounts.filter((count) => count > 0).length;
-  return { sums: scores, stats, moments, own, lengths, signatures, signatureCounts, distinct, prompts };
+  return { sums, stats, moments, own, lengths, signatures, signatureCounts, distinct, prompts };
 }
 
 /** Puts what was found into a StepMetrics. */

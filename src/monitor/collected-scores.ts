@@ -2,7 +2,7 @@
 // stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
-import type { Integers, Tensor } from '../engine/tensor.js';
+import type { HostTensor, Integers, Tensor } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
 import type { TokenBox } from '../engine/token-block.js';
 import { type BlockSession, type HeldTokens, type MissingTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
@@ -113,7 +113,7 @@ export class CollectedScores {
    * The sums [R, P], once all that was begun is there. Cells that no metric reads are NaN, or 0 in rows without tokens.
    * @throws {ArgumentError} naming the prompts that were never scored, or not to the end
    */
-  async all(): Promise<Tensor> {
+  async all(): Promise<HostTensor> {
     await this.#sink.settled();
     const missing = this.#sink.missing();
     if (missing.length > 0) throw new ArgumentError('scores', this.#missingSentence(missing));

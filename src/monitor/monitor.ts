@@ -122,7 +122,8 @@ export class Monitor {
 
   async #openEngine(): Promise<Engine> {
     if (this.#engine === undefined) {
-      const opening = openEngine({ threads: this.#threads });
+      // Nobody else can put tensors on a GPU of it.
+      const opening = openEngine({ device: 'cpu', threads: this.#threads });
       this.#engine = opening;
       // One that could not be opened is tried again.
       opening.catch(() => {

@@ -2,7 +2,7 @@
 // (docs/cheaper-scoring.md).
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
-import type { Tensor } from '../engine/tensor.js';
+import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { flattenCertainty } from '../metrics/certainty.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
@@ -35,7 +35,7 @@ export async function plannedMetrics(
   engine: Engine,
   plan: ScorePlan,
   labels: OpenLabels,
-  matrix: Tensor,
+  matrix: HostTensor,
   options: Omit<MetricOptions, 'sampler'> & OperationOptions,
 ): Promise<StepMetrics> {
   const { prompts } = labels;

@@ -1,0 +1,104 @@
+"""collapsar's CUDA backend beside torch eager, torch.compile and a plain Triton kernel, on the same tensors.
+
+  python bench/gpu/peers.py BACKEND.so [--small] [--budget SECONDS]
+
+A JSON object a line: {"operation", "shape", "dtype", "peer", "seconds", "ours_seconds", "times_faster", "problem"}. Peers
+whose results differ from collapsar's are named with the problem, and timed all the same.
+"""
+
+import argparse
+import json
+import time
+
+import eager
+import tensors
+import torch
+from backend import Backend
+
+# These formulas lose digits of their own, in float32.
+TOLERANCE = 1e-2
+EXACT = ("argmax", "rankAbove", "rankEqual")
+
+
+def problem_of(ours, theirs, x):
+    """What differs, or None. Where argmax differs, equal values are as good."""
+    for name, value in theirs.items():
+        a, b = ours[name].double(), value.cpu().double()
+        if name in ("argmax", "topColumns"):
+            columns = ours[name].to(x.device).long().reshape(x.shape[0], -1)
+            others = value.long().reshape(x.shape[0], -1)
+            a, b = x.gather(-1, columns).double().cpu(), x.gather(-1, others).double().cpu()
+        if a.shape != b.shape:
+            return f"{name} has shape {tuple(b.shape)}, ours {tuple(a.shape)}"
+        same = (a == b) | (a.isnan() & b.isnan())
+        difference = torch.where(same, 0.0, (a - b).abs() / a.abs().clamp(min=1))
+        allowed = 0.0 if name in EXACT else TOLERANCE
+        worst = difference.max().item() if difference.numel() else 0.0
+        if not worst <= allowed:
+            return f"{name} differs by {worst:.3g}"
+    return None
+
+
+def peers_of(operation):
+    listed = [("torch eager", getattr(eager, operation))]
+    listed.append(("torch.compile", torch.compile(getattr(eager, operation), dynamic=False)))
+    if operation == "logit_stats":
+        import triton_logits
+
+        listed.append(("plain Triton", triton_logits.logit_stats))
+    return listed
+
+
+def cases(small):
+    bf16, f32 = torch.bfloat16, torch.float32
+    if small:
+        yield "logit_stats", "64x5000", (lambda x: (x, tensors.targets(x)))(tensors.logits(64, 5000, bf16))
+        yield "score_stats", "100x64", tensors.scores(100, 64, f32)
+        yield "sum_tokens", "4x50x64", tensors.tokens(4, 50, 64, bf16)
+        return
+    yield "logit_stats", "8192x151936", (lambda x: (x, tensors.targets(x)))(tensors.logits(8192, 151936, bf16))
+    yield "score_stats", "65536x4096", tensors.scores(65536, 4096, f32)
+    yield "score_stats", "1048576x256", tensors.scores(1048576, 256, f32)
+    yield "sum_tokens", "64x2048x4096", tensors.tokens(64, 2048, 4096, bf16)
+
+
+def run_case(backend, operation, shape, arguments, until):
+    x = arguments[0]
+    ours = getattr(backend, operation)(*arguments)
+    samples = []
+    for _ in range(15):
+        getattr(backend, operation)(*arguments)
+        samples.append(backend.kernel_seconds.value)
+    ours_seconds = sorted(samples)[len(samples) // 2]
+    for name, call in peers_of(operation):
+        line = {"operation": operation, "shape": shape, "dtype": str(x.dtype).removeprefix("torch."), "peer": name}
+        line |= {"seconds": None, "ours_seconds": ours_seconds, "times_faster": None, "problem": None}
+        if time.monotonic() > until:
+            line["problem"] = "no time was left for it"
+        else:
+            try:
+                line["problem"] = problem_of(ours, call(*arguments), x)
+                line["seconds"] = tensors.seconds(lambda call=call: call(*arguments))
+                line["times_faster"] = line["seconds"] / ours_seconds
+            except (RuntimeError, torch.cuda.OutOfMemoryError) as error:
+                line["problem"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        print(json.dumps(line), flush=True)
+        torch.cuda.empty_cache()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--budget", type=float, default=240.0)
+    options = parser.parse_args()
+    until = time.monotonic() + options.budget
+    backend = Backend(options.backend)
+    for operation, shape, arguments in cases(options.small):
+        run_case(backend, operation, shape, arguments, until)
+        del arguments
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+#include "device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "failure.h"
+
+using collapsar::cuda::check;
+using collapsar::cuda::checkAllocation;
+using collapsar::cuda::Failure;
+using collapsar::cuda::Space;
+
+namespace {
+
+constexpr std::int64_t kStagingBytes = 8 << 20;  // each of two: a copy of 0.2 ms, long beside what starting it takes
+constexpr std::int64_t kKeptBytes = 256 << 20;   // workspace for one purpose that is kept between calls
+constexpr std::int64_t kSpaceGranule = 1 << 20;
+
+constexpr const char* kSpaceNames[] = {"a block of the tensor", "a block of the tensor", "labels of rows", "results",
+                                       "partial results",       "sums of tokens",        "a counter"};
+
+}  // namespace
+
+CollapsarCudaDevice::CollapsarCudaDevice(int index) : index_(index) {
+  use();
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index), "asking what the GPU has");
+  int priority = 0;
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "making a stream");
+  const cudaError_t made = cudaStreamCreateWithPriority(&inputStream_, cudaStreamNonBlocking, priority);
+  if (made != cudaSuccess) {
+    cudaStreamDestroy(stream_);
+    check(made, "making a stream");
+  }
+}
+
+CollapsarCudaDevice::~CollapsarCudaDevice() {
+  // Whatever fails here fails because the device is lost; there is nobody to tell.
+  cudaSetDevice(index_);
+  cudaStreamSynchronize(stream_);
+  cudaStreamSynchronize(inputStream_);
+  for (void* memory : spaces_) {
+    if (memory != nullptr) cudaFree(memory);
+  }
+  for (Staging& staging : staging_) {
+    if (staging.copied != nullptr) cudaEventDestroy(staging.copied);
+    if (staging.memory != nullptr) cudaFreeHost(staging.memory);
+  }
+  cudaStreamDestroy(stream_);
+  cudaStreamDestroy(inputStream_);
+  cudaGetLastError();
+}
+
+void CollapsarCudaDevice::use() const { check(cudaSetDevice(index_), "choosing the GPU"); }
+
+void* CollapsarCudaDevice::allocate(std::int64_t bytes, const char* what) {
+  void* memory = nullptr;
+  cudaError_t result = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  if (result == cudaErrorMemoryAllocation) {
+    // Workspace of earlier calls may be what is missing.
+    cudaGetLastError();
+    trim(true);
+    result = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  }
+  checkAllocation(result, bytes, what);
+  return memory;
+}
+
+void* CollapsarCudaDevice::space(Space which, std::int64_t bytes) {
+  const int i = static_cast<int>(which);
+  if (bytes <= spaceBytes_[i]) return spaces_[i];
+  if (spaces_[i] != nullptr) {
+    void* const old = spaces_[i];
+    spaces_[i] = nullptr;
+    spaceBytes_[i] = 0;
+    synchronize();
+    check(cudaFree(old), "freeing workspace");
+  }
+  const std::int64_t rounded = (bytes + kSpaceGranule - 1) / kSpaceGranule * kSpaceGranule;
+  void* memory = nullptr;
+  checkAllocation(cudaMalloc(&memory, static_cast<std::size_t>(rounded)), rounded, kSpaceNames[i]);
+  spaces_[i] = memory;
+  spaceBytes_[i] = rounded;
+  return memory;
+}
+
+void CollapsarCudaDevice::trim(bool all) {
+  bool waited = false;
+  for (int i = 0; i < static_cast<int>(Space::Count); i++) {
+    if (spaces_[i] == nullptr || (!all && spaceBytes_[i] <= kKeptBytes)) continue;
+    if (!waited) synchronize();
+    waited = true;
+    void* const memory = spaces_[i];
+    spaces_[i] = nullptr;
+    spaceBytes_[i] = 0;
+    check(cudaFree(memory), "freeing workspace");
+  }
+}
+
+void CollapsarCudaDevice::makeStaging() {
+  for (Staging& staging : staging_) {
+    if (staging.memory == nullptr) {
+      void* memory = nullptr;
+      checkAllocation(cudaHostAlloc(&memory, kStagingBytes, cudaHostAllocDefault), kStagingBytes, "pinned host memory");
+      staging.memory = static_cast<char*>(memory);
+    }
+    if (staging.copied == nullptr) {
+      check(cudaEventCreateWithFlags(&staging.copied, cudaEventDisableTiming), "making an event");
+    }
+  }
+}
+
+void CollapsarCudaDevice::uploadFilled(void* to, std::int64_t bytes, std::int64_t granule, cudaStream_t stream,
+                                       const std::function<void(char*, std::int64_t, std::int64_t)>& fill) {
+  if (bytes == 0) return;
+  makeStaging();
+  const std::int64_t step = kStagingBytes / granule * granule;
+  for (std::int64_t at = 0; at < bytes; at += step) {
+    const std::int64_t size = std::min(step, bytes - at);
+    Staging& staging = staging_[nextStaging_];
+    nextStaging_ ^= 1;
+    check(cudaEventSynchronize(staging.copied), "waiting for a copy");
+    fill(staging.memory, at, size);
+    check(cudaMemcpyAsync(static_cast<char*>(to) + at, staging.memory, static_cast<std::size_t>(size),
+                          cudaMemcpyHostToDevice, stream),
+          "copying to the GPU");
+    check(cudaEventRecord(staging.copied, stream), "copying to the GPU");
+  }
+}
+
+void CollapsarCudaDevice::upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,
+                                 collapsar::cuda::Call* call) {
+  uploadFilled(to, bytes, 1, stream, [&](char* buffer, std::int64_t at, std::int64_t size) {
+    if (call != nullptr) call->stopIfCancelled();
+    std::memcpy(buffer, static_cast<const char*>(from) + at, static_cast<std::size_t>(size));
+    if (call != nullptr) call->addDone(size);
+  });
+}
+
+void CollapsarCudaDevice::download(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,
+                                   collapsar::cuda::Call* call) {
+  if (bytes == 0) return;
+  makeStaging();
+  // One copy runs while the one before is taken out of its buffer.
+  std::int64_t at[2] = {0, 0}, size[2] = {0, 0};
+  const auto takeOut = [&](int slot) {
+    if (size[slot] == 0) return;
+    check(cudaEventSynchronize(staging_[slot].copied), "copying from the GPU");
+    std::memcpy(static_cast<char*>(to) + at[slot], staging_[slot].memory, static_cast<std::size_t>(size[slot]));
+    if (call != nullptr) call->addDone(size[slot]);
+    size[slot] = 0;
+  };
+  for (std::int64_t begin = 0; begin < bytes; begin += kStagingBytes) {
+    if (call != nullptr) call->stopIfCancelled();
+    const int slot = nextStaging_;
+    nextStaging_ ^= 1;
+    if (size[slot] == 0) check(cudaEventSynchronize(staging_[slot].copied), "waiting for a copy");
+    takeOut(slot);
+    at[slot] = begin;
+    size[slot] = std::min(kStagingBytes, bytes - begin);
+    check(cudaMemcpyAsync(staging_[slot].memory, static_cast<const char*>(from) + begin,
+                          static_cast<std::size_t>(size[slot]), cudaMemcpyDeviceToHost, stream),
+          "copying from the GPU");
+    check(cudaEventRecord(staging_[slot].copied, stream), "copying from the GPU");
+  }
+  takeOut(nextStaging_);
+  takeOut(nextStaging_ ^ 1);
+}
+
+void CollapsarCudaDevice::synchronize() {
+  check(cudaStreamSynchronize(inputStream_), "copying to the GPU");
+  check(cudaStreamSynchronize(stream_), "running kernels");
+}
+
+namespace collapsar::cuda {
+
+Call::Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std::int64_t totalUnits)
+    : device_(device), total_(totalUnits) {
+  if (control != nullptr) {
+    if (control->size != sizeof(CollapsarCudaControl)) invalid("control: its size is of another version of the ABI");
+    control_ = *control;
+  }
+  device.use();
+  stopIfCancelled();
+}
+
+Call::~Call() {
+  // However the call ended: nothing of it may run on, because its host memory goes away.
+  cudaStreamSynchronize(device_.inputStream());
+  cudaStreamSynchronize(device_.stream());
+  for (const std::vector<cudaEvent_t>* events : {&begins_, &ends_}) {
+    for (const cudaEvent_t event : *events) cudaEventDestroy(event);
+  }
+  try {
+    device_.trim(false);
+  } catch (const Failure&) {  // the device is lost: the next call says so
+  }
+}
+
+void Call::stopIfCancelled() {
+  if (control_.cancelled == nullptr || *control_.cancelled == 0) return;
+  throw Failure{COLLAPSAR_CUDA_CANCELLED, cudaSuccess, 0, 0, "cancelled by the caller"};
+}
+
+void Call::addDone(std::int64_t units) {
+  done_ += units;
+  if (control_.progress != nullptr) control_.progress(control_.progress_context, done_, total_);
+}
+
+void Call::run(const std::function<void()>& startKernels) {
+  if (control_.kernel_seconds == nullptr) return startKernels();
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check(cudaEventCreate(&begin), "making an event");
+  begins_.push_back(begin);
+  check(cudaEventCreate(&end), "making an event");
+  ends_.push_back(end);
+  check(cudaEventRecord(begin, device_.stream()), "running kernels");
+  startKernels();
+  check(cudaEventRecord(end, device_.stream()), "running kernels");
+}
+
+void Call::finish() {
+  device_.synchronize();
+  if (control_.kernel_seconds == nullptr) return;
+  double seconds = 0;
+  for (std::size_t i = 0; i < begins_.size(); i++) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begins_[i], ends_[i]), "timing kernels");
+    seconds += 1e-3 * static_cast<double>(milliseconds);
+  }
+  *control_.kernel_seconds = seconds;
+}
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,91 @@
+// One open GPU: its streams, pinned staging memory, and workspace that grows with need and is kept between calls.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+
+namespace collapsar::cuda {
+
+// What workspace is for: one piece of device memory each.
+enum class Space { InputA, InputB, Labels, Outputs, Pieces, Sums, Scratch, Count };
+
+// Calls from the table come with a CollapsarCudaControl: whether to go on, how far it is, how long the kernels took.
+class Call {
+ public:
+  Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std::int64_t totalUnits);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void stopIfCancelled();
+  void addDone(std::int64_t units);
+
+  // Around the start of kernels, which are then timed if the caller asked.
+  void run(const std::function<void()>& startKernels);
+  // Waits for everything, and gives out the time.
+  void finish();
+
+ private:
+  CollapsarCudaDevice& device_;
+  CollapsarCudaControl control_{};
+  std::int64_t done_ = 0, total_;
+  std::vector<cudaEvent_t> begins_, ends_;
+};
+
+}  // namespace collapsar::cuda
+
+// In the global namespace because the C ABI names it.
+struct CollapsarCudaDevice {
+ public:
+  explicit CollapsarCudaDevice(int index);
+  ~CollapsarCudaDevice();
+  CollapsarCudaDevice(const CollapsarCudaDevice&) = delete;
+  CollapsarCudaDevice& operator=(const CollapsarCudaDevice&) = delete;
+
+  int index() const { return index_; }
+  int multiprocessors() const { return multiprocessors_; }
+  cudaStream_t stream() const { return stream_; }            // kernels, and the copies of labels and results
+  cudaStream_t inputStream() const { return inputStream_; }  // copies of tensors, beside the kernels
+
+  // The thread's current device; first thing of every call.
+  void use() const;
+
+  // At least `bytes` of device memory for one purpose; contents are lost when it grows.
+  void* space(collapsar::cuda::Space which, std::int64_t bytes);
+  // What is larger than is kept between calls; all of it if `all`.
+  void trim(bool all);
+
+  void* allocate(std::int64_t bytes, const char* what);
+
+  // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes
+  // [offset, offset + size) of the whole into pinned memory. Returns when the last copy is on its way.
+  void uploadFilled(void* to, std::int64_t bytes, std::int64_t granule, cudaStream_t stream,
+                    const std::function<void(char*, std::int64_t, std::int64_t)>& fill);
+  void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,
+              collapsar::cuda::Call* call = nullptr);
+  // Waits for what the stream was given before, and for the copy.
+  void download(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,
+                collapsar::cuda::Call* call = nullptr);
+
+  void synchronize();
+
+ private:
+  struct Staging {
+    char* memory = nullptr;
+    cudaEvent_t copied = nullptr;
+  };
+  void makeStaging();
+
+  int index_, multiprocessors_ = 0;
+  cudaStream_t stream_ = nullptr, inputStream_ = nullptr;
+  Staging staging_[2];
+  int nextStaging_ = 0;
+  void* spaces_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
+  std::int64_t spaceBytes_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
+};

@@ -1,0 +1,118 @@
+#include "failure.h"
+
+#include <sstream>
+
+namespace collapsar::cuda {
+
+namespace {
+
+std::string words(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string adviceFor(CollapsarCudaStatus status) {
+  switch (status) {
+    case COLLAPSAR_CUDA_DEVICE_LOST:
+      return "; the GPU or its context is lost to this process: start a new process, and see nvidia-smi and dmesg";
+    case COLLAPSAR_CUDA_BAD_HANDLE:
+      return "; the handle must come from a live process on this machine other than this one, and name memory that it "
+             "still holds";
+    case COLLAPSAR_CUDA_NO_DEVICE:
+      return "; see nvidia-smi, and whether CUDA_VISIBLE_DEVICES hides the GPUs";
+    case COLLAPSAR_CUDA_BAD_DEVICE:
+      return "; this build has kernels for compute capability 8.0 and newer";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+CollapsarCudaStatus statusOf(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return COLLAPSAR_CUDA_OK;
+    case cudaErrorMemoryAllocation:
+      return COLLAPSAR_CUDA_OUT_OF_MEMORY;
+    case cudaErrorNoDevice:
+      return COLLAPSAR_CUDA_NO_DEVICE;
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return COLLAPSAR_CUDA_BAD_DEVICE;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+      return COLLAPSAR_CUDA_DRIVER_TOO_OLD;
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorMapBufferObjectFailed:
+      return COLLAPSAR_CUDA_BAD_HANDLE;
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorCudartUnloading:
+      return COLLAPSAR_CUDA_DEVICE_LOST;
+    default:
+      return COLLAPSAR_CUDA_FAILED;
+  }
+}
+
+void check(cudaError_t result, const char* doing) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();  // errors that do not stick are forgotten, so that the next call does not meet them
+  const CollapsarCudaStatus status = statusOf(result);
+  if (status == COLLAPSAR_CUDA_OUT_OF_MEMORY) checkAllocation(result, 0, doing);
+  throw Failure{status, result, 0, 0,
+                std::string("CUDA failed while ") + doing + ": " + words(result) + adviceFor(status)};
+}
+
+void checkAllocation(cudaError_t result, std::int64_t bytes, const char* what) {
+  if (result == cudaSuccess) return;
+  if (statusOf(result) != COLLAPSAR_CUDA_OUT_OF_MEMORY) check(result, what);
+  cudaGetLastError();
+  std::size_t freeBytes = 0, totalBytes = 0;
+  if (cudaMemGetInfo(&freeBytes, &totalBytes) != cudaSuccess) cudaGetLastError();
+  std::ostringstream message;
+  message << "out of device memory for " << what << ": ";
+  if (bytes > 0) message << bytes << " bytes asked for, ";
+  message << freeBytes << " of " << totalBytes
+          << " free; free device tensors or other processes' memory, or pass the tensor in parts";
+  throw Failure{COLLAPSAR_CUDA_OUT_OF_MEMORY, result, bytes, static_cast<std::int64_t>(freeBytes), message.str()};
+}
+
+void invalid(const std::string& message) { throw Failure{COLLAPSAR_CUDA_INVALID, cudaSuccess, 0, 0, message}; }
+
+void checkDriver() {
+  int driver = 0, runtime = 0;
+  check(cudaRuntimeGetVersion(&runtime), "asking for the runtime's version");
+  const cudaError_t result = cudaDriverGetVersion(&driver);
+  if (result != cudaSuccess || driver == 0) {
+    cudaGetLastError();
+    throw Failure{
+        COLLAPSAR_CUDA_NO_DRIVER, result, 0, 0,
+        "there is no NVIDIA driver on this machine (libcuda.so.1 cannot be loaded): install one, or use the CPU"};
+  }
+  // Within a major version any driver runs any runtime.
+  if (driver / 1000 < runtime / 1000) {
+    throw Failure{COLLAPSAR_CUDA_DRIVER_TOO_OLD, result, 0, 0,
+                  "the NVIDIA driver is for CUDA " + versionText(driver) + ", this build needs " +
+                      std::to_string(runtime / 1000) +
+                      ".0: update the driver, or build collapsar with an older CUDA toolkit"};
+  }
+}
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,75 @@
+// The end of a row: from its sums to the numbers that are given out. In double, on the GPU and, for the tests, on the
+// host. Special values as native/engine has them.
+#pragma once
+
+#include "exponential_sums.h"
+
+namespace collapsar::cuda {
+
+struct LogitResult {
+  double logsumexp, entropy, targetLogprob;
+};
+
+COLLAPSAR_BOTH LogitResult logitResult(const WideSums& sums, double best, double target, bool hasTarget,
+                                       double temperature) {
+  if (best != best) return {undefined(), undefined(), undefined()};
+  if (best == kHugeDouble || isEmpty(sums)) return {best, undefined(), undefined()};
+  const double logS = log(sums.s);
+  LogitResult out;
+  out.logsumexp = sums.base / temperature + fma(sums.power, kLn2, logS);
+  // Below 2^-100 stands only what the depth of the exponentials left of -inf; below 0, rounding.
+  out.entropy = logS - kLn2 * sums.t / sums.s;
+  if (!(out.entropy > 0x1p-100)) out.entropy = 0.0;
+  out.targetLogprob = undefined();
+  if (hasTarget) {
+    // Not by way of the log-sum-exp, whose own rounding grows with the logits.
+    out.targetLogprob = fma(-sums.power, kLn2, (target - sums.base) / temperature) - logS;
+    if (out.targetLogprob > 0.0) out.targetLogprob = 0.0;
+  }
+  return out;
+}
+
+// The columns of a row of scores that are not equivalent to its own, or those that are: sums of the scores and of the
+// per-token means, and the largest score (NaN if there is one).
+struct ScoreGroup {
+  WideSums seq, token;  // token.t is not kept
+  double best;
+};
+
+struct ScoreResult {
+  double marginalSeq, marginalToken, looMarginalSeq, looMarginalToken, posteriorEntropy;
+};
+
+// A log-sum-exp less ln(count). That comes off before the reference is added: of equal scores it leaves 0.
+COLLAPSAR_BOTH double logMeanOf(const WideSums& sums, double best, double length, double logCount) {
+  if (best != best) return undefined();
+  if (best == kHugeDouble || isEmpty(sums)) return best;
+  return sums.base / length + fma(sums.power, kLn2, log(sums.s) - logCount);
+}
+
+// `length`: max(tokens, 1). columns: all of the row; others: those not equivalent to own.
+COLLAPSAR_BOTH ScoreResult scoreResult(const ScoreGroup& others, const ScoreGroup& same, double length, double columns,
+                                       double othersCount) {
+  ScoreResult out;
+  out.looMarginalSeq = out.looMarginalToken = undefined();
+  if (othersCount > 0.0) {
+    const double logOthers = log(othersCount);
+    out.looMarginalSeq = logMeanOf(others.seq, others.best, 1.0, logOthers);
+    out.looMarginalToken = logMeanOf(others.token, others.best, length, logOthers);
+  }
+  const double best = others.best != others.best
+                          ? others.best
+                          : (same.best != same.best || same.best > others.best ? same.best : others.best);
+  const WideSums seq = merged(others.seq, same.seq, kLog2e), token = merged(others.token, same.token, kLog2e / length);
+  const double logColumns = log(columns);
+  out.marginalSeq = logMeanOf(seq, best, 1.0, logColumns);
+  out.marginalToken = logMeanOf(token, best, length, logColumns);
+  out.posteriorEntropy = undefined();
+  if (best < kHugeDouble && !isEmpty(seq)) {
+    out.posteriorEntropy = log(seq.s) - kLn2 * seq.t / seq.s;
+    if (!(out.posteriorEntropy > 0x1p-100)) out.posteriorEntropy = 0.0;
+  }
+  return out;
+}
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,122 @@
+// A row's columns [begin, end) as the 16-byte vectors that memory has there. The vectors at both ends may be cut: of
+// those only elements of the row are read, one by one, and -inf (or 0) stands for the others.
+//
+// A group of kLanes threads takes kChunkVectors vectors a lane at a time, lane beside lane. The next chunk's loads are
+// issued before the present one is worked on: 64 bytes a thread in flight.
+#pragma once
+
+#include "element_vectors.h"
+
+namespace collapsar::cuda {
+
+constexpr int kChunkVectors = 4;
+
+// Read once, from memory that no kernel writes at the time.
+template <bool kKept>
+__device__ __forceinline__ Vector loadVector(const Vector* from) {
+#if defined(__CUDA_ARCH__)
+  Vector v;
+  if constexpr (kKept) {
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.words[0]), "=r"(v.words[1]), "=r"(v.words[2]), "=r"(v.words[3])
+                 : "l"(from));
+  } else {
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.words[0]), "=r"(v.words[1]), "=r"(v.words[2]), "=r"(v.words[3])
+                 : "l"(from));
+  }
+  return v;
+#else
+  return *from;
+#endif
+}
+
+template <class T>
+struct RowVectors {
+  static constexpr int kPerVector = Element<T>::kPerVector;
+
+  // No more than this is kept: registers are short, and the rest is needed at the row's ends alone.
+  const T* row;  // column 0
+  int begin, end;
+  int shift;  // so many of the first vector's elements lie before `begin`
+
+  __device__ RowVectors(const T* rowData, int beginColumn, int endColumn)
+      : row(rowData),
+        begin(beginColumn),
+        end(endColumn),
+        shift(static_cast<int>(reinterpret_cast<uintptr_t>(rowData + beginColumn) % kVectorBytes / sizeof(T))) {}
+
+  __device__ unsigned elements() const { return static_cast<unsigned>(shift) + static_cast<unsigned>(end - begin); }
+  // With those at the ends; none of no columns.
+  __device__ int vectors() const {
+    return end == begin ? 0 : static_cast<int>((elements() + (kPerVector - 1)) / kPerVector);
+  }
+  __device__ int firstWhole() const { return shift == 0 ? 0 : 1; }
+  __device__ int endWhole() const { return static_cast<int>(elements() / kPerVector); }
+
+  __device__ int64_t columnOf(int vector) const {
+    return static_cast<int64_t>(begin) - shift + static_cast<int64_t>(vector) * kPerVector;
+  }
+
+  template <int kLanes>
+  __device__ int chunks() const {
+    return (vectors() + kLanes * kChunkVectors - 1) / (kLanes * kChunkVectors);
+  }
+
+  // Which vector of the row is the lane's number j of a chunk.
+  template <int kLanes>
+  __device__ static int vectorOf(int chunk, int j, int lane) {
+    return (chunk * kChunkVectors + j) * kLanes + lane;
+  }
+
+  template <int kLanes, bool kKept, bool kZeroFilled = false>
+  __device__ void load(int chunk, int lane, Vector (&v)[kChunkVectors]) const {
+    const int first = chunk * kChunkVectors * kLanes;
+    const Vector* const base = reinterpret_cast<const Vector*>(row + (begin - shift));
+    if (first >= firstWhole() && first + kChunkVectors * kLanes <= endWhole()) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<kKept>(base + vectorOf<kLanes>(chunk, j, lane));
+      return;
+    }
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kChunkVectors; j++) {
+      const int vector = vectorOf<kLanes>(chunk, j, lane);
+      if (vector >= firstWhole() && vector < endWhole()) {
+        v[j] = loadVector<kKept>(base + vector);
+      } else {
+        v[j] = kZeroFilled ? Vector{{0, 0, 0, 0}} : nothing<T>();
+        if (vector < vectors()) loadCut(columnOf(vector), v[j]);
+      }
+    }
+  }
+
+  __device__ void loadCut(int64_t firstColumn, Vector& v) const {
+    for (int e = 0; e < kPerVector; e++) {
+      const int64_t column = firstColumn + e;
+      if (column >= begin && column < end) put<T>(v, e, row[column]);
+    }
+  }
+
+  // Elements that stand for none, over all lanes and chunks.
+  template <int kLanes>
+  __device__ int64_t filled() const {
+    return static_cast<int64_t>(chunks<kLanes>()) * kLanes * kChunkVectors * kPerVector - (end - begin);
+  }
+
+  // The first column of a lane's chunk that holds `value`, or a NaN if that is one; `end` if none does.
+  template <int kLanes, class C>
+  __device__ int firstIn(int chunk, int lane, C value) const {
+    for (int j = 0; j < kChunkVectors; j++) {
+      const int64_t first = columnOf(vectorOf<kLanes>(chunk, j, lane));
+      for (int e = 0; e < kPerVector; e++) {
+        const int64_t column = first + e;
+        if (column < begin || column >= end) continue;
+        const C x = floatOf(row[column]);
+        if (x == value || (x != x && value != value)) return static_cast<int>(column);
+      }
+    }
+    return end;
+  }
+};
+
+}  // namespace collapsar::cuda

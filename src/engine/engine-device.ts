@@ -1,0 +1,190 @@
+// An engine's GPU: opening it when it is first needed, and its memory as DeviceTensors.
+import { DisposedError } from '../errors.js';
+import type { DeviceMemory, NativeEngine, NativeResults, Settle } from './addon.js';
+import type { CudaDevice, CudaMachine } from './cuda-probe.js';
+import { type DeviceImport, importArguments } from './device-import.js';
+import { callSite, DeviceTensor } from './device-tensor.js';
+import { allocTensor, elementBytes, type HeldBuffers } from './memory.js';
+import type { OperationOptions } from './operations.js';
+import { checkOptions, type RunningJobs } from './running-jobs.js';
+import type { DType, HostTensor } from './tensor.js';
+import { dtypeCode, type HostView, reachOf, rowMajor } from './tensor-view.js';
+
+/** Which GPU an engine has, and what it does with it. */
+export interface ChosenDevice {
+  readonly machine: CudaMachine;
+  readonly index: number;
+  /** Whether operations on host tensors run there, too. */
+  readonly takesHostTensors: boolean;
+}
+
+export class EngineDevice {
+  readonly name: `cuda:${number}`;
+  readonly gpu: CudaDevice;
+  readonly takesHostTensors: boolean;
+  readonly #native: NativeEngine;
+  readonly #jobs: RunningJobs;
+  readonly #path: string;
+  #opening: Promise<void> | undefined;
+  #opened = false;
+  #closed = false;
+
+  constructor(native: NativeEngine, jobs: RunningJobs, { machine, index, takesHostTensors }: ChosenDevice) {
+    this.#native = native;
+    this.#jobs = jobs;
+    this.#path = machine.path;
+    this.name = `cuda:${index}`;
+    this.gpu = Object.freeze(machine.devices[index] as CudaDevice);
+    this.takesHostTensors = takesHostTensors;
+  }
+
+  /** Whether the engine was disposed, and all memory of the GPU with it. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Opens it unless it is open.
+   * @throws DeviceError (as a rejection), or `signal.reason`
+   */
+  async open(options: OperationOptions = {}): Promise<void> {
+    options.signal?.throwIfAborted();
+    this.#opening ??= this.#jobs
+      .run<undefined, void>(
+        'openEngine',
+        // Not with a caller's signal: others may wait for the same.
+        {},
+        (settle) => this.#native.openDevice(settle, this.#path, this.gpu.index, this.takesHostTensors),
+        () => {
+          this.#opened = true;
+        },
+      )
+      .catch((error: unknown) => {
+        this.#opening = undefined; // another process may have taken the GPU for a while
+        throw error;
+      });
+    await this.#opening;
+  }
+
+  /** Before the engine's threads end. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#opening !== undefined) this.#native.closeDevice(() => undefined);
+  }
+
+  memory(options: OperationOptions): Promise<{ freeBytes: number; totalBytes: number }> {
+    return this.#run<NativeResults['deviceMemory'], { freeBytes: number; totalBytes: number }>(
+      'deviceMemory',
+      options,
+      (settle) => this.#native.deviceMemory(settle),
+      (memory) => memory,
+    );
+  }
+
+  alloc(dtype: DType, shape: readonly number[], elements: number, options: OperationOptions): Promise<DeviceTensor> {
+    const byteLength = elements * elementBytes[dtype];
+    const from = callSite();
+    return this.#make(
+      'allocDevice',
+      options,
+      (settle) => this.#native.allocDevice(settle, byteLength),
+      (memory) => new DeviceTensor(this, memory, dtype, shape, rowMajor(shape), byteLength, from),
+    );
+  }
+
+  upload(view: HostView, options: OperationOptions): Promise<DeviceTensor> {
+    const { data, dtype, shape, strides } = view;
+    // With the gaps that strides leave, so that the bytes go over as they lie.
+    const elements = reachOf(shape, strides, 'tensor.strides');
+    const from = callSite();
+    return this.#make(
+      'upload',
+      options,
+      (settle, held) => this.#native.uploadDevice(settle, data, view.code, held.protect(data, 'tensor'), elements),
+      (memory) => new DeviceTensor(this, memory, dtype, shape, strides, elements * elementBytes[dtype], from),
+    );
+  }
+
+  async download(tensor: DeviceTensor, memory: DeviceMemory, options: OperationOptions): Promise<HostTensor> {
+    checkOptions(options);
+    const { dtype, shape, strides, byteLength } = tensor;
+    const elements = byteLength / elementBytes[dtype];
+    const { data } = allocTensor(dtype, [elements], elements);
+    return this.#run<NativeResults['downloadDevice'], HostTensor>(
+      'download',
+      options,
+      (settle) => this.#native.downloadDevice(settle, memory, data, dtypeCode(dtype), elements),
+      () => ({ data, dtype, shape, strides }),
+    );
+  }
+
+  async import(source: DeviceImport, options: OperationOptions): Promise<DeviceTensor> {
+    const wanted = importArguments(source);
+    const { dtype, shape, strides, byteLength } = wanted;
+    const from = callSite();
+    return this.#make(
+      'importDevice',
+      options,
+      (settle) =>
+        this.#native.importDevice(
+          settle,
+          wanted.handle,
+          wanted.offset,
+          byteLength,
+          wanted.event,
+          wanted.counterName,
+          wanted.counterIndex,
+        ),
+      (memory) => new DeviceTensor(this, memory, dtype, shape, strides, byteLength, from),
+    );
+  }
+
+  /** Frees memory once the jobs before have ended. Resolves at once if the engine's end has freed it or will. */
+  free(memory: DeviceMemory): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#native.freeDevice(() => resolve(), memory);
+    });
+  }
+
+  /** Frees the memory of a tensor that was forgotten; false if the engine's end did. */
+  reclaim(memory: DeviceMemory): boolean {
+    if (this.#closed) return false;
+    void this.free(memory);
+    return true;
+  }
+
+  share(memory: DeviceMemory): Promise<NativeResults['shareDevice']> {
+    return this.#run<NativeResults['shareDevice'], NativeResults['shareDevice']>(
+      'share',
+      {},
+      (settle) => this.#native.shareDevice(settle, memory),
+      (shared) => shared,
+    );
+  }
+
+  #make(
+    operation: string,
+    options: OperationOptions,
+    start: (settle: Settle, held: HeldBuffers) => number,
+    finish: (memory: DeviceMemory) => DeviceTensor,
+  ): Promise<DeviceTensor> {
+    // Memory that came too late for an aborted call belongs to nobody.
+    const discard = (memory: DeviceMemory): void => void this.reclaim(memory);
+    return this.#run<DeviceMemory, DeviceTensor>(operation, options, start, finish, discard);
+  }
+
+  async #run<Native, Result>(
+    operation: string,
+    options: OperationOptions,
+    start: (settle: Settle, held: HeldBuffers) => number,
+    finish: (native: Native) => Result,
+    discard?: (native: Native) => void,
+  ): Promise<Result> {
+    if (!this.#opened) await this.open(options);
+    if (this.#closed) throw new DisposedError(operation);
+    options.signal?.throwIfAborted();
+    return this.#jobs.run(operation, options, start, finish, discard);
+  }
+}
