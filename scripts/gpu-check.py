@@ -8,7 +8,8 @@
 
 Sections
   build      CMake: collapsar_cuda.so for this GPU, cuda_check, cuda_timing. No Node.
-  check      every operation against float64 on the CPU: random, adversarial, golden inputs; poisoned results; fresh seeds
+  check      every operation against float64 on the CPU: random, adversarial, golden inputs, fresh seeds; poisoned
+             results
   time       by the GPU's clock, against a pure read of the same bytes
   ipc        from another process's handle to results, beyond the kernel's own time (needs PyTorch)
   peers      torch eager, torch.compile, a plain Triton kernel, on the same tensors (needs PyTorch)
@@ -16,8 +17,8 @@ Sections
   addon      test/engine-device*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
              node_modules; builds the addon)
 
-Prints one table and writes bench/results/gpu-<date>-<card>.json (a dry run: build/gpu-dry-run.json). Exit status: 0 all
-passed; 1 something failed; 2 it could not start; 3 all checks passed but a goal was missed. What is not there is skipped
+Prints one table and writes bench/results/gpu-<date>-<card>.json (a dry run: build/gpu-dry-run.json). Exit status: 0
+all passed; 1 something failed; 2 it could not start; 3 all checks passed but a goal was missed. What is not there is skipped
 by name and fails nothing.
 """
 
@@ -178,7 +179,9 @@ class GpuCheck:
     def check(self):
         seed = int(time.time()) % 100000
         size = "--quick" if self.dry else "--large"
-        parts = ("fused", "memory", "errors") if self.dry else ("logits", "scores", "tokens", "fused", "memory", "errors")
+        parts = ("fused", "memory", "errors")
+        if not self.dry:
+            parts = ("logits", "scores", "tokens", *parts)
         commands = [
             [self.tool("cuda_check"), self.backend(), size, "--seed", seed, "--only", part] for part in parts
         ]
@@ -314,14 +317,14 @@ class GpuCheck:
                 )
             lines.append("")
         if self.peers:
-            lines.append(f"{'operation':12} {'shape':14} {'dtype':9} {'peer':14} {'time':>11} {'ours':>11} {'times':>7}")
+            head = f"{'operation':12} {'shape':14} {'dtype':9} {'peer':14}"
+            lines.append(f"{head} {'time':>11} {'ours':>11} {'times':>7}")
             for entry in self.peers:
                 timed = entry["seconds"] is not None
-                numbers = (
-                    f"{entry['seconds'] * 1e3:8.3f} ms {entry['ours_seconds'] * 1e3:8.3f} ms {entry['times_faster']:7.2f}"
-                    if timed
-                    else " " * 31
-                )
+                numbers = " " * 31
+                if timed:
+                    theirs, ours = (entry[name] * 1e3 for name in ("seconds", "ours_seconds"))
+                    numbers = f"{theirs:8.3f} ms {ours:8.3f} ms {entry['times_faster']:7.2f}"
                 note = f"  ({entry['problem']})" if entry["problem"] else ""
                 lines.append(
                     f"{entry['operation']:12} {entry['shape']:14} {entry['dtype']:9} {entry['peer']:14} {numbers}{note}"
@@ -382,7 +385,8 @@ class GpuCheck:
         return passed is not False
 
     def run(self):
-        wanted = [name for name in SECTIONS if name == "build" or not self.options.sections or name in self.options.sections]
+        chosen = self.options.sections or SECTIONS
+        wanted = [name for name in SECTIONS if name == "build" or name in chosen]
         for name in wanted:
             if not self.run_section(name) and name == "build":
                 break

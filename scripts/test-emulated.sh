@@ -25,7 +25,7 @@ run() {
   done
   build=build/emulated-$processor
   # Static, because the emulator would otherwise look for the other processor's libraries.
-  if cmake -S . -B "$build" -G Ninja -DCOLLAPSAR_TESTS=ON -DCOLLAPSAR_CUDA=OFF -DCMAKE_SYSTEM_NAME=Linux \
+  if cmake -S . -B "$build" -G Ninja -DCOLLAPSAR_TESTS=ON -DCOLLAPSAR_CUDA=OFF -DCOLLAPSAR_CUDA_EMULATION=OFF -DCMAKE_SYSTEM_NAME=Linux \
       -DCMAKE_SYSTEM_PROCESSOR="$processor" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_EXE_LINKER_FLAGS=-static \
       -DCMAKE_CROSSCOMPILING_EMULATOR="$(echo "$emulator" | tr ' ' ';')" >"$build.log" 2>&1 &&
       cmake --build "$build" -- -j 2 >>"$build.log" 2>&1; then

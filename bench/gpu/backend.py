@@ -23,7 +23,8 @@ class Error(c.Structure):
 
 
 Control = struct(
-    "Control", ("reserved", c.c_uint32), ("cancelled", ptr), ("progress", ptr), ("context", ptr), ("kernel_seconds", ptr)
+    "Control",
+    *(("reserved", c.c_uint32), ("cancelled", ptr), ("progress", ptr), ("context", ptr), ("kernel_seconds", ptr)),
 )
 Logits = struct(
     "Logits",
@@ -100,7 +101,8 @@ class Backend:
     def logit_stats(self, x, target):
         rows, columns = x.shape
         targets = target.to("cpu", torch.int32)
-        out = {name: torch.full((rows,), -777.0, dtype=torch.float64) for name in ("logsumexp", "entropy", "targetLogprob")}
+        doubles = ("logsumexp", "entropy", "targetLogprob")
+        out = {name: torch.full((rows,), -777.0, dtype=torch.float64) for name in doubles}
         out |= {name: torch.full((rows,), -777, dtype=torch.int32) for name in ("argmax", "rankAbove", "rankEqual")}
         given = Logits(
             *(c.sizeof(Logits), DTYPES[x.dtype], x.data_ptr(), 1, 0, rows, columns, x.stride(0), x.stride(1)),

@@ -1,9 +1,9 @@
 """How long it takes from another process's CUDA IPC handle to results, beyond the kernel's own time.
 
-  python bench/gpu/ipc_round_trip.py BACKEND.so          prints {"case", "wall_seconds", "kernel_seconds", "beyond_seconds"}
+  python bench/gpu/ipc_round_trip.py BACKEND.so     prints {"case", "wall_seconds", "kernel_seconds", "beyond_seconds"}
 
-A child process allocates logits with torch and shares them as a trainer does (UntypedStorage._share_cuda_); this process
-opens the handle, computes, closes it, many times over. The results must be those of the child.
+A child process allocates logits with torch and shares them as a trainer does (UntypedStorage._share_cuda_); this
+process opens the handle, computes, closes it, many times over. The results must be those of the child.
 """
 
 import base64

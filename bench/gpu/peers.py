@@ -2,8 +2,8 @@
 
   python bench/gpu/peers.py BACKEND.so [--small] [--budget SECONDS]
 
-A JSON object a line: {"operation", "shape", "dtype", "peer", "seconds", "ours_seconds", "times_faster", "problem"}. Peers
-whose results differ from collapsar's are named with the problem, and timed all the same.
+A JSON object a line: {"operation", "shape", "dtype", "peer", "seconds", "ours_seconds", "times_faster", "problem"}.
+Peers whose results differ from collapsar's are named with the problem, and timed all the same.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-// One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time for 13.8
-// instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The hot loop
-// has 10.4 on sm_90 (10.7 on sm_80 and sm_89, 10.3 on sm_100), loads included; scripts/test-cuda.mjs counts them.
+// One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
+// for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
+// hot loop has 10.4 on sm_90 (10.7 on sm_80 and sm_89, 10.3 on sm_100), loads included; scripts/test-cuda.mjs counts
+// them.
 //
 // The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
 // the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
