@@ -50,21 +50,23 @@ mkdirSync(consumer);
 writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true }\n');
 cpSync(join(root, 'examples', 'data'), join(consumer, 'runs'), { recursive: true });
 
-/** Uses the installed package as a program would and as a person would; gives what `analyze` printed. */
+/** Uses the installed package as a program would and as a person would; gives its instruction sets and what `analyze` printed. */
 async function useIt() {
   const script =
     "import { openEngine } from 'collapsar'; const engine = await openEngine();" +
     'console.log(JSON.stringify(engine.info)); await engine.dispose()';
-  await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
+  const info = await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
   const options = { cwd: consumer, env: unreachable(), quiet: true };
-  return (await run('npx', ['--no-install', 'collapsar', 'analyze', 'runs', '--json', '--quiet'], options)).output;
+  const analyze = ['--no-install', 'collapsar', 'analyze', 'runs', '--json', '--quiet'];
+  const isa = JSON.parse(info.output).isaAvailable.join();
+  return { isa, metrics: (await run('npx', analyze, options)).output };
 }
 
 console.log('\nnpm install, with CMake');
 const verbose = ['--foreground-scripts', '--no-audit', '--no-fund'];
 const installed = await run('npm', ['install', ...verbose, tarball], { cwd: consumer, env: registryOnly() });
 check(installed.output.includes('built with cmake-js'), 'the addon was not built with cmake-js');
-const metrics = await useIt();
+const withCMake = await useIt();
 
 console.log('\nthe same without CMake: binding.gyp');
 const forget = () => rmSync(join(consumer, 'node_modules', 'collapsar', 'build'), { recursive: true, force: true });
@@ -75,7 +77,10 @@ const rebuilt = await run('npm', ['rebuild', '--foreground-scripts', 'collapsar'
   env: withoutCMake,
 });
 check(rebuilt.output.includes('built with node-gyp'), 'the addon was not built with node-gyp');
-check((await useIt()) === metrics, 'the addon of node-gyp gives other metrics than that of cmake-js');
+// Same instruction sets (none was left out of binding.gyp), and the same bits for three whole runs.
+const withGyp = await useIt();
+check(withGyp.isa === withCMake.isa, 'the two builds know different instruction sets');
+check(withGyp.metrics === withCMake.metrics, 'the addon of node-gyp gives other metrics than that of cmake-js');
 
 /** Without these tools the build must fail, and say the words. */
 async function mustFail(tools, ...words) {

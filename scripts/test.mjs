@@ -43,16 +43,16 @@ const stages = [
   { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
   { name: 'C++ tests', run: script('test-cpp.mjs'), advice: 'npm run test:cpp; one alone: build/cmake/<name>_test' },
   { name: 'unit tests', run: unitTests, advice: 'npx vitest run test/<file> repeats one file' },
-  { name: 'binding.gyp', run: script('test-gyp.mjs'), advice: 'keep binding.gyp in step with CMakeLists.txt' },
   {
     name: 'sanitizers',
     run: script('test-sanitize.mjs'),
     advice: 'npm run test:sanitize; the builds are build/asan, build/tsan',
   },
   {
-    name: 'package',
+    name: 'package, by cmake-js and binding.gyp',
     run: script('test-package.mjs'),
-    advice: 'npm run test:package; "files" in package.json says what is packed',
+    advice:
+      'npm run test:package; "files" in package.json says what is packed; binding.gyp must do what CMakeLists.txt does',
   },
   { name: 'CUDA', run: script('test-cuda.mjs'), advice: 'npm run test:cuda' },
   {
