@@ -7,6 +7,7 @@
 #include "check.h"
 #include "engine/isa.h"
 #include "golden_numerics.h"
+#include "logit_reference.h"
 #include "random_numbers.h"
 
 using namespace collapsar;
@@ -30,63 +31,6 @@ struct Buffers {
   LogitStats stats;
 };
 
-struct Reference {
-  long double logsumexp, entropy, targetLogprob;
-  std::int32_t argmax = 0, rankAbove = 0, rankEqual = 0;
-};
-
-// Compensated (Neumaier): like terms would make even a long double err by more than the gates.
-struct LongSum {
-  long double high = 0, low = 0;
-  void add(long double x) {
-    const long double sum = high + x;
-    low += std::abs(high) >= std::abs(x) ? (high - sum) + x : (x - sum) + high;
-    high = sum;
-  }
-  long double value() const { return high + low; }
-};
-
-Reference referenceOf(const std::vector<double>& row, std::int32_t targetColumn, double temperature) {
-  Reference out;
-  const double target = row[static_cast<std::size_t>(targetColumn)];
-  std::int32_t firstNan = -1;
-  double largest = -kInfinity;
-  for (std::size_t c = 0; c < row.size(); c++) {
-    const double x = row[c];
-    if (std::isnan(x) && firstNan < 0) firstNan = static_cast<std::int32_t>(c);
-    if (x > largest) {
-      largest = x;
-      out.argmax = static_cast<std::int32_t>(c);
-    }
-    out.rankAbove += x > target;
-    out.rankEqual += x == target;
-  }
-  if (firstNan >= 0) {
-    out.logsumexp = out.entropy = out.targetLogprob = kNaN;
-    out.argmax = firstNan;
-    return out;
-  }
-  if (std::isinf(largest)) {
-    out.logsumexp = largest;
-    out.entropy = kNaN;
-    out.targetLogprob = kNaN;
-    return out;
-  }
-  const long double t = temperature;
-  LongSum sum, weighted;
-  for (const double x : row) {
-    if (x == -kInfinity) continue;
-    const long double d = (static_cast<long double>(x) - largest) / t, e = std::exp(d);
-    sum.add(e);
-    weighted.add(e * d);
-  }
-  const long double s = sum.value();
-  out.logsumexp = largest / t + std::log(s);
-  out.entropy = std::log(s) - weighted.value() / s;
-  out.targetLogprob = (static_cast<long double>(target) - largest) / t - std::log(s);
-  return out;
-}
-
 double ulp(double x) { return std::abs(x) > 1e-290 ? std::nextafter(std::abs(x), kInfinity) - std::abs(x) : 0x1p-1074; }
 
 // float64: 4 ulp, and never less than those of 1, where the value is a sum that cancels.
@@ -107,7 +51,7 @@ void note(double& worst, double actual, long double expected, double unit) {
 
 void checkRow(bool wide, const std::vector<double>& row, std::int32_t target, double temperature,
               const LogitStats& stats, std::int64_t r, const char* what) {
-  const Reference expected = referenceOf(row, target, temperature);
+  const LogitReference expected = referenceLogits(row, target, temperature);
   const char* const isa = isaName(activeIsa());
   const double gate = tolerance(wide, expected.logsumexp), gateTarget = tolerance(wide, expected.targetLogprob);
   const double gateEntropy = wide ? 4 * ulp(std::max(1.0, static_cast<double>(expected.entropy))) : 1e-6;

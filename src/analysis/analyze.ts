@@ -2,6 +2,7 @@
 // alone.
 import { type Engine, openEngine } from '../engine/engine.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
@@ -165,15 +166,6 @@ async function ofData(data: StepData, { engine, measuring, progress, signal }: C
   const onBytes = (bytes: number) => progress.advance(step, bytes);
   const outcome = await orFileError(measureStepData(engine, data, measuring, signal, onBytes));
   return { step, outcome, wasMeasured: false };
-}
-
-async function orFileError<T>(work: Promise<T>): Promise<T | FileError> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof FileError) return error;
-    throw error;
-  }
 }
 
 /** @throws {ArgumentError} naming the option that is wrong */

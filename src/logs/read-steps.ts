@@ -114,7 +114,8 @@ async function readHeaders<Kept>(
   return steps;
 }
 
-async function orFileError<T>(reading: Promise<T>): Promise<T | FileError> {
+/** The FileError with which `reading` fails, as a value. */
+export async function orFileError<T>(reading: Promise<T>): Promise<T | FileError> {
   try {
     return await reading;
   } catch (error) {
