@@ -1,4 +1,5 @@
-// `npm test`: everything there is to check, one named stage after the other; stops at the first that fails.
+// `npm test`: what CI checks, one named stage after the other; stops at the first that fails. What takes longer or needs
+// more than Node, a compiler and CMake has scripts of its own: npm run test:emulated, test:slurm, test:ray, test:faults.
 //   npm test                      all stages
 //   npm test -- lint types        these only
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -55,11 +56,6 @@ const stages = [
       'npm run test:package; "files" in package.json says what is packed; binding.gyp must do what CMakeLists.txt does',
   },
   { name: 'CUDA', run: script('test-cuda.mjs'), advice: 'npm run test:cuda' },
-  {
-    name: 'emulated ISAs',
-    run: () => start('bash', [join('scripts', 'test-emulated.sh')]),
-    advice: 'bash scripts/test-emulated.sh',
-  },
 ];
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
