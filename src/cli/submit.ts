@@ -3,7 +3,6 @@ import { constants } from 'node:fs';
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { checkVersion, type Manifest, readManifest } from '../analysis/manifest.js';
 import { plan } from '../analysis/plan.js';
 import { follow } from '../analysis/submit/follow.js';
@@ -24,6 +23,7 @@ import {
 } from '../analysis/submit/submission.js';
 import { type FileError, StateError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
+import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
 import { packageVersion } from './package-version.js';
@@ -319,7 +319,7 @@ function words(given: Given, names: readonly string[]): string[] {
 /** In an image collapsar is on the PATH; nodes of a cluster see what this one sees. */
 function thisInstallation(engine: SubmitFlags['engine']): string {
   if (engine === 'kubernetes') return 'collapsar';
-  return shellLine([process.execPath, fileURLToPath(new URL('./main.js', import.meta.url))]);
+  return shellLine([process.execPath, join(packageRoot, 'dist', 'cli', 'main.js')]);
 }
 
 /** The command that submits what is missing: everything but what made the plan. */

@@ -2,8 +2,8 @@
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { AddonError, type DeviceProblem } from '../errors.js';
+import { packageRoot } from '../package-root.js';
 import type { LogitStats, RowStats, StepInference, StepMoments } from './operations.js';
 import type { TensorData } from './tensor.js';
 
@@ -202,8 +202,6 @@ export interface NativeAddon {
   forceIsa(name: string): boolean;
   live(): { blocks: number; bytes: number; jobs: number; dispatchers: number };
 }
-
-const packageRoot = fileURLToPath(new URL('../../', import.meta.url));
 
 function onPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => {

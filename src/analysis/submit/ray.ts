@@ -5,8 +5,8 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ClusterError } from '../../errors.js';
+import { packageRoot } from '../../package-root.js';
 import { engineProgram } from './engine-program.js';
 import { shellLine, shellWord } from './shell-words.js';
 import {
@@ -31,7 +31,7 @@ export interface RayOptions extends TaskOptions {
 }
 
 /** Ships with the package. */
-const DRIVER = fileURLToPath(new URL('../../../engines/ray/driver.py', import.meta.url));
+const DRIVER = join(packageRoot, 'engines', 'ray', 'driver.py');
 const RECORD = 'ray.json';
 /** As for Slurm. */
 const MARKER_WAIT = 60;
