@@ -61,10 +61,12 @@ export class ExactSum {
     let sum = value;
     let kept = 0;
     for (const part of parts) {
-      const [large, small] = Math.abs(sum) < Math.abs(part) ? [part, sum] : [sum, part];
-      sum = large + small;
-      const error = small - (sum - large);
+      // Knuth's two-sum: what rounding took from the sum, exactly, whichever of the two is larger.
+      const total = sum + part;
+      const ofPart = total - sum;
+      const error = sum - (total - ofPart) + (part - ofPart);
       if (error !== 0) parts[kept++] = error;
+      sum = total;
     }
     parts.length = kept;
     if (sum !== 0) parts.push(sum);

@@ -61,19 +61,21 @@ function isOrderFree(key: string): boolean {
 }
 
 /** The logged metrics of a step that depend on nothing but the step: the same whether the run's averages are in them or not. */
-export function* orderFreeMetrics(step: {
+export function orderFreeMetrics(step: {
   readonly metrics: readonly StepMetrics[];
   readonly filter?: FilterView | undefined;
-}): Generator<[key: string, value: number]> {
+}): [key: string, value: number][] {
+  const metrics: [string, number][] = [];
   // Keys that all samples of a step have in common come once.
   const seen = new Set<string>();
   for (const { logged } of [...step.metrics, { logged: step.filter?.metrics ?? {} }]) {
-    for (const [key, value] of Object.entries(logged)) {
+    for (const key of Object.keys(logged)) {
       if (seen.has(key) || !isOrderFree(key)) continue;
       seen.add(key);
-      yield [key, value];
+      metrics.push([key, logged[key] as number]);
     }
   }
+  return metrics;
 }
 
 /** One metric over some steps. */

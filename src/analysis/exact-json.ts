@@ -33,38 +33,20 @@ const SPECIAL: Readonly<Record<string, number>> = {
  * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array, cycles
  */
 export function stringifyExact(value: unknown): string {
-  // Most data is what JSON can say; then its own writer, which gives the same text, is much the faster one.
-  return isOrdinary(value, 0) ? JSON.stringify(value) : write(value, 0);
+  return write(value, 0);
 }
 
-/** Whether JSON.stringify writes it as `write` does; what neither can write is not ordinary. */
-function isOrdinary(value: unknown, depth: number): boolean {
-  switch (typeof value) {
-    case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0);
-    case 'string':
-    case 'boolean':
-      return true;
-    case 'object':
-      break;
-    default:
-      return false;
+/** The same keys come with every step: each is quoted once. */
+const quotedKeys = new Map<string, string>();
+const MOST_QUOTED_KEYS = 4096;
+
+function quoted(key: string): string {
+  let text = quotedKeys.get(key);
+  if (text === undefined) {
+    text = `${JSON.stringify(key.startsWith(MARK) ? MARK + key : key)}:`;
+    if (quotedKeys.size < MOST_QUOTED_KEYS) quotedKeys.set(key, text);
   }
-  if (value === null) return true;
-  if (depth >= MAX_DEPTH) return false;
-  if (Array.isArray(value)) {
-    for (let at = 0; at < value.length; at++) if (!isOrdinary(value[at], depth + 1)) return false;
-    return true;
-  }
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  const object = value as Record<string, unknown>;
-  for (const key of Object.keys(object)) {
-    const member = object[key];
-    if (member === undefined) continue;
-    if (key.startsWith(MARK) || key === 'toJSON' || !isOrdinary(member, depth + 1)) return false;
-  }
-  return true;
+  return text;
 }
 
 function write(value: unknown, depth: number): string {
@@ -86,16 +68,21 @@ function write(value: unknown, depth: number): string {
   }
   if (value === null) return 'null';
   if (depth >= MAX_DEPTH) throw notPlain(`data nested deeper than ${MAX_DEPTH}, or within itself`);
-  if (Array.isArray(value)) return `[${Array.from(value, (element) => write(element, depth + 1)).join(',')}]`;
+  if (Array.isArray(value)) {
+    let text = '';
+    for (let at = 0; at < value.length; at++) text += (at > 0 ? ',' : '') + write(value[at], depth + 1);
+    return `[${text}]`;
+  }
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null)
     throw notPlain(`an instance of ${prototype.constructor?.name}`);
-  const members: string[] = [];
-  for (const [key, member] of Object.entries(value)) {
-    if (member === undefined) continue;
-    members.push(`${JSON.stringify(key.startsWith(MARK) ? MARK + key : key)}:${write(member, depth + 1)}`);
+  const object = value as Record<string, unknown>;
+  let text = '';
+  for (const key of Object.keys(object)) {
+    const member = object[key];
+    if (member !== undefined) text += (text === '' ? '' : ',') + quoted(key) + write(member, depth + 1);
   }
-  return `{${members.join(',')}}`;
+  return `{${text}}`;
 }
 
 function writeBigint(value: bigint): string {

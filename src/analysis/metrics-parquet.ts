@@ -7,11 +7,13 @@ import type { StepRecord } from './step-report.js';
 const GROUP_CELLS = 2 ** 20;
 
 /** The numbers in a record, null where they are NaN or infinite. */
-export function* metricsOf(record: StepRecord): Generator<[string, number | null]> {
+export function metricsOf(record: StepRecord): [key: string, value: number | null][] {
+  const metrics: [string, number | null][] = [];
   for (const key of Object.keys(record)) {
     const value = record[key];
-    if (key !== 'step' && (typeof value === 'number' || value === null)) yield [key, value];
+    if (key !== 'step' && (typeof value === 'number' || value === null)) metrics.push([key, value]);
   }
+  return metrics;
 }
 
 const TEXT = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const;

@@ -26,11 +26,16 @@ interface SummaryOfRun {
   firstStep: number;
   lastStep: number;
   /** First and last value of each metric. */
-  metrics: Record<string, { first: number | null; last: number | null }>;
+  metrics: Record<string, Ends>;
   /** What each metric was over the run's steps; not for averages over time, which weigh steps in a way of their own. */
   statistics?: Record<string, MetricSummary>;
   /** Verdicts, the last regime and correlations with success; `strict` only. */
   judged?: JudgedRun | undefined;
+}
+
+interface Ends {
+  first: number | null;
+  last: number | null;
 }
 
 /** What the analysis was asked for; stands in the summary. */
@@ -48,6 +53,8 @@ export class ResultDirectory {
   readonly #keys = new Set<string>();
   readonly #runs: SummaryOfRun[] = [];
   #directoryOfRun = '';
+  /** Of the present run; its summary gets them when all its steps are through. */
+  #ends = new Map<string, Ends>();
   /** Gives the present run's verdicts, when all its steps are through. */
   #judge: (() => JudgedRun) | undefined;
   #statistics = new Aggregates();
@@ -111,9 +118,9 @@ export class ResultDirectory {
     summary.steps++;
     summary.lastStep = step;
     for (const [key, value] of metricsOf(record)) {
-      const known = summary.metrics[key];
+      const known = this.#ends.get(key);
       if (known === undefined) {
-        summary.metrics[key] = { first: value, last: value };
+        this.#ends.set(key, { first: value, last: value });
         this.#keys.add(key);
       } else known.last = value;
     }
@@ -123,12 +130,14 @@ export class ResultDirectory {
   #closeRun(): void {
     const summary = this.#runs.at(-1);
     if (summary !== undefined) {
-      const { metrics } = summary;
-      summary.statistics = this.#statistics.summary((key) => Object.hasOwn(metrics, key));
+      const ends = this.#ends;
+      summary.metrics = Object.fromEntries(ends);
+      summary.statistics = this.#statistics.summary((key) => ends.has(key));
       summary.judged = this.#judge?.();
     }
     this.#allStatistics.merge(this.#statistics);
     this.#statistics = new Aggregates();
+    this.#ends = new Map();
     this.#judge = undefined;
   }
 
