@@ -19,9 +19,11 @@ namespace {
 // to 2^31 rows in practice, far below anything that a reader could tell apart.
 constexpr double kTie = 0x1p-40;
 
-constexpr std::int64_t kMaxTilePermutations = 256;
-constexpr std::int64_t kTileEntries = 1 << 18;  // rows times permutations in one tile, where rows allow
-constexpr int kSums = 3;                        // S, S per token, S less the leave-one-out marginal
+constexpr std::int64_t kMinTilePermutations = 64;
+constexpr std::int64_t kMaxTilePermutations = 512;  // their figures stay in a first-level cache
+constexpr std::int64_t kTileEntries = 1 << 18;      // rows times permutations in one tile, where rows allow
+constexpr std::int64_t kRowsAtOnce = 4;
+constexpr int kSums = 3;  // S, S per token, S less the leave-one-out marginal
 
 // What a row adds to the figures of a labelling, up to what all labellings share: S, S per token, S less the
 // leave-one-out marginal; and its level, as one of four counts that share a double, which adding keeps exact.
@@ -48,27 +50,48 @@ struct Levels {
   }
 };
 
-// What row r adds under each label.
+// What row r adds under each label. scratch: [columns]
 inline __attribute__((always_inline)) void contribute(const InferenceInput& input, const RowSums& tables,
-                                                      std::int64_t r, Contribution* row) {
+                                                      std::int64_t r, double* scratch, Contribution* row) {
   const std::int64_t columns = input.columns;
   const double* const scores = input.scores + r * columns;
   const double* const loo = tables.looValues.data() + r * columns;
   const std::uint8_t* const levels = tables.levels.data() + r * columns;
-  const std::int64_t length = input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1;
-  const Doubles4 divisor = {1.0, static_cast<double>(length), 1.0, 1.0};
+  const auto length = static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1);
+  // Apart, because divisions go four at a time here, and one at a time below.
+  for (std::int64_t label = 0; label < columns; label++) scratch[label] = scores[label] / length;
   for (std::int64_t label = 0; label < columns; label++) {
-    row[label].part = Doubles4{scores[label], scores[label], loo[label], kLevelCodes[levels[label]]} / divisor;
+    row[label].part = Doubles4{scores[label], scratch[label], loo[label], kLevelCodes[levels[label]]};
   }
 }
 
-// Rows [begin, end), the last first, to the figures of `size` labellings. sources: of row 0; see shuffle().
+// Rows [begin, end), the last first, to the figures of `size` labellings. sources: of row 0; see shuffle(). row:
+// [kRowsAtOnce, columns]. Rows are taken by fours, each figure being read and written once for the four; the order of
+// additions stays that of single rows.
 inline __attribute__((always_inline)) void addRows(const InferenceInput& input, const RowSums& tables,
                                                    std::int64_t begin, std::int64_t end, const std::int32_t* sources,
-                                                   std::int64_t size, Contribution* row, Contribution* figures) {
+                                                   std::int64_t size, double* scratch, Contribution* row,
+                                                   Contribution* figures) {
   const std::int32_t* const own = input.labels.own;
-  for (std::int64_t r = end - 1; r >= begin; r--) {
-    contribute(input, tables, r, row);
+  const std::int64_t columns = input.columns;
+  std::int64_t r = end - 1;
+  for (; r - (kRowsAtOnce - 1) >= begin; r -= kRowsAtOnce) {
+    for (std::int64_t k = 0; k < kRowsAtOnce; k++) contribute(input, tables, r - k, scratch, row + k * columns);
+    const std::int32_t *const from0 = sources + r * size, *const from1 = from0 - size, *const from2 = from1 - size,
+                              *const from3 = from2 - size;
+    const Contribution *const row0 = row, *const row1 = row0 + columns, *const row2 = row1 + columns,
+                              *const row3 = row2 + columns;
+    for (std::int64_t i = 0; i < size; i++) {
+      Doubles4 figure = figures[i].part;
+      figure += row0[own[from0[i]]].part;
+      figure += row1[own[from1[i]]].part;
+      figure += row2[own[from2[i]]].part;
+      figure += row3[own[from3[i]]].part;
+      figures[i].part = figure;
+    }
+  }
+  for (; r >= begin; r--) {
+    contribute(input, tables, r, scratch, row);
     const std::int32_t* const from = sources + r * size;
     for (std::int64_t i = 0; i < size; i++) figures[i].part += row[own[from[i]]].part;
   }
@@ -76,18 +99,19 @@ inline __attribute__((always_inline)) void addRows(const InferenceInput& input, 
 
 #if defined(__x86_64__) && defined(__GNUC__)
 COLLAPSAR_AVX2 void addRowsAvx2(const InferenceInput& input, const RowSums& tables, std::int64_t begin,
-                                std::int64_t end, const std::int32_t* sources, std::int64_t size, Contribution* row,
-                                Contribution* figures) {
-  addRows(input, tables, begin, end, sources, size, row, figures);
+                                std::int64_t end, const std::int32_t* sources, std::int64_t size, double* scratch,
+                                Contribution* row, Contribution* figures) {
+  addRows(input, tables, begin, end, sources, size, scratch, row, figures);
 }
 #endif
 
 void addRowsWide(const InferenceInput& input, const RowSums& tables, std::int64_t begin, std::int64_t end,
-                 const std::int32_t* sources, std::int64_t size, Contribution* row, Contribution* figures) {
+                 const std::int32_t* sources, std::int64_t size, double* scratch, Contribution* row,
+                 Contribution* figures) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (vectorBytes() >= 32) return addRowsAvx2(input, tables, begin, end, sources, size, row, figures);
+  if (vectorBytes() >= 32) return addRowsAvx2(input, tables, begin, end, sources, size, scratch, row, figures);
 #endif
-  addRows(input, tables, begin, end, sources, size, row, figures);
+  addRows(input, tables, begin, end, sources, size, scratch, row, figures);
 }
 
 // Where every row's label comes from, for permutations [first, first + count): entry [r * count + i].
@@ -106,9 +130,14 @@ void shuffle(std::int64_t rows, std::uint64_t seed, std::int64_t first, std::int
 // The permutations of one number of rows and one seed, tile after tile. They depend on nothing else, and the steps of a
 // run have the same rows as a rule: drawing them took longer than all that is done with them.
 struct Shuffles {
-  std::int64_t rows, permutations;
+  std::int64_t rows, permutations, tilePermutations;
   std::uint64_t seed;
   std::vector<std::int32_t> sources;
+
+  bool are(const Shuffles& other) const {
+    return rows == other.rows && permutations == other.permutations && tilePermutations == other.tilePermutations &&
+           seed == other.seed;
+  }
 };
 
 // The last ones used, within a few megabytes.
@@ -116,10 +145,10 @@ class ShuffleCache {
  public:
   static constexpr std::int64_t kMostEntries = 1 << 20;
 
-  std::shared_ptr<const Shuffles> find(std::int64_t rows, std::int64_t permutations, std::uint64_t seed) {
+  std::shared_ptr<const Shuffles> find(const Shuffles& wanted) {
     const std::lock_guard lock(mutex_);
     for (const auto& known : known_) {
-      if (known->rows == rows && known->permutations == permutations && known->seed == seed) return known;
+      if (known->are(wanted)) return known;
     }
     return nullptr;
   }
@@ -147,6 +176,7 @@ ShuffleCache& shuffleCache() {
 // One worker's.
 struct Scratch {
   std::vector<std::int32_t> order, sources;
+  std::vector<double> perToken;
   std::vector<Contribution> row, figures;
   std::vector<Levels> levels;
 };
@@ -159,18 +189,23 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   std::fill_n(pValues, static_cast<int>(kFigures), std::numeric_limits<double>::quiet_NaN());
   if (permutations < 1 || rows < 1) return Outcome::Done;
 
-  const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, kMaxTilePermutations);
+  // As few as occupy all threads: every tile computes once more what rows add.
+  const std::int64_t each = (permutations + pool.threads() - 1) / pool.threads();
+  const std::int64_t most = std::clamp(each, kMinTilePermutations, kMaxTilePermutations);
+  const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, most);
   const std::int64_t tiles = (permutations + tilePermutations - 1) / tilePermutations;
   const std::int32_t* const own = input.labels.own;
   std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
-  std::shared_ptr<const Shuffles> known = shuffleCache().find(rows, permutations, input.seed);
+  const Shuffles wanted{rows, permutations, tilePermutations, input.seed, {}};
+  std::shared_ptr<const Shuffles> known = shuffleCache().find(wanted);
   std::shared_ptr<Shuffles> drawn;
   if (known == nullptr && permutations <= ShuffleCache::kMostEntries / rows) {
-    drawn = std::make_shared<Shuffles>(Shuffles{rows, permutations, input.seed, {}});
+    drawn = std::make_shared<Shuffles>(wanted);
     drawn->sources.resize(static_cast<std::size_t>(rows * permutations));
   }
   for (Scratch& own : scratch) {
-    own.row.resize(static_cast<std::size_t>(input.columns));
+    own.perToken.resize(static_cast<std::size_t>(input.columns));
+    own.row.resize(static_cast<std::size_t>(kRowsAtOnce * input.columns));
     own.figures.resize(static_cast<std::size_t>(tilePermutations));
     own.levels.resize(static_cast<std::size_t>(tilePermutations));
     if (known != nullptr) continue;
@@ -182,7 +217,7 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   Contribution observed = {};
   Levels observedLevels;
   for (std::int64_t r = rows - 1; r >= 0; r--) {
-    contribute(input, sums, r, scratch[0].row.data());
+    contribute(input, sums, r, scratch[0].perToken.data(), scratch[0].row.data());
     observed.part += scratch[0].row[static_cast<std::size_t>(own[r])].part;
     if (r % kCountedRows == 0) observedLevels.take(observed);
   }
@@ -209,7 +244,7 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
     for (std::int64_t end = rows; end > 0;) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
       const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
-      addRowsWide(input, sums, begin, end, sources, size, mine.row.data(), mine.figures.data());
+      addRowsWide(input, sums, begin, end, sources, size, mine.perToken.data(), mine.row.data(), mine.figures.data());
       for (std::int64_t i = 0; i < size; i++) mine.levels[i].take(mine.figures[i]);
       end = begin;
     }
