@@ -5,24 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { buildIfStale, builtCommand as main } from './built-command.js';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
-const main = join(root, 'dist', 'cli', 'main.js');
 const directory = temporaryDirectory();
 
-function newest(folder: string): number {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return Math.max(0, ...files.map((file) => statSync(join(file.parentPath, file.name)).mtimeMs));
-}
-
-// What is tested must be what the sources say.
-beforeAll(() => {
-  const built = statSync(main, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (built >= newest(join(root, 'src'))) return;
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root });
-  expect(status, String(stdout)).toBe(0);
-});
+beforeAll(buildIfStale);
 
 interface Ended {
   status: number | null;
