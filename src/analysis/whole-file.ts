@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
 
-/** Text is collected to pieces of about this many characters before it goes to the file. */
-const PIECE = 64 * 1024;
+/** What is written is collected to pieces of about this many bytes before it goes to the file. */
+const PIECE_BYTES = 256 * 1024;
 
 /** A file that appears under its name only when it is complete and on disk. */
 export class WholeFile {
-  #collected: string[] = [];
-  #characters = 0;
+  #collected: Buffer[] = [];
+  #collectedBytes = 0;
   #open = true;
 
   private constructor(
@@ -19,8 +19,9 @@ export class WholeFile {
     private readonly handle: FileHandle,
   ) {}
 
-  static async open(directory: string, name: string): Promise<WholeFile> {
-    const temporary = join(directory, `.${name}.${process.pid}.tmp`);
+  /** @param mark tells this writer's unfinished file from those of others */
+  static async open(directory: string, name: string, mark = String(process.pid)): Promise<WholeFile> {
+    const temporary = join(directory, `.${name}.${mark}.tmp`);
     try {
       return new WholeFile(join(directory, name), temporary, await open(temporary, 'w'));
     } catch (error) {
@@ -28,14 +29,15 @@ export class WholeFile {
     }
   }
 
-  /** Appends text. */
-  async write(text: string): Promise<void> {
-    this.#collected.push(text);
-    this.#characters += text.length;
-    if (this.#characters >= PIECE) await this.#flush();
+  /** Appends text, or bytes that stay as they are. */
+  async write(piece: string | Buffer): Promise<void> {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
+    this.#collected.push(bytes);
+    this.#collectedBytes += bytes.length;
+    if (this.#collectedBytes >= PIECE_BYTES) await this.#flush();
   }
 
-  /** Appends bytes. */
+  /** Appends bytes that may change once this has resolved. */
   async writeBytes(bytes: Uint8Array): Promise<void> {
     await this.#flush();
     try {
@@ -90,11 +92,11 @@ export class WholeFile {
   }
 
   async #flush(): Promise<void> {
-    const text = this.#collected.join('');
+    const bytes = Buffer.concat(this.#collected);
     this.#collected = [];
-    this.#characters = 0;
+    this.#collectedBytes = 0;
     try {
-      await this.handle.writeFile(text);
+      await this.handle.writeFile(bytes);
     } catch (error) {
       throw writeError(this.path, error);
     }
