@@ -363,13 +363,46 @@ describe('mapping', () => {
     expect(await finalized(runs.manifest, runs.states)).toEqual(await analyzed(engine, source));
   });
 
-  it('that is aborted leaves nothing', async () => {
+  it('that is aborted leaves no state, and what it measured is not measured again', async () => {
     const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [20]), fresh());
+    const whole = { ...runs, states: fresh() };
+    await mapOne(whole, engine, 0);
     const ending = new AbortController();
-    const onProgress = () => ending.abort(new Error('enough'));
-    await expect(mapOne(runs, engine, 0, { signal: ending.signal, onProgress })).rejects.toThrow('enough');
-    expect(namesIn(join(runs.states, 'shards'))).toEqual([]);
+    const abort = ({ done }: { done: number }) => {
+      if (done === 5) ending.abort(new Error('enough'));
+    };
+    await expect(mapOne(runs, engine, 0, { signal: ending.signal, onProgress: abort })).rejects.toThrow('enough');
+    expect(namesIn(join(runs.states, 'shards'))).toEqual(['.00000.journal']);
     expect(existsSync(join(runs.states, 'completions'))).toBe(false);
+
+    const resumed: number[] = [];
+    const onProgress = (state: { resumed?: number }) => resumed.push(state.resumed ?? 0);
+    await mapOne(runs, engine, 0, { onProgress });
+    // Those ahead of the fifth may have been measured too, the last was not.
+    expect(resumed.at(-1)).toBeGreaterThanOrEqual(5);
+    expect(resumed.at(-1)).toBeLessThan(20);
+    expect(namesIn(join(runs.states, 'shards'))).toEqual(['00000.state']);
+    expect(readFileSync(statePath(runs.states, 0)).equals(readFileSync(statePath(whole.states, 0)))).toBe(true);
+  });
+
+  it('that is aborted before anything was measured leaves nothing', async () => {
+    const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [3]), fresh());
+    await expect(mapOne(runs, engine, 0, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
+    expect(existsSync(runs.states)).toBe(false);
+  });
+
+  it('goes on where a step file has changed since, without what was measured of it', async () => {
+    const source = await putRuns(join(fresh(), 'runs'), [6]);
+    const runs = await planRuns(source, fresh());
+    const ending = new AbortController();
+    const abort = ({ done }: { done: number }) => {
+      if (done === 3) ending.abort(new Error('enough'));
+    };
+    await expect(mapOne(runs, engine, 0, { signal: ending.signal, onProgress: abort })).rejects.toThrow('enough');
+    await putStep(join(source, 'a', '1.safetensors'), { ...smallStep(1), step: 1 });
+    const replanned = { ...(await planRuns(source, fresh())), states: runs.states };
+    await mapOne(replanned, engine, 0);
+    expect(await finalized(replanned.manifest, runs.states)).toEqual(await analyzed(engine, source));
   });
 
   it('refuses shards that are not there, and manifests of another version', async () => {

@@ -28,6 +28,11 @@ export function statePath(directory: string, index: number): string {
   return join(directory, STATES, `${shardName(index)}${STATE_EXTENSION}`);
 }
 
+/** `S/shards/.00003.journal`, while the shard is measured. */
+export function journalPath(directory: string, index: number): string {
+  return join(directory, STATES, `.${shardName(index)}.journal`);
+}
+
 /** `S/completions/00003` */
 export function markerPath(directory: string, index: number): string {
   return join(directory, 'completions', shardName(index));

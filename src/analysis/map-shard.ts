@@ -8,13 +8,15 @@ import { errorCode } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
 import { Aggregates, orderFreeMetrics } from './aggregates.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
+import type { Journal } from './journal.js';
 import { checkVersion, type Manifest, type PlannedStep, problemAt, readManifest, savedProblem } from './manifest.js';
 import { mapAhead } from './map-ahead.js';
-import { completeState, hasMarker, type ShardCounts, statePath, writeMarker } from './map-completion.js';
+import { completeState, hasMarker, journalPath, type ShardCounts, statePath, writeMarker } from './map-completion.js';
 import { bytesHeld, memoryPlan } from './memory-plan.js';
+import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
 import { removeUnfinished, StateWriter } from './state-writer.js';
-import { measureStep, type StepMeasurement } from './step-measurement.js';
+import { measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
 
 export interface MapOptions {
   /** Path of the manifest. */
@@ -75,6 +77,7 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
   const done = async (counts: ShardCounts, wasComplete: boolean): Promise<MappedShard> => {
     if (!wasComplete || !(await hasMarker(out, manifest, index))) await writeMarker(out, manifest, index, counts);
     await removeUnfinished(state);
+    await removeShardJournal(journalPath(out, index));
     const { steps: total, failures } = counts;
     const replaced = found instanceof StateError ? found.message : undefined;
     return { state, steps: total, failures, wasComplete, replaced };
@@ -93,11 +96,17 @@ async function measureShard(
     steps.length === 0
       ? undefined
       : (options.engine ?? (await openEngine({ threads: options.threads, signal: options.signal })));
+  let journal: ShardJournal | undefined;
+  let isComplete = false;
   try {
     await writer.line(headerLine({ manifest: manifest.digest, ...extentOf(steps) }));
     const counts = { steps: steps.length, failures: 0, runs: 0 };
-    if (engine !== undefined) await writeSteps(engine, manifest, steps, options, writer, counts);
+    if (engine !== undefined) {
+      journal = await journalOf(manifest, options);
+      await writeSteps(engine, manifest, steps, { ...options, journal: journal?.journal }, writer, counts);
+    }
     await writer.complete(lastLineStart(counts));
+    isComplete = true;
     return counts;
   } catch (error) {
     await writer.discard();
@@ -106,8 +115,17 @@ async function measureShard(
     if (found !== undefined) return found;
     throw error;
   } finally {
+    await journal?.close({ isComplete });
     if (options.engine === undefined) await engine?.dispose();
   }
+}
+
+function journalOf({ settings }: Manifest, options: MapOptions): Promise<ShardJournal | undefined> {
+  return ShardJournal.open(options.out, options.index, {
+    resume: options.redo !== true,
+    version: options.version ?? packageVersion(),
+    measuring: measureOptions(settings),
+  });
 }
 
 async function whole(manifest: Manifest, { out, index }: MapOptions): Promise<ShardCounts | undefined> {
@@ -124,31 +142,41 @@ function extentOf(steps: readonly PlannedStep[]) {
 interface Outcome {
   readonly step: PlannedStep;
   readonly outcome: StepMeasurement | FileError;
+  /** By a process that did not come to the end of the shard. */
+  readonly wasMeasured: boolean;
 }
 
 async function writeSteps(
   engine: Engine,
   { settings }: Manifest,
   steps: readonly PlannedStep[],
-  options: MapOptions,
+  options: MapOptions & { readonly journal: Journal | undefined },
   writer: StateWriter,
   counts: { failures: number; runs: number },
 ): Promise<void> {
   const ending = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   const progress = new ProgressCount(options.onProgress);
-  for (const step of steps) progress.expect(step, false);
+  const { journal } = options;
+  const keyOf = ({ path, identity }: PlannedStep) => ({ file: path, identity });
+  for (const step of steps) progress.expect(step, journal?.has(keyOf(step)) === true);
   const plan = memoryPlan(options);
   const measure = async (step: PlannedStep): Promise<Outcome> => {
+    const known = await journal?.find(keyOf(step));
+    if (known !== undefined) return { step, outcome: known, wasMeasured: true };
     const onBytes = (bytes: number): void => progress.advance(step, bytes);
+    let outcome: StepMeasurement;
     try {
       const measuring = { identity: step.identity, onBytes };
-      return { step, outcome: await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring) };
+      outcome = await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring);
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       if (await isOutOfReach(error, step)) outOfReach.push(error);
-      return { step, outcome: await explained(error, step) };
+      return { step, outcome: await explained(error, step), wasMeasured: false };
     }
+    // A journal that cannot be written is no fault of the step.
+    await journal?.keep(keyOf(step), outcome);
+    return { step, outcome, wasMeasured: false };
   };
   const outOfReach: FileError[] = [];
   let run: RunSoFar | undefined;
@@ -158,12 +186,12 @@ async function writeSteps(
     counts.runs++;
   };
   const limits = { ahead: STEPS_AHEAD, weight: (step: PlannedStep) => bytesHeld(step, plan), capacity: plan.capacity };
-  for await (const { step, outcome } of mapAhead(steps, limits, measure, () => ending.abort())) {
+  for await (const { step, outcome, wasMeasured } of mapAhead(steps, limits, measure, () => ending.abort())) {
     if (run?.number !== step.runNumber) {
       await closeRun();
       run = new RunSoFar(step);
     }
-    progress.finish(step, false);
+    progress.finish(step, wasMeasured);
     if (outcome instanceof FileError) {
       options.onFailure?.(outcome);
       counts.failures++;
