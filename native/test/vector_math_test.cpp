@@ -1,5 +1,7 @@
-// The kernels' exponentials and logarithms of arrays: deterministicExp and deterministicLog, bit for bit.
+// The kernels' exponentials and logarithms of arrays: deterministicExp and deterministicLog, bit for bit; and the
+// portable fused multiply-add that they and all else rest on where the processor has none.
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -8,8 +10,11 @@
 #include "engine/deterministic_math.h"
 #include "engine/isa.h"
 #include "engine/simd/kernel_table.h"
+#include "engine/simd/vec_baseline.h"
+#include "random_numbers.h"
 
 using namespace collapsar;
+using collapsar::test::Numbers;
 
 namespace {
 
@@ -54,3 +59,39 @@ TEST_CASE("arrays have the bits of single values, with every instruction set and
 }
 
 int main() { return collapsar::test::runCases(); }
+
+TEST_CASE("the portable fma rounds once: the bits of libm's") {
+  const auto expectExact = [](const float* a, const float* b, const float* c) {
+    const FloatVec found = fma(load(a), load(b), load(c));
+    for (int i = 0; i < FloatVec::kLanes; i++) {
+      const float expected = std::fma(a[i], b[i], c[i]);
+      if (std::isnan(expected) && std::isnan(found.v[i])) continue;
+      CHECK_EQUAL(std::bit_cast<std::uint32_t>(found.v[i]), std::bit_cast<std::uint32_t>(expected), "of ", a[i], ", ",
+                  b[i], ", ", c[i]);
+    }
+  };
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const float special[] = {0.0f,           -0.0f,           1.0f,      -1.0f,    kInf,    -kInf,
+                           kNan,           0x1p-149f,       0x1p-126f, 0x1p-75f, 0x1p64f, 0x1.000002p0f,
+                           0x1.fffffep-1f, 0x1.fffffep127f, 1.5f,      -0x1p-24f};
+  for (const float a : special) {
+    for (const float b : special) {
+      for (int i = 0; i < 16; i += FloatVec::kLanes) {
+        const float as[] = {a, a, a, a}, bs[] = {b, b, b, b};
+        expectExact(as, bs, special + i);
+      }
+    }
+  }
+  Numbers numbers(11);
+  for (int round = 0; round < 200000; round++) {
+    float a[4], b[4], c[4];
+    for (int i = 0; i < 4; i++) {
+      a[i] = static_cast<float>(std::ldexp(numbers.bell(), static_cast<int>(20 * numbers.bell())));
+      b[i] = static_cast<float>(std::ldexp(numbers.bell(), static_cast<int>(20 * numbers.bell())));
+      // Every other time all but the last bits cancel.
+      c[i] = round % 2 == 0 ? static_cast<float>(std::ldexp(numbers.bell(), static_cast<int>(30 * numbers.bell())))
+                            : -a[i] * b[i] * (1 + static_cast<float>(i - 2) * 0x1p-23f);
+    }
+    expectExact(a, b, c);
+  }
+}
