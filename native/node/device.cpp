@@ -33,8 +33,9 @@ CollapsarCudaRowLabels labelsOf(const ScoreRows& rows) {
   return labels;
 }
 
-CollapsarCudaRowStats rowStatsOf(const RowStats& out) {
+CollapsarCudaRowStats rowStatsOf(const RowStats& out, bool onDevice) {
   CollapsarCudaRowStats stats = sized<CollapsarCudaRowStats>();
+  stats.on_device = onDevice ? 1 : 0;
   stats.matched_seq = out.matchedSeq;
   stats.matched_token = out.matchedToken;
   stats.marginal_seq = out.marginalSeq;
@@ -173,7 +174,7 @@ void Device::close() {
 }
 
 Outcome Device::logitStats(const LogitMatrix& logits, bool onDevice, const LogitRows& rows, const LogitStats& out,
-                           const LogitSequences& sequences, Task& task) {
+                           bool outOnDevice, const LogitSequences& sequences, Task& task) {
   CollapsarCudaLogits input = sized<CollapsarCudaLogits>();
   input.dtype = static_cast<std::int32_t>(logits.dtype);
   input.data = logits.data;
@@ -189,6 +190,7 @@ Outcome Device::logitStats(const LogitMatrix& logits, bool onDevice, const Logit
   input.begins = sequences.begins;
   input.ends = sequences.ends;
   CollapsarCudaLogitStats stats = sized<CollapsarCudaLogitStats>();
+  stats.on_device = outOnDevice ? 1 : 0;
   stats.logsumexp = out.logsumexp;
   stats.entropy = out.entropy;
   stats.target_logprob = out.targetLogprob;
@@ -202,7 +204,7 @@ Outcome Device::logitStats(const LogitMatrix& logits, bool onDevice, const Logit
 }
 
 Outcome Device::scoreStats(const ScoreMatrix& scores, bool onDevice, const ScoreRows& rows, const RowStats& out,
-                           Task& task) {
+                           bool outOnDevice, Task& task) {
   CollapsarCudaScores input = sized<CollapsarCudaScores>();
   input.dtype = static_cast<std::int32_t>(scores.dtype);
   input.data = scores.data;
@@ -212,7 +214,7 @@ Outcome Device::scoreStats(const ScoreMatrix& scores, bool onDevice, const Score
   input.row_stride = scores.rowStride;
   input.column_stride = scores.columnStride;
   const CollapsarCudaRowLabels labels = labelsOf(rows);
-  const CollapsarCudaRowStats stats = rowStatsOf(out);
+  const CollapsarCudaRowStats stats = rowStatsOf(out, outOnDevice);
   const CollapsarCudaControl control = controlOf(task);
   return outcomeOf(backend_->score_stats(opened(), &input, &labels, &stats, &control, &error_), error_);
 }
@@ -232,11 +234,12 @@ Outcome Device::sumTokens(const TokenScores& scores, bool onDevice, const TokenS
 }
 
 Outcome Device::tokensToRowStats(const TokenScores& scores, bool onDevice, const ScoreRows& rows, const RowStats& out,
-                                 double* sums, InvalidToken* firstInvalid, Task& task) {
+                                 bool outOnDevice, double* sums, InvalidToken* firstInvalid, Task& task) {
   const CollapsarCudaTokens tokens = tokensOf(scores, onDevice);
   const CollapsarCudaRowLabels labels = labelsOf(rows);
-  const CollapsarCudaRowStats stats = rowStatsOf(out);
+  const CollapsarCudaRowStats stats = rowStatsOf(out, outOnDevice);
   CollapsarCudaTokenSums tokenSums = sized<CollapsarCudaTokenSums>();
+  tokenSums.on_device = outOnDevice ? 1 : 0;
   tokenSums.sums = sums;
   tokenSums.columns = scores.prompts;
   const CollapsarCudaControl control = controlOf(task);

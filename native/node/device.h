@@ -54,15 +54,17 @@ class Device {
   // Frees all that is left.
   void close();
 
-  // As the functions of native/engine, for input on this device or on the host.
+  // As the functions of native/engine, for input on this device or on the host. outOnDevice: `out` is memory of this
+  // device, too; means of sequences are the host's always.
   Outcome logitStats(const LogitMatrix& logits, bool onDevice, const LogitRows& rows, const LogitStats& out,
-                     const LogitSequences& sequences, Task& task);
-  Outcome scoreStats(const ScoreMatrix& scores, bool onDevice, const ScoreRows& rows, const RowStats& out, Task& task);
+                     bool outOnDevice, const LogitSequences& sequences, Task& task);
+  Outcome scoreStats(const ScoreMatrix& scores, bool onDevice, const ScoreRows& rows, const RowStats& out,
+                     bool outOnDevice, Task& task);
   Outcome sumTokens(const TokenScores& scores, bool onDevice, const TokenSums& out, bool outOnDevice,
                     InvalidToken* firstInvalid, Task& task);
-  // sums may be null: they are then not given out, and firstInvalid is not set.
+  // sums may be null: they are then not given out, and firstInvalid is not set. Else they are where `out` is.
   Outcome tokensToRowStats(const TokenScores& scores, bool onDevice, const ScoreRows& rows, const RowStats& out,
-                           double* sums, InvalidToken* firstInvalid, Task& task);
+                           bool outOnDevice, double* sums, InvalidToken* firstInvalid, Task& task);
 
  private:
   CollapsarCudaDevice* opened();

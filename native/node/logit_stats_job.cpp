@@ -1,9 +1,10 @@
-// Engine.logitStats: [N,V] logits -> one array for each field that is wanted, and means a sequence, all in one block of
-// memory.
+// Engine.logitStats: [N,V] logits -> one array for each field that is wanted, and means a sequence: all in one block of
+// memory, or the fields on the GPU.
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "device_results.h"
 #include "engine/logit_stats.h"
 #include "operations.h"
 #include "result_value.h"
@@ -19,7 +20,8 @@ constexpr int kDoubleFields = 3;
 
 class LogitStatsJob : public Job {
  public:
-  // Where everything stands: the float64 fields, means of entropy and target log-prob, then the int32 fields.
+  // Where everything on the host stands: the float64 fields, means of entropy and target log-prob, then the int32
+  // fields.
   std::size_t layOut() {
     std::size_t at = 0;
     const auto place = [&at](bool wanted, std::size_t count, std::size_t size) {
@@ -28,40 +30,26 @@ class LogitStatsJob : public Job {
       return here;
     };
     for (int field = 0; field < kDoubleFields; ++field) {
-      fieldAt_[field] = place(computes(field), rows(), sizeof(double));
+      fieldAt_[field] = place(isOnHost(field), rows(), sizeof(double));
     }
     for (std::size_t& mean : meanAt_) mean = place(hasSequences, begins.size(), sizeof(double));
     for (int field = kDoubleFields; field < kFields; ++field) {
-      fieldAt_[field] = place(computes(field), rows(), sizeof(std::int32_t));
+      fieldAt_[field] = place(isOnHost(field), rows(), sizeof(std::int32_t));
     }
     return at;
   }
 
   Outcome run(ThreadPool& pool) override {
     memory_ = MemoryBlock::allocate(layOut());
-    LogitStats stats{};
-    double** const doubles[] = {&stats.logsumexp, &stats.entropy, &stats.targetLogprob};
-    for (int field = 0; field < kDoubleFields; ++field) {
-      if (computes(field)) *doubles[field] = memory_->at<double>(fieldAt_[field]);
-    }
-    std::int32_t** const integers[] = {&stats.argmax, &stats.rankAbove, &stats.rankEqual};
-    for (int field = kDoubleFields; field < kFields; ++field) {
-      if (computes(field)) *integers[field - kDoubleFields] = memory_->at<std::int32_t>(fieldAt_[field]);
-    }
-    LogitSequences sequences{};
-    if (hasSequences) {
-      sequences = {static_cast<std::int64_t>(begins.size()), begins.data(), ends.data(),
-                   memory_->at<double>(meanAt_[0]), hasTargets ? memory_->at<double>(meanAt_[1]) : nullptr};
-    }
-    const LogitRows labels{hasTargets ? targets.data() : nullptr, hasMask ? mask.data() : nullptr, temperature};
-    if (device != nullptr) return device->logitStats(logits, dataOnDevice, labels, stats, sequences, *this);
-    return logitStats(logits, labels, stats, sequences, pool, control);
+    if (outOnDevice) return kept_.keepIfDone(*device, [&] { return compute(pool); });
+    return compute(pool);
   }
 
   Napi::Value result(Napi::Env env) override {
     const Napi::ArrayBuffer buffer = bufferOver(env, std::move(memory_));
     const auto field = [&](int number) -> Napi::Value {
       if (!wants(number)) return env.Undefined();
+      if (outOnDevice) return Napi::Number::New(env, numbers_[number]);
       return number < kDoubleFields ? float64View(buffer, fieldAt_[number], logits.rows)
                                     : int32View(buffer, fieldAt_[number], logits.rows);
     };
@@ -87,21 +75,52 @@ class LogitStatsJob : public Job {
   LogitMatrix logits{};
   int fields = 0;
   double temperature = 1;
+  bool outOnDevice = false;
   bool hasTargets = false, hasMask = false, hasSequences = false;
   std::vector<std::int32_t> targets;
   std::vector<std::uint8_t> mask;
   std::vector<std::int64_t> begins, ends;
 
  private:
-  // Means are made of the rows' values, which are therefore kept even where they are not given out.
-  bool computes(int field) const {
+  Outcome compute(ThreadPool& pool) {
+    LogitStats stats{};
+    double** const doubles[] = {&stats.logsumexp, &stats.entropy, &stats.targetLogprob};
+    for (int field = 0; field < kDoubleFields; ++field) *doubles[field] = place<double>(field);
+    std::int32_t** const integers[] = {&stats.argmax, &stats.rankAbove, &stats.rankEqual};
+    for (int field = kDoubleFields; field < kFields; ++field) {
+      *integers[field - kDoubleFields] = place<std::int32_t>(field);
+    }
+    LogitSequences sequences{};
+    if (hasSequences) {
+      sequences = {static_cast<std::int64_t>(begins.size()), begins.data(), ends.data(),
+                   memory_->at<double>(meanAt_[0]), hasTargets ? memory_->at<double>(meanAt_[1]) : nullptr};
+    }
+    const LogitRows labels{hasTargets ? targets.data() : nullptr, hasMask ? mask.data() : nullptr, temperature};
+    if (device != nullptr) {
+      return device->logitStats(logits, dataOnDevice, labels, stats, outOnDevice, sequences, *this);
+    }
+    return logitStats(logits, labels, stats, sequences, pool, control);
+  }
+
+  // Means are made of the rows' values, which the host therefore keeps even where they are not given out. A GPU that
+  // keeps its results sees to that itself.
+  bool isOnHost(int field) const {
+    if (outOnDevice) return false;
     if (field == kEntropy && hasSequences) return true;
     if (field == kTargetLogprob && hasSequences && hasTargets) return true;
     return wants(field);
   }
+  // Memory of a field; null if there is none.
+  template <class T>
+  T* place(int field) {
+    if (isOnHost(field)) return memory_->at<T>(fieldAt_[field]);
+    return outOnDevice && wants(field) ? kept_.allocate<T>(*device, logits.rows, &numbers_[field]) : nullptr;
+  }
   std::size_t rows() const { return static_cast<std::size_t>(logits.rows); }
 
   std::shared_ptr<MemoryBlock> memory_;
+  DeviceResults kept_;
+  std::uint32_t numbers_[kFields] = {};
   std::size_t fieldAt_[kFields] = {}, meanAt_[2] = {};
 };
 
@@ -143,7 +162,8 @@ void sequencesFromOffsets(LogitStatsJob& job, Napi::Value given) {
 
 // logitStats(settle, data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean,
 //            rows, columns, rowStride, columnStride: number, fields: number, temperature: number,
-//            targets, mask: IntegerArray | undefined, lengths, offsets: IntegerArray | undefined): number
+//            targets, mask: IntegerArray | undefined, lengths, offsets: IntegerArray | undefined,
+//            outOnDevice: boolean): number
 std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBytes) {
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<LogitStatsJob>();
@@ -179,6 +199,7 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
     sequencesFromOffsets(*job, offsets);
   }
 
+  job->outOnDevice = takeOutOnDevice(*job, arguments);
   matrix.hold(*job, logits);
   if (job->layOut() > maxBufferBytes) {
     rejectArgument(env, "logits", "has more rows than one ArrayBuffer has place for");

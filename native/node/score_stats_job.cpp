@@ -12,9 +12,9 @@ namespace {
 class ScoreStatsJob : public Job {
  public:
   Outcome run(ThreadPool& pool) override {
-    const RowStats stats = out.allocate();
-    if (device != nullptr) return device->scoreStats(scores, dataOnDevice, labels.rows(), stats, *this);
-    return scoreStats(scores, labels.rows(), stats, pool, control);
+    if (device == nullptr) return scoreStats(scores, labels.rows(), out.allocate(), pool, control);
+    if (!out.onDevice) return onDevice(out.allocate());
+    return kept.keepIfDone(*device, [&] { return onDevice(out.allocateOn(*device, kept)); });
   }
 
   Napi::Value result(Napi::Env env) override { return out.value(env); }
@@ -22,13 +22,21 @@ class ScoreStatsJob : public Job {
   ScoreMatrix scores{};
   RowLabels labels;
   RowStatsOutput out;
+
+ private:
+  Outcome onDevice(const RowStats& stats) {
+    return device->scoreStats(scores, dataOnDevice, labels.rows(), stats, out.onDevice, *this);
+  }
+
+  DeviceResults kept;
 };
 
 }  // namespace
 
 // scoreStats(settle, data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean,
 //            rows, columns, rowStride, columnStride: number,
-//            own, lengths: IntegerArray, signatures: IntegerArray | undefined, topK: number): number
+//            own, lengths: IntegerArray, signatures: IntegerArray | undefined, topK: number,
+//            outOnDevice: boolean): number
 std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes) {
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<ScoreStatsJob>();
@@ -39,6 +47,7 @@ std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBy
   job->out.rows = scores.rows;
   job->out.columns = scores.columns;
   job->out.topK = static_cast<int>(std::min<std::int64_t>(arguments.integer(), scores.columns));
+  job->out.onDevice = takeOutOnDevice(*job, arguments);
   matrix.hold(*job, scores);
   if (job->out.bytes() > maxBufferBytes)
     rejectArgument(env, "sums", "has more rows than one ArrayBuffer has place for");

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -398,6 +399,32 @@ double meanOf(const std::vector<double>& values, const std::uint8_t* mask, std::
   return count == 0 ? kNaN : sum / static_cast<double>(count);
 }
 
+// Both kinds of memory are the host's here, so that a result in the wrong one would go unnoticed.
+Status checkPlace(const CollapsarCudaDevice* device, std::initializer_list<const void*> fields, bool onDevice,
+                  Error* error) {
+  for (const void* const field : fields) {
+    if (field == nullptr) continue;
+    auto entry = device->memory.upper_bound(field);
+    bool inside = false;
+    if (entry != device->memory.begin()) {
+      --entry;
+      inside = static_cast<const char*>(field) < static_cast<const char*>(entry->first) + entry->second.mapped;
+    }
+    if (inside != onDevice) {
+      return failure(error, COLLAPSAR_CUDA_INVALID, "a result in memory of %s", onDevice ? "the host" : "the device");
+    }
+  }
+  return COLLAPSAR_CUDA_OK;
+}
+
+Status checkRowStats(const CollapsarCudaDevice* device, const CollapsarCudaRowStats* out, Error* error) {
+  return checkPlace(device,
+                    {out->matched_seq, out->matched_token, out->marginal_seq, out->marginal_token,
+                     out->loo_marginal_seq, out->loo_marginal_token, out->posterior_entropy, out->argmax,
+                     out->rank_above, out->rank_equal, out->top_columns},
+                    out->on_device != 0, error);
+}
+
 template <typename T>
 void put(T* field, std::int64_t at, T value) {
   if (field != nullptr) field[at] = value;
@@ -408,6 +435,10 @@ Status logitStats(CollapsarCudaDevice* device, const CollapsarCudaLogits* logits
   COLLAPSAR_FAKE_TRY(checkSize(logits, error));
   COLLAPSAR_FAKE_TRY(checkSize(out, error));
   COLLAPSAR_FAKE_TRY(begin("logit_stats", device, control, error));
+  COLLAPSAR_FAKE_TRY(checkPlace(
+      device, {out->logsumexp, out->entropy, out->target_logprob, out->argmax, out->rank_above, out->rank_equal},
+      out->on_device != 0, error));
+  COLLAPSAR_FAKE_TRY(checkPlace(device, {out->mean_entropy, out->mean_target_logprob}, false, error));
   const std::size_t rows = static_cast<std::size_t>(logits->rows);
   std::vector<double> entropies(rows, kNaN), targets(rows, kNaN), values(static_cast<std::size_t>(logits->columns));
   const auto row = [&](std::int64_t n) {
@@ -498,6 +529,7 @@ Status scoreStats(CollapsarCudaDevice* device, const CollapsarCudaScores* scores
   COLLAPSAR_FAKE_TRY(checkSize(labels, error));
   COLLAPSAR_FAKE_TRY(checkSize(out, error));
   COLLAPSAR_FAKE_TRY(begin("score_stats", device, control, error));
+  COLLAPSAR_FAKE_TRY(checkRowStats(device, out, error));
   std::vector<double> values(static_cast<std::size_t>(scores->columns));
   return throughRows(device, scores->data_on_device != 0, scores->rows, scores->columns, scores->dtype, control, error,
                      [&](std::int64_t row) {
@@ -541,6 +573,7 @@ Status sumTokens(CollapsarCudaDevice* device, const CollapsarCudaTokens* tokens,
   COLLAPSAR_FAKE_TRY(checkSize(tokens, error));
   COLLAPSAR_FAKE_TRY(checkSize(out, error));
   COLLAPSAR_FAKE_TRY(begin("sum_tokens", device, control, error));
+  COLLAPSAR_FAKE_TRY(checkPlace(device, {out->sums}, out->on_device != 0, error));
   out->invalid_prompt = out->invalid_row = out->invalid_token = -1;
   std::vector<double> sums(static_cast<std::size_t>(tokens->prompts));
   return throughRows(device, tokens->data_on_device != 0, tokens->rows, tokens->prompts * longest(tokens),
@@ -561,6 +594,8 @@ Status tokensToRowStats(CollapsarCudaDevice* device, const CollapsarCudaTokens* 
   COLLAPSAR_FAKE_TRY(checkSize(labels, error));
   COLLAPSAR_FAKE_TRY(checkSize(out, error));
   COLLAPSAR_FAKE_TRY(begin("tokens_to_row_stats", device, control, error));
+  COLLAPSAR_FAKE_TRY(checkRowStats(device, out, error));
+  if (given != nullptr) COLLAPSAR_FAKE_TRY(checkPlace(device, {given->sums}, given->on_device != 0, error));
   CollapsarCudaTokenSums own{};
   CollapsarCudaTokenSums* const noted = given != nullptr ? given : &own;
   noted->invalid_prompt = noted->invalid_row = noted->invalid_token = -1;

@@ -67,6 +67,7 @@ export type LogitArguments = [
   mask: IntegerArray | undefined,
   lengths: IntegerArray | undefined,
   offsets: IntegerArray | undefined,
+  outOnDevice: boolean,
 ];
 
 /** native/node/engine_object.h. Methods return the number of the job that they start. */
@@ -128,10 +129,20 @@ export interface NativeEngine {
   /** Only where `logprobs` is on the GPU, or the engine sends host tensors there. */
   tokenRowStats(
     settle: Settle,
-    ...rest: [...TokenArguments, own: IntegerArray, signatures: IntegerArray | undefined, topK: number, sums: boolean]
+    ...rest: [
+      ...TokenArguments,
+      own: IntegerArray,
+      signatures: IntegerArray | undefined,
+      topK: number,
+      sums: boolean,
+      outOnDevice: boolean,
+    ]
   ): number;
   logitStats(settle: Settle, ...rest: [...MatrixArguments, ...LogitArguments]): number;
-  scoreStats(settle: Settle, ...rest: [...MatrixArguments, ...LabelArguments, topK: number]): number;
+  scoreStats(
+    settle: Settle,
+    ...rest: [...MatrixArguments, ...LabelArguments, topK: number, outOnDevice: boolean]
+  ): number;
   gatherScores(
     settle: Settle,
     ...rest: [...MatrixArguments, rows: IntegerArray | undefined, columns: IntegerArray | undefined]
@@ -151,7 +162,7 @@ export interface NativeReadFailure {
   offset: number;
 }
 
-/** What the jobs of each method give. */
+/** What the jobs of each method give; with `outOnDevice` a DeviceMemory in place of each array a row. */
 export interface NativeResults {
   start: undefined;
   close: undefined;

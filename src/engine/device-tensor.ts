@@ -3,7 +3,7 @@ import { DisposedError } from '../errors.js';
 import type { DeviceMemory } from './addon.js';
 import type { EngineDevice } from './engine-device.js';
 import type { OperationOptions } from './operations.js';
-import type { DType, HostTensor, Tensor } from './tensor.js';
+import type { HostIntegers, HostTensor } from './tensor.js';
 
 /** What is needed to free the memory of a tensor that nobody holds any more, and to say whose it was. */
 interface Leak {
@@ -38,10 +38,12 @@ export function callSite(): string | undefined {
 /**
  * A tensor on the GPU of one engine, which takes it wherever it takes a Tensor (`engine.logitStats(deviceTensor)`).
  * Its memory stays until `dispose()`, or until the engine is disposed; one that is forgotten is freed some time after
- * the garbage collector finds it, with a process warning. Made by `engine.upload`, `allocDevice` and `importDevice`.
+ * the garbage collector finds it, with a process warning. Made by `engine.upload`, `allocDevice` and `importDevice`, and
+ * by operations with `out: 'device'`, whose columns and counts are a `DeviceTensor<HostIntegers>`: of dtype int32, to be
+ * downloaded or handed on, but no input of an operation.
  */
-export class DeviceTensor implements Tensor {
-  readonly dtype: DType;
+export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
+  readonly dtype: Host['dtype'];
   readonly shape: readonly number[];
   /** In elements, one an axis. */
   readonly strides: readonly number[];
@@ -57,7 +59,7 @@ export class DeviceTensor implements Tensor {
   constructor(
     owner: EngineDevice,
     memory: DeviceMemory,
-    dtype: DType,
+    dtype: Host['dtype'],
     shape: readonly number[],
     strides: readonly number[],
     byteLength: number,
@@ -75,7 +77,7 @@ export class DeviceTensor implements Tensor {
   }
 
   /** Itself, so that it is a Tensor. */
-  get data(): DeviceTensor {
+  get data(): this {
     return this;
   }
 
@@ -85,10 +87,10 @@ export class DeviceTensor implements Tensor {
   }
 
   /**
-   * A copy in host memory, with the same strides.
+   * A copy in host memory, with the same strides: an Int32Array if it is of int32.
    * @throws DisposedError, DeviceError, or `signal.reason` (as a rejection)
    */
-  async download(options: OperationOptions = {}): Promise<HostTensor> {
+  async download(options: OperationOptions = {}): Promise<Host> {
     return this.#owner.download(this, this.memoryFor('download', this.#owner), options);
   }
 

@@ -3,11 +3,12 @@ import { DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeEngine, NativeResults, Settle } from './addon.js';
 import type { CudaDevice, CudaMachine } from './cuda-probe.js';
 import { type DeviceImport, importArguments } from './device-import.js';
+import { memoryIn, type ResultTensor, tensorsOf } from './device-results.js';
 import { callSite, DeviceTensor } from './device-tensor.js';
 import { allocTensor, elementBytes, type HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
 import { checkOptions, type RunningJobs } from './running-jobs.js';
-import type { DType, HostTensor } from './tensor.js';
+import type { DType, HostIntegers, HostTensor } from './tensor.js';
 import { dtypeCode, type HostView, reachOf, rowMajor } from './tensor-view.js';
 
 /** Which GPU an engine has, and what it does with it. */
@@ -106,16 +107,57 @@ export class EngineDevice {
     );
   }
 
-  async download(tensor: DeviceTensor, memory: DeviceMemory, options: OperationOptions): Promise<HostTensor> {
+  async download<Host extends HostTensor | HostIntegers>(
+    tensor: DeviceTensor<Host>,
+    memory: DeviceMemory,
+    options: OperationOptions,
+  ): Promise<Host> {
     checkOptions(options);
-    const { dtype, shape, strides, byteLength } = tensor;
-    const elements = byteLength / elementBytes[dtype];
-    const { data } = allocTensor(dtype, [elements], elements);
-    return this.#run<NativeResults['downloadDevice'], HostTensor>(
+    const { shape, strides, byteLength } = tensor;
+    const dtype: DType | 'int32' = tensor.dtype;
+    // Native code copies the bytes as they lie: to it, four of them are a float32.
+    const copied = dtype === 'int32' ? 'float32' : dtype;
+    const elements = byteLength / elementBytes[copied];
+    const { data } = allocTensor(copied, [elements], elements);
+    const given = dtype === 'int32' ? new Int32Array(data.buffer) : data;
+    return this.#run<NativeResults['downloadDevice'], Host>(
       'download',
       options,
-      (settle) => this.#native.downloadDevice(settle, memory, data, dtypeCode(dtype), elements),
-      () => ({ data, dtype, shape, strides }),
+      (settle) => this.#native.downloadDevice(settle, memory, data, dtypeCode(copied), elements),
+      () => ({ data: given, dtype, shape, strides }) as unknown as Host,
+    );
+  }
+
+  /**
+   * Runs an operation whose results stay here. Native code allocates them and frees what it allocated unless the job ends
+   * well; a result that comes too late for an aborted call is freed here.
+   */
+  keep<Result>(
+    operation: string,
+    options: OperationOptions,
+    start: (settle: Settle, held: HeldBuffers) => number,
+  ): Promise<Result> {
+    const from = callSite();
+    const tensor = (memory: DeviceMemory, dtype: 'float64' | 'int32', shape: readonly number[]): ResultTensor => {
+      const bytes = shape.reduce((product, extent) => product * extent, elementBytes[dtype]);
+      return new DeviceTensor<HostTensor | HostIntegers>(
+        this,
+        memory,
+        dtype,
+        shape,
+        rowMajor(shape),
+        bytes,
+        from,
+      ) as ResultTensor;
+    };
+    return this.#run<object, Result>(
+      operation,
+      options,
+      start,
+      (native) => tensorsOf(native, tensor) as Result,
+      (native) => {
+        for (const memory of memoryIn(native)) this.reclaim(memory);
+      },
     );
   }
 

@@ -11,17 +11,24 @@ import {
   type NativeEngine,
   type NativeResults,
   type RowStatsArguments,
+  type Settle,
   type TokenArguments,
 } from './addon.js';
 import { probeCuda } from './cuda-probe.js';
 import type { DeviceImport } from './device-import.js';
-import type { DeviceTensor } from './device-tensor.js';
+import { DeviceTensor } from './device-tensor.js';
 import { type ChosenDevice, EngineDevice } from './engine-device.js';
 import { FileReadError } from './file-read-error.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { logitArguments } from './logit-options.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
 import type {
+  DeviceLogitStats,
+  DeviceLogitStatsOptions,
+  DeviceRowStats,
+  DeviceScoreStatsOptions,
+  DeviceTokenRowStats,
+  DeviceTokenRowStatsOptions,
   EngineInfo,
   FileScores,
   GatherOptions,
@@ -284,13 +291,27 @@ export class Engine {
    * GPU the sums are read where they were made.
    * @param logprobs as for sumTokens
    * @param lengths tokens of each row, 0 to T
+   * @param options `out: 'device'` computes on the GPU, wherever the log-probs are, and leaves the statistics and the sums
+   *   there; `lengths` and `firstInvalid` are on the host
+   * @throws with `out: 'device'` also DeviceError: `out_of_memory`, or the engine has no GPU
    */
-  async tokenRowStats(logprobs: Tensor, lengths: Integers, options: TokenRowStatsOptions): Promise<TokenRowStats> {
+  async tokenRowStats(
+    logprobs: Tensor,
+    lengths: Integers,
+    options: DeviceTokenRowStatsOptions,
+  ): Promise<DeviceTokenRowStats>;
+  async tokenRowStats(logprobs: Tensor, lengths: Integers, options: TokenRowStatsOptions): Promise<TokenRowStats>;
+  async tokenRowStats(
+    logprobs: Tensor,
+    lengths: Integers,
+    options: TokenRowStatsOptions | DeviceTokenRowStatsOptions,
+  ): Promise<TokenRowStats | DeviceTokenRowStats> {
     this.#begin('tokenRowStats', options);
+    const onDevice = staysOnDevice(options);
     const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, this.#device, 'tokenRowStats');
     const topK = topKOf(options);
     const { own, signatures, signal, offsets } = options;
-    if (typeof view.data !== 'number' && !this.#device?.takesHostTensors) {
+    if (typeof view.data !== 'number' && !this.#device?.takesHostTensors && !onDevice) {
       const host: Tensor = { data: view.data, dtype: view.dtype, shape: view.shape, strides: view.strides };
       const summed = await this.sumTokens(host, lengths, { offsets, signal, onProgress: options.onProgress });
       const stats = await this.scoreStats(summed.sums, { own, lengths: summed.lengths, signatures, topK, signal });
@@ -299,10 +320,13 @@ export class Engine {
     const tokens = tokenArguments(view, lengths, offsets);
     const ownColumns = integerArray(own, 'options.own');
     const columnSignatures = optionalIntegers(signatures, 'options.signatures');
+    const start = (settle: Settle, held: HeldBuffers): number =>
+      this.#native.tokenRowStats(settle, ...tokens(held), ownColumns, columnSignatures, topK, true, onDevice);
+    if (onDevice) return this.#gpu('tokenRowStats').keep<DeviceTokenRowStats>('tokenRowStats', options, start);
     return this.#jobs.run<NativeResults['tokenRowStats'], TokenRowStats>(
       'tokenRowStats',
       options,
-      (settle, held) => this.#native.tokenRowStats(settle, ...tokens(held), ownColumns, columnSignatures, topK, true),
+      start,
       ({ stats, sums, lengths: rowLengths, firstInvalid }) => {
         noteEngineMemory(stats.matchedSeq);
         noteEngineMemory(rowLengths);
@@ -372,42 +396,59 @@ export class Engine {
    * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in the
    * input's type, entropy by 1e-6; float64 input is computed in float64. docs/logits.md tells more.
    * @param logits [N, V], any dtype and strides; fastest where a row's logits lie side by side
-   * @returns in nats: one Float64Array (log-probs, entropies) or Int32Array (columns, counts) a field
+   * @param options `out: 'device'` (or `{ device: fields }`) computes on the GPU, wherever the logits are, and leaves the
+   *   fields there
+   * @returns in nats: one Float64Array (log-probs, entropies) or Int32Array (columns, counts) a field; with
+   *   `out: 'device'` a DeviceTensor [N] of float64 or int32, to be disposed
+   * @throws with `out: 'device'` also DeviceError: `out_of_memory`, or the engine has no GPU
    */
-  async logitStats(logits: Tensor, options: LogitStatsOptions = {}): Promise<LogitStats> {
+  async logitStats(logits: Tensor, options: DeviceLogitStatsOptions): Promise<DeviceLogitStats>;
+  async logitStats(logits: Tensor, options?: LogitStatsOptions): Promise<LogitStats>;
+  async logitStats(
+    logits: Tensor,
+    options: LogitStatsOptions | DeviceLogitStatsOptions = {},
+  ): Promise<LogitStats | DeviceLogitStats> {
     this.#begin('logitStats', options);
     const view = viewTensor(logits, 'logits', [2], 'logits [N, V]', this.#device, 'logitStats');
     const rest = logitArguments(options);
-    return this.#jobs.run<NativeResults['logitStats'], LogitStats>(
-      'logitStats',
-      options,
-      (settle, held) => this.#native.logitStats(settle, ...matrixArguments(view, 'logits', held), ...rest),
-      (native) => {
-        const present = Object.entries(native).filter(([, value]) => value !== undefined);
-        for (const [, value] of present) if (ArrayBuffer.isView(value)) noteEngineMemory(value);
-        return Object.fromEntries(present) as unknown as LogitStats;
-      },
-    );
+    const onDevice = rest[6];
+    const start = (settle: Settle, held: HeldBuffers): number =>
+      this.#native.logitStats(settle, ...matrixArguments(view, 'logits', held), ...rest);
+    if (onDevice) {
+      return this.#gpu('logitStats').keep<DeviceLogitStats>('logitStats', options, start);
+    }
+    return this.#jobs.run<NativeResults['logitStats'], LogitStats>('logitStats', options, start, (native) => {
+      const present = Object.entries(native).filter(([, value]) => value !== undefined);
+      for (const [, value] of present) if (ArrayBuffer.isView(value)) noteEngineMemory(value);
+      return Object.fromEntries(present) as unknown as LogitStats;
+    });
   }
 
   /**
    * Statistics of each row of a score matrix: what its own column, all columns and the others say (metrics.md §2).
    * @param sums [R, P] log-prob sums in nats, any dtype and strides
+   * @param options `out: 'device'` computes on the GPU, wherever the sums are, and leaves the statistics there: a
+   *   DeviceTensor [R] ([R, topK] the top columns) of float64 or int32 in place of each array, to be disposed
+   * @throws with `out: 'device'` also DeviceError: `out_of_memory`, or the engine has no GPU
    */
-  async scoreStats(sums: Tensor, options: ScoreStatsOptions): Promise<RowStats> {
+  async scoreStats(sums: Tensor, options: DeviceScoreStatsOptions): Promise<DeviceRowStats>;
+  async scoreStats(sums: Tensor, options: ScoreStatsOptions): Promise<RowStats>;
+  async scoreStats(
+    sums: Tensor,
+    options: ScoreStatsOptions | DeviceScoreStatsOptions,
+  ): Promise<RowStats | DeviceRowStats> {
     this.#begin('scoreStats', options);
+    const onDevice = staysOnDevice(options);
     const view = viewTensor(sums, 'sums', [2], 'scores [R, P]', this.#device, 'scoreStats');
     const labels = labelArguments(options, 'options');
     const topK = topKOf(options);
-    return this.#jobs.run<NativeResults['scoreStats'], RowStats>(
-      'scoreStats',
-      options,
-      (settle, held) => this.#native.scoreStats(settle, ...matrixArguments(view, 'sums', held), ...labels, topK),
-      (stats) => {
-        noteEngineMemory(stats.matchedSeq);
-        return stats;
-      },
-    );
+    const start = (settle: Settle, held: HeldBuffers): number =>
+      this.#native.scoreStats(settle, ...matrixArguments(view, 'sums', held), ...labels, topK, onDevice);
+    if (onDevice) return this.#gpu('scoreStats').keep<DeviceRowStats>('scoreStats', options, start);
+    return this.#jobs.run<NativeResults['scoreStats'], RowStats>('scoreStats', options, start, (stats) => {
+      noteEngineMemory(stats.matchedSeq);
+      return stats;
+    });
   }
 
   /** Picked rows and columns (default: all) of a score matrix [R, P], as a dense float64 tensor. Indices may repeat. */
@@ -560,6 +601,13 @@ function topKOf({ topK = maxTopK }: { topK?: number | undefined }): number {
   return topK;
 }
 
+/** Whether `options.out` asks for results that stay on the GPU. */
+function staysOnDevice(options: object): boolean {
+  const { out } = options as { out?: unknown };
+  if (out === undefined || out === 'device') return out === 'device';
+  throw new ArgumentError('options.out', `got ${shown(out)}, expected 'device' or nothing`);
+}
+
 /** Whether the memory may be read in place: that of the GPU may always. */
 function protect(held: HeldBuffers, { data }: TensorView, argument: string): boolean {
   return typeof data === 'number' || held.protect(data, argument);
@@ -632,7 +680,11 @@ function statsExtents(stats: RowStats): StatsExtents {
 function statsArguments(stats: RowStats, extents: StatsExtents, held: HeldBuffers): RowStatsArguments {
   const flat: (Float64Array | Int32Array | boolean)[] = [];
   for (const name of rowStatsArrays) {
-    const array = stats[name];
+    const array: unknown = stats[name];
+    if (array instanceof DeviceTensor) {
+      const problem = "a DeviceTensor, expected memory of the host: what scoreStats() gives without out: 'device'";
+      throw new ArgumentError(`stats.${name}`, problem);
+    }
     if (!types.isFloat64Array(array) && !types.isInt32Array(array)) {
       throw new ArgumentError(`stats.${name}`, `got ${shown(array)}, expected what scoreStats() gave`);
     }

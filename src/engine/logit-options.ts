@@ -4,7 +4,7 @@ import { ArgumentError } from '../errors.js';
 import type { IntegerArray, LogitArguments } from './addon.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { lengthOfArray } from './memory.js';
-import type { LogitField, LogitStatsOptions } from './operations.js';
+import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
 import { shown } from './tensor-view.js';
 
 // In the order of native/node/logit_stats_job.cpp: field i is bit i.
@@ -15,10 +15,20 @@ const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqua
 const lowestTemperature = 1e-18;
 const highestTemperature = 1e18;
 
-function fieldBits(out: unknown, hasTargets: boolean): number {
-  const wanted = out === undefined ? fields.filter((field) => hasTargets || !targeted.includes(field)) : out;
+/** `options.out`: the fields that it names (undefined: it leaves the choice), and whether they stay on the GPU. */
+function logitOut(out: unknown): { named: unknown; onDevice: boolean } {
+  if (out === 'device') return { named: undefined, onDevice: true };
+  if (out !== null && typeof out === 'object' && 'device' in out) return { named: out.device, onDevice: true };
+  return { named: out, onDevice: false };
+}
+
+function fieldBits(named: unknown, hasTargets: boolean): number {
+  const wanted = named === undefined ? fields.filter((field) => hasTargets || !targeted.includes(field)) : named;
   if (!Array.isArray(wanted)) {
-    throw new ArgumentError('options.out', `got ${shown(wanted)}, expected an array of field names`);
+    throw new ArgumentError(
+      'options.out',
+      `got ${shown(wanted)}, expected an array of field names, 'device' or { device: field names }`,
+    );
   }
   let bits = 0;
   for (const field of wanted as unknown[]) {
@@ -65,7 +75,7 @@ function sequenceArrays(sequences: unknown): [IntegerArray | undefined, IntegerA
 }
 
 /** @throws ArgumentError naming the option that is wrong; ranges are checked natively */
-export function logitArguments(options: LogitStatsOptions): LogitArguments {
+export function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOptions): LogitArguments {
   const { targets, temperature = 1, out, mask, sequences } = options;
   if (typeof temperature !== 'number' || !(temperature >= lowestTemperature && temperature <= highestTemperature)) {
     throw new ArgumentError(
@@ -73,11 +83,13 @@ export function logitArguments(options: LogitStatsOptions): LogitArguments {
       `got ${shown(temperature)}, expected a number from ${lowestTemperature} to ${highestTemperature}`,
     );
   }
+  const { named, onDevice } = logitOut(out);
   return [
-    fieldBits(out, targets !== undefined),
+    fieldBits(named, targets !== undefined),
     temperature,
     optionalIntegers(targets, 'options.targets'),
     maskArray(mask),
     ...sequenceArrays(sequences),
+    onDevice,
   ];
 }

@@ -143,7 +143,13 @@ export class HeldBuffers {
   }
 }
 
-export const elementBytes: Record<DType, number> = { float64: 8, float32: 4, float16: 2, bfloat16: 2 };
+export const elementBytes: Record<DType | 'int32', number> = {
+  float64: 8,
+  float32: 4,
+  int32: 4,
+  float16: 2,
+  bfloat16: 2,
+};
 
 function arrayOver(dtype: DType, buffer: ArrayBufferLike): TensorData {
   if (dtype === 'float64') return new Float64Array(buffer);

@@ -1,6 +1,7 @@
 // The arguments and results of the engine's operations. All log-probs and entropies are in nats.
 import type { CudaDevice } from './cuda-probe.js';
-import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
+import type { DeviceTensor } from './device-tensor.js';
+import type { DType, HostIntegers, HostTensor, Integers, Tensor } from './tensor.js';
 
 export interface OperationOptions {
   /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
@@ -8,6 +9,20 @@ export interface OperationOptions {
   /** Called now and then on the JS thread with the share done, 0 to 1. */
   onProgress?: ((fraction: number) => void) | undefined;
 }
+
+/** What an operation left on the GPU: its tensors are the caller's to dispose, one by one or all at once. */
+export interface ResultOnDevice {
+  /** Disposes all of its tensors; resolves when their memory is free. */
+  dispose(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The same result on the GPU: float64 for a Float64Array, int32 for an Int32Array. */
+type OnDevice<Value> = Value extends Float64Array
+  ? DeviceTensor
+  : Value extends Int32Array
+    ? DeviceTensor<HostIntegers>
+    : Value;
 
 export interface SumTokensOptions extends OperationOptions {
   /** Packed scores only: element offset of each row on the token axis. Default: the running sum of `lengths`. */
@@ -64,6 +79,11 @@ export interface LogitStatsOptions extends OperationOptions {
   sequences?: { readonly lengths: Integers } | { readonly offsets: Integers } | undefined;
 }
 
+export interface DeviceLogitStatsOptions extends Omit<LogitStatsOptions, 'out'> {
+  /** Leaves the fields on the GPU: all that can be computed, or those that `device` names. */
+  out: 'device' | { readonly device: readonly LogitField[] };
+}
+
 /**
  * One entry a row, in nats, of softmax(logits / temperature); fields that were not asked for are absent.
  * A row with a NaN has NaN everywhere and its first NaN as argmax; one with +inf has log-sum-exp +inf, one of -inf only
@@ -88,6 +108,14 @@ export interface LogitStats {
   readonly meanTargetLogprob?: Float64Array;
 }
 
+/**
+ * LogitStats of which the fields [rows] are on the GPU: float64 in nats, int32 the argmax and the ranks. The means are on
+ * the host.
+ */
+export type DeviceLogitStats = ResultOnDevice & {
+  readonly [Field in keyof LogitStats]: Field extends `mean${string}` ? LogitStats[Field] : OnDevice<LogitStats[Field]>;
+};
+
 /** What tells each row's own column. */
 export interface RowLabels {
   /** Index of the column (prompt) that each row was sampled from. */
@@ -101,6 +129,11 @@ export interface RowLabels {
 export interface ScoreStatsOptions extends RowLabels, OperationOptions {
   /** How many best columns to name, 0 to 8; cut to the number of columns. Default 8. */
   topK?: number | undefined;
+}
+
+export interface DeviceScoreStatsOptions extends ScoreStatsOptions {
+  /** Leaves the statistics on the GPU. */
+  out: 'device';
 }
 
 /** One entry a row. `Seq`: of sums S; `Token`: of per-token means M = S / max(length, 1). metrics.md §2. */
@@ -128,6 +161,9 @@ export interface RowStats {
   readonly topColumns: Int32Array;
 }
 
+/** RowStats of which the arrays are on the GPU: float64 in nats, int32 the argmax, the ranks and `topColumns`. */
+export type DeviceRowStats = ResultOnDevice & { readonly [Field in keyof RowStats]: OnDevice<RowStats[Field]> };
+
 export interface TokenRowStatsOptions extends OperationOptions {
   /** Index of the prompt that each row was sampled from. */
   own: Integers;
@@ -141,6 +177,16 @@ export interface TokenRowStatsOptions extends OperationOptions {
 
 export interface TokenRowStats extends TokenSums {
   stats: RowStats;
+}
+
+export interface DeviceTokenRowStatsOptions extends TokenRowStatsOptions {
+  /** Leaves the statistics and the sums on the GPU. */
+  out: 'device';
+}
+
+/** The sums float64 [R, P] and the statistics on the GPU; `dispose()` is for both. */
+export interface DeviceTokenRowStats extends TokenSums<DeviceTensor>, ResultOnDevice {
+  stats: DeviceRowStats;
 }
 
 export interface GatherOptions extends OperationOptions {

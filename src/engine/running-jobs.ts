@@ -40,7 +40,7 @@ export class RunningJobs {
    * Starts a job and settles with what `finish` makes of its result, once native code no longer touches any memory.
    * An abort rejects with the signal's reason; an error thrown by `onProgress` cancels the job and rejects with it.
    * Buffers that `start` protects are released when the job has ended. `settle`, which native code calls, never throws.
-   * `discard` gets the result of a job that was done when it was stopped.
+   * `discard` gets the result of a job that was done but whose promise is rejected all the same.
    */
   run<Native, Result>(
     operation: string,
@@ -70,8 +70,18 @@ export class RunningJobs {
             if (outcome === 0) discard?.(value as Native);
             reject(stopped.reason);
           } else if (detached !== undefined) {
+            if (outcome === 0) discard?.(value as Native);
             // Its memory may have held something else by then.
             reject(new ArgumentError(detached, 'the ArrayBuffer was detached while the job was reading it'));
+          } else if (outcome === 0 && discard !== undefined) {
+            // First what may throw: nobody could discard what `finish` has made.
+            try {
+              onProgress?.(1);
+            } catch (error) {
+              discard(value as Native);
+              throw error;
+            }
+            resolve(finish(value as Native));
           } else if (outcome === 0) {
             const result = finish(value as Native);
             onProgress?.(1);

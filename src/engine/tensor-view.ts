@@ -168,6 +168,11 @@ export function viewTensor(
     throw new ArgumentError(argument, `got ${shown(tensor)}, expected a tensor { data, dtype, shape, strides? }`);
   }
   const { data, dtype, shape: givenShape, strides: givenStrides } = tensor;
+  if ((dtype as string) === 'int32') {
+    const problem =
+      'got int32, which results on the GPU have but no operation takes: download() gives them as an Int32Array';
+    throw new ArgumentError(`${argument}.dtype`, problem);
+  }
   checkDType(dtype, `${argument}.dtype`);
   const kind = dtypes[dtype];
   const onDevice = data instanceof DeviceTensor;

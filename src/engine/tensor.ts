@@ -23,5 +23,13 @@ export interface HostTensor extends Tensor {
   readonly data: TensorData;
 }
 
+/** Whole numbers that an operation left on the GPU, downloaded. No operation takes them as a tensor. */
+export interface HostIntegers {
+  readonly data: Int32Array;
+  readonly dtype: 'int32';
+  readonly shape: readonly number[];
+  readonly strides?: readonly number[];
+}
+
 /** Non-negative integers, one a row. */
 export type Integers = Int32Array | BigInt64Array | readonly number[];
