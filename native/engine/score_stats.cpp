@@ -155,6 +155,10 @@ class RowWalker {
 
   void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
     for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, work);
+    // The next group's own scores lie far apart: each would be waited for.
+    for (std::int64_t next = firstRow + count; next < std::min(firstRow + count + kGroupRows, scores_.rows); next++) {
+      __builtin_prefetch(element(next, rows_.own[next]));
+    }
     if (magnitude(scores_.rowStride) < magnitude(scores_.columnStride)) {
       addRows(firstRow, 0, count, work);
     } else {
