@@ -263,8 +263,15 @@ class RowWalker {
     if (out_.rankAbove != nullptr) std::copy_n(places.above, count, out_.rankAbove + firstRow);
     if (out_.rankEqual != nullptr) std::copy_n(places.equal, count, out_.rankEqual + firstRow);
     if (out_.topColumns == nullptr) return;
+    std::int32_t* const top = out_.topColumns + firstRow * out_.topK;
+    if (out_.topK == kMaxTopK) {  // a constant, which the compiler unrolls
+      for (std::int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < kMaxTopK; k++) top[i * kMaxTopK + k] = places.topColumn[k][i];
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < count; i++) {
-      for (int k = 0; k < out_.topK; k++) out_.topColumns[(firstRow + i) * out_.topK + k] = places.topColumn[k][i];
+      for (int k = 0; k < out_.topK; k++) top[i * out_.topK + k] = places.topColumn[k][i];
     }
   }
 

@@ -861,7 +861,8 @@ template <class V, class Visit>
 COLLAPSAR_INLINE void eachCandidate(const ScanCounters<V>& scan, int64_t columns, typename V::Scalar bound,
                                     Visit visit) {
   uint64_t candidates[kBlockColumns / 64];
-  int64_t begins[kBlockColumns / 64];
+  const typename V::Scalar* places[kBlockColumns / 64];
+  int begins[kBlockColumns / 64];
   int list[kBlockGroups], listed = 0, words = 0;
   for (int g = 0; g * kGroupColumns < columns; g++) {
     list[listed] = g;
@@ -879,19 +880,18 @@ COLLAPSAR_INLINE void eachCandidate(const ScanCounters<V>& scan, int64_t columns
       }
       if (here - half < 64) word &= (uint64_t{1} << (here - half)) - 1;  // behind stand an earlier block's
       candidates[words] = word;
+      places[words] = x + half;
       begins[words] = g * kGroupColumns + half;
       words += word != 0;
     }
   }
   for (int w = 0; w < words; w++) {
-    uint64_t rest = candidates[w];
-    const auto* x = scan.groups.from[begins[w] / kGroupColumns] + begins[w] % kGroupColumns;
-    const int first = __builtin_ctzll(rest);
+    const auto* x = places[w];
+    const int first = __builtin_ctzll(candidates[w]);
     bool going = visit(x[first], begins[w] + first, true);
-    rest &= rest - 1;
-    const bool two = rest != 0;
-    const int second = two ? __builtin_ctzll(rest) : first;
-    going &= visit(x[second], begins[w] + second, two);
+    uint64_t rest = candidates[w] & (candidates[w] - 1);
+    const int second = __builtin_ctzll(rest | uint64_t{1} << 63);  // there is memory, if no candidate
+    going &= visit(x[second], begins[w] + second, rest != 0);
     for (rest &= rest - 1; rest != 0 && going; rest &= rest - 1) {
       const int next = __builtin_ctzll(rest);
       going = visit(x[next], begins[w] + next, true);
@@ -926,17 +926,17 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, int64_t columns, int32_t first
     column[i] = top.column[i];
   }
   eachCandidate(
-      scan, columns, bound, [&](C x, int64_t at, bool meant) __attribute__((always_inline)) {
+      scan, columns, bound, [&](C x, int at, bool meant) __attribute__((always_inline)) {
         value[count] = x;
-        column[count] = firstColumn + static_cast<int32_t>(at);
+        column[count] = firstColumn + at;
         count += meant;
         return count <= kScoreLanes;
       });
   if (count > kScoreLanes) {  // unlucky (one row in twenty), or many alike, or NaN: one by one
     eachCandidate(
-        scan, columns, bound, [&](C x, int64_t at, bool meant) __attribute__((always_inline)) {
+        scan, columns, bound, [&](C x, int at, bool meant) __attribute__((always_inline)) {
           if (meant && (top.filled < top.size || x > top.value[top.size - 1])) {
-            insert(top, x, firstColumn + static_cast<int32_t>(at));
+            insert(top, x, firstColumn + at);
           }
           return true;
         });
