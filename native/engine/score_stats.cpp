@@ -155,6 +155,10 @@ class RowWalker {
 
   void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
     for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, work);
+    // The next group's own scores lie far apart: each would be waited for.
+    for (std::int64_t next = firstRow + count; next < std::min(firstRow + count + kGroupRows, scores_.rows); next++) {
+      __builtin_prefetch(element(next, rows_.own[next]));
+    }
     if (magnitude(scores_.rowStride) < magnitude(scores_.columnStride)) {
       addRows(firstRow, 0, count, work);
     } else {
@@ -259,8 +263,15 @@ class RowWalker {
     if (out_.rankAbove != nullptr) std::copy_n(places.above, count, out_.rankAbove + firstRow);
     if (out_.rankEqual != nullptr) std::copy_n(places.equal, count, out_.rankEqual + firstRow);
     if (out_.topColumns == nullptr) return;
+    std::int32_t* const top = out_.topColumns + firstRow * out_.topK;
+    if (out_.topK == kMaxTopK) {  // a constant, which the compiler unrolls
+      for (std::int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < kMaxTopK; k++) top[i * kMaxTopK + k] = places.topColumn[k][i];
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < count; i++) {
-      for (int k = 0; k < out_.topK; k++) out_.topColumns[(firstRow + i) * out_.topK + k] = places.topColumn[k][i];
+      for (int k = 0; k < out_.topK; k++) top[i * out_.topK + k] = places.topColumn[k][i];
     }
   }
 

@@ -24,8 +24,8 @@ using namespace collapsar::test;
 
 namespace {
 
-constexpr std::uint64_t kDigest = 0x7ebd0fe06de19093u;
-constexpr std::uint64_t kLogitDigest = 0xc27e7d680ad88416u;
+constexpr std::uint64_t kDigest = 0x1ecc1c9177cf03f2u;
+constexpr std::uint64_t kLogitDigest = 0x8416ddc00243f50du;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -302,10 +302,10 @@ double foldTokens(const double* lanes) {
 template <class V>
 struct Exponential;
 
-// 2^f = 1 + f (c0 + c1 f + ...) on |f| <= 1/2, minimax with the constant held at 1; error 2e-8 with coefficients in
+// 2^f = 1 + f (c0 + c1 f + ...) on |f| <= 1/2, minimax with the constant held at 1; error 9.6e-8 with coefficients in
 // float.
-constexpr float kExp2Coefficients[6] = {0x1.62e432p-1f, 0x1.ebfbe2p-3f,  0x1.c6ae6ep-5f,
-                                        0x1.3b2706p-7f, 0x1.5f7486p-10f, 0x1.470fb4p-13f};
+constexpr float kExp2Coefficients[5] = {0x1.62e428p-1f, 0x1.ebf9bcp-3f, 0x1.c6b7acp-5f, 0x1.3cea90p-7f,
+                                        0x1.5bba1cp-10f};
 constexpr float kLog2eFloat = 0x1.715476p+0f;
 constexpr double kLog2eFloatLack = 1.3349758171622138639e-8;  // 1 - kLog2eFloat ln 2
 constexpr float kRoundingShiftFloat = 0x1.8p+23f;
@@ -336,9 +336,9 @@ struct Exponential<FloatVec> {
   }
 
   COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
-    FloatVec q = set(kExp2Coefficients[5]);
-#pragma GCC unroll 5
-    for (int i = 4; i >= 0; i--) q = fma(q, f, set(kExp2Coefficients[i]));
+    FloatVec q = set(kExp2Coefficients[4]);
+#pragma GCC unroll 4
+    for (int i = 3; i >= 0; i--) q = fma(q, f, set(kExp2Coefficients[i]));
     return timesPowerOf2(fma(q, f, set(1.0f)), shifted);
   }
 
@@ -363,9 +363,9 @@ struct Exponential<FloatVec> {
   template <int N>
   COLLAPSAR_INLINE static void powers(const FloatVec (&f)[N], const FloatVec (&shifted)[N], FloatVec (&out)[N]) {
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = set(kExp2Coefficients[5]);
-#pragma GCC unroll 5
-    for (int i = 4; i >= 0; i--) {
+    for (int j = 0; j < N; j++) out[j] = set(kExp2Coefficients[4]);
+#pragma GCC unroll 4
+    for (int i = 3; i >= 0; i--) {
 #pragma GCC unroll 16
       for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], set(kExp2Coefficients[i]));
     }
@@ -440,6 +440,59 @@ struct Exponential<DoubleVec> {
   }
 };
 
+// e^(d/length) for d in [-length, 0]: 1 + u (c0 + c1 u + ...), u = d/length, minimax on -1 <= u <= 0 with the constant
+// held at 1. The coefficients take in the powers of 1/length.
+template <class C>
+struct NearCoefficients;
+template <>
+struct NearCoefficients<float> {  // error 2.7e-8
+  static constexpr double k[6] = {0x1.ffffcf3ff0064p-1, 0x1.fff927faeba03p-2, 0x1.55013604b7fa2p-3,
+                                  0x1.51877c02592f4p-5, 0x1.f448366bf04d5p-8, 0x1.b94dd72e654c8p-11};
+};
+template <>
+struct NearCoefficients<double> {  // error 5.1e-18
+  static constexpr double k[12] = {0x1.ffffffffffff7p-1,  0x1.ffffffffffb78p-2,  0x1.5555555548873p-3,
+                                   0x1.555555530c1dcp-5,  0x1.111110d370a4cp-7,  0x1.6c16b91c027e5p-10,
+                                   0x1.a0194117a8856p-13, 0x1.a00e0bebec977p-16, 0x1.715aecf5b1645p-19,
+                                   0x1.240e31f8074dap-22, 0x1.889ac71e51ba0p-26, 0x1.5b2e5376a9b4dp-30};
+};
+// Of longer rows the higher coefficients would be subnormal.
+constexpr double kLongestNear = 65536;
+
+template <class V>
+struct NearExponential {
+  using C = typename V::Scalar;
+  static constexpr int kTerms = sizeof(NearCoefficients<C>::k) / sizeof(double);
+  V coefficient[kTerms], farthest;
+
+  COLLAPSAR_INLINE explicit NearExponential(double length) {
+    const bool usable = length <= kLongestNear;
+    const double inverse = usable ? 1.0 / length : 0.0;
+    double power = inverse;
+    for (int i = 0; i < kTerms; i++, power *= inverse) {
+      coefficient[i] = set(static_cast<C>(NearCoefficients<C>::k[i] * power));
+    }
+    farthest = set(static_cast<C>(usable ? -length : __builtin_inf()));
+  }
+
+  // No difference lies beyond; NaN goes through either way.
+  COLLAPSAR_INLINE bool reaches(V difference) const { return !any(greater(farthest, difference)); }
+
+  template <int N>
+  COLLAPSAR_INLINE void of(const V (&d)[N], V (&out)[N]) const {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; j++) out[j] = coefficient[kTerms - 1];
+#pragma GCC unroll 16
+    for (int i = kTerms - 2; i >= 0; i--) {
+#pragma GCC unroll 8
+      for (int j = 0; j < N; j++) out[j] = fma(out[j], d[j], coefficient[i]);
+    }
+    const V one = set(static_cast<C>(1));
+#pragma GCC unroll 8
+    for (int j = 0; j < N; j++) out[j] = fma(out[j], d[j], one);
+  }
+};
+
 // --- a block of columns ----------------------------------------------------------------------------------------
 
 template <class C>
@@ -486,13 +539,9 @@ constexpr int kRunVectors = sizeof(C) == 4 ? 4 : 8;
 // Asking for addresses beyond the matrix does no harm.
 constexpr uintptr_t kPrefetchBytes = 16384;
 
-template <class T>
-COLLAPSAR_INLINE void prefetchLanes(uintptr_t ahead) {
-#pragma GCC unroll 2
-  for (uintptr_t at = 0; at < kScoreLanes * sizeof(T); at += 64) {
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead + at));
-  }
-}
+// Columns that are taken together: in the search for the best ones, and in the sums.
+constexpr int kGroupColumns = 8 * kScoreLanes;
+constexpr int kBlockGroups = kBlockColumns / kGroupColumns;
 
 // The exponentials of N vectors of differences: e^d, d and the token's. One is a chain of 13 dependent operations, and
 // a processor looks only so far ahead for others: told side by side they take 1/8 less time in float64 (float32:
@@ -511,92 +560,139 @@ COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V
   Exponential<V>::powers(f, shifted, e);
 }
 
+// The same for differences in [-length, 0]: a token's exponential is then one polynomial of d, without a reduction
+// and a power of two: 6 operations in float32 instead of 12, in float64 12 instead of 20.
+template <int N, class V>
+COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const NearExponential<V>& near, V (&d)[N], V (&e)[2 * N]) {
+  const V floor = set(Exponential<V>::kFloor);
+  V f[N], shifted[N], power[N], token[N];
+#pragma GCC unroll 8
+  for (int j = 0; j < N; j++) {
+    d[j] = larger(floor, difference[j]);
+    Exponential<V>::reduce(d[j], f[j], shifted[j]);
+  }
+  Exponential<V>::powers(f, shifted, power);
+  near.of(difference, token);
+#pragma GCC unroll 8
+  for (int j = 0; j < N; j++) {
+    e[j] = power[j];
+    e[N + j] = token[j];
+  }
+}
+
 // So many vectors are told side by side: with their constants they fit the registers.
 template <class V>
-constexpr int kTogether = 2;
+constexpr int kTogether = sizeof(V) == 64 ? 4 : 2;
 
-// kTogether vectors into the sums of a run, the first to lanes `part` and up.
 template <class V>
-COLLAPSAR_INLINE void addVectors(const typename V::Scalar* x, int part, V origin, const Exponential<V>& exponential,
-                                 Wide<V, kScoreLanes>& s, Wide<V, kScoreLanes>& t, Wide<V, kScoreLanes>& sToken) {
-  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
-  V difference[kTogether<V>], d[kTogether<V>], e[2 * kTogether<V>];
+struct RunSums {
+  Wide<V, kScoreLanes> s = fill<V, kScoreLanes>(0), t = s, sToken = s;
+};
+
+// N vectors into the sums of a run, the first to lanes `part` and up.
+template <int N, class V, class Terms>
+COLLAPSAR_INLINE void addVectors(const typename V::Scalar* x, int part, V origin, const Terms& terms, RunSums<V>& run) {
+  V difference[N], d[N], e[2 * N];
 #pragma GCC unroll 8
-  for (int j = 0; j < kTogether<V>; j++) difference[j] = sub(load(x + j * V::kLanes), origin);
-  exponentials(difference, exponential, d, e);
+  for (int j = 0; j < N; j++) difference[j] = sub(load(x + j * V::kLanes), origin);
+  exponentials(difference, terms, d, e);
 #pragma GCC unroll 8
-  for (int j = 0; j < kTogether<V>; j++) {
-    const int p = (part + j) % kParts;
-    s.part[p] = add(s.part[p], e[j]);
-    t.part[p] = fma(e[j], d[j], t.part[p]);
-    sToken.part[p] = add(sToken.part[p], e[kTogether<V> + j]);
+  for (int j = 0; j < N; j++) {
+    const int p = (part + j) % Wide<V, kScoreLanes>::kParts;
+    run.s.part[p] = add(run.s.part[p], e[j]);
+    run.t.part[p] = fma(e[j], d[j], run.t.part[p]);
+    run.sToken.part[p] = add(run.sToken.part[p], e[N + j]);
   }
 }
 
-// 16 columns into the sums of a run, one vector after the other.
-template <class V>
-COLLAPSAR_INLINE void addLanes(const typename V::Scalar* x, V origin, const Exponential<V>& exponential,
-                               Wide<V, kScoreLanes>& s, Wide<V, kScoreLanes>& t, Wide<V, kScoreLanes>& sToken) {
-#pragma GCC unroll 8
-  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-    const V difference[1] = {sub(load(x + p * V::kLanes), origin)};
-    V d[1], e[2];
-    exponentials(difference, exponential, d, e);
-    s.part[p] = add(s.part[p], e[0]);
-    t.part[p] = fma(e[0], d[0], t.part[p]);
-    sToken.part[p] = add(sToken.part[p], e[1]);
-  }
-}
-
-// Sums over x[0, count), count a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly). x was
-// read from elements of type T at `source`.
-template <class T, class C>
-COLLAPSAR_INLINE BlockSums blockSums(const C* x, int64_t count, C reference, double length, const T* source) {
-  using V = typename VecOf<C>::V;
-  using Run = Wide<V, kScoreLanes>;
-  const Exponential<V> exponential(length);
-  const V origin = set(reference);
+struct ColumnSums {
   ScoreSum s = fill<DoubleVec, kScoreLanes>(0.0), t = s, sToken = s;
-  uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
-  constexpr int64_t kRun = kRunVectors<C> * kScoreLanes;
-  int64_t begin = 0;
-  const auto addRun = [&](Run & runS, Run & runT, Run & runToken) __attribute__((always_inline)) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRunVectors<C>; i++, ahead += kScoreLanes * sizeof(T)) prefetchLanes<T>(ahead);
-#pragma GCC unroll 4
-    for (int i = 0; i < kRunVectors<C> * Run::kParts; i += kTogether<V>) {
-      addVectors(x + begin + i * V::kLanes, i % Run::kParts, origin, exponential, runS, runT, runToken);
-    }
-    begin += kRun;
-  };
-  // Two runs of floats are added before they are widened: of like terms that is exact, and widening is dear.
-  while (sizeof(C) == 4 && begin + 2 * kRun <= count) {
-    Run firstS = fill<V, kScoreLanes>(0), firstT = firstS, firstToken = firstS, runS = firstS, runT = firstS,
-        runToken = firstS;
-    addRun(firstS, firstT, firstToken);
-    addRun(runS, runT, runToken);
+};
+
+template <class V>
+COLLAPSAR_INLINE void drain(ColumnSums& sums, const RunSums<V>& run) {
+  drain(sums.s, run.s);
+  drain(sums.t, run.t);
+  drain(sums.sToken, run.sToken);
+}
+
+// kGroupColumns columns, whose runs are added before they are widened: of like terms that is exact, and widening is
+// dear.
+template <class V, class Terms>
+COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Terms& terms, uintptr_t ahead,
+                               uintptr_t aheadStep, ColumnSums& sums) {
+  using C = typename V::Scalar;
+  constexpr int kParts = Wide<V, kScoreLanes>::kParts, kRun = kRunVectors<C> * kParts;
+  RunSums<V> all;
+#pragma GCC unroll 2
+  for (int first = 0; first < kGroupColumns / V::kLanes; first += kRun) {
+    RunSums<V> run;
 #pragma GCC unroll 8
-    for (int p = 0; p < Run::kParts; p++) {
-      runS.part[p] = add(runS.part[p], firstS.part[p]);
-      runT.part[p] = add(runT.part[p], firstT.part[p]);
-      runToken.part[p] = add(runToken.part[p], firstToken.part[p]);
+    for (int i = 0; i < kRunVectors<C>; i++, ahead += aheadStep) {
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead));
+      if (sizeof(C) == 8) __builtin_prefetch(reinterpret_cast<const void*>(ahead + 64));
     }
-    drain(s, runS);
-    drain(t, runT);
-    drain(sToken, runToken);
-  }
-  while (begin < count) {
-    Run runS = fill<V, kScoreLanes>(0), runT = runS, runToken = runS;
-    if (begin + kRun <= count) {
-      addRun(runS, runT, runToken);
-    } else {
-      for (; begin < count; begin += kScoreLanes) addLanes(x + begin, origin, exponential, runS, runT, runToken);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRun; i += kTogether<V>) {
+      addVectors<kTogether<V>>(x + (first + i) * V::kLanes, i % kParts, origin, terms, run);
     }
-    drain(s, runS);
-    drain(t, runT);
-    drain(sToken, runToken);
+    if (first == 0) {
+      all = run;
+      continue;
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < kParts; p++) {
+      all.s.part[p] = add(all.s.part[p], run.s.part[p]);
+      all.t.part[p] = add(all.t.part[p], run.t.part[p]);
+      all.sToken.part[p] = add(all.sToken.part[p], run.sToken.part[p]);
+    }
   }
-  BlockSums out = {foldSum<kScoreLanes>(s), foldSum<kScoreLanes>(t), foldSum<kScoreLanes>(sToken)};
+  drain(sums, all);
+}
+
+// A block cut into groups: where each stands, and its least values, over some of its columns each lane.
+template <class V>
+struct Groups {
+  const typename V::Scalar* from[kBlockGroups];
+  V least[kBlockGroups];
+};
+
+// Sums over `count` columns, a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly). While
+// they are made, what `ahead` points to is asked for, aheadStep bytes for 16 columns. First come the groups that are
+// near: in two lists, the processor need not guess which of them is. Out of line: one copy for all types.
+template <class V>
+__attribute__((noinline)) BlockSums blockSums(const Groups<V>& groups, int64_t count, typename V::Scalar reference,
+                                              double length, uintptr_t ahead, uintptr_t aheadStep) {
+  using C = typename V::Scalar;
+  const Exponential<V> exponential(length);
+  const NearExponential<V> near(length);
+  const V origin = set(reference);
+  const int whole = static_cast<int>(count / kGroupColumns);
+  const C* list[2][kBlockGroups];
+  int size[2] = {0, 0};
+  for (int g = 0; g < whole; g++) {
+    const int isNear = near.reaches(sub(groups.least[g], origin));
+    list[isNear][size[isNear]++] = groups.from[g];
+  }
+  ColumnSums sums;
+  const uintptr_t groupStep = kGroupColumns / kScoreLanes * aheadStep;
+  for (int g = 0; g < size[1]; g++, ahead += groupStep) addGroup(list[1][g], origin, near, ahead, aheadStep, sums);
+  for (int g = 0; g < size[0]; g++, ahead += groupStep) {
+    addGroup(list[0][g], origin, exponential, ahead, aheadStep, sums);
+  }
+  for (int64_t begin = whole * kGroupColumns; begin < count;) {
+    const C* x = groups.from[whole] - whole * kGroupColumns;
+    const int64_t end = count - begin < kRunVectors<C> * kScoreLanes ? count : begin + kRunVectors<C> * kScoreLanes;
+    RunSums<V> run;
+    for (; begin < end; begin += kScoreLanes) {
+#pragma GCC unroll 8
+      for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+        addVectors<1>(x + begin + p * V::kLanes, p, origin, exponential, run);
+      }
+    }
+    drain(sums, run);
+  }
+  BlockSums out = {foldSum<kScoreLanes>(sums.s), foldSum<kScoreLanes>(sums.t), foldSum<kScoreLanes>(sums.sToken)};
   // e^d = 2^(d L) 2^(d (log2 e - L)), L = log2(e) as a float: to first order the second factor adds its share of t.
   if (sizeof(C) == 4) out.s = __builtin_fma(kLog2eFloatLack, out.t, out.s);
   return out;
@@ -622,20 +718,25 @@ COLLAPSAR_INLINE float referenceFor(float largest) {
 }
 COLLAPSAR_INLINE double referenceFor(double largest) { return largest; }
 
-// Takes a block into a group. `largest` is its maximum, NaN apart.
-template <class T, class C>
-COLLAPSAR_INLINE void addBlock(GroupSums& group, const C* x, int64_t count, C largest, double length, const T* source) {
+// Takes a block into a group of columns. `largest` is its maximum, NaN apart.
+template <class V>
+COLLAPSAR_INLINE void addBlock(GroupSums& group, const Groups<V>& groups, int64_t count, typename V::Scalar largest,
+                               double length, uintptr_t ahead, uintptr_t aheadStep) {
+  using C = typename V::Scalar;
   if (largest == static_cast<C>(kInfinity)) {
     group.invalid = true;
     return;
   }
   if (largest == -static_cast<C>(kInfinity)) {  // -inf and NaN only
-    for (int64_t i = 0; i < count; i++) group.invalid |= x[i] != x[i];
+    for (int64_t i = 0; i < count; i++) {
+      const C x = groups.from[i / kGroupColumns][i % kGroupColumns];
+      group.invalid |= x != x;
+    }
     return;
   }
   const C reference = referenceFor(largest);
   if (reference > group.reference) raiseReference(group, reference, length);
-  const BlockSums sums = blockSums(x, count, static_cast<C>(group.reference), length, source);
+  const BlockSums sums = blockSums(groups, count, static_cast<C>(group.reference), length, ahead, aheadStep);
   group.invalid |= sums.t != sums.t;
   addExactly(group.s, group.sLow, sums.s);
   addExactly(group.sToken, group.sTokenLow, sums.sToken);
@@ -685,74 +786,117 @@ COLLAPSAR_INLINE Wide<V, kScoreLanes> loadLanes(const T* source) {
   return out;
 }
 
-// Columns that the search for the best ones takes or leaves together.
-constexpr int kTopGroup = 8 * kScoreLanes;
-constexpr int kTopGroups = kBlockColumns / kTopGroup;
-
 template <class V>
 struct ScanCounters {
   Wide<V, kScoreLanes> largest;
   Counter above, equal;
-  V groupLargest[kTopGroups];  // of each group, over some of its columns each lane
+  Groups<V> groups;
+  V groupLargest[kBlockGroups];  // as Groups::least
 };
 
-// 16 columns: to the scratch, and what is compared rather than summed.
 template <class V>
-COLLAPSAR_INLINE void scanLanes(const Wide<V, kScoreLanes>& value, typename V::Scalar* x, V own, ScanCounters<V>& scan,
-                                Wide<V, kScoreLanes>& largest) {
+struct Extremes {
+  Wide<V, kScoreLanes> largest = fill<V, kScoreLanes>(-static_cast<typename V::Scalar>(kInfinity));
+  Wide<V, kScoreLanes> least = fill<V, kScoreLanes>(static_cast<typename V::Scalar>(kInfinity));
+};
+
+// What is compared of 16 columns rather than summed.
+template <class V>
+COLLAPSAR_INLINE void scanLanes(const Wide<V, kScoreLanes>& value, V own, ScanCounters<V>& scan, Extremes<V>& group) {
 #pragma GCC unroll 8
   for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-    store(x + p * V::kLanes, value.part[p]);
-    largest.part[p] = larger(value.part[p], largest.part[p]);
+    group.largest.part[p] = larger(value.part[p], group.largest.part[p]);
+    group.least.part[p] = smaller(value.part[p], group.least.part[p]);
     count(scan.above, greater(value.part[p], own));
     count(scan.equal, equal(value.part[p], own));
   }
 }
-
 template <class V>
-COLLAPSAR_INLINE void endGroup(ScanCounters<V>& scan, int64_t group, const Wide<V, kScoreLanes>& largest) {
-  V all = largest.part[0];
+COLLAPSAR_INLINE void storeLanes(typename V::Scalar* x, const Wide<V, kScoreLanes>& value) {
 #pragma GCC unroll 8
-  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-    scan.largest.part[p] = larger(largest.part[p], scan.largest.part[p]);
-    all = larger(largest.part[p], all);
-  }
-  scan.groupLargest[group] = all;
+  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) store(x + p * V::kLanes, value.part[p]);
 }
 
-// How many of 16 values are at least as large as x.
 template <class V>
-COLLAPSAR_INLINE int atLeast(const Wide<V, kScoreLanes>& values, typename V::Scalar x) {
-  int lower = 0;
+COLLAPSAR_INLINE void endGroup(ScanCounters<V>& scan, int64_t group, const Extremes<V>& extremes) {
+  V largest = extremes.largest.part[0], least = extremes.least.part[0];
+  scan.largest.part[0] = larger(largest, scan.largest.part[0]);
 #pragma GCC unroll 8
-  for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-    lower += __builtin_popcount(laneBits(below(values.part[p], set(x))));
+  for (int p = 1; p < Wide<V, kScoreLanes>::kParts; p++) {
+    scan.largest.part[p] = larger(extremes.largest.part[p], scan.largest.part[p]);
+    largest = larger(extremes.largest.part[p], largest);
+    least = smaller(extremes.least.part[p], least);
   }
-  return kScoreLanes - lower;
+  scan.groupLargest[group] = largest;
+  scan.groups.least[group] = least;
 }
 
-// Visits, by rising column, what `bound` is not at least as large as, until `visit` is false.
-template <class V, class C, class Visit>
-COLLAPSAR_INLINE void eachCandidate(const C* x, int64_t columns, C bound, const ScanCounters<V>& scan, Visit visit) {
-  int groups[kTopGroups], groupCount = 0;
-  for (int g = 0; g * kTopGroup < columns; g++) {
-    groups[groupCount] = g;
-    groupCount += any(below(set(bound), scan.groupLargest[g]));
-  }
-  for (int g = 0; g < groupCount; g++) {
-    const int64_t begin = groups[g] * kTopGroup;
-    const int64_t end = columns - begin < kTopGroup ? columns : begin + kTopGroup;
-    for (int64_t half = begin; half < end; half += 64) {
-      uint64_t candidates = 0;
-#pragma GCC unroll 32
-      for (int i = 0; i < 64; i += V::kLanes) {
-        candidates |= uint64_t{laneBits(below(set(bound), load(x + half + i)))} << i;
-      }
-      if (end - half < 64) candidates &= (uint64_t{1} << (end - half)) - 1;  // behind stand an earlier block's
-      for (; candidates != 0; candidates &= candidates - 1) {
-        if (!visit(half + __builtin_ctzll(candidates))) return;
-      }
+// The size-th largest of 16 values, none of which is NaN, or -inf. Without a branch, which would be guessed wrong.
+template <class V>
+COLLAPSAR_INLINE typename V::Scalar sizethLargest(const Wide<V, kScoreLanes>& values, int size) {
+  using C = typename V::Scalar;
+  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
+  const V one = set(static_cast<C>(1));
+  C value[kScoreLanes];
+#pragma GCC unroll 8
+  for (int p = 0; p < kParts; p++) store(value + p * V::kLanes, values.part[p]);
+  Wide<V, kScoreLanes> lower = fill<V, kScoreLanes>(0), held;  // of how many values each is above
+  for (int i = 0; i < kScoreLanes; i++) {
+#pragma GCC unroll 8
+    for (int p = 0; p < kParts; p++) {
+      lower.part[p] = addWhere(greater(values.part[p], set(value[i])), lower.part[p], one);
     }
+  }
+  const V most = set(static_cast<C>(kScoreLanes - size));
+#pragma GCC unroll 8
+  for (int p = 0; p < kParts; p++) {
+    held.part[p] = select(greater(lower.part[p], most), set(-static_cast<C>(kInfinity)), values.part[p]);
+  }
+  return foldLarger<V, kScoreLanes>(held);
+}
+
+// Visits, by rising column, what `bound` is not at least as large as, until `visit` is false. Of 64 columns the first
+// two visits are made in any case, and count only if they are meant: guessing how many there are costs more.
+template <class V, class Visit>
+COLLAPSAR_INLINE void eachCandidate(const ScanCounters<V>& scan, int64_t columns, typename V::Scalar bound,
+                                    Visit visit) {
+  uint64_t candidates[kBlockColumns / 64];
+  const typename V::Scalar* places[kBlockColumns / 64];
+  int begins[kBlockColumns / 64];
+  int list[kBlockGroups], listed = 0, words = 0;
+  for (int g = 0; g * kGroupColumns < columns; g++) {
+    list[listed] = g;
+    listed += any(below(set(bound), scan.groupLargest[g]));
+  }
+  for (int i = 0; i < listed; i++) {
+    const int g = list[i];
+    const auto* x = scan.groups.from[g];
+    const int64_t here = columns - g * kGroupColumns;
+    for (int half = 0; half < kGroupColumns && half < here; half += 64) {
+      uint64_t word = 0;
+#pragma GCC unroll 32
+      for (int at = 0; at < 64; at += V::kLanes) {
+        word |= uint64_t{laneBits(below(set(bound), load(x + half + at)))} << at;
+      }
+      if (here - half < 64) word &= (uint64_t{1} << (here - half)) - 1;  // behind stand an earlier block's
+      candidates[words] = word;
+      places[words] = x + half;
+      begins[words] = g * kGroupColumns + half;
+      words += word != 0;
+    }
+  }
+  for (int w = 0; w < words; w++) {
+    const auto* x = places[w];
+    const int first = __builtin_ctzll(candidates[w]);
+    bool going = visit(x[first], begins[w] + first, true);
+    uint64_t rest = candidates[w] & (candidates[w] - 1);
+    const int second = __builtin_ctzll(rest | uint64_t{1} << 63);  // there is memory, if no candidate
+    going &= visit(x[second], begins[w] + second, rest != 0);
+    for (rest &= rest - 1; rest != 0 && going; rest &= rest - 1) {
+      const int next = __builtin_ctzll(rest);
+      going = visit(x[next], begins[w] + next, true);
+    }
+    if (!going) return;
   }
 }
 
@@ -763,25 +907,18 @@ COLLAPSAR_INLINE void eachCandidate(const C* x, int64_t columns, C bound, const 
 // size ln(columns/size) times, each a branch mispredicted or two (a third of the time at 1024 columns). Candidates are
 // put in order by counting, for each, how many go before it, again without a branch.
 template <class V, class C>
-COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, int32_t firstColumn,
-                                 const ScanCounters<V>& scan) {
+COLLAPSAR_INLINE void collectTop(TopList<C>& top, int64_t columns, int32_t firstColumn, const ScanCounters<V>& scan) {
   constexpr int kParts = Wide<V, kScoreLanes>::kParts;
   constexpr C kNone = -static_cast<C>(kInfinity);
-  C lanes[kScoreLanes], bound = kNone;
-#pragma GCC unroll 8
-  for (int p = 0; p < kParts; p++) store(lanes + p * V::kLanes, scan.largest.part[p]);
-  for (int i = 0; i < kScoreLanes; i++) {
-    const bool held = atLeast(scan.largest, lanes[i]) >= top.size;
-    bound = held && lanes[i] > bound ? lanes[i] : bound;
-  }
+  C bound = sizethLargest(scan.largest, top.size);
   // Candidates are what the bound is not at least as large as; all, where it is NaN.
   const bool full = top.filled == top.size;
   const C last = full ? top.value[top.size - 1] : kNone;
   bound = full && last >= bound ? last : bound == kNone ? static_cast<C>(kUndefined) : nextBelow(bound);
 
   // The list as it stands, and behind it what comes later.
-  C value[kScoreLanes + 1];
-  int32_t column[kScoreLanes + 1];
+  C value[kScoreLanes + 3];
+  int32_t column[kScoreLanes + 3];
   for (C& free : value) free = static_cast<C>(kUndefined);  // NaN goes before nothing
   int count = top.filled;
   for (int i = 0; i < count; i++) {
@@ -789,22 +926,24 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
     column[i] = top.column[i];
   }
   eachCandidate(
-      x, columns, bound, scan, [&](int64_t at) __attribute__((always_inline)) {
-        value[count] = x[at];
-        column[count++] = firstColumn + static_cast<int32_t>(at);
+      scan, columns, bound, [&](C x, int at, bool meant) __attribute__((always_inline)) {
+        value[count] = x;
+        column[count] = firstColumn + at;
+        count += meant;
         return count <= kScoreLanes;
       });
   if (count > kScoreLanes) {  // unlucky (one row in twenty), or many alike, or NaN: one by one
     eachCandidate(
-        x, columns, bound, scan, [&](int64_t at) __attribute__((always_inline)) {
-          if (top.filled < top.size || x[at] > top.value[top.size - 1]) {
-            insert(top, x[at], firstColumn + static_cast<int32_t>(at));
+        scan, columns, bound, [&](C x, int at, bool meant) __attribute__((always_inline)) {
+          if (meant && (top.filled < top.size || x > top.value[top.size - 1])) {
+            insert(top, x, firstColumn + at);
           }
           return true;
         });
     return;
   }
 
+  value[count] = static_cast<C>(kUndefined);  // a visit that was not meant
   Wide<V, kScoreLanes> all;
 #pragma GCC unroll 8
   for (int p = 0; p < kParts; p++) all.part[p] = load(value + p * V::kLanes);
@@ -828,86 +967,111 @@ COLLAPSAR_INLINE void collectTop(TopList<C>& top, const C* x, int64_t columns, i
   }
 }
 
-template <class C>
-COLLAPSAR_INLINE C largestOf(const C* x, int64_t count) {
-  using V = typename VecOf<C>::V;
-  Wide<V, kScoreLanes> largest = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
+template <class V>
+COLLAPSAR_INLINE typename V::Scalar largestOf(const Groups<V>& groups, int64_t count) {
+  Wide<V, kScoreLanes> largest = fill<V, kScoreLanes>(-static_cast<typename V::Scalar>(kInfinity));
   for (int64_t i = 0; i < count; i += kScoreLanes) {
+    const auto* x = groups.from[i / kGroupColumns] + i % kGroupColumns;
 #pragma GCC unroll 8
     for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-      largest.part[p] = larger(load(x + i + p * V::kLanes), largest.part[p]);
+      largest.part[p] = larger(load(x + p * V::kLanes), largest.part[p]);
     }
   }
   return foldLarger<V, kScoreLanes>(largest);
 }
 
+// Elements of the type that is computed in stay where they are; others are converted into the scratch.
+template <class T, class C>
+constexpr bool kConverted = true;
+template <class C>
+constexpr bool kConverted<C, C> = false;
+
 template <class T, class C>
 void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, const int32_t* same, int64_t sameCount,
                   RowState<C>* rowState, BlockScratch<C>* scratch) {
   using V = typename VecOf<C>::V;
+  constexpr C kNone = -static_cast<C>(kInfinity);
   const T* source = static_cast<const T*>(sourceData);
   RowState<C>& row = *rowState;
   C* x = scratch->others;
-  const int32_t first = static_cast<int32_t>(firstColumn);
 
-  const int64_t whole = columns / kScoreLanes * kScoreLanes;
   const int64_t padded = (columns + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
+  const int64_t whole = columns / kGroupColumns;
   const V own = set(row.own);
   ScanCounters<V> scan;
-  const Wide<V, kScoreLanes> none = fill<V, kScoreLanes>(-static_cast<C>(kInfinity));
-  scan.largest = none;
-  int64_t group = 0;
-  for (; (group + 1) * kTopGroup <= columns; group++) {
-    Wide<V, kScoreLanes> largest = none;
+  scan.largest = fill<V, kScoreLanes>(kNone);
+  for (int64_t group = 0; group < whole; group++) {
+    const T* from = source + group * kGroupColumns;
+    Extremes<V> extremes;
 #pragma GCC unroll 8
-    for (int64_t i = group * kTopGroup; i < (group + 1) * kTopGroup; i += kScoreLanes) {
-      scanLanes(loadLanes<V>(source + i), x + i, own, scan, largest);
+    for (int i = 0; i < kGroupColumns; i += kScoreLanes) {
+      const Wide<V, kScoreLanes> value = loadLanes<V>(from + i);
+      if constexpr (kConverted<T, C>) storeLanes<V>(x + group * kGroupColumns + i, value);
+      scanLanes(value, own, scan, extremes);
     }
-    endGroup(scan, group, largest);
+    if constexpr (kConverted<T, C>) {
+      scan.groups.from[group] = x + group * kGroupColumns;
+    } else {
+      scan.groups.from[group] = from;
+    }
+    endGroup(scan, group, extremes);
   }
-  Wide<V, kScoreLanes> largest = none;
-  for (int64_t i = group * kTopGroup; i < whole; i += kScoreLanes) {
-    scanLanes(loadLanes<V>(source + i), x + i, own, scan, largest);
-  }
-  if (whole < padded) {  // the last 16 are filled up with -inf
-    Wide<V, kScoreLanes> tail;
+  if (whole * kGroupColumns < columns) {  // the last 16 are filled up with -inf
+    Extremes<V> extremes;
+    scan.groups.from[whole] = x + whole * kGroupColumns;
+    for (int64_t i = whole * kGroupColumns; i < columns; i += kScoreLanes) {
+      Wide<V, kScoreLanes> value;
 #pragma GCC unroll 8
-    for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-      const int64_t rest = columns - whole - p * V::kLanes;
-      const int lanes = rest < 0 ? 0 : rest < V::kLanes ? static_cast<int>(rest) : V::kLanes;
-      tail.part[p] = loadFirst(source + whole + p * V::kLanes, lanes, -static_cast<C>(kInfinity));
+      for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
+        const int64_t rest = columns - i - p * V::kLanes;
+        const int lanes = rest < 0 ? 0 : rest < V::kLanes ? static_cast<int>(rest) : V::kLanes;
+        value.part[p] = loadFirst(source + i + p * V::kLanes, lanes, kNone);
+      }
+      storeLanes<V>(x + i, value);
+      scanLanes(value, own, scan, extremes);
     }
-    scanLanes(tail, x + whole, own, scan, largest);
+    endGroup(scan, whole, extremes);
   }
-  if (group * kTopGroup < columns) endGroup(scan, group, largest);
   row.above += total(scan.above);
   row.equal += total(scan.equal);
-  if (row.own == -static_cast<C>(kInfinity)) row.equal -= padded - columns;
+  if (row.own == kNone) row.equal -= padded - columns;
 
   C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
   if (row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1]) {
-    collectTop(row.top, x, columns, first, scan);
+    collectTop(row.top, columns, static_cast<int32_t>(firstColumn), scan);
   }
 
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
   // Own and its equivalents leave the block and make up a block of their own.
   if (sameCount > 0) {
     bool hidLargest = false;
     for (int64_t i = 0; i < sameCount; i++) {
-      const int64_t at = same[i] - firstColumn;
+      const int64_t at = same[i] - firstColumn, group = at / kGroupColumns;
+      C* copy = x + group * kGroupColumns;
+      if (scan.groups.from[group] != copy) {
+        for (int j = 0; j < kGroupColumns; j += V::kLanes) store(copy + j, load(scan.groups.from[group] + j));
+        scan.groups.from[group] = copy;
+      }
       hidLargest |= x[at] == blockLargest;
       scratch->same[i] = x[at];
-      x[at] = -static_cast<C>(kInfinity);
+      x[at] = kNone;
+      scan.groups.least[group] = set(kNone);
     }
-    if (hidLargest) blockLargest = largestOf(x, padded);
+    if (hidLargest) blockLargest = largestOf(scan.groups, padded);
     if (sameCount == 1 && row.same.reference == -kInfinity) {
       addFirst(row.same, scratch->same[0]);
     } else {
       const int64_t samePadded = (sameCount + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
-      for (int64_t i = sameCount; i < samePadded; i++) scratch->same[i] = -static_cast<C>(kInfinity);
-      addBlock(row.same, scratch->same, samePadded, largestOf(scratch->same, samePadded), row.length, source);
+      for (int64_t i = sameCount; i < samePadded; i++) scratch->same[i] = kNone;
+      Groups<V> groups;
+      for (int g = 0; g * kGroupColumns < samePadded; g++) {
+        groups.from[g] = scratch->same + g * kGroupColumns;
+        groups.least[g] = set(kNone);
+      }
+      addBlock(row.same, groups, samePadded, largestOf(groups, samePadded), row.length, ahead, 0);
     }
   }
-  addBlock(row.others, x, padded, blockLargest, row.length, source);
+  addBlock(row.others, scan.groups, padded, blockLargest, row.length, ahead, kScoreLanes * sizeof(T));
 }
 
 double logAlone(double value) { return deterministicLog(value); }

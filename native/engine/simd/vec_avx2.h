@@ -79,6 +79,8 @@ COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm2
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm256_max_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm256_max_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {_mm256_min_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {_mm256_min_pd(a.v, b.v)}; }
 
 COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
   const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted.v), 23);

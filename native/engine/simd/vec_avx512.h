@@ -82,6 +82,8 @@ COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm5
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm512_max_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {_mm512_min_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {_mm512_min_pd(a.v, b.v)}; }
 
 COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
   const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);

@@ -2,6 +2,7 @@
 // what the operations of every vec_<isa>.h do. Each is one IEEE operation a lane, so that all give the same bits:
 //   fma(a, b, c)         a*b + c, rounded once
 //   larger(a, b)         a > b ? a : b: of two zeros, or with a NaN, b
+//   smaller(a, b)        a < b ? a : b, likewise
 //   timesPowerOf2(p, s)  p 2^n, where s = n + rounding shift (1.5*2^23, 1.5*2^52), by integer addition to the exponent
 //   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
@@ -142,6 +143,8 @@ __attribute__((noinline)) DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
 }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
 COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {a.v > b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {a.v < b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {a.v < b.v ? a.v : b.v}; }
 
 typedef uint32_t UInt4 __attribute__((vector_size(16)));
 typedef uint64_t ULong2 __attribute__((vector_size(16)));

@@ -82,6 +82,8 @@ COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {vfma
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcltq_f64(a.v, b.v), a.v, b.v)}; }
 
 COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
   const uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(shifted.v), 23);
