@@ -121,7 +121,7 @@ COLLAPSAR_INLINE Double2 addToOdd(Double2 p, Double2 c) {
 }
 
 // Calls: inlined, they double the time to compile the kernels, for nothing.
-__attribute__((noinline)) FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
+inline __attribute__((noinline)) FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
 #ifdef COLLAPSAR_FMA_IN_HARDWARE
   FloatVec out;
   for (int i = 0; i < 4; i++) out.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
@@ -138,7 +138,7 @@ __attribute__((noinline)) FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
 #endif
 }
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {a.v / b.v}; }
-__attribute__((noinline)) DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
+inline __attribute__((noinline)) DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
   return {Double2{__builtin_fma(a.v[0], b.v[0], c.v[0]), __builtin_fma(a.v[1], b.v[1], c.v[1])}};
 }
 COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
