@@ -1,5 +1,6 @@
 // The package as its users get it: packed, checked by publint and attw, and installed into an empty folder with an empty npm
-// config and nothing reachable but the registry; once with CMake, once without, and without the tools for either.
+// config and nothing reachable but the registry; without CMake, with it (npm ci has built the same sources by it: here it is seen
+// that the package has them all), and without the tools for either.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -50,11 +51,11 @@ mkdirSync(consumer);
 writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true }\n');
 cpSync(join(root, 'examples', 'data'), join(consumer, 'runs'), { recursive: true });
 
+const INFO = 'const engine = await openEngine(); console.log(JSON.stringify(engine.info)); await engine.dispose()';
+
 /** Uses the installed package as a program would and as a person would; gives its instruction sets and what `analyze` printed. */
 async function useIt() {
-  const script =
-    "import { openEngine } from 'collapsar'; const engine = await openEngine();" +
-    'console.log(JSON.stringify(engine.info)); await engine.dispose()';
+  const script = `import { openEngine } from 'collapsar'; ${INFO}`;
   const info = await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
   const options = { cwd: consumer, env: unreachable(), quiet: true };
   const analyze = ['--no-install', 'collapsar', 'analyze', 'runs', '--json', '--quiet'];
@@ -62,25 +63,33 @@ async function useIt() {
   return { isa, metrics: (await run('npx', analyze, options)).output };
 }
 
-console.log('\nnpm install, with CMake');
-const verbose = ['--foreground-scripts', '--no-audit', '--no-fund'];
-const installed = await run('npm', ['install', ...verbose, tarball], { cwd: consumer, env: registryOnly() });
-check(installed.output.includes('built with cmake-js'), 'the addon was not built with cmake-js');
-const withCMake = await useIt();
+/** The same of this folder, whose addon is from cmake-js. */
+async function useThis() {
+  const script = `import { openEngine } from ${JSON.stringify(join(root, 'dist', 'index.js'))}; ${INFO}`;
+  const info = await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
+  const analyze = [join(root, 'dist', 'cli', 'main.js'), 'analyze', 'runs', '--json', '--quiet'];
+  const isa = JSON.parse(info.output).isaAvailable.join();
+  return { isa, metrics: (await run('node', analyze, { cwd: consumer, quiet: true })).output };
+}
 
-console.log('\nthe same without CMake: binding.gyp');
-const forget = () => rmSync(join(consumer, 'node_modules', 'collapsar', 'build'), { recursive: true, force: true });
-forget();
-const withoutCMake = { ...unreachable(), PATH: pathWithout('cmake', 'ctest') };
-const rebuilt = await run('npm', ['rebuild', '--foreground-scripts', 'collapsar'], {
-  cwd: consumer,
-  env: withoutCMake,
-});
-check(rebuilt.output.includes('built with node-gyp'), 'the addon was not built with node-gyp');
+console.log('\nnpm install, without CMake: binding.gyp');
+const verbose = ['--foreground-scripts', '--no-audit', '--no-fund'];
+const withoutCMake = { ...registryOnly(), PATH: pathWithout('cmake', 'ctest') };
+const installed = await run('npm', ['install', ...verbose, tarball], { cwd: consumer, env: withoutCMake });
+check(installed.output.includes('built with node-gyp'), 'the addon was not built with node-gyp');
 // Same instruction sets (none was left out of binding.gyp), and the same bits for three whole runs.
-const withGyp = await useIt();
+const [withGyp, withCMake] = [await useIt(), await useThis()];
 check(withGyp.isa === withCMake.isa, 'the two builds know different instruction sets');
 check(withGyp.metrics === withCMake.metrics, 'the addon of node-gyp gives other metrics than that of cmake-js');
+
+console.log('\nwith CMake: every source that CMakeLists.txt names is in the package');
+const packageFolder = join(consumer, 'node_modules', 'collapsar');
+const cmakeJs = join(consumer, 'node_modules', 'cmake-js', 'bin', 'cmake-js');
+await run('node', [cmakeJs, 'configure', '--out', join(packageFolder, 'build', 'cmake')], {
+  cwd: packageFolder,
+  env: unreachable(),
+});
+const forget = () => rmSync(join(packageFolder, 'build'), { recursive: true, force: true });
 
 /** Without these tools the build must fail, and say the words. */
 async function mustFail(tools, ...words) {

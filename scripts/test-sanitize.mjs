@@ -61,4 +61,4 @@ await run('cmake', ['--build', tsan, ...parallel, '--target', ...threaded]);
 // Newer kernels randomise more address bits than GCC 12's TSan can place: run without that.
 const fixed = versionOf('setarch') === null ? [] : ['setarch', process.arch === 'x64' ? 'x86_64' : 'aarch64', '-R'];
 const [command, ...args] = [...fixed, 'ctest', '--output-on-failure', '-R', `^(${threaded.join('|')})$`];
-await run(command, args, { cwd: tsan, env });
+await run(command, args, { cwd: tsan, env: { ...env, COLLAPSAR_TEST_THREADS: '2' } });
