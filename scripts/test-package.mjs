@@ -51,25 +51,15 @@ mkdirSync(consumer);
 writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true }\n');
 cpSync(join(root, 'examples', 'data'), join(consumer, 'runs'), { recursive: true });
 
-const INFO = 'const engine = await openEngine(); console.log(JSON.stringify(engine.info)); await engine.dispose()';
-
-/** Uses the installed package as a program would and as a person would; gives its instruction sets and what `analyze` printed. */
-async function useIt() {
-  const script = `import { openEngine } from 'collapsar'; ${INFO}`;
+/** Uses a build as a program would and as a person would; gives its instruction sets and what `analyze` printed. */
+async function use(module, [command, ...args]) {
+  const script =
+    `import { openEngine } from ${JSON.stringify(module)}; const engine = await openEngine();` +
+    'console.log(JSON.stringify(engine.info)); await engine.dispose()';
   const info = await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
   const options = { cwd: consumer, env: unreachable(), quiet: true };
-  const analyze = ['--no-install', 'collapsar', 'analyze', 'runs', '--json', '--quiet'];
-  const isa = JSON.parse(info.output).isaAvailable.join();
-  return { isa, metrics: (await run('npx', analyze, options)).output };
-}
-
-/** The same of this folder, whose addon is from cmake-js. */
-async function useThis() {
-  const script = `import { openEngine } from ${JSON.stringify(join(root, 'dist', 'index.js'))}; ${INFO}`;
-  const info = await run('node', ['--input-type=module', '-e', script], { cwd: consumer });
-  const analyze = [join(root, 'dist', 'cli', 'main.js'), 'analyze', 'runs', '--json', '--quiet'];
-  const isa = JSON.parse(info.output).isaAvailable.join();
-  return { isa, metrics: (await run('node', analyze, { cwd: consumer, quiet: true })).output };
+  const { output } = await run(command, [...args, 'analyze', 'runs', '--json', '--quiet'], options);
+  return { isa: JSON.parse(info.output).isaAvailable.join(), metrics: output };
 }
 
 console.log('\nnpm install, without CMake: binding.gyp');
@@ -78,7 +68,9 @@ const withoutCMake = { ...registryOnly(), PATH: pathWithout('cmake', 'ctest') };
 const installed = await run('npm', ['install', ...verbose, tarball], { cwd: consumer, env: withoutCMake });
 check(installed.output.includes('built with node-gyp'), 'the addon was not built with node-gyp');
 // Same instruction sets (none was left out of binding.gyp), and the same bits for three whole runs.
-const [withGyp, withCMake] = [await useIt(), await useThis()];
+const withGyp = await use('collapsar', ['npx', '--no-install', 'collapsar']);
+// This folder's addon is from cmake-js.
+const withCMake = await use(join(root, 'dist', 'index.js'), ['node', join(root, 'dist', 'cli', 'main.js')]);
 check(withGyp.isa === withCMake.isa, 'the two builds know different instruction sets');
 check(withGyp.metrics === withCMake.metrics, 'the addon of node-gyp gives other metrics than that of cmake-js');
 
