@@ -91,10 +91,10 @@ const chunk = { exponentials: 32, loads: 4 };
 
 /**
  * Instructions an element of the hot loop of bfloat16 logits, from the machine code: the shortest way through the loop
- * that has all of a chunk's exponentials and the next chunk's loads. What is not on it (a raised reference, ranks of
- * columns near the target, the cut ends of rows) few chunks take. Null if the code cannot be read.
+ * that has all of a chunk's exponentials, the next chunk's loads and so many comparisons with the target. What is not
+ * on it (a raised reference, the cut ends of rows) few chunks take. Null if the code cannot be read.
  */
-function instructionsPerElement(cuobjdump, object) {
+function instructionsPerElement(cuobjdump, object, comparisons) {
   const dump = spawnSync(cuobjdump, ['--dump-sass', object], { encoding: 'utf8', maxBuffer: 1 << 30 });
   if (dump.status !== 0) return null;
   const isKernel = (text) => /logitRows<[^>]*BFloat16, (\(int\))?256>/.test(text.split('\n', 1)[0]);
@@ -111,6 +111,7 @@ function instructionsPerElement(cuobjdump, object) {
       falls: branch === null || conditional,
       exponential: /\bMUFU\.EX2\b/.test(text) ? 1 : 0,
       load: /\bLDG\.E\.\S*128/.test(text) ? 1 : 0,
+      comparison: /\b(HSET2|FSET)\./.test(text) ? 1 : 0,
     };
   });
   const numberAt = new Map(code.map((instruction, i) => [instruction.at, i]));
@@ -120,15 +121,19 @@ function instructionsPerElement(cuobjdump, object) {
     const begin = numberAt.get(to);
     // For each instruction, by what was met on the way to it: the fewest instructions.
     const least = Array.from({ length: end - begin + 1 }, () => new Map());
-    least[0].set('0,0', 0);
+    least[0].set('0,0,0', 0);
     for (let i = begin; i <= end; i++) {
-      const { to: target, falls, exponential, load } = code[i];
+      const { to: target, falls, exponential, load, comparison } = code[i];
       const next = [...(falls ? [i + 1] : []), ...(target === null ? [] : [numberAt.get(target)])];
       for (const [met, length] of least[i - begin]) {
-        const [exponentials, loads] = met.split(',').map(Number);
-        const key = `${Math.min(exponentials + exponential, chunk.exponentials)},${Math.min(loads + load, chunk.loads)}`;
+        const [exponentials, loads, compared] = met.split(',').map(Number);
+        const key = [
+          Math.min(exponentials + exponential, chunk.exponentials),
+          Math.min(loads + load, chunk.loads),
+          Math.min(compared + comparison, comparisons),
+        ].join();
         if (i === end) {
-          if (key === `${chunk.exponentials},${chunk.loads}`) ways.push(length + 1);
+          if (key === [chunk.exponentials, chunk.loads, comparisons].join()) ways.push(length + 1);
           continue;
         }
         for (const j of next) {
@@ -171,8 +176,18 @@ const cuobjdump = ['cuobjdump', '/usr/local/cuda/bin/cuobjdump'].find((name) => 
 if (cuobjdump === undefined) skip('counting instructions (there is no cuobjdump)');
 for (const { architecture, object } of compiled) {
   if (cuobjdump === undefined || !architecture.startsWith('sm') || !object.includes('logit_rows.')) continue;
-  const count = instructionsPerElement(cuobjdump, object);
-  check(count !== null, `the hot loop of ${object} is not found`);
-  console.log(`${architecture.padEnd(8)} ${count.toFixed(1)} instructions an element of bfloat16 logits`);
-  check(count <= instructionCeiling, `more than the ${instructionCeiling} that the memory's speed leaves room for`);
+  // Two at a time for what is above the target and for what equals it; before 9.0 one at a time.
+  const comparisons = Number(architecture.slice(3)) >= 90 ? chunk.exponentials : 2 * chunk.exponentials;
+  for (const [what, compared] of [
+    ['', 0],
+    [', and their ranks', comparisons],
+  ]) {
+    const count = instructionsPerElement(cuobjdump, object, compared);
+    check(count !== null, `the hot loop of ${object} is not found`);
+    console.log(`${architecture.padEnd(8)} ${count.toFixed(1)} instructions an element of bfloat16 logits${what}`);
+    check(
+      count <= instructionCeiling || comparisons > chunk.exponentials,
+      `more than the ${instructionCeiling} that the memory's speed leaves room for`,
+    );
+  }
 }

@@ -1,13 +1,14 @@
 // One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
 // for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
-// hot loop has 10.4 on sm_90 (10.7 on sm_80 and sm_89, 10.3 on sm_100), loads included; scripts/test-cuda.mjs counts
-// them.
+// hot loop has 10.3 on sm_90 and sm_100 (10.5 on sm_80 and sm_89), loads included, and 12.8 (15.6) where a chunk
+// reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
 //
 // The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
 // the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
 #include "logit_rows.h"
 
 #include "kernel_launch.h"
+#include "rank_counts.h"
 #include "row_results.h"
 #include "row_vectors.cuh"
 #include "thread_group.cuh"
@@ -18,10 +19,10 @@ namespace {
 
 // The columns [begin, end) of a row, by one thread group; complete in its lane 0.
 template <class T, int kLanes>
-__device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, int end,
-                              typename Element<T>::Compute target) {
+__device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
+  const C target = floatOf(targetElement);
   const Scale<C> scale = scaleOf<C>(job.temperature);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
@@ -54,16 +55,7 @@ __device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, 
     }
     if (ranked && !(largest < target)) {
       int above = 0, equal = 0;
-      COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) {
-        C x[Element<T>::kPerVector];
-        unpack<T>(v[j], x);
-        COLLAPSAR_UNROLLED
-        for (int e = 0; e < Element<T>::kPerVector; e++) {
-          above += x[e] > target;
-          equal += x[e] == target;
-        }
-      }
+      countRanks(v, targetElement, above, equal);
       places.above += above;
       places.equal += equal;
     }
@@ -155,7 +147,6 @@ __device__ __forceinline__ Unit unitOf(const LogitRowsJob& job, int number) {
 template <class T, int kLanes>
 __global__ void __launch_bounds__(kBlockThreads, kLogitBlocksPerMultiprocessor) logitRows(const LogitRowsJob job) {
   using Group = ThreadGroup<kLanes>;
-  using C = typename Element<T>::Compute;
   const int units = job.cut.units();
   const int number = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
   LogitPiece done;
@@ -163,7 +154,7 @@ __global__ void __launch_bounds__(kBlockThreads, kLogitBlocksPerMultiprocessor) 
     // A group without work goes along with the last one's row and writes nothing.
     const Unit unit = unitOf(job, number < units ? number : units - 1);
     const T* const data = static_cast<const T*>(job.data) + (job.gathered ? unit.listed : unit.row) * job.rowStride;
-    const C target = job.targets != nullptr ? floatOf(data[job.targets[unit.row]]) : C{0};
+    const T target = job.targets != nullptr ? data[job.targets[unit.row]] : T{0};
     done = pieceOf<T, kLanes>(job, data, unit.begin, unit.end, target);
   }
   if (Group::lane() != 0 || number >= units) return;

@@ -74,8 +74,9 @@ struct RowVectors {
     const int first = chunk * kChunkVectors * kLanes;
     const Vector* const base = reinterpret_cast<const Vector*>(row + (begin - shift));
     if (first >= firstWhole() && first + kChunkVectors * kLanes <= endWhole()) {
+      const Vector* const from = base + vectorOf<kLanes>(chunk, 0, lane);
       COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<kKept>(base + vectorOf<kLanes>(chunk, j, lane));
+      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<kKept>(from + j * kLanes);
       return;
     }
     COLLAPSAR_UNROLLED

@@ -6,6 +6,7 @@
 #include "score_rows.h"
 
 #include "kernel_launch.h"
+#include "rank_counts.h"
 #include "row_vectors.cuh"
 #include "thread_group.cuh"
 #include "top_columns.cuh"
@@ -56,11 +57,11 @@ __device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int 
 // The columns [begin, end) of a row, by one thread group. Its lane 0 writes `piece` (all but the top columns), one
 // field as soon as it is there: registers are short.
 template <class T, int kLanes>
-__device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int end, int ownColumn,
-                         typename Element<T>::Compute own, double length, const TopPlace& top, bool written,
-                         ScorePiece& piece) {
+__device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int end, int ownColumn, T ownScore,
+                         double length, const TopPlace& top, bool written, ScorePiece& piece) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
+  const C own = floatOf(ownScore);
   const Scale<C> seqScale = scaleOf<C>(1.0), tokenScale = scaleOf<C>(length);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
@@ -101,18 +102,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
       best = largest;
       bestChunk = chunk;
     }
-    if (!(largest < own)) {
-      COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) {
-        C x[Element<T>::kPerVector];
-        unpack<T>(v[j], x);
-        COLLAPSAR_UNROLLED
-        for (int e = 0; e < Element<T>::kPerVector; e++) {
-          counts.above += x[e] > own;
-          counts.equal += x[e] == own;
-        }
-      }
-    }
+    if (!(largest < own)) countRanks(v, ownScore, counts.above, counts.equal);
     bool hidden = false;
     COLLAPSAR_UNROLLED
     for (int j = 0; j < kChunkVectors; j++) {
@@ -248,16 +238,16 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     if (end - begin > job.cut.pieceColumns) end = begin + job.cut.pieceColumns;
   }
   const int ownColumn = job.own[row];
-  const auto own = floatOf(data[ownColumn]);
+  const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
   TopPlace top{nullptr, nullptr, real && job.out.topColumns != nullptr};
   if (job.out.topColumns != nullptr) top.columns = job.out.topColumns + static_cast<int64_t>(row) * job.out.topK;
   if (!isWhole) top = {job.pieces[cutUnit].topColumn, job.pieces[cutUnit].topOrder, real};
 
-  const RowOfScores at{row, ownColumn, static_cast<double>(own), length};
+  const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
   if constexpr (kLanes == 1) {
     ScorePiece piece;
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, own, length, top, real, piece);
+    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real, piece);
     if (real) storeRow(job, at, piece);
   } else {
     // Ends of rows side by side in one warp: alone, a row's logarithms take longer than a short row's columns.
@@ -267,7 +257,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
       mine.at = at;
       mine.wanted = isWhole && real;
     }
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, own, length, top, real,
+    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real,
                         isWhole ? mine.piece : job.pieces[cutUnit]);
     __syncthreads();
     if (threadIdx.x < Group::kGroups && finished[threadIdx.x].wanted) {

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "cuda/element_vectors.h"
+#include "cuda/rank_counts.h"
 #include "cuda/row_pieces.h"
 #include "cuda/row_results.h"
 #include "logit_reference.h"
@@ -203,6 +204,38 @@ TEST_CASE("the largest of a vector, NaN above all; hidden and placed elements") 
   check(float{}, [](double x) { return static_cast<float>(x); });
   check(double{}, [](double x) { return x; });
   check(Float16{}, [](double x) { return Float16{toFloat16(static_cast<float>(x))}; });
+}
+
+TEST_CASE(
+    "ranks are counted as one compares element by element: NaN, infinities, both zeros, subnormal numbers, ties") {
+  Numbers numbers(65);
+  const auto check = [&](auto encode) {
+    using T = decltype(encode(0.0));
+    const double odd[] = {NAN, kInfinity, -kInfinity, 0.0, -0.0, 0x1p-24, -0x1p-24, 0x1p-133, 3.0};
+    for (int round = 0; round < 3000; round++) {
+      const auto any = [&] {
+        const std::int64_t one = numbers.below(20);
+        return one < 9 ? odd[one] : std::floor(4 * numbers.bell());
+      };
+      const T target = encode(any());
+      Vector v[4] = {nothing<T>(), nothing<T>(), nothing<T>(), nothing<T>()};
+      int above = 0, equal = 0;
+      for (int i = 0; i < 4 * Element<T>::kPerVector; i++) {
+        const T x = encode(any());
+        put<T>(v[i / Element<T>::kPerVector], i % Element<T>::kPerVector, x);
+        above += floatOf(x) > floatOf(target);
+        equal += floatOf(x) == floatOf(target);
+      }
+      int foundAbove = 100, foundEqual = 1000;
+      countRanks(v, target, foundAbove, foundEqual);
+      CHECK_EQUAL(foundAbove, 100 + above, round);
+      CHECK_EQUAL(foundEqual, 1000 + equal, round);
+    }
+  };
+  check([](double x) { return BFloat16{toBFloat16(static_cast<float>(x))}; });
+  check([](double x) { return Float16{toFloat16(static_cast<float>(x))}; });
+  check([](double x) { return static_cast<float>(x); });
+  check([](double x) { return x; });
 }
 
 TEST_CASE("rows are cut so that every column is in one piece") {
