@@ -38,6 +38,14 @@ struct ThreadGroup {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int index() { return static_cast<int>(threadIdx.x) / kLanes; }  // in the block
 
+  // Whether it holds in any lane of the group, or of its warp: the same answer for all threads that exchange values,
+  // who may only do so in branches that all of them take.
+  __device__ static bool anyInReach(bool holds) {
+    if constexpr (kLanes == 1) return holds;
+    if constexpr (kLanes <= kWarpLanes) return __ballot_sync(kAllLanes, holds) != 0;
+    return all(holds ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }) != 0;
+  }
+
   // op(value of every lane), in every lane. All threads of the block must call.
   template <class V, class Op>
   __device__ static V all(V value, Op op) {
@@ -87,7 +95,7 @@ __device__ __forceinline__ WideSums combine(const Sums<float>& mine, const Scale
     double s, t;
   };
   const auto add = [](Pair a, Pair b) { return Pair{a.s + b.s, a.t + b.t}; };
-  const bool based = Group::all(isBased(mine) ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }) != 0;
+  const bool based = Group::anyInReach(isBased(mine));
   WideSums wide = widened(mine);
   struct Reference {
     double base, power, height;
