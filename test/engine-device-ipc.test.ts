@@ -4,7 +4,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
 import { type DeviceImport, importArguments } from '../src/engine/device-import.js';
 import { openEngine } from '../src/engine/engine.js';
@@ -207,8 +207,16 @@ describe.skipIf(!hasBackend)('a tensor of another process', () => {
       expect(counts()).toEqual([5n, 1n, 2n, 0n]);
       await first.dispose();
       expect(counts()).toEqual([5n, 0n, 2n, 0n]);
+      // An import that fails, or is given up, has used it as well.
+      await failure(engine.importDevice({ ...source, handle: new Uint8Array(64), refCounter: { name, index: 0 } }));
+      await vi.waitFor(() => expect(counts()).toEqual([4n, 0n, 2n, 0n]));
+      const abort = new AbortController();
+      const given = engine.importDevice({ ...source, refCounter: { name, index: 0 } }, { signal: abort.signal });
+      abort.abort();
+      await failure(given);
+      await vi.waitFor(() => expect(counts()).toEqual([3n, 0n, 2n, 0n]));
       await engine.dispose();
-      expect(counts()).toEqual([5n, 0n, 1n, 0n]);
+      expect(counts()).toEqual([3n, 0n, 1n, 0n]);
     } finally {
       rmSync(file);
     }

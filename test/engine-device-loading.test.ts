@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
 import { openEngine } from '../src/engine/engine.js';
 import { DeviceError } from '../src/errors.js';
-import { fakePath, hasBackend, onGpu, setFake, Trace, useBackend } from './engine-device-backend.js';
+import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace, useBackend } from './engine-device-backend.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'collapsar-backend-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -46,6 +46,7 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
   const ways: [way: string, reason: string, words: RegExp][] = [
     // AddressSanitizer makes an exit status of the signal.
     ['crash', 'crashed', /(was ended by SIGSEGV|ended with status \d+).*npm rebuild collapsar/],
+    ['exit', 'crashed', /ended without an answer .*nvidia-smi.*npm rebuild collapsar/],
     ['version', 'not_loadable', /is of another version of collapsar .*npm rebuild/],
     ['no_driver', 'no_driver', /there is no NVIDIA driver; install one/],
     ['driver_too_old', 'driver_too_old', /runs CUDA 11\.0, 13\.0 is needed; update it/],
@@ -61,6 +62,14 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
     expect(error.reason).toBe(reason);
     expect(error.message).toMatch(words);
     expect(error.message).toMatch(/^cuda: .*device 'cpu' needs no GPU$/s);
+  });
+
+  it('was busy: the next engine asks again', async () => {
+    setFake({ FAIL: 'open' });
+    expect((await refusal()).message).toMatch(/busy/);
+    setFake();
+    await using engine = await openOnDevice();
+    expect(engine.info.device).toBe('cuda:0');
   });
 
   it('hangs: its process is ended after the time limit', async () => {

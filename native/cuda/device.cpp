@@ -1,7 +1,10 @@
 #include "device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <iterator>
+#include <thread>
 
 #include "failure.h"
 
@@ -15,6 +18,7 @@ namespace {
 constexpr std::int64_t kStagingBytes = 8 << 20;  // each of two: a copy of 0.2 ms, long beside what starting it takes
 constexpr std::int64_t kKeptBytes = 256 << 20;   // workspace for one purpose that is kept between calls
 constexpr std::int64_t kSpaceGranule = 1 << 20;
+constexpr std::chrono::microseconds kProducerPoll{20};
 
 constexpr const char* kSpaceNames[] = {"a block of the tensor", "a block of the tensor", "labels of rows", "results",
                                        "partial results",       "sums of tokens",        "a counter"};
@@ -58,15 +62,18 @@ void* CollapsarCudaDevice::allocate(std::int64_t bytes, const char* what) {
   if (result == cudaErrorMemoryAllocation) {
     // Workspace of earlier calls may be what is missing.
     cudaGetLastError();
-    trim(true);
+    trim(Trim::All);
     result = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   }
   checkAllocation(result, bytes, what);
   return memory;
 }
 
+void CollapsarCudaDevice::beginCall() { std::fill(std::begin(spaceInUse_), std::end(spaceInUse_), false); }
+
 void* CollapsarCudaDevice::space(Space which, std::int64_t bytes) {
   const int i = static_cast<int>(which);
+  spaceInUse_[i] = true;
   if (bytes <= spaceBytes_[i]) return spaces_[i];
   if (spaces_[i] != nullptr) {
     void* const old = spaces_[i];
@@ -77,16 +84,24 @@ void* CollapsarCudaDevice::space(Space which, std::int64_t bytes) {
   }
   const std::int64_t rounded = (bytes + kSpaceGranule - 1) / kSpaceGranule * kSpaceGranule;
   void* memory = nullptr;
-  checkAllocation(cudaMalloc(&memory, static_cast<std::size_t>(rounded)), rounded, kSpaceNames[i]);
+  cudaError_t result = cudaMalloc(&memory, static_cast<std::size_t>(rounded));
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    trim(Trim::Unused);
+    result = cudaMalloc(&memory, static_cast<std::size_t>(rounded));
+  }
+  checkAllocation(result, rounded, kSpaceNames[i]);
   spaces_[i] = memory;
   spaceBytes_[i] = rounded;
   return memory;
 }
 
-void CollapsarCudaDevice::trim(bool all) {
+void CollapsarCudaDevice::trim(Trim which) {
   bool waited = false;
   for (int i = 0; i < static_cast<int>(Space::Count); i++) {
-    if (spaces_[i] == nullptr || (!all && spaceBytes_[i] <= kKeptBytes)) continue;
+    if (spaces_[i] == nullptr) continue;
+    if (which == Trim::Large && spaceBytes_[i] <= kKeptBytes) continue;
+    if (which == Trim::Unused && spaceInUse_[i]) continue;
     if (!waited) synchronize();
     waited = true;
     void* const memory = spaces_[i];
@@ -166,6 +181,26 @@ void CollapsarCudaDevice::download(void* to, const void* from, std::int64_t byte
   takeOut(nextStaging_ ^ 1);
 }
 
+void CollapsarCudaDevice::waitFor(cudaEvent_t event) {
+  check(cudaStreamWaitEvent(stream_, event, 0), "waiting for the producer's event");
+  check(cudaStreamWaitEvent(inputStream_, event, 0), "waiting for the producer's event");
+  awaitsProducer_ = true;
+}
+
+bool CollapsarCudaDevice::awaitsProducer() {
+  if (!awaitsProducer_) return false;
+  for (const cudaStream_t stream : {stream_, inputStream_}) {
+    const cudaError_t result = cudaStreamQuery(stream);
+    if (result == cudaErrorNotReady) {
+      cudaGetLastError();
+      return true;
+    }
+    check(result, "waiting for the producer's event");
+  }
+  awaitsProducer_ = false;
+  return false;
+}
+
 void CollapsarCudaDevice::synchronize() {
   check(cudaStreamSynchronize(inputStream_), "copying to the GPU");
   check(cudaStreamSynchronize(stream_), "running kernels");
@@ -180,7 +215,13 @@ Call::Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std
     control_ = *control;
   }
   device.use();
+  device.beginCall();
   stopIfCancelled();
+  // Here a cancel gets through, and not where results are waited for.
+  while (device.awaitsProducer()) {
+    std::this_thread::sleep_for(kProducerPoll);
+    stopIfCancelled();
+  }
 }
 
 Call::~Call() {
@@ -191,7 +232,7 @@ Call::~Call() {
     for (const cudaEvent_t event : *events) cudaEventDestroy(event);
   }
   try {
-    device_.trim(false);
+    device_.trim(CollapsarCudaDevice::Trim::Large);
   } catch (const Failure&) {  // the device is lost: the next call says so
   }
 }

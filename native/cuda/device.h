@@ -56,10 +56,19 @@ struct CollapsarCudaDevice {
   // The thread's current device; first thing of every call.
   void use() const;
 
-  // At least `bytes` of device memory for one purpose; contents are lost when it grows.
+  // First thing of an operation: no workspace is in use.
+  void beginCall();
+  // At least `bytes` of device memory for one purpose until the operation ends; contents are lost when it grows.
   void* space(collapsar::cuda::Space which, std::int64_t bytes);
-  // What is larger than is kept between calls; all of it if `all`.
-  void trim(bool all);
+  // Frees workspace: what is larger than is kept between calls; all of it; what the present operation has not asked
+  // for.
+  enum class Trim { Large, All, Unused };
+  void trim(Trim which);
+
+  // Another process's event was put before what the streams are given from now on.
+  void waitFor(cudaEvent_t event);
+  // Whether it has still to come.
+  bool awaitsProducer();
 
   void* allocate(std::int64_t bytes, const char* what);
 
@@ -88,4 +97,6 @@ struct CollapsarCudaDevice {
   int nextStaging_ = 0;
   void* spaces_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
   std::int64_t spaceBytes_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
+  bool spaceInUse_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
+  bool awaitsProducer_ = false;
 };

@@ -14,7 +14,10 @@ std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-std::string adviceFor(CollapsarCudaStatus status) {
+std::string adviceFor(cudaError_t error, CollapsarCudaStatus status) {
+  if (error == cudaErrorDevicesUnavailable) {
+    return "; other processes have it, or it is in exclusive or prohibited mode: see nvidia-smi, and try again";
+  }
   switch (status) {
     case COLLAPSAR_CUDA_DEVICE_LOST:
       return "; the GPU or its context is lost to this process: start a new process, and see nvidia-smi and dmesg";
@@ -63,8 +66,13 @@ CollapsarCudaStatus statusOf(cudaError_t error) {
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorContextIsDestroyed:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorCudartUnloading:
+#if CUDART_VERSION >= 13000  // older toolkits lack some of them
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+#endif
       return COLLAPSAR_CUDA_DEVICE_LOST;
     default:
       return COLLAPSAR_CUDA_FAILED;
@@ -77,7 +85,7 @@ void check(cudaError_t result, const char* doing) {
   const CollapsarCudaStatus status = statusOf(result);
   if (status == COLLAPSAR_CUDA_OUT_OF_MEMORY) checkAllocation(result, 0, doing);
   throw Failure{status, result, 0, 0,
-                std::string("CUDA failed while ") + doing + ": " + words(result) + adviceFor(status)};
+                std::string("CUDA failed while ") + doing + ": " + words(result) + adviceFor(result, status)};
 }
 
 void checkAllocation(cudaError_t result, std::int64_t bytes, const char* what) {

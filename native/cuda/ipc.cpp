@@ -70,10 +70,13 @@ void waitForProducer(CollapsarCudaDevice& device, const void* eventHandle) {
               opened);
   }
   // The streams wait, not this thread; and they hold the wait, so that the event may go.
-  cudaError_t waits = cudaStreamWaitEvent(device.stream(), event, 0);
-  if (waits == cudaSuccess) waits = cudaStreamWaitEvent(device.inputStream(), event, 0);
+  try {
+    device.waitFor(event);
+  } catch (const Failure&) {
+    cudaEventDestroy(event);
+    throw;
+  }
   cudaEventDestroy(event);
-  check(waits, "waiting for the producer's event");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "device_info.h"
 #include "operations.h"
 #include "result_value.h"
+#include "torch_ref_counter.h"
 
 namespace collapsar {
 namespace {
@@ -95,8 +96,12 @@ class FreeJob : public Job {
   std::uint32_t number = 0;
 };
 
+// Takes over PyTorch's count: an import that fails, or never runs, gives it back.
 class ImportJob : public Job {
  public:
+  ~ImportJob() override {
+    if (number_ == 0 && !wanted.counterName.empty()) lowerTorchRefCounter(wanted.counterName, wanted.counterIndex);
+  }
   Outcome run(ThreadPool&) override {
     number_ = device->import(handle, offset, hasEvent ? event : nullptr, wanted);
     return Outcome::Done;

@@ -1,7 +1,9 @@
 // A CUDA backend without CUDA, for tests of all that stands around the real one: the ABI of cuda/backend.h over host
 // memory, in plain float64 loops. "Device memory" is of limited size and can be shared with other processes; host
 // tensors go through it in blocks of rows. Environment variables, read at every call, say what shall go wrong:
-//   COLLAPSAR_FAKE_CUDA_FAIL     crash | hang | version | no_driver | driver_too_old | no_device | open | wrong | lost
+//   COLLAPSAR_FAKE_CUDA_FAIL     crash | exit | hang | version | no_driver | driver_too_old | no_device | open | wrong
+//   |
+//                                lost
 //   COLLAPSAR_FAKE_CUDA_DEVICES  how many devices there are (2)
 //   COLLAPSAR_FAKE_CUDA_BYTES    memory of each (64 MiB)
 //   COLLAPSAR_FAKE_CUDA_ROW_US   microseconds that each row of an operation takes more (0)
@@ -272,6 +274,7 @@ void ipcExportEnd(CollapsarCudaDevice*, void*) {}
 
 Status deviceCount(std::int32_t* count, Error* error) {
   if (fails("crash")) std::raise(SIGSEGV);
+  if (fails("exit")) std::_Exit(0);
   if (fails("hang")) std::this_thread::sleep_for(std::chrono::hours(1));
   if (fails("no_driver")) return failure(error, COLLAPSAR_CUDA_NO_DRIVER, "there is no NVIDIA driver; install one");
   if (fails("driver_too_old")) {

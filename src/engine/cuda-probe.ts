@@ -110,7 +110,15 @@ function probe(path: string, index: number, signal: AbortSignal): Promise<CudaMa
 }
 
 function understood(path: string, text: string): CudaMachine | CudaProblem {
-  const answer = JSON.parse(text) as CudaMachine | CudaProblem;
+  let answer: CudaMachine | CudaProblem;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    const problem =
+      `the process that tried the CUDA backend ${path} ended without an answer (a library or the driver ended it): ` +
+      'see whether nvidia-smi works, and build it afresh with npm rebuild collapsar';
+    return { reason: 'crashed', problem };
+  }
   return 'problem' in answer ? answer : { ...answer, path };
 }
 
@@ -123,13 +131,16 @@ interface Running {
 // Once for a process, backend and device.
 const probes = new Map<string, Running>();
 
+/** Problems that may pass: a GPU that was full or taken is asked again by the next openEngine(). */
+const passing: ReadonlySet<DeviceProblem> = new Set(['crashed', 'failed', 'out_of_memory', 'device_lost']);
+
 /** @internal Lets the next openEngine() try again. */
 export function forgetProbes(): void {
   probes.clear();
 }
 
 /**
- * Whether the GPU of that number can be used. The answer is kept for the process.
+ * Whether the GPU of that number can be used. The answer is kept for the process, unless it may change.
  * @throws signal.reason
  */
 export async function probeCuda(index: number, signal: AbortSignal | undefined): Promise<CudaMachine | CudaProblem> {
@@ -149,8 +160,12 @@ export async function probeCuda(index: number, signal: AbortSignal | undefined):
   let running = probes.get(key);
   if (running === undefined) {
     const abort = new AbortController();
-    running = { outcome: probe(path, index, abort.signal), waiting: 0, abort };
-    probes.set(key, running);
+    const started: Running = { outcome: probe(path, index, abort.signal), waiting: 0, abort };
+    void started.outcome.then((outcome) => {
+      if ('problem' in outcome && passing.has(outcome.reason) && probes.get(key) === started) probes.delete(key);
+    });
+    probes.set(key, started);
+    running = started;
   }
   const mine = running;
   mine.waiting++;

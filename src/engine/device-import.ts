@@ -34,7 +34,7 @@ export interface DeviceImport {
   eventRequired?: boolean | null | undefined;
   /**
    * PyTorch's count of the memory's users, by the name of its shared memory and the index in it: `dispose()` lowers it, so
-   * that the trainer may use the memory again. Without it, PyTorch never frees what it has once handed over.
+   * that the trainer may use the memory again; an import that fails does as well. Without it, PyTorch never frees what it has once handed over.
    */
   refCounter?: { name: Bytes; index: number } | null | undefined;
 }
