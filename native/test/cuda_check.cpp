@@ -325,6 +325,13 @@ void logitChecks() {
         checkLogits(logits, numbers, {}, "offset");
       }
     }
+    for (const double temperature : {1e-18, 1e-17, 1e-14, 1e-10}) {
+      PlacedMatrix logits(dtype, 3, 500, kOdd);
+      fill(logits, [&](std::int64_t row, std::int64_t) { return (row == 0 ? 3 : 0.3) * numbers.bell(); });
+      LogitExtras extras;
+      extras.temperature = temperature;
+      checkLogits(logits, numbers, extras, "low temperature");
+    }
     for (const double temperature : {0.5, 0.7, 1.3, 2.0, 0.01, 1e-6, 100.0, 1e6, 1e-18, 1e18}) {
       for (const double spread : {1.0, 6.0}) {
         if (dtype == DType::Float16 && temperature > 1e4) continue;

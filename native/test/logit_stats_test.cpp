@@ -141,6 +141,17 @@ TEST_CASE("temperatures") {
   }
 }
 
+TEST_CASE("temperatures so low that the maximum alone counts, and its last digits") {
+  Numbers numbers(17);
+  for (const DType dtype : kAllTypes) {
+    for (const double temperature : {1e-18, 1e-17, 1e-16, 1e-14, 1e-12, 1e-10, 1e-6}) {
+      Elements elements(dtype, 4 * 300);
+      for (std::int64_t i = 0; i < 4 * 300; i++) elements.set(i, (i % 2 == 0 ? 3 : 0.3) * numbers.bell());
+      checkRows(elements, 4, 300, numbers, temperature, "low temperature");
+    }
+  }
+}
+
 TEST_CASE("offsets and scales far from zero, with -inf among the logits") {
   Numbers numbers(73);
   for (const DType dtype : kAllTypes) {

@@ -26,14 +26,18 @@ template <class C>
 constexpr double kLogitRise = sizeof(C) == 4 ? 4.0 : 0.5;
 // Beyond this many powers of 2 the reference is subtracted before the power is taken.
 constexpr double kLargestPower = 0x1p+20;
+// From here on a multiple of 2^-46 near the maximum is one in units of T, too.
+constexpr double kLeastRoundedT = 0x1p-40;
 
 // The reference of a temperature is `base + power T ln 2`: a multiple of ln 2 costs nothing, for it goes into the
 // exponent, and x itself (not a rounded difference) is what the exponential is taken of. `base` is 0 unless x is huge.
 template <class C>
 COLLAPSAR_INLINE void placeReference(LogitSums<C>& sums, double largest, double temperature) {
   if (sizeof(C) == 8) {
-    // Differences from a multiple of 2^-46 are exact for most of what is near.
-    sums.base = largest < 32.0 && largest > -32.0 ? (largest + 96.0) - 96.0 : largest;
+    // Differences from a multiple of 2^-46 are exact for most of what is near. Divided by a tiny T the rounding of the
+    // maximum itself would be an exponent.
+    const bool rounds = temperature > kLeastRoundedT && largest < 32.0 && largest > -32.0;
+    sums.base = rounds ? (largest + 96.0) - 96.0 : largest;
     sums.power = sums.origin = 0.0;
     sums.reference = sums.base;
     return;
