@@ -158,6 +158,22 @@ void sequencesFromOffsets(LogitStatsJob& job, Napi::Value given) {
   job.ends.assign(offsets.begin() + 1, offsets.end());
 }
 
+// Rows that the mask leaves out may have any target: trainers write -100 there.
+void takeTargets(LogitStatsJob& job, const Napi::Value& targets) {
+  job.targets = integers32(targets, "options.targets", INT32_MIN, INT32_MAX);
+  expectCount(targets.Env(), "options.targets", job.targets.size(), job.logits.rows, "row");
+  for (std::size_t i = 0; i < job.targets.size(); ++i) {
+    std::int32_t& target = job.targets[i];
+    if (job.hasMask && job.mask[i] == 0) {
+      target = 0;
+    } else if (target < 0 || target >= job.logits.columns) {
+      rejectArgument(targets.Env(), "options.targets",
+                     "entry " + std::to_string(i) + " is " + std::to_string(target) + ", expected 0 to " +
+                         std::to_string(job.logits.columns - 1) + "; options.mask leaves out rows without a target");
+    }
+  }
+}
+
 }  // namespace
 
 // logitStats(settle, data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean,
@@ -169,7 +185,8 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
   auto job = std::make_unique<LogitStatsJob>();
   LogitMatrix& logits = job->logits;
   const MatrixArgument matrix(arguments, "logits", logits);
-  if (logits.rows > 0 && logits.columns == 0) rejectArgument(env, "logits", "has rows but no columns");
+  if (logits.rows > 0 && logits.columns == 0)
+    rejectArgument(env, "logits", "has rows but no columns: each row needs one at least");
   if (logits.columns > INT32_MAX) {
     rejectArgument(env, "logits",
                    "has " + std::to_string(logits.columns) + " columns, at most 2147483647 are possible");
@@ -178,11 +195,6 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
   job->temperature = arguments.next().As<Napi::Number>().DoubleValue();
 
   const Napi::Value targets = arguments.next();
-  job->hasTargets = !targets.IsUndefined();
-  if (job->hasTargets) {
-    job->targets = integers32(targets, "options.targets", 0, static_cast<std::int32_t>(logits.columns - 1));
-    expectCount(env, "options.targets", job->targets.size(), logits.rows, "row");
-  }
   const Napi::Value mask = arguments.next();
   job->hasMask = !mask.IsUndefined();
   if (job->hasMask) {
@@ -190,6 +202,8 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
     expectCount(env, "options.mask", values.size(), logits.rows, "row");
     job->mask.assign(values.begin(), values.end());
   }
+  job->hasTargets = !targets.IsUndefined();
+  if (job->hasTargets) takeTargets(*job, targets);
   const Napi::Value lengths = arguments.next();
   const Napi::Value offsets = arguments.next();
   job->hasSequences = !lengths.IsUndefined() || !offsets.IsUndefined();
@@ -202,7 +216,7 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
   job->outOnDevice = takeOutOnDevice(*job, arguments);
   matrix.hold(*job, logits);
   if (job->layOut() > maxBufferBytes) {
-    rejectArgument(env, "logits", "has more rows than one ArrayBuffer has place for");
+    rejectArgument(env, "logits", "has more rows than one ArrayBuffer has place for: pass it in parts");
   }
   return job;
 }

@@ -50,7 +50,7 @@ std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBy
   job->out.onDevice = takeOutOnDevice(*job, arguments);
   matrix.hold(*job, scores);
   if (job->out.bytes() > maxBufferBytes)
-    rejectArgument(env, "sums", "has more rows than one ArrayBuffer has place for");
+    rejectArgument(env, "sums", "has more rows than one ArrayBuffer has place for: pass it in parts");
   return job;
 }
 

@@ -59,7 +59,8 @@ std::unique_ptr<Job> sumFileTokensJob(Arguments& arguments, std::size_t maxBuffe
   scores.tokens = arguments.integer();
   job->lengths = integers64(arguments.next(), "lengths", 0, scores.tokens);
   expectCount(env, "lengths", job->lengths.size(), scores.rows, "row");
-  if (scores.rows > 0 && scores.prompts == 0) rejectArgument(env, "scores", "has rows but no prompts");
+  if (scores.rows > 0 && scores.prompts == 0)
+    rejectArgument(env, "scores", "has rows but no prompts: each row needs a score under one prompt at least");
   if (scores.prompts > INT32_MAX) rejectArgument(env, "scores", "has more than 2147483647 prompts");
   const std::int64_t outRows = arguments.integer(), outColumns = arguments.integer();
   const Napi::Value out = arguments.next();

@@ -84,7 +84,7 @@ std::unique_ptr<Job> tokenRowStatsJob(Arguments& arguments, std::size_t maxBuffe
   if (job->wantsSums && sumBytes > INT64_MAX) rejectArgument(env, "logprobs", "has too many rows and prompts for sums");
   if (job->out.bytes() > maxBufferBytes ||
       (job->wantsSums && !job->out.onDevice && sumBytes > static_cast<__int128>(maxBufferBytes))) {
-    rejectArgument(env, "logprobs", "has more rows than one ArrayBuffer has place for");
+    rejectArgument(env, "logprobs", "has more rows than one ArrayBuffer has place for: pass it in parts");
   }
   return job;
 }

@@ -61,7 +61,8 @@ void TokenScoresArgument::take(Arguments& arguments) {
     expectCount(env, "lengths", lengths.size(), scores_.rows, "row");
     if (!offsets.IsUndefined()) rejectArgument(env, "options.offsets", "only packed logprobs [P, N] have offsets");
   }
-  if (scores_.rows > 0 && scores_.prompts == 0) rejectArgument(env, "logprobs", "has rows but no prompts");
+  if (scores_.rows > 0 && scores_.prompts == 0)
+    rejectArgument(env, "logprobs", "has rows but no prompts: each row needs a score under one prompt at least");
   if (scores_.prompts > INT32_MAX) rejectArgument(env, "logprobs", "has more than 2147483647 prompts");
 }
 

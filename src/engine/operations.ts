@@ -64,7 +64,7 @@ export interface SumFileTokensOptions extends OperationOptions {
 export type LogitField = 'logsumexp' | 'entropy' | 'targetLogprob' | 'argmax' | 'rankAbove' | 'rankEqual';
 
 export interface LogitStatsOptions extends OperationOptions {
-  /** One column in [0, V) a row: needed for `targetLogprob`, `rankAbove` and `rankEqual`. */
+  /** One column in [0, V) a row, anything in rows that `mask` leaves out: needed for `targetLogprob`, `rankAbove` and `rankEqual`. */
   targets?: Integers | undefined;
   /** Logits are divided by it, 1e-18 to 1e18. Default 1. */
   temperature?: number | undefined;
