@@ -283,7 +283,7 @@ function widened(tensor: ReadTensor | undefined): Float64Array | undefined {
   if (tensor === undefined) return undefined;
   const elements = elementsOf(tensor.entry);
   if (tensor.entry.dtype === 'F64') return new Float64Array(tensor.memory, 0, elements);
-  return Float64Array.from(new Float32Array(tensor.memory, 0, elements));
+  return new Float64Array(new Float32Array(tensor.memory, 0, elements));
 }
 
 function flags(tensor: ReadTensor | undefined): Uint8Array | undefined {

@@ -23,6 +23,14 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   }
   if (rows?.rewards === undefined) return [];
   const { rewards, outcomes, actions } = rows;
+  if (rows.episodes === undefined) {
+    return Array.from(rowsByGroup(rows.groups), ([group, members]) => ({
+      group,
+      rewards: members.map((row) => rewards[row] as number),
+      outcomes: outcomes && members.map((row) => outcomes[row] as number),
+      behaviours: actions && members.map((row) => String(actions[row])),
+    }));
+  }
   const byGroup = new Map<number | bigint, number[][]>();
   for (const rollout of episodesOf(rows.groups, rows.episodes, rows.turns)) {
     const id = idOf(rows.groups, rollout[0] as number);
@@ -42,9 +50,26 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   });
 }
 
-/** Rows of each episode by rising turn, in order of first appearance; every row is one where no episodes are given. */
-export function episodesOf(groups: Integers, episodes: Integers | undefined, turns: Integers | undefined): number[][] {
-  if (episodes === undefined) return Array.from({ length: groups.length }, (_, row) => [row]);
+/** Rows of each group, in order of first appearance. */
+export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
+  const found = new Map<number | bigint, number[]>();
+  let last: number | bigint | undefined;
+  let members: number[] = [];
+  for (let row = 0; row < groups.length; row++) {
+    const id = idOf(groups, row);
+    // Rows of one group mostly stand together.
+    if (id !== last) {
+      last = id;
+      members = found.get(id) ?? [];
+      if (members.length === 0) found.set(id, members);
+    }
+    members.push(row);
+  }
+  return found;
+}
+
+/** Rows of each episode by rising turn, in order of first appearance. */
+export function episodesOf(groups: Integers, episodes: Integers, turns: Integers | undefined): number[][] {
   const found = new Map<string, number[]>();
   for (let row = 0; row < groups.length; row++) {
     // Trainers number episodes within a group or within the batch: both are told apart by group and episode.
