@@ -64,6 +64,10 @@ export function arrangeColumns(
     position[column] = at;
   });
 
+  return { order, position, own: ownColumns(rowIds, positionOf), signatures: signaturesOf(order, promptTokens) };
+}
+
+function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>): Int32Array {
   const own = new Int32Array(rowIds.length);
   let last: Id | undefined;
   let lastAt = 0;
@@ -78,7 +82,7 @@ export function arrangeColumns(
     }
     own[row] = lastAt;
   }
-  return { order, position, own, signatures: signaturesOf(order, promptTokens) };
+  return own;
 }
 
 function signaturesOf(order: Int32Array, promptTokens: readonly ArrayLike<Id>[] | undefined): Int32Array {

@@ -72,9 +72,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   if (profile === 'strict') {
     const { matchedSeq, marginalSeq } = measured.stats;
     const bad = (at: number): boolean => !(Number.isFinite(matchedSeq[at]) && Number.isFinite(marginalSeq[at]));
-    const left: number[] = [];
-    for (let at = 0; at < selection.rows.length; at++) if (bad(at)) left.push(selection.rows[at] as number);
-    nonFinite = [...new Set(left)].sort((a, b) => a - b);
+    nonFinite = rowsThatAre(bad, selection.rows);
     if (nonFinite.length > 0) {
       selection = withoutRows(selection, bad);
       if (selection.rows.length === 0) {
@@ -84,6 +82,13 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     }
   }
   return report.everything(engine, measured, selection, nonFinite);
+}
+
+/** The rows of those at which `bad` is true, ascending, once each. */
+function rowsThatAre(bad: (at: number) => boolean, rows: Int32Array): number[] {
+  const found = new Set<number>();
+  for (let at = 0; at < rows.length; at++) if (bad(at)) found.add(rows[at] as number);
+  return [...found].sort((a, b) => a - b);
 }
 
 interface Shape {
@@ -134,6 +139,12 @@ function toLengths(lengths: Integers, rows: number): Lengths {
     check(length, row);
     return BigInt(length);
   });
+}
+
+function zerosIn(lengths: Lengths): number {
+  let zeros = 0;
+  for (let row = 0; row < lengths.length; row++) if (Number(lengths[row]) === 0) zeros++;
+  return zeros;
 }
 
 /** Those of some rows. */
@@ -235,8 +246,7 @@ async function measuredFrom(
 function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Shape, lengths: Lengths) {
   const { permutations = PERMUTATIONS, seed = 0, signal } = options;
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
-  let zeroLength = 0;
-  for (let row = 0; row < lengths.length; row++) if (Number(lengths[row]) === 0) zeroLength++;
+  const zeroLength = zerosIn(lengths);
 
   /** Metrics about the rows themselves, which stand outside the sample's prefix (metrics.md §3). */
   function aboutRows(selection: RowSelection): Record<string, number> {

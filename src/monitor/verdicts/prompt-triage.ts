@@ -99,16 +99,16 @@ function causeOf({ successes, rewardMean, behaviours, size }: PromptRewards, ran
 
 /** The range of a step's finite rewards. */
 export function rewardRange(groups: readonly RolloutGroup[]): RewardRange {
-  let lowest: number | null = null;
-  let highest: number | null = null;
+  let lowest = Number.POSITIVE_INFINITY;
+  let highest = Number.NEGATIVE_INFINITY;
   for (const { rewards } of groups) {
     for (const reward of rewards) {
       if (!Number.isFinite(reward)) continue;
-      if (lowest === null || reward < lowest) lowest = reward;
-      if (highest === null || reward > highest) highest = reward;
+      if (reward < lowest) lowest = reward;
+      if (reward > highest) highest = reward;
     }
   }
-  return { lowest, highest };
+  return lowest > highest ? { lowest: null, highest: null } : { lowest, highest };
 }
 
 /** The range of both. */

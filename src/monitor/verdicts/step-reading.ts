@@ -73,19 +73,33 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   const perRow = metrics?.perRow;
   const earned = rows?.outcomes ?? rows?.rewards;
   if (perRow === undefined || earned === undefined) return null;
-  const values = new Float64Array(perRow.row.length);
-  let binary = true;
-  let total = 0;
-  for (let at = 0; at < values.length; at++) {
-    const value = earned[perRow.row[at] as number] as number;
-    if (!Number.isFinite(value)) return null;
-    if (value !== 0 && value !== 1) binary = false;
-    total += value;
-    values[at] = value;
-  }
-  const bar = binary || rows?.outcomes ? 0.5 : total / values.length;
+  const values = finiteValues(earned, perRow.row);
+  if (values === undefined) return null;
+  const bar = rows?.outcomes ? 0.5 : successBar(values);
   const isRight = (at: number): boolean => (values[at] as number) > bar || (bar === 0.5 && values[at] === 0.5);
   return countSpecificity(perRow.retrieved, isRight);
+}
+
+/** Undefined where one of them is none. */
+function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array | undefined {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < found.length; at++) {
+    const value = values[rows[at] as number] as number;
+    if (!Number.isFinite(value)) return undefined;
+    found[at] = value;
+  }
+  return found;
+}
+
+function successBar(rewards: Float64Array): number {
+  let isBinary = true;
+  let total = 0;
+  for (let at = 0; at < rewards.length; at++) {
+    const reward = rewards[at] as number;
+    if (reward !== 0 && reward !== 1) isBinary = false;
+    total += reward;
+  }
+  return isBinary ? 0.5 : total / rewards.length;
 }
 
 /** log p(z|x) of every row, NaN where the metrics left it out. */
