@@ -5,7 +5,7 @@ import type { StepEvidence } from './step-evidence.js';
 
 export interface RolloutGroup {
   readonly group: number | bigint;
-  readonly rewards: readonly number[];
+  readonly rewards: Float64Array;
   readonly outcomes: readonly number[] | undefined;
   /** One word for what each rollout did: equal words, equal behaviour. */
   readonly behaviours: readonly string[] | undefined;
@@ -16,7 +16,7 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   if (groups !== undefined) {
     return groups.map(({ group, rewards, outcomes, actions }) => ({
       group,
-      rewards: Array.from(rewards),
+      rewards: Float64Array.from(rewards),
       outcomes: outcomes && Array.from(outcomes),
       behaviours: actions && Array.from(actions as ArrayLike<number | bigint>, String),
     }));
@@ -26,7 +26,7 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   if (rows.episodes === undefined) {
     return Array.from(rowsByGroup(rows.groups), ([group, members]) => ({
       group,
-      rewards: members.map((row) => rewards[row] as number),
+      rewards: valuesAt(members, rewards),
       outcomes: outcomes && members.map((row) => outcomes[row] as number),
       behaviours: actions && members.map((row) => String(actions[row])),
     }));
@@ -39,15 +39,20 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
     else members.push(rollout);
   }
   return [...byGroup].map(([group, rollouts]) => {
-    const lastOf = (values: ArrayLike<number>): number[] =>
-      rollouts.map((turns) => values[turns.at(-1) as number] as number);
+    const last = rollouts.map((turns) => turns.at(-1) as number);
     return {
       group,
-      rewards: lastOf(rewards),
-      outcomes: outcomes && lastOf(outcomes),
+      rewards: valuesAt(last, rewards),
+      outcomes: outcomes && last.map((row) => outcomes[row] as number),
       behaviours: actions && rollouts.map((turns) => turns.map((row) => actions[row]).join(' ')),
     };
   });
+}
+
+function valuesAt(rows: readonly number[], values: ArrayLike<number>): Float64Array {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < found.length; at++) found[at] = values[rows[at] as number] as number;
+  return found;
 }
 
 /** Rows of each group, in order of first appearance. */
