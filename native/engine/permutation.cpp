@@ -50,6 +50,15 @@ struct Levels {
   }
 };
 
+// Adds what row r adds under one label.
+void addUnder(const InferenceInput& input, const RowSums& tables, std::int64_t r, std::int32_t label,
+              Contribution& figures) {
+  const std::int64_t at = r * input.columns + label;
+  const auto length = static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1);
+  figures.part += Doubles4{input.scores[at], input.scores[at] / length, tables.looValues[static_cast<std::size_t>(at)],
+                           kLevelCodes[tables.levels[static_cast<std::size_t>(at)]]};
+}
+
 // What row r adds under each label. scratch: [columns]
 inline __attribute__((always_inline)) void contribute(const InferenceInput& input, const RowSums& tables,
                                                       std::int64_t r, double* scratch, Contribution* row) {
@@ -217,8 +226,7 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   Contribution observed = {};
   Levels observedLevels;
   for (std::int64_t r = rows - 1; r >= 0; r--) {
-    contribute(input, sums, r, scratch[0].perToken.data(), scratch[0].row.data());
-    observed.part += scratch[0].row[static_cast<std::size_t>(own[r])].part;
+    addUnder(input, sums, r, own[r], observed);
     if (r % kCountedRows == 0) observedLevels.take(observed);
   }
   const double least[kSums] = {observed.part[0] - kTie * sums.scoreScale,

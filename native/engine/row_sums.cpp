@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::int64_t kMaxBlocks = 64;     // bounds the memory of partial sums
 constexpr std::int64_t kMinBlockRows = 16;  // amortises their merging
+constexpr int kTopLanes = 16;               // whole vectors that hold a row's best columns
+static_assert(kTopLanes > kMaxTopK);
 
 void allocate(RowSums& sums, std::int64_t columns) {
   const auto size = static_cast<std::size_t>(columns);
@@ -34,11 +36,8 @@ class RowAdder {
  public:
   RowAdder(const InferenceInput& input, const StepColumns& columns) : input_(input), columns_(columns) {
     const auto size = static_cast<std::size_t>(input.columns);
-    for (auto& values : hit_) values.resize(size);
-    for (auto* vectors : {&product_, &square_}) {
-      for (auto& values : *vectors) values.resize(size);
-    }
-    for (auto* values : {&others_[0], &others_[1], &valueWithout_, &expectedWithout_}) values->resize(size);
+    for (auto& values : product_) values.resize(size);
+    for (auto& values : square_) values.resize(size);
   }
 
   void add(std::int64_t r, const LabelValues& row, RowSums& sums, double* rowValues) {
@@ -68,164 +67,237 @@ class RowAdder {
 
   inline __attribute__((always_inline)) void addBody(std::int64_t r, const LabelValues& row, RowSums& sums,
                                                      double* rowValues) {
-    const std::int64_t columns = input_.columns;
     const std::int32_t own = input_.labels.own[r];
-    const double* __restrict const weight = row.weight.data();
-    addTo(sums.weight, row.weight);
-    for (int hit = 0; hit < kHitFigures; hit++) {
-      double* __restrict const values = hit_[hit].data();
-      const std::uint8_t* const level = row.level.data();
-      for (std::int64_t p = 0; p < columns; p++) values[p] = level[p] <= hit ? 1.0 : 0.0;
-    }
-    for (int f = 0; f < kFigures; f++) {
-      const double* __restrict const values = f < kMiFigures ? row.value[f].data() : hit_[f - kMiFigures].data();
-      rowValues[f] = values[own];
-      addMoments(weight, values, sums, f);
+    addHitMoments(row, sums);
+    for (int hit = 0; hit < kHitFigures; hit++) rowValues[kRetrieval1 + hit] = row.level[own] <= hit ? 1.0 : 0.0;
+    for (int f = 0; f < kMiFigures; f++) {
+      addMoments(row, sums, f);
+      rowValues[f] = row.value[f][own];
     }
     sumMoments(sums);
     addWithout(row, own, sums, rowValues);
     for (int hit = 0; hit < kHitFigures; hit++) addHitsWithout(row, own, hit, sums, rowValues);
     sums.scoreScale += row.scoreScale;
     sums.scoreScaleToken += row.scoreScale * row.perLength;
-    sums.logColumnsPerToken += columns_.logOthers[columns] * row.perLength;
+    sums.logColumnsPerToken += columns_.logOthers[input_.columns] * row.perLength;
   }
 
-  inline __attribute__((always_inline)) void addMoments(const double* weight, const double* values, RowSums& sums,
-                                                        int f) {
+  // A hit is its own square.
+  inline __attribute__((always_inline)) void addHitMoments(const LabelValues& row, RowSums& sums) {
+    static_assert(kHitFigures == 4);
+    const double* __restrict const weight = row.weight.data();
+    const std::uint8_t* __restrict const level = row.level.data();
+    double* __restrict const weights = sums.weight.data();
+    double* __restrict const p0 = product_[kRetrieval1].data();
+    double* __restrict const p1 = product_[kRetrieval2].data();
+    double* __restrict const p2 = product_[kRetrieval4].data();
+    double* __restrict const p3 = product_[kRetrieval8].data();
+    double* __restrict const w0 = sums.weighted[kRetrieval1].data();
+    double* __restrict const w1 = sums.weighted[kRetrieval2].data();
+    double* __restrict const w2 = sums.weighted[kRetrieval4].data();
+    double* __restrict const w3 = sums.weighted[kRetrieval8].data();
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t p = 0; p < input_.columns; p++) {
+      const double own = weight[p];
+      const double h0 = own * (level[p] <= 0 ? 1.0 : 0.0), h1 = own * (level[p] <= 1 ? 1.0 : 0.0);
+      const double h2 = own * (level[p] <= 2 ? 1.0 : 0.0), h3 = own * (level[p] <= 3 ? 1.0 : 0.0);
+      weights[p] += own;
+      p0[p] = h0, p1[p] = h1, p2[p] = h2, p3[p] = h3;
+      w0[p] += h0;
+      w1[p] += h1;
+      w2[p] += h2;
+      w3[p] += h3;
+    }
+  }
+
+  inline __attribute__((always_inline)) void addMoments(const LabelValues& row, RowSums& sums, int f) {
+    const double* __restrict const weight = row.weight.data();
+    const double* __restrict const values = row.value[f].data();
     double* __restrict const products = product_[f].data();
     double* __restrict const squares = square_[f].data();
     double* __restrict const weighted = sums.weighted[f].data();
     double* __restrict const weightedSquares = sums.weightedSquares[f].data();
+    COLLAPSAR_NO_OVERLAP
     for (std::int64_t p = 0; p < input_.columns; p++) {
       const double value = weight[p] == 0 ? 0.0 : values[p];  // without weight it may be infinite
       products[p] = weight[p] * value;
       squares[p] = products[p] * value;
+      weighted[p] += products[p];
+      weightedSquares[p] += squares[p];
     }
-    for (std::int64_t p = 0; p < input_.columns; p++) weighted[p] += products[p];
-    for (std::int64_t p = 0; p < input_.columns; p++) weightedSquares[p] += squares[p];
   }
 
-  // Eight sums at a time: in each, an addition waits for the one before it.
+  // Several sums at a time: in each, an addition waits for the one before it.
   inline __attribute__((always_inline)) void sumMoments(RowSums& sums) {
-    double first[kFigures] = {}, second[kFigures] = {};
+    static_assert(kMiFigures == 4);
+    double second[kFigures] = {};
     for (int f = 0; f < kFigures; f += 4) {
       const double* const p0 = product_[f].data();
       const double* const p1 = product_[f + 1].data();
       const double* const p2 = product_[f + 2].data();
       const double* const p3 = product_[f + 3].data();
-      const double* const s0 = square_[f].data();
-      const double* const s1 = square_[f + 1].data();
-      const double* const s2 = square_[f + 2].data();
-      const double* const s3 = square_[f + 3].data();
-      double a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-      for (std::int64_t p = 0; p < input_.columns; p++) {
-        a0 += p0[p];
-        a1 += p1[p];
-        a2 += p2[p];
-        a3 += p3[p];
-        b0 += s0[p];
-        b1 += s1[p];
-        b2 += s2[p];
-        b3 += s3[p];
+      double a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+      if (f >= kMiFigures) {
+        for (std::int64_t p = 0; p < input_.columns; p++) {
+          a0 += p0[p];
+          a1 += p1[p];
+          a2 += p2[p];
+          a3 += p3[p];
+        }
+        second[f] = a0, second[f + 1] = a1, second[f + 2] = a2, second[f + 3] = a3;
+      } else {
+        const double* const s0 = square_[f].data();
+        const double* const s1 = square_[f + 1].data();
+        const double* const s2 = square_[f + 2].data();
+        const double* const s3 = square_[f + 3].data();
+        double b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+        for (std::int64_t p = 0; p < input_.columns; p++) {
+          a0 += p0[p];
+          a1 += p1[p];
+          a2 += p2[p];
+          a3 += p3[p];
+          b0 += s0[p];
+          b1 += s1[p];
+          b2 += s2[p];
+          b3 += s3[p];
+        }
+        second[f] = b0, second[f + 1] = b1, second[f + 2] = b2, second[f + 3] = b3;
       }
-      first[f] = a0, first[f + 1] = a1, first[f + 2] = a2, first[f + 3] = a3;
-      second[f] = b0, second[f + 1] = b1, second[f + 2] = b2, second[f + 3] = b3;
+      expected_[f] = a0, expected_[f + 1] = a1, expected_[f + 2] = a2, expected_[f + 3] = a3;
     }
     for (int f = 0; f < kFigures; f++) {
-      const double variance = second[f] - first[f] * first[f];
-      sums.expected[f] += first[f];
+      const double variance = second[f] - expected_[f] * expected_[f];
+      sums.expected[f] += expected_[f];
       sums.labelVariance[f] += variance > 0 ? variance : 0.0;
-      expected_[f] = first[f];
     }
   }
 
-  // Expectations over the labels other than j, for every j; where no other label is conceivable, the row's own value
-  // stands for it.
-  inline __attribute__((always_inline)) void expectOthers(const LabelValues& row, int f, double ownValue,
-                                                          double* __restrict others) {
-    const std::int64_t columns = input_.columns;
-    const double* __restrict const weight = row.weight.data();
-    const double* __restrict const rest = row.weightRest.data();
-    const double* __restrict const products = product_[f].data();
-    const double expected = expected_[f];
-    for (std::int64_t j = 0; j < columns; j++) others[j] = (expected - products[j]) / rest[j];
-    const std::int64_t heavy = row.heavy;
-    if (heavy < 0) return;
-    double sum = 0;
-    for (std::int64_t p = 0; p < columns; p++) {
-      if (p != heavy && weight[p] != 0) sum += weight[p] * row.value[f][p];
-    }
-    others[heavy] = rest[heavy] == 0 ? ownValue : sum / rest[heavy];
-  }
+  // A column of sums that gets another addend than the loop over all columns gives it.
+  struct Column {
+    double* at;
+    double before;
+    explicit Column(double* place) : at(place), before(*place) {}
+    void add(double value) const { *at = before + value; }
+    void leave() const { *at = before; }
+  };
 
+  // Expectations are those over the labels other than j, for every j; where no other label is conceivable, the row's
+  // own value stands for it.
   inline __attribute__((always_inline)) void addWithout(const LabelValues& row, std::int32_t own, RowSums& sums,
                                                         const double* rowValues) {
+    const std::int64_t columns = input_.columns, heavy = row.heavy;
+    const double* __restrict const rest = row.weightRest.data();
     const double* __restrict const dropSeq = row.dropSeq.data();
     const double* __restrict const dropLoo = row.dropLoo.data();
     const double* __restrict const dropToken = row.dropToken.data();
-    const double perLength = row.perLength;
-    expectOthers(row, kMiSeq, rowValues[kMiSeq], others_[0].data());
-    expectOthers(row, kMiToken, rowValues[kMiToken], others_[1].data());
-    const double* __restrict const seq = others_[0].data();
-    const double* __restrict const token = others_[1].data();
-    const auto add = [&](double* __restrict target, auto valueOf) __attribute__((always_inline)) {
-      const double atOwn = target[own];
-      for (std::int64_t j = 0; j < input_.columns; j++) target[j] += valueOf(j);
-      target[own] = atOwn;  // not left out with its own prompt
-    };
+    const double* __restrict const productsSeq = product_[kMiSeq].data();
+    const double* __restrict const productsToken = product_[kMiToken].data();
+    double* __restrict const withoutSeq = sums.without[kMiSeq].data();
+    double* __restrict const withoutLoo = sums.without[kMiSeqLoo].data();
+    double* __restrict const withoutPerToken = sums.without[kMiPerToken].data();
+    double* __restrict const withoutToken = sums.without[kMiToken].data();
+    double* __restrict const expectedSeq = sums.expectedWithout[kMiSeq].data();
+    double* __restrict const expectedPerToken = sums.expectedWithout[kMiPerToken].data();
+    double* __restrict const expectedToken = sums.expectedWithout[kMiToken].data();
+    const double perLength = row.perLength, allSeq = expected_[kMiSeq], allToken = expected_[kMiToken];
     const double valueSeq = rowValues[kMiSeq], valueLoo = rowValues[kMiSeqLoo];
     const double valuePerToken = rowValues[kMiPerToken], valueToken = rowValues[kMiToken];
-    add(sums.without[kMiSeq].data(), [=](std::int64_t j) { return valueSeq + dropSeq[j]; });
-    add(sums.without[kMiSeqLoo].data(), [=](std::int64_t j) { return valueLoo + dropLoo[j]; });
-    add(sums.without[kMiPerToken].data(), [=](std::int64_t j) { return valuePerToken + dropSeq[j] * perLength; });
-    add(sums.without[kMiToken].data(), [=](std::int64_t j) { return valueToken + dropToken[j]; });
-    add(sums.expectedWithout[kMiSeq].data(), [=](std::int64_t j) { return seq[j] + dropSeq[j]; });
-    add(sums.expectedWithout[kMiPerToken].data(), [=](std::int64_t j) { return (seq[j] + dropSeq[j]) * perLength; });
-    add(sums.expectedWithout[kMiToken].data(), [=](std::int64_t j) { return token[j] + dropToken[j]; });
+
+    const Column ownColumns[] = {Column(withoutSeq + own),   Column(withoutLoo + own),  Column(withoutPerToken + own),
+                                 Column(withoutToken + own), Column(expectedSeq + own), Column(expectedPerToken + own),
+                                 Column(expectedToken + own)};
+    const std::int64_t known = heavy < 0 ? 0 : heavy;
+    const Column heavySeq(expectedSeq + known), heavyPerToken(expectedPerToken + known),
+        heavyToken(expectedToken + known);
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t j = 0; j < columns; j++) {
+      const double others = (allSeq - productsSeq[j]) / rest[j];
+      withoutSeq[j] += valueSeq + dropSeq[j];
+      withoutPerToken[j] += valuePerToken + dropSeq[j] * perLength;
+      expectedSeq[j] += others + dropSeq[j];
+      expectedPerToken[j] += (others + dropSeq[j]) * perLength;
+    }
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t j = 0; j < columns; j++) {
+      const double others = (allToken - productsToken[j]) / rest[j];
+      withoutToken[j] += valueToken + dropToken[j];
+      expectedToken[j] += others + dropToken[j];
+    }
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t j = 0; j < columns; j++) withoutLoo[j] += valueLoo + dropLoo[j];
+    if (heavy >= 0) {
+      double seq = valueSeq, token = valueToken;
+      if (rest[heavy] != 0) {
+        double sumSeq = 0, sumToken = 0;
+        for (std::int64_t p = 0; p < columns; p++) {
+          sumSeq += p == heavy ? 0.0 : productsSeq[p];
+          sumToken += p == heavy ? 0.0 : productsToken[p];
+        }
+        seq = sumSeq / rest[heavy];
+        token = sumToken / rest[heavy];
+      }
+      heavySeq.add(seq + dropSeq[heavy]);
+      heavyPerToken.add((seq + dropSeq[heavy]) * perLength);
+      heavyToken.add(token + dropToken[heavy]);
+    }
+    for (const Column& column : ownColumns) column.leave();  // not left out with its own prompt
   }
 
   inline __attribute__((always_inline)) void addHitsWithout(const LabelValues& row, std::int32_t own, int hit,
                                                             RowSums& sums, const double* rowValues) {
     const int f = kRetrieval1 + hit;
-    const std::int64_t columns = input_.columns;
+    const std::int64_t heavy = row.heavy;
     const double expected = expected_[f], ownValue = rowValues[f];
     const double* __restrict const products = product_[f].data();
     const double* __restrict const rest = row.weightRest.data();
-    double* __restrict const values = valueWithout_.data();
-    double* __restrict const expectations = expectedWithout_.data();
-    for (std::int64_t j = 0; j < columns; j++) values[j] = ownValue;
-    for (std::int64_t j = 0; j < columns; j++) expectations[j] = (expected - products[j]) / rest[j];
-    if (row.heavy >= 0 && rest[row.heavy] == 0) expectations[row.heavy] = ownValue;
+    double* __restrict const without = sums.without[f].data();
+    double* __restrict const expectedWithout = sums.expectedWithout[f].data();
+    double before[kTopLanes], expectedBefore[kTopLanes];
+    for (int i = 0; i < row.topCount; i++) {
+      before[i] = without[row.top[i].column];
+      expectedBefore[i] = expectedWithout[row.top[i].column];
+    }
+    const Column ownColumns[] = {Column(without + own), Column(expectedWithout + own)};
+    const Column heavyColumn(expectedWithout + (heavy < 0 ? 0 : heavy));
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t j = 0; j < input_.columns; j++) {
+      without[j] += ownValue;
+      expectedWithout[j] += (expected - products[j]) / rest[j];
+    }
+    if (heavy >= 0 && rest[heavy] == 0) heavyColumn.add(ownValue);
     // Without one of the row's best columns another moves up.
+    double hits[kTopLanes];
+    double hitValue = 0;
+    if (columns_.distinct == input_.columns) hitValue = hitsWithout(row, own, hit, hits);
     for (int i = 0; i < row.topCount; i++) {
       const auto [j, position] = row.top[i];
       if (position >= 1 << hit || j == own) continue;
-      double value = 0;
-      const double sum = columns_.distinct == columns ? hitWithout(row, own, j, hit, value)
-                                                      : sharedHitWithout(row, own, j, hit, value);
-      values[j] = value;
-      expectations[j] = rest[j] == 0 ? value : sum / rest[j];
+      double value = hitValue;
+      const double sum = columns_.distinct == input_.columns ? hits[i] : sharedHitWithout(row, own, j, hit, value);
+      without[j] = before[i] + value;
+      expectedWithout[j] = expectedBefore[i] + (rest[j] == 0 ? value : sum / rest[j]);
     }
-    double* __restrict const without = sums.without[f].data();
-    double* __restrict const expectedWithout = sums.expectedWithout[f].data();
-    values[own] = expectations[own] = 0.0;  // the row is left out with its own prompt
-    for (std::int64_t j = 0; j < columns; j++) without[j] += values[j];
-    for (std::int64_t j = 0; j < columns; j++) expectedWithout[j] += expectations[j];
+    for (const Column& column : ownColumns) column.leave();
   }
 
-  // The weight of the top 1 << hit without j, which is one of them; `value` becomes 1 if the own column is there.
-  static double hitWithout(const LabelValues& row, std::int32_t own, std::int32_t j, int hit, double& value) {
-    double sum = 0;
+  // For each of the row's best columns, in their order: the weight of the top 1 << hit without it, if it is one of
+  // them. Returns 1 if the own column is there, which it is without any other than itself. All at once and without
+  // branches: adding 0 changes no sum.
+  static inline __attribute__((always_inline)) double hitsWithout(const LabelValues& row, std::int32_t own, int hit,
+                                                                  double* __restrict sums) {
+    double value = 0;
+    for (int lane = 0; lane < kTopLanes; lane++) sums[lane] = 0;
     for (int i = 0; i < row.topCount; i++) {
       const auto [p, position] = row.top[i];
-      if (p == j || position > 1 << hit) continue;
-      sum += row.weight[p];
+      if (position > 1 << hit) continue;
+      const double weight = row.weight[p];
+      for (int lane = 0; lane < kTopLanes; lane++) sums[lane] += lane == i ? 0.0 : weight;
       if (p == own) value = 1;
     }
-    return sum;
+    return value;
   }
 
-  // The same where columns share signatures: all that are equivalent to one of the top are hits.
+  // The same for one column j where columns share signatures: all that are equivalent to one of the top are hits.
   double sharedHitWithout(const LabelValues& row, std::int32_t own, std::int32_t j, int hit, double& value) const {
     std::int32_t top[kMaxTopK];
     const int count = row.topWithout(j, hit, top);
@@ -244,9 +316,8 @@ class RowAdder {
   const InferenceInput& input_;
   const StepColumns& columns_;
   double expected_[kFigures] = {};
-  std::vector<double> hit_[kHitFigures];                      // [columns]: 1 where the column is a hit
-  std::vector<double> product_[kFigures], square_[kFigures];  // weight value, weight value^2
-  std::vector<double> others_[2], valueWithout_, expectedWithout_;
+  std::vector<double> product_[kFigures];   // [columns]: weight value
+  std::vector<double> square_[kMiFigures];  // [columns]: weight value^2
 };
 
 }  // namespace
@@ -296,7 +367,7 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
     addTo(out.weight, part.weight);
     for (int f = 0; f < kFigures; f++) {
       addTo(out.weighted[f], part.weighted[f]);
-      addTo(out.weightedSquares[f], part.weightedSquares[f]);
+      if (f < kMiFigures) addTo(out.weightedSquares[f], part.weightedSquares[f]);
       addTo(out.without[f], part.without[f]);
       addTo(out.expectedWithout[f], part.expectedWithout[f]);
       out.labelVariance[f] += part.labelVariance[f];
@@ -306,6 +377,7 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
     out.scoreScaleToken += part.scoreScaleToken;
     out.logColumnsPerToken += part.logColumnsPerToken;
   }
+  for (int f = kMiFigures; f < kFigures; f++) out.weightedSquares[f] = out.weighted[f];
   return Outcome::Done;
 }
 

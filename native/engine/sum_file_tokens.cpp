@@ -130,24 +130,53 @@ class FileTokenSummer {
   void sumRows(std::int64_t first, std::int64_t end) {
     char* const buffer = reader_.buffer(scores_.offset + first * rowBytes_);
     if (buffer == nullptr) return;
+    const std::int64_t tokens = readRows(first, end, buffer);
+    if (tokens < 0) return;
+    scores_.tokens <= kLeafTokens ? sumLeaves(first, end, buffer) : sumLongRows(first, end, buffer);
+    control_.doneUnits.fetch_add(tokens, std::memory_order_relaxed);
+  }
+
+  // Returns the number of valid tokens; < 0 if reading failed.
+  std::int64_t readRows(std::int64_t first, std::int64_t end, char* buffer) {
+    const std::int64_t* const lengths = scores_.lengths;
+    const std::int64_t rows = scores_.rows, rowBytes = rowBytes_, size = size_;
     std::int64_t runBegin = 0, runEnd = 0, tokens = 0;
     const auto readRun = [&] {
-      return reader_.read(buffer + runBegin, runEnd - runBegin, scores_.offset + first * rowBytes_ + runBegin);
+      return reader_.read(buffer + runBegin, runEnd - runBegin, scores_.offset + first * rowBytes + runBegin);
     };
-    std::int64_t row = first % scores_.rows;
-    for (std::int64_t segment = first; segment < end; segment++, row = row + 1 < scores_.rows ? row + 1 : 0) {
-      const std::int64_t begin = (segment - first) * rowBytes_, length = scores_.lengths[row];
+    std::int64_t row = first % rows;
+    for (std::int64_t begin = 0; begin < (end - first) * rowBytes;
+         begin += rowBytes, row = row + 1 < rows ? row + 1 : 0) {
+      const std::int64_t length = lengths[row];
       if (length == 0) continue;
       if (begin - runEnd > kGapBytes || runEnd == 0) {
-        if (!readRun()) return;
+        if (!readRun()) return -1;
         runBegin = begin;
       }
-      runEnd = begin + length * size_;
+      runEnd = begin + length * size;
       tokens += length;
     }
-    if (!readRun()) return;
+    return readRun() ? tokens : -1;
+  }
 
+  // Rows of one leaf at most, whose sums go straight to where they belong.
+  void sumLeaves(std::int64_t first, std::int64_t end, const char* buffer) {
+    const std::int64_t* const rowLengths = scores_.lengths;
+    const std::int64_t rows = scores_.rows, tokens = scores_.tokens;
     std::int64_t starts[kBatchLeaves], lengths[kBatchLeaves];
+    std::int64_t row = first % rows;
+    for (std::int64_t segment = first; segment < end; segment += kBatchLeaves) {
+      const std::int64_t leaves = std::min<std::int64_t>(kBatchLeaves, end - segment);
+      for (std::int64_t i = 0; i < leaves; i++, row = row + 1 < rows ? row + 1 : 0) {
+        starts[i] = (segment - first + i) * tokens;
+        lengths[i] = rowLengths[row];
+      }
+      kernels_.sumNearSegments[dtype_](buffer, starts, lengths, leaves, &sums_[segment]);
+    }
+  }
+
+  void sumLongRows(std::int64_t first, std::int64_t end, const char* buffer) {
+    std::int64_t starts[kBatchLeaves] = {}, lengths[kBatchLeaves] = {};
     double leafSums[kBatchLeaves];
     std::int64_t owners[kBatchLeaves];
     int leaves = 0;
@@ -156,7 +185,7 @@ class FileTokenSummer {
       for (int i = 0; i < leaves; i++) sums_[owners[i]] += leafSums[i];
       leaves = 0;
     };
-    row = first % scores_.rows;
+    std::int64_t row = first % scores_.rows;
     for (std::int64_t segment = first; segment < end; segment++, row = row + 1 < scores_.rows ? row + 1 : 0) {
       const std::int64_t start = (segment - first) * scores_.tokens, length = scores_.lengths[row];
       for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
@@ -167,7 +196,6 @@ class FileTokenSummer {
       }
     }
     flush();
-    control_.doneUnits.fetch_add(tokens, std::memory_order_relaxed);
   }
 
   // One piece of a row that is longer than a piece.

@@ -5,7 +5,7 @@ import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
 import { type FilterResult, filterGroups } from '../filter/index.js';
 import type { StepData } from '../logs/step-data.js';
-import { type OptionalTensor, readStepFile } from '../logs/step-file.js';
+import { type OptionalTensor, withStepFile } from '../logs/step-file.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
@@ -70,8 +70,9 @@ export async function measureStep(
   signal: AbortSignal,
   { identity, onBytes }: Measuring = {},
 ): Promise<StepMeasurement> {
-  const read = () => readStepFile(path, { blockBytes, signal, identity, unread: UNUSED });
-  return asFileError(path, async () => measureData(engine, await read(), options, signal, onBytes));
+  const reading = { blockBytes, signal, identity, unread: UNUSED };
+  const measure = (data: StepData) => measureData(engine, data, options, signal, onBytes);
+  return asFileError(path, () => withStepFile(path, reading, measure));
 }
 
 /**

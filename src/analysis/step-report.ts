@@ -85,9 +85,7 @@ export function stepRecord(
   const absent: Record<string, string> = {};
   const notes = new Set<string>(remarks);
   for (const { profile, label, logged, absent: reasons, notes: caveats } of metrics) {
-    for (const [key, value] of Object.entries(logged)) {
-      if (choice.has(key)) record[key] = Number.isFinite(value) ? value : null;
-    }
+    addChosen(record, logged, choice);
     // Under `ragen` a record is what the reference logs and nothing else.
     if (profile === 'ragen') continue;
     for (const [key, reason] of Object.entries(reasons)) {
@@ -95,7 +93,7 @@ export function stepRecord(
     }
     for (const caveat of caveats) notes.add(metrics.length > 1 ? `${label}: ${caveat}` : caveat);
   }
-  for (const [key, value] of Object.entries(filter?.metrics ?? {})) if (choice.has(key)) record[key] = value;
+  if (filter !== undefined) addChosen(record, filter.metrics, choice);
   if (judgement !== undefined) {
     const { regime, verdicts } = judgement;
     if (choice.has('regime')) record.regime = { name: regime.regime, since: regime.since, sentence: regime.sentence };
@@ -105,6 +103,20 @@ export function stepRecord(
   if (Object.keys(absent).length > 0) record.absent = absent;
   if (notes.size > 0) record.notes = [...notes];
   return record as StepRecord;
+}
+
+function addChosen(
+  record: Record<string, RecordValue>,
+  figures: Readonly<Record<string, number>>,
+  choice: MetricChoice,
+): void {
+  for (const key of Object.keys(figures)) {
+    if (choice.has(key)) record[key] = finiteOrNull(figures[key] as number);
+  }
+}
+
+function finiteOrNull(figure: number): number | null {
+  return Number.isFinite(figure) ? figure : null;
 }
 
 /** Names in the record beside those of metrics. */

@@ -391,8 +391,7 @@ function maskRows(isKept: Uint8Array, offsets: Int32Array, rowGroup: Int32Array 
   }
   for (let group = 0; group < isKept.length; group++) {
     if (isKept[group] === 0) continue;
-    const end = offsets[group + 1] as number;
-    for (let row = offsets[group] as number; row < end; row++) mask[row] = 1;
+    mask.fill(1, offsets[group], offsets[group + 1]);
   }
   return mask;
 }

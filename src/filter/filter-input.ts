@@ -212,7 +212,7 @@ function flatten(name: string, groups: GroupedValues, offsets: Int32Array): Floa
 function column(name: string, values: RowValues | BigInt64Array): Float64Array {
   if (values instanceof Float64Array) return values;
   if (values instanceof BigInt64Array) return Float64Array.from(values, Number);
-  if (ArrayBuffer.isView(values) && !(values instanceof DataView)) return Float64Array.from(values);
+  if (ArrayBuffer.isView(values) && !(values instanceof DataView)) return new Float64Array(values);
   if (!Array.isArray(values)) {
     throw new ArgumentError(name, `${shown(values)}, expected an array or typed array of numbers`);
   }

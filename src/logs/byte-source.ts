@@ -38,6 +38,22 @@ export interface ByteSource {
   close(): Promise<void>;
 }
 
+/** The same source, which stays open when it is closed: for whoever may read from it but did not open it. */
+export function lent(source: ByteSource): ByteSource {
+  const { path, bytes, revision, stamp, placeOf, openFile } = source;
+  return {
+    path,
+    bytes,
+    revision,
+    stamp,
+    read: (target, position, options) => source.read(target, position, options),
+    ...(placeOf && { placeOf: (position) => placeOf.call(source, position) }),
+    ...(openFile && { openFile: (position) => openFile.call(source, position) }),
+    checkUnchanged: () => source.checkUnchanged(),
+    close: async () => undefined,
+  };
+}
+
 /** Reads of more than this are split, so that an abort is noticed within milliseconds. */
 const READ_BYTES = 16 * 2 ** 20;
 

@@ -3,7 +3,6 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
-import { glob, isDynamicPattern } from 'tinyglobby';
 import { FileError } from '../errors.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
@@ -58,8 +57,8 @@ class Search {
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
       else this.#add(path, await realpath(path));
     } catch (error) {
-      if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && isDynamicPattern(path)) await this.#glob(path);
-      else this.#problem(path, await missingProblem(path, error), error);
+      if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
+      this.#problem(path, await missingProblem(path, error), error);
     }
   }
 
@@ -85,13 +84,17 @@ class Search {
     }
   }
 
-  async #glob(pattern: string): Promise<void> {
+  /** @returns whether it is a pattern */
+  async #glob(pattern: string): Promise<boolean> {
+    // Loading it takes longer than looking through a usual directory.
+    const { glob, isDynamicPattern } = await import('tinyglobby');
+    if (!isDynamicPattern(pattern)) return false;
     let matches: string[];
     try {
       matches = await glob(pattern, { absolute: isAbsolute(pattern), onlyFiles: false, expandDirectories: false });
     } catch (error) {
       this.#problem(pattern, systemProblem(error), error);
-      return;
+      return true;
     }
     // A directory comes with a slash at its end.
     const usable = matches.filter((match) => match.endsWith('/') || isStepName(basename(match)));
@@ -99,6 +102,7 @@ class Search {
       this.#problem(pattern, `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}`);
     }
     for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
+    return true;
   }
 
   /** Searches below `path`; returns its real path, undefined where it cannot be read. */

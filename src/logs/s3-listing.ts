@@ -1,5 +1,4 @@
 // s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
-import { isDynamicPattern } from 'tinyglobby';
 import { FileError } from '../errors.js';
 import { openS3, parseS3, s3Problem } from './s3-client.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
@@ -16,6 +15,7 @@ const MAX_PAGE_KEYS = 1000;
 export async function findObjects(path: string, pageKeys = MAX_PAGE_KEYS): Promise<FoundObjects> {
   try {
     const { bucket, key } = parseS3(path);
+    const { isDynamicPattern } = await import('tinyglobby');
     if (isDynamicPattern(key)) return await matching(path, bucket, key, pageKeys);
     if (key !== '' && !key.endsWith('/') && isStepName(lastName(key))) return { paths: [path], problems: [] };
     return await below(path, bucket, key.replace(/\/+$/, ''), pageKeys);

@@ -4,7 +4,7 @@ import { FileReadError } from '../engine/file-read-error.js';
 import type { FileScores } from '../engine/operations.js';
 import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
-import { type ByteSource, cutShort, type ReadOptions } from './byte-source.js';
+import { type ByteSource, cutShort, lent, type ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
 import { readAhead } from './read-ahead.js';
 import { elementBytes, LENGTH_BYTES, type SafetensorsDType, type TensorEntry } from './safetensors.js';
@@ -56,60 +56,89 @@ const SCORE_TENSORS: ReadonlySet<string> = new Set(['cross_logprobs', 'cross_log
 const ENGINE_TENSORS: ReadonlySet<string> = new Set(['token_entropy', 'ablated_logprobs', 'action_logprobs']);
 
 /**
- * Reads a step file but for its scores.
+ * Reads a step file but for its scores, for which it is opened again.
  * @throws FileError naming path, offset and tensor when the file cannot be read or is not a step file; the signal's
  *   reason when it is aborted
  */
 export async function readStepFile(path: string, options: ReadStepOptions = {}): Promise<StepData> {
-  if (options.blockBytes !== undefined && !(options.blockBytes > 0)) {
-    throw new ArgumentError('options.blockBytes', `${options.blockBytes}, expected a number of bytes above 0`);
-  }
-  return withContainer(path, options.signal, async (container) => {
-    const { source } = container;
-    const header = headerOf(path, container);
-    if (options.identity !== undefined && options.identity !== header.identity) {
-      throw new FileError({ path }, 'the file was replaced or changed after it was listed: analyse it again');
-    }
-    const tensors = await readTensors(source, container, options);
-    await source.checkUnchanged();
-    const values = {
-      lengths: integers(tensors.get('lengths')) ?? new Int32Array(0),
-      group: integers(tensors.get('group')) ?? new Int32Array(0),
-      columnGroup: integers(tensors.get('column_group')),
-      promptLengths: integers(tensors.get('prompt_lengths')),
-      correct: flags(tensors.get('correct')),
-      valid: flags(tensors.get('valid')),
-    };
-    const columnGroup = checkValues(header.layout, values, (tensor, index, problem) => {
-      const entry = tensors.get(tensor)?.entry;
-      const offset = (entry?.begin ?? 0) + (index ?? 0) * elementBytes(entry?.dtype ?? 'U8');
-      throw new FileError({ ...placeOf(source, offset), tensor }, problem);
-    });
-    const { lengths, group, correct, valid, promptLengths } = values;
-    const promptIds = integers(tensors.get('prompt_ids'));
-    const responseIds = integers(tensors.get('response_ids'));
-    const { layout, identity: _, ...facts } = header;
-    return {
-      ...facts,
-      scores: scoresOf(container, options),
-      lengths,
-      group,
-      columnGroup,
-      prompts: promptIds === undefined ? undefined : splitPrompts(promptIds, layout, promptLengths),
-      rewards: widened(tensors.get('rewards')),
-      outcome: widened(tensors.get('outcome')),
-      correct,
-      valid,
-      actions: integers(tensors.get('actions')),
-      episode: integers(tensors.get('episode')),
-      turn: integers(tensors.get('turn')),
-      responseIds:
-        responseIds === undefined ? undefined : { data: responseIds, shape: [layout.rows, layout.tokens ?? 0] },
-      tokenEntropy: floats(tensors.get('token_entropy')),
-      ablatedLogprobs: floats(tensors.get('ablated_logprobs')),
-      actionLogprobs: floats(tensors.get('action_logprobs')),
-    };
+  return withContainer(path, options, async (container) => {
+    const step = await readStep(path, container, options);
+    await container.source.checkUnchanged();
+    return step;
   });
+}
+
+/**
+ * The same for a step whose scores are read once and at once: a local file is opened once only, and open until `use` has ended.
+ * What changes meanwhile is noticed when the scores have been read.
+ * @throws FileError as readStepFile does; what `use` throws
+ */
+export async function withStepFile<T>(
+  path: string,
+  options: ReadStepOptions,
+  use: (step: StepData) => Promise<T>,
+): Promise<T> {
+  return withContainer(path, options, async (container) => {
+    const { source, tensors } = container;
+    const scores = tensors.get('cross_logprobs') ?? tensors.get('cross_logprob_sums');
+    const isLocal = scores !== undefined && source.openFile?.(scores.begin) !== undefined;
+    const opened = isLocal ? { ...container, reopen: async () => lent(source) } : container;
+    return use(await readStep(path, opened, options));
+  });
+}
+
+async function readStep(path: string, container: StepContainer, options: ReadStepOptions): Promise<StepData> {
+  const { source } = container;
+  const header = headerOf(path, container);
+  if (options.identity !== undefined && options.identity !== header.identity) {
+    throw new FileError({ path }, 'the file was replaced or changed after it was listed: analyse it again');
+  }
+  const tensors = await readTensors(source, container, options);
+  const values = {
+    lengths: integers(tensors.get('lengths')) ?? new Int32Array(0),
+    group: integers(tensors.get('group')) ?? new Int32Array(0),
+    columnGroup: integers(tensors.get('column_group')),
+    promptLengths: integers(tensors.get('prompt_lengths')),
+    correct: flags(tensors.get('correct')),
+    valid: flags(tensors.get('valid')),
+  };
+  const fail = (tensor: StepTensorName, index: number | undefined, problem: string): never => {
+    const entry = tensors.get(tensor)?.entry;
+    const offset = (entry?.begin ?? 0) + (index ?? 0) * elementBytes(entry?.dtype ?? 'U8');
+    throw new FileError({ ...placeOf(source, offset), tensor }, problem);
+  };
+  let columnGroup: IntegerArray;
+  try {
+    columnGroup = checkValues(header.layout, values, fail);
+  } catch (error) {
+    // What is wrong with values of a file that is being written is that it is being written.
+    await source.checkUnchanged();
+    throw error;
+  }
+  const { lengths, group, correct, valid, promptLengths } = values;
+  const promptIds = integers(tensors.get('prompt_ids'));
+  const responseIds = integers(tensors.get('response_ids'));
+  const { layout, identity: _, ...facts } = header;
+  return {
+    ...facts,
+    scores: scoresOf(container, options),
+    lengths,
+    group,
+    columnGroup,
+    prompts: promptIds === undefined ? undefined : splitPrompts(promptIds, layout, promptLengths),
+    rewards: widened(tensors.get('rewards')),
+    outcome: widened(tensors.get('outcome')),
+    correct,
+    valid,
+    actions: integers(tensors.get('actions')),
+    episode: integers(tensors.get('episode')),
+    turn: integers(tensors.get('turn')),
+    responseIds:
+      responseIds === undefined ? undefined : { data: responseIds, shape: [layout.rows, layout.tokens ?? 0] },
+    tokenEntropy: floats(tensors.get('token_entropy')),
+    ablatedLogprobs: floats(tensors.get('ablated_logprobs')),
+    actionLogprobs: floats(tensors.get('action_logprobs')),
+  };
 }
 
 /**
@@ -120,14 +149,17 @@ export async function readStepHeader(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<StepHeader> {
-  return withContainer(path, options.signal, async (container) => headerOf(path, container));
+  return withContainer(path, options, async (container) => headerOf(path, container));
 }
 
 async function withContainer<T>(
   path: string,
-  signal: AbortSignal | undefined,
+  { blockBytes, signal }: ReadStepOptions,
   use: (container: StepContainer) => Promise<T>,
 ): Promise<T> {
+  if (blockBytes !== undefined && !(blockBytes > 0)) {
+    throw new ArgumentError('options.blockBytes', `${blockBytes}, expected a number of bytes above 0`);
+  }
   const container = await openContainer(path, { signal });
   try {
     return await use(container);
@@ -283,7 +315,7 @@ function widened(tensor: ReadTensor | undefined): Float64Array | undefined {
   if (tensor === undefined) return undefined;
   const elements = elementsOf(tensor.entry);
   if (tensor.entry.dtype === 'F64') return new Float64Array(tensor.memory, 0, elements);
-  return Float64Array.from(new Float32Array(tensor.memory, 0, elements));
+  return new Float64Array(new Float32Array(tensor.memory, 0, elements));
 }
 
 function flags(tensor: ReadTensor | undefined): Uint8Array | undefined {

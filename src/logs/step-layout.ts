@@ -183,6 +183,18 @@ function checkColumns(group: IntegerArray, columnGroup: IntegerArray, fail: Valu
 
 function distinctIds(group: IntegerArray): IntegerArray {
   // Typed arrays sort by value, unlike arrays.
-  if (group instanceof Int32Array) return Int32Array.from(new Set(group)).sort();
-  return BigInt64Array.from(new Set(group)).sort();
+  if (group instanceof Int32Array) return Int32Array.from(idsIn(group)).sort();
+  return BigInt64Array.from(idsIn(group)).sort();
+}
+
+function idsIn<Id extends number | bigint>(group: ArrayLike<Id>): Set<Id> {
+  const ids = new Set<Id>();
+  let last: Id | undefined;
+  for (let row = 0; row < group.length; row++) {
+    const id = group[row] as Id;
+    // Rows of one group mostly stand together.
+    if (id !== last) ids.add(id);
+    last = id;
+  }
+  return ids;
 }

@@ -1,10 +1,25 @@
-// What retrieval would score by luck (metrics.md §3 and its repair 4).
+// What retrieval would score by luck (metrics.md §3 and its repair 4): it depends on how many rows have how many columns that
+// count as theirs, and on nothing else.
 
-/** Mean over rows of (columns sharing the row's signature) / P. */
-export function chanceLevel(own: Int32Array, signatures: Int32Array, counts: Int32Array): number {
+/** [c] rows whose own column is one of c with the same signature. @param counts columns of each signature */
+export function rowsByEquivalents(own: Int32Array, signatures: Int32Array, counts: Int32Array): Int32Array {
+  const rows = new Int32Array(signatures.length + 1);
+  for (let row = 0; row < own.length; row++) {
+    const equivalent = counts[signatures[own[row] as number] as number] as number;
+    rows[equivalent] = (rows[equivalent] as number) + 1;
+  }
+  return rows;
+}
+
+/** Mean over rows of (columns sharing the row's signature) / P. @param rows as rowsByEquivalents() gives them */
+export function chanceLevel(rows: Int32Array): number {
   let total = 0;
-  for (const column of own) total += counts[signatures[column] as number] as number;
-  return total / (own.length * signatures.length);
+  let count = 0;
+  for (let equivalent = 1; equivalent < rows.length; equivalent++) {
+    total += equivalent * (rows[equivalent] as number);
+    count += rows[equivalent] as number;
+  }
+  return total / (count * (rows.length - 1));
 }
 
 /** P(k columns drawn without replacement hold one of c equivalent ones among P) = 1 − C(P−c, k) / C(P, k). */
@@ -14,16 +29,15 @@ export function exactChance(columns: number, equivalent: number, k: number): num
   return 1 - miss;
 }
 
-/** Mean over rows of the exact chance of a hit in the top k; rows are counted by kind first, so their order does not matter. */
-export function exactChanceLevel(own: Int32Array, signatures: Int32Array, counts: Int32Array, k: number): number {
-  const rowsBySize = new Map<number, number>();
-  for (const column of own) {
-    const equivalent = counts[signatures[column] as number] as number;
-    rowsBySize.set(equivalent, (rowsBySize.get(equivalent) ?? 0) + 1);
-  }
+/** Mean over rows of the exact chance of a hit in the top k. @param rows as rowsByEquivalents() gives them */
+export function exactChanceLevel(rows: Int32Array, k: number): number {
   let total = 0;
-  for (const [equivalent, rows] of [...rowsBySize].sort((a, b) => a[0] - b[0])) {
-    total += rows * exactChance(signatures.length, equivalent, k);
+  let count = 0;
+  for (let equivalent = 1; equivalent < rows.length; equivalent++) {
+    const alike = rows[equivalent] as number;
+    if (alike === 0) continue;
+    total += alike * exactChance(rows.length - 1, equivalent, k);
+    count += alike;
   }
-  return total / own.length;
+  return total / count;
 }

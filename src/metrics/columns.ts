@@ -1,4 +1,5 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (metrics.md §1).
+import { types } from 'node:util';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 
@@ -16,7 +17,8 @@ export interface Columns {
 type Id = number | bigint;
 
 /** 64-bit ids that a number holds exactly become numbers, so that files may mix I32 and I64. */
-function toIds(values: Integers): Id[] {
+function toIds(values: Integers): Int32Array | readonly Id[] {
+  if (types.isInt32Array(values)) return values;
   return Array.from(values as ArrayLike<Id>, (v) =>
     typeof v === 'bigint' && Number.isSafeInteger(Number(v)) ? Number(v) : v,
   );
@@ -25,7 +27,7 @@ function toIds(values: Integers): Id[] {
 const ascending = (a: Id, b: Id): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The ids that occur, each once, ascending. */
-function distinct(ids: readonly Id[]): Id[] {
+function distinct(ids: Int32Array | readonly Id[]): Id[] {
   return [...new Set(ids)].sort(ascending);
 }
 
@@ -62,12 +64,25 @@ export function arrangeColumns(
     position[column] = at;
   });
 
-  const own = Int32Array.from(rowIds, (id, row) => {
-    const at = positionOf.get(id);
-    if (at === undefined) throw new ArgumentError('groups', `row ${row} is of group ${id}, which has no column`);
-    return at;
-  });
-  return { order, position, own, signatures: signaturesOf(order, promptTokens) };
+  return { order, position, own: ownColumns(rowIds, positionOf), signatures: signaturesOf(order, promptTokens) };
+}
+
+function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>): Int32Array {
+  const own = new Int32Array(rowIds.length);
+  let last: Id | undefined;
+  let lastAt = 0;
+  for (let row = 0; row < own.length; row++) {
+    const id = rowIds[row] as Id;
+    // Rows of one group mostly stand together.
+    if (id !== last) {
+      const at = positionOf.get(id);
+      if (at === undefined) throw new ArgumentError('groups', `row ${row} is of group ${id}, which has no column`);
+      last = id;
+      lastAt = at;
+    }
+    own[row] = lastAt;
+  }
+  return own;
 }
 
 function signaturesOf(order: Int32Array, promptTokens: readonly ArrayLike<Id>[] | undefined): Int32Array {
@@ -100,5 +115,7 @@ export function countSignatures(signatures: Int32Array): Int32Array {
 
 /** True where canonical order is the input's own. */
 export function isIdentity(indices: Int32Array, length: number): boolean {
-  return indices.length === length && indices.every((index, at) => index === at);
+  if (indices.length !== length) return false;
+  for (let at = 0; at < length; at++) if (indices[at] !== at) return false;
+  return true;
 }

@@ -1,10 +1,12 @@
 // One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
+import { types } from 'node:util';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
+import { rowsByEquivalents } from './chance.js';
 import { arrangeColumns, type Columns, countSignatures, isIdentity } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import type { MeasuredStep } from './measured-step.js';
@@ -46,7 +48,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     throw new ArgumentError('groups', `${scores.groups.length} group ids for ${shape.rows} rows`);
   }
   const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
-  const hasReasoning = (row: number): boolean => (lengths[row] as bigint) > 0n;
+  const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
   let selection = selectRows(
     columns,
     hasReasoning,
@@ -70,7 +72,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   if (profile === 'strict') {
     const { matchedSeq, marginalSeq } = measured.stats;
     const bad = (at: number): boolean => !(Number.isFinite(matchedSeq[at]) && Number.isFinite(marginalSeq[at]));
-    nonFinite = [...new Set(selection.rows.filter((_, at) => bad(at)))].sort((a, b) => a - b);
+    nonFinite = rowsThatAre(bad, selection.rows);
     if (nonFinite.length > 0) {
       selection = withoutRows(selection, bad);
       if (selection.rows.length === 0) {
@@ -80,6 +82,13 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     }
   }
   return report.everything(engine, measured, selection, nonFinite);
+}
+
+/** The rows of those at which `bad` is true, ascending, once each. */
+function rowsThatAre(bad: (at: number) => boolean, rows: Int32Array): number[] {
+  const found = new Set<number>();
+  for (let at = 0; at < rows.length; at++) if (bad(at)) found.add(rows[at] as number);
+  return [...found].sort((a, b) => a - b);
 }
 
 interface Shape {
@@ -112,14 +121,38 @@ function givenScores(scores: CrossScores): GivenScores {
   return { given: { kind: 'logprobs', tensor: logprobs as Tensor }, shape: { rows, columns: shape[0] as number } };
 }
 
-function toLengths(lengths: Integers, rows: number): BigInt64Array {
+type Lengths = MeasuredStep['lengths'];
+
+/** A copy, checked. */
+function toLengths(lengths: Integers, rows: number): Lengths {
   if (lengths.length !== rows) throw new ArgumentError('lengths', `${lengths.length} lengths for ${rows} rows`);
-  return BigInt64Array.from(lengths as ArrayLike<number | bigint>, (length, row) => {
+  const check = (length: number | bigint, row: number): void => {
     const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
-    if (!whole || length < 0)
-      throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${length}`);
+    if (whole && length >= 0) return;
+    throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${length}`);
+  };
+  if (types.isInt32Array(lengths)) {
+    for (let row = 0; row < rows; row++) if ((lengths[row] as number) < 0) check(lengths[row] as number, row);
+    return lengths.slice();
+  }
+  return BigInt64Array.from(lengths as ArrayLike<number | bigint>, (length, row) => {
+    check(length, row);
     return BigInt(length);
   });
+}
+
+function zerosIn(lengths: Lengths): number {
+  let zeros = 0;
+  for (let row = 0; row < lengths.length; row++) if (Number(lengths[row]) === 0) zeros++;
+  return zeros;
+}
+
+/** Those of some rows. */
+function lengthsOf(lengths: Lengths, rows: Int32Array): Lengths {
+  if (isIdentity(rows, lengths.length)) return lengths;
+  return types.isInt32Array(lengths)
+    ? Int32Array.from(rows, (row) => lengths[row] as number)
+    : BigInt64Array.from(rows, (row) => lengths[row] as bigint);
 }
 
 function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: number): Trajectories | undefined {
@@ -147,7 +180,7 @@ interface SummedScores {
 async function summed(
   engine: Engine,
   given: GivenScores['given'],
-  lengths: BigInt64Array,
+  lengths: Lengths,
   columns: Columns,
   selection: RowSelection,
   { signal, onProgress }: MetricOptions,
@@ -178,7 +211,7 @@ async function measure(
   engine: Engine,
   sums: Tensor,
   order: Int32Array | undefined,
-  allLengths: BigInt64Array,
+  allLengths: Lengths,
   selection: RowSelection,
   signal: AbortSignal | undefined,
 ): Promise<MeasuredStep> {
@@ -188,7 +221,7 @@ async function measure(
   const whole = isIdentity(selection.rows, rowCount) && isIdentity(sourceColumns, columnCount);
   const scores =
     dense && whole ? sums : await engine.gatherScores(sums, { rows: selection.rows, columns: sourceColumns, signal });
-  const lengths = BigInt64Array.from(selection.rows, (row) => allLengths[row] as bigint);
+  const lengths = lengthsOf(allLengths, selection.rows);
   const { own, signatures } = selection;
   const stats = await engine.scoreStats(scores, { own, lengths, signatures, signal });
   return measuredFrom(engine, scores, stats, lengths, selection);
@@ -199,20 +232,21 @@ async function measuredFrom(
   engine: Engine,
   sums: Tensor,
   stats: RowStats,
-  lengths: BigInt64Array,
+  lengths: Lengths,
   { own, signatures, prompts }: RowSelection,
 ): Promise<MeasuredStep> {
   const moments = await engine.stepMoments(stats, { own, lengths, signatures });
   const signatureCounts = countSignatures(signatures);
   const distinct = signatureCounts.filter((count) => count > 0).length;
-  return { sums, stats, moments, own, lengths, signatures, signatureCounts, distinct, prompts };
+  const rows = rowsByEquivalents(own, signatures, signatureCounts);
+  return { sums, stats, moments, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
 }
 
 /** Puts what was found into a StepMetrics. */
-function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Shape, lengths: BigInt64Array) {
+function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Shape, lengths: Lengths) {
   const { permutations = PERMUTATIONS, seed = 0, signal } = options;
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
-  const zeroLength = lengths.filter((length) => length === 0n).length;
+  const zeroLength = zerosIn(lengths);
 
   /** Metrics about the rows themselves, which stand outside the sample's prefix (metrics.md §3). */
   function aboutRows(selection: RowSelection): Record<string, number> {
@@ -333,12 +367,12 @@ function loggedKey(label: string, key: string): string {
 }
 
 function perRowOf({ stats, own, signatures }: MeasuredStep, { rows }: RowSelection): PerRow {
-  const fits = (column: number, row: number): boolean => signatures[column] === signatures[own[row] as number];
-  return {
-    row: Int32Array.from(rows),
-    matched: Float64Array.from(stats.matchedSeq),
-    retrieved: Uint8Array.from(stats.argmax, (column, row) => (fits(column, row) ? 1 : 0)),
-  };
+  const { argmax } = stats;
+  const retrieved = new Uint8Array(argmax.length);
+  for (let row = 0; row < retrieved.length; row++) {
+    if (signatures[argmax[row] as number] === signatures[own[row] as number]) retrieved[row] = 1;
+  }
+  return { row: rows.slice(), matched: stats.matchedSeq.slice(), retrieved };
 }
 
 function list(rows: readonly number[]): string {

@@ -8,10 +8,10 @@ export interface MeasuredStep {
   readonly stats: RowStats;
   readonly moments: StepMoments;
   readonly own: Int32Array;
-  readonly lengths: BigInt64Array;
+  readonly lengths: Int32Array | BigInt64Array;
   readonly signatures: Int32Array;
-  /** Columns of each signature. */
-  readonly signatureCounts: Int32Array;
+  /** [c] rows whose own column is one of c with the same signature. */
+  readonly rowsByEquivalents: Int32Array;
   /** Number of signatures. */
   readonly distinct: number;
   /** Prompts that the columns stand for: their number, unless a sampler named prompts more than once. */

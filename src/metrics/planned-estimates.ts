@@ -1,7 +1,7 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
 import { ArgumentError } from '../errors.js';
-import { chanceLevel } from './chance.js';
+import { chanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
 import {
   batchInterval,
@@ -264,7 +264,7 @@ function retrieval(
   const { layout } = plan;
   const columns = layout.signatures.length;
   const bounds: Record<string, { low: number; high: number }> = {};
-  values.retrieval_chance_level = chanceLevel(sums.own, layout.signatures, layout.counts);
+  values.retrieval_chance_level = chanceLevel(rowsByEquivalents(sums.own, layout.signatures, layout.counts));
   const keyOf = (k: number): string => (k === 1 ? 'retrieval_accuracy' : `retrieval_accuracy@${k}`);
   const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
   for (const { k, low, high } of retrievalBounds(scored, layout, ks)) {

@@ -40,41 +40,61 @@ export function selectRows(
   trajectories: Trajectories | undefined,
 ): RowSelection {
   const rowCount = columns.own.length;
-  const usable = Array.from({ length: rowCount }, (_, row) => row).filter(hasReasoning);
+  const usable = usableRows(rowCount, hasReasoning);
   if (sampler === undefined || trajectories === undefined) {
-    const rows = Int32Array.from(usable);
     // The reference knows only prompts that have rows; strict keeps every column that was scored as a distractor.
-    const kept = profile === 'ragen' ? columnsWithRows(rows, columns.own) : Int32Array.from(columns.order.keys());
-    return select(columns, rows, kept, rowCount, usable.length);
+    const kept = profile === 'ragen' ? columnsWithRows(usable, columns.own) : Int32Array.from(columns.order.keys());
+    // Each row is there once.
+    return select(columns, usable, kept, rowCount, usable.length, usable.length);
   }
   const { episodes, turns } = trajectories;
   const rows = sampleRows(episodes, turns, sampler, hasReasoning);
   if (sampler.kind === 'first_turn') {
     const first = firstTurnRows(episodes, turns);
     const valid = first.filter(hasReasoning).length;
-    return select(columns, rows, columnsWithRows(rows, columns.own), first.length, valid);
+    return select(columns, rows, columnsWithRows(rows, columns.own), first.length, valid, effectiveSize(rows));
   }
   // One column a draw: the prompts' marginal is the sampler's own distribution. `ragen` calls each draw its own prompt;
   // strict names the first draw of the prompt, so that groups are kept (metrics.md §3, repair 5).
   const drawn = rows.map((row) => columns.own[row] as number);
-  const selection = select(columns, rows, drawn, rowCount, usable.length);
+  const selection = select(columns, rows, drawn, rowCount, usable.length, effectiveSize(rows));
   return profile === 'ragen' ? { ...selection, own: Int32Array.from(rows.keys()) } : selection;
 }
 
-function select(columns: Columns, rows: Int32Array, kept: Int32Array, total: number, valid: number): RowSelection {
-  const firstAt = new Map<number, number>();
-  kept.forEach((column, at) => {
-    if (!firstAt.has(column)) firstAt.set(column, at);
-  });
+function usableRows(rowCount: number, hasReasoning: (row: number) => boolean): Int32Array {
+  const usable = new Int32Array(rowCount);
+  let count = 0;
+  for (let row = 0; row < rowCount; row++) if (hasReasoning(row)) usable[count++] = row;
+  return count === rowCount ? usable : usable.slice(0, count);
+}
+
+function select(
+  columns: Columns,
+  rows: Int32Array,
+  kept: Int32Array,
+  total: number,
+  valid: number,
+  effectiveRows: number,
+): RowSelection {
+  const firstAt = new Int32Array(columns.order.length).fill(-1);
+  let prompts = 0;
+  for (let at = 0; at < kept.length; at++) {
+    const column = kept[at] as number;
+    if (firstAt[column] !== -1) continue;
+    firstAt[column] = at;
+    prompts++;
+  }
+  const own = new Int32Array(rows.length);
+  for (let at = 0; at < own.length; at++) own[at] = firstAt[columns.own[rows[at] as number] as number] as number;
   return {
     rows,
     columns: kept,
-    own: rows.map((row) => firstAt.get(columns.own[row] as number) as number),
+    own,
     signatures: renumber(kept.map((column) => columns.signatures[column] as number)),
-    prompts: firstAt.size,
+    prompts,
     total,
     valid,
-    effectiveRows: effectiveSize(rows),
+    effectiveRows,
   };
 }
 

@@ -3,8 +3,8 @@ import { chanceLevel } from './chance.js';
 import type { MeasuredStep } from './measured-step.js';
 
 export function sharedValues(step: MeasuredStep): Record<string, number> {
-  const { moments, own, signatures, signatureCounts } = step;
-  const chance = chanceLevel(own, signatures, signatureCounts);
+  const { moments } = step;
+  const chance = chanceLevel(step.rowsByEquivalents);
   const accuracy = moments.hits[0] / moments.rows;
   return {
     mi_estimate: moments.matchedToken.mean - moments.marginalToken.mean,

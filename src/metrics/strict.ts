@@ -24,8 +24,8 @@ export interface StrictValues {
 
 /** With the moving averages of a run's first step. */
 export function strictValues(step: MeasuredStep): StrictValues {
-  const { moments, distinct, own, signatures, signatureCounts } = step;
-  const columns = signatures.length;
+  const { moments, distinct } = step;
+  const columns = step.signatures.length;
   const values = sharedValues(step);
   const absent: Record<string, string> = {};
   const notes: string[] = [];
@@ -52,7 +52,7 @@ export function strictValues(step: MeasuredStep): StrictValues {
   values.posterior_entropy_mean = moments.posteriorEntropy.mean;
 
   // Repair 3: a floor under the scale, in units of its own quantity, and a flag where it was needed.
-  const meanLength = Number(step.lengths.reduce((total, length) => total + length, 0n)) / moments.rows;
+  const meanLength = totalOf(step.lengths) / moments.rows;
   const spread = stepSpread(step, { std: MARGINAL_STD_FLOOR, stdSeq: MARGINAL_STD_FLOOR * meanLength });
   const { current, floor } = spread;
   values.mi_zscore_floored = moments.excessToken.mean / Math.max(current.std, floor.std);
@@ -81,12 +81,18 @@ export function strictValues(step: MeasuredStep): StrictValues {
       continue;
     }
     const accuracy = moments.hits[hits] / moments.rows;
-    const chance = exactChanceLevel(own, signatures, signatureCounts, k);
+    const chance = exactChanceLevel(step.rowsByEquivalents, k);
     values[`retrieval_accuracy@${k}`] = accuracy;
     values[`retrieval_chance_exact@${k}`] = chance;
     values[`retrieval_above_chance_exact@${k}`] = accuracy - chance;
   }
   return { values, absent, notes, spread };
+}
+
+function totalOf(lengths: MeasuredStep['lengths']): number {
+  let total = 0;
+  for (let row = 0; row < lengths.length; row++) total += Number(lengths[row]);
+  return total;
 }
 
 /** Repair 7: the average decays with training steps, however irregular the cadence. */

@@ -3,7 +3,7 @@
 import type { Integers } from '../../engine/tensor.js';
 import { Random } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
-import { idOf } from './group-outcomes.js';
+import { idOf, rowsByGroup } from './group-outcomes.js';
 import { START_STEPS } from './run-level.js';
 import { count, fields, nullable, type Shaped } from './saved-shape.js';
 import { figure } from './sentence-numbers.js';
@@ -129,18 +129,6 @@ export function reasoningInformation(
     estimate: (observed - marginal) / used,
     pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN,
   };
-}
-
-/** Rows of each group, in order of first appearance. */
-export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
-  const found = new Map<number | bigint, number[]>();
-  for (let row = 0; row < groups.length; row++) {
-    const id = idOf(groups, row);
-    const members = found.get(id);
-    if (members === undefined) found.set(id, [row]);
-    else members.push(row);
-  }
-  return found;
 }
 
 function logMeanExp(values: Float64Array): number {

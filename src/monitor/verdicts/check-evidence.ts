@@ -1,7 +1,7 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
 import { shown } from '../../engine/tensor-view.js';
 import { ArgumentError } from '../../errors.js';
-import { rowsByGroup } from './action-information.js';
+import { rowsByGroup } from './group-outcomes.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
 
 /** @throws {ArgumentError} for a step that is none, or not later than the last */

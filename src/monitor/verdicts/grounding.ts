@@ -1,8 +1,8 @@
 // Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own start
 // (metrics.md §5).
 import type { Integers } from '../../engine/tensor.js';
-import { rowsByGroup } from './action-information.js';
 import type { Finding } from './finding.js';
+import { rowsByGroup } from './group-outcomes.js';
 import { FALLEN } from './regimes.js';
 import type { RunLevel } from './run-level.js';
 import { figure, percent } from './sentence-numbers.js';

@@ -5,7 +5,7 @@ import type { StepEvidence } from './step-evidence.js';
 
 export interface RolloutGroup {
   readonly group: number | bigint;
-  readonly rewards: readonly number[];
+  readonly rewards: Float64Array;
   readonly outcomes: readonly number[] | undefined;
   /** One word for what each rollout did: equal words, equal behaviour. */
   readonly behaviours: readonly string[] | undefined;
@@ -16,13 +16,21 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   if (groups !== undefined) {
     return groups.map(({ group, rewards, outcomes, actions }) => ({
       group,
-      rewards: Array.from(rewards),
+      rewards: Float64Array.from(rewards),
       outcomes: outcomes && Array.from(outcomes),
       behaviours: actions && Array.from(actions as ArrayLike<number | bigint>, String),
     }));
   }
   if (rows?.rewards === undefined) return [];
   const { rewards, outcomes, actions } = rows;
+  if (rows.episodes === undefined) {
+    return Array.from(rowsByGroup(rows.groups), ([group, members]) => ({
+      group,
+      rewards: valuesAt(members, rewards),
+      outcomes: outcomes && members.map((row) => outcomes[row] as number),
+      behaviours: actions && members.map((row) => String(actions[row])),
+    }));
+  }
   const byGroup = new Map<number | bigint, number[][]>();
   for (const rollout of episodesOf(rows.groups, rows.episodes, rows.turns)) {
     const id = idOf(rows.groups, rollout[0] as number);
@@ -31,20 +39,42 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
     else members.push(rollout);
   }
   return [...byGroup].map(([group, rollouts]) => {
-    const lastOf = (values: ArrayLike<number>): number[] =>
-      rollouts.map((turns) => values[turns.at(-1) as number] as number);
+    const last = rollouts.map((turns) => turns.at(-1) as number);
     return {
       group,
-      rewards: lastOf(rewards),
-      outcomes: outcomes && lastOf(outcomes),
+      rewards: valuesAt(last, rewards),
+      outcomes: outcomes && last.map((row) => outcomes[row] as number),
       behaviours: actions && rollouts.map((turns) => turns.map((row) => actions[row]).join(' ')),
     };
   });
 }
 
-/** Rows of each episode by rising turn, in order of first appearance; every row is one where no episodes are given. */
-export function episodesOf(groups: Integers, episodes: Integers | undefined, turns: Integers | undefined): number[][] {
-  if (episodes === undefined) return Array.from({ length: groups.length }, (_, row) => [row]);
+function valuesAt(rows: readonly number[], values: ArrayLike<number>): Float64Array {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < found.length; at++) found[at] = values[rows[at] as number] as number;
+  return found;
+}
+
+/** Rows of each group, in order of first appearance. */
+export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
+  const found = new Map<number | bigint, number[]>();
+  let last: number | bigint | undefined;
+  let members: number[] = [];
+  for (let row = 0; row < groups.length; row++) {
+    const id = idOf(groups, row);
+    // Rows of one group mostly stand together.
+    if (id !== last) {
+      last = id;
+      members = found.get(id) ?? [];
+      if (members.length === 0) found.set(id, members);
+    }
+    members.push(row);
+  }
+  return found;
+}
+
+/** Rows of each episode by rising turn, in order of first appearance. */
+export function episodesOf(groups: Integers, episodes: Integers, turns: Integers | undefined): number[][] {
   const found = new Map<string, number[]>();
   for (let row = 0; row < groups.length; row++) {
     // Trainers number episodes within a group or within the batch: both are told apart by group and episode.

@@ -50,12 +50,12 @@ export interface PromptRewards {
 
 /** Groups with fewer than two rollouts, or with a reward that is not finite, say nothing and are left out. */
 export function promptRewards(groups: readonly RolloutGroup[]): PromptRewards[] {
-  const usable = groups.filter(({ rewards }) => rewards.length >= 2 && rewards.every(Number.isFinite));
+  const usable = groups.filter(({ rewards }) => rewards.length >= 2 && areFinite(rewards));
   const stds = usable.map(({ rewards }) => standardDeviation(rewards));
   const meanStd = stds.reduce((total, std) => total + std, 0) / Math.max(1, stds.length);
   return usable.map(({ group, rewards, outcomes, behaviours }, at) => {
     const rewardStd = stds[at] as number;
-    const size = rewards.reduce((most, reward) => Math.max(most, Math.abs(reward)), 0);
+    const size = largest(rewards);
     return {
       group,
       rewardMean: mean(rewards),
@@ -99,16 +99,17 @@ function causeOf({ successes, rewardMean, behaviours, size }: PromptRewards, ran
 
 /** The range of a step's finite rewards. */
 export function rewardRange(groups: readonly RolloutGroup[]): RewardRange {
-  let lowest: number | null = null;
-  let highest: number | null = null;
+  let lowest = Number.POSITIVE_INFINITY;
+  let highest = Number.NEGATIVE_INFINITY;
   for (const { rewards } of groups) {
-    for (const reward of rewards) {
+    for (let at = 0; at < rewards.length; at++) {
+      const reward = rewards[at] as number;
       if (!Number.isFinite(reward)) continue;
-      if (lowest === null || reward < lowest) lowest = reward;
-      if (highest === null || reward > highest) highest = reward;
+      if (reward < lowest) lowest = reward;
+      if (reward > highest) highest = reward;
     }
   }
-  return { lowest, highest };
+  return lowest > highest ? { lowest: null, highest: null } : { lowest, highest };
 }
 
 /** The range of both. */
@@ -164,11 +165,26 @@ export function triageFindings(step: number, triage: readonly PromptTriage[]): F
   });
 }
 
-function mean(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0) / values.length;
+function areFinite(values: Float64Array): boolean {
+  for (let at = 0; at < values.length; at++) if (!Number.isFinite(values[at])) return false;
+  return true;
 }
 
-function standardDeviation(values: readonly number[]): number {
+function largest(values: Float64Array): number {
+  let most = 0;
+  for (let at = 0; at < values.length; at++) most = Math.max(most, Math.abs(values[at] as number));
+  return most;
+}
+
+function mean(values: Float64Array): number {
+  let total = 0;
+  for (let at = 0; at < values.length; at++) total += values[at] as number;
+  return total / values.length;
+}
+
+function standardDeviation(values: Float64Array): number {
   const middle = mean(values);
-  return Math.sqrt(values.reduce((total, value) => total + (value - middle) ** 2, 0) / (values.length - 1));
+  let squares = 0;
+  for (let at = 0; at < values.length; at++) squares += ((values[at] as number) - middle) ** 2;
+  return Math.sqrt(squares / (values.length - 1));
 }

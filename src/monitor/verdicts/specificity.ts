@@ -31,19 +31,16 @@ const BELIEVED = 3.29;
 
 /**
  * @param retrieved 1 where the row's best prompt is its own
- * @param right 1 where the row succeeded; as many
+ * @param isRight whether the row at this place succeeded
  */
-export function countSpecificity(retrieved: ArrayLike<number>, right: ArrayLike<number>): SpecificityCounts {
+export function countSpecificity(retrieved: ArrayLike<number>, isRight: (at: number) => boolean): SpecificityCounts {
   const counts = { ...NO_COUNTS };
-  for (let row = 0; row < retrieved.length; row++) {
-    const kind = retrieved[row]
-      ? right[row]
-        ? 'specificRight'
-        : 'specificWrong'
-      : right[row]
-        ? 'genericRight'
-        : 'genericWrong';
-    counts[kind]++;
+  for (let at = 0; at < retrieved.length; at++) {
+    if (retrieved[at]) {
+      if (isRight(at)) counts.specificRight++;
+      else counts.specificWrong++;
+    } else if (isRight(at)) counts.genericRight++;
+    else counts.genericWrong++;
   }
   return counts;
 }

@@ -40,7 +40,7 @@ export function readEvidence(
   // The seed and the step alone decide the permutations, so that a restored judge draws the same.
   const draw = seed + step * 2 ** 21;
   const { actions, episodes, turns, reasoningSwaps: swaps, ablated } = rows ?? {};
-  const matched = rows?.matched ?? matchedOf(evidence);
+  const matched = ablated && (rows?.matched ?? matchedOf(evidence));
   return {
     step,
     success: evidence.success ?? meanOutcome(groups.flatMap(({ outcomes }) => outcomes ?? [])) ?? null,
@@ -73,21 +73,41 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   const perRow = metrics?.perRow;
   const earned = rows?.outcomes ?? rows?.rewards;
   if (perRow === undefined || earned === undefined) return null;
-  const values = Array.from(perRow.row, (row) => earned[row] as number);
-  if (!values.every(Number.isFinite)) return null;
-  const binary = values.every((value) => value === 0 || value === 1);
-  const bar = binary || rows?.outcomes ? 0.5 : values.reduce((total, value) => total + value, 0) / values.length;
-  return countSpecificity(
-    perRow.retrieved,
-    values.map((value) => (value > bar || (bar === 0.5 && value === 0.5) ? 1 : 0)),
-  );
+  const values = finiteValues(earned, perRow.row);
+  if (values === undefined) return null;
+  const bar = rows?.outcomes ? 0.5 : successBar(values);
+  const isRight = (at: number): boolean => (values[at] as number) > bar || (bar === 0.5 && values[at] === 0.5);
+  return countSpecificity(perRow.retrieved, isRight);
+}
+
+/** Undefined where one of them is none. */
+function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array | undefined {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < found.length; at++) {
+    const value = values[rows[at] as number] as number;
+    if (!Number.isFinite(value)) return undefined;
+    found[at] = value;
+  }
+  return found;
+}
+
+function successBar(rewards: Float64Array): number {
+  let isBinary = true;
+  let total = 0;
+  for (let at = 0; at < rewards.length; at++) {
+    const reward = rewards[at] as number;
+    if (reward !== 0 && reward !== 1) isBinary = false;
+    total += reward;
+  }
+  return isBinary ? 0.5 : total / rewards.length;
 }
 
 /** log p(z|x) of every row, NaN where the metrics left it out. */
 function matchedOf({ metrics, rows }: StepEvidence): Float64Array | undefined {
   if (metrics?.perRow === undefined || rows === undefined) return undefined;
   const matched = new Float64Array(rows.groups.length).fill(Number.NaN);
-  for (const [at, row] of metrics.perRow.row.entries()) matched[row] = metrics.perRow.matched[at] as number;
+  const { row, matched: values } = metrics.perRow;
+  for (let at = 0; at < row.length; at++) matched[row[at] as number] = values[at] as number;
   return matched;
 }
 
