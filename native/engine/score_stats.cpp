@@ -146,9 +146,7 @@ class RowWalker {
       places.equal[i] = static_cast<std::int32_t>(narrow.equal[i]);
     }
     for (int k = 0; k < std::max(out_.topK, 1); k++) {
-      for (std::int64_t i = 0; i < count; i++) {
-        places.topColumn[k][i] = static_cast<std::int32_t>(narrow.topColumn[k][i]);
-      }
+      std::copy_n(narrow.topColumn[k], kGroupRows, places.topColumn[k]);
     }
     finish(firstRow, count, work);
   }

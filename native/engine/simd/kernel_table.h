@@ -67,13 +67,13 @@ struct BatchLogSums {
       posteriorEntropy[kBatchRows];
 };
 
-// Rows that are lanes: `length` goes in, the rest comes out. Column numbers and counts stand in the type computed in.
+// Rows that are lanes: `length` goes in, the rest comes out. Counts stand in the type computed in.
 template <class C>
 struct NarrowRows {
   double length[kBatchRows];  // max(length, 1)
   C own[kBatchRows];
   C above[kBatchRows], equal[kBatchRows];
-  C topColumn[kTopListSize][kBatchRows];
+  int32_t topColumn[kTopListSize][kBatchRows];
   BatchSums others, same;
   C ownLabel[kBatchRows], scale[4][kBatchRows];  // the kernel's own
 };
