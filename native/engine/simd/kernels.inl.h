@@ -326,13 +326,15 @@ struct Exponential<FloatVec> {
   // Of lanes that differ in length, scalesOf each.
   COLLAPSAR_INLINE Exponential(FloatVec high, FloatVec low, FloatVec floor, FloatVec)
       : scaleHigh(high), scaleLow(low), floorToken(floor) {}
-  COLLAPSAR_INLINE static void scalesOf(double length, float (*scales)[kBatchRows], int lane) {
-    const double scale = kLog2e / length;
-    const float high = static_cast<float>(scale);
-    scales[0][lane] = high;
-    scales[1][lane] = static_cast<float>(scale - high);
-    scales[2][lane] = static_cast<float>(kFloor * length);
-    scales[3][lane] = 0.0f;
+  COLLAPSAR_INLINE static void scalesOf(const double* length, float (*scales)[kBatchRows]) {
+    for (int lane = 0; lane < kBatchRows; lane++) {
+      const double scale = kLog2e / length[lane];
+      const float high = static_cast<float>(scale);
+      scales[0][lane] = high;
+      scales[1][lane] = static_cast<float>(scale - high);
+      scales[2][lane] = static_cast<float>(kFloor * length[lane]);
+      scales[3][lane] = 0.0f;
+    }
   }
 
   COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
@@ -389,12 +391,14 @@ struct Exponential<DoubleVec> {
 
   COLLAPSAR_INLINE Exponential(DoubleVec scaleOf, DoubleVec high, DoubleVec low, DoubleVec floor)
       : scale(scaleOf), inverseHigh(high), inverseLow(low), floorToken(floor) {}
-  COLLAPSAR_INLINE static void scalesOf(double length, double (*scales)[kBatchRows], int lane) {
-    const double high = 1.0 / length;
-    scales[0][lane] = kLog2e / length;
-    scales[1][lane] = high;
-    scales[2][lane] = __builtin_fma(-high, length, 1.0) / length;
-    scales[3][lane] = kFloor * length;
+  COLLAPSAR_INLINE static void scalesOf(const double* lengths, double (*scales)[kBatchRows]) {
+    for (int lane = 0; lane < kBatchRows; lane++) {
+      const double length = lengths[lane], high = 1.0 / length;
+      scales[0][lane] = kLog2e / length;
+      scales[1][lane] = high;
+      scales[2][lane] = __builtin_fma(-high, length, 1.0) / length;
+      scales[3][lane] = kFloor * length;
+    }
   }
 
   COLLAPSAR_INLINE static DoubleVec finish(DoubleVec r, DoubleVec shifted) {
@@ -1112,6 +1116,7 @@ constexpr KernelTable kTable = {
     addNarrowRowsOf<double, double>,
     {nullptr, addNarrowRowsOf<float, float>, addNarrowRowsOf<Float16, float>, addNarrowRowsOf<BFloat16, float>},
     finishRowsOf,
+    turnTopColumnsOf,
     logAlone,
     exponentialsOf,
     logarithmsOf,

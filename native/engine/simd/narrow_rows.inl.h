@@ -129,6 +129,14 @@ COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>
   }
 }
 
+// Numbers that stand in the type computed in.
+template <class V>
+COLLAPSAR_INLINE void storeCounts(int32_t* to, V counts) {
+  typename V::Scalar lanes[V::kLanes];
+  store(lanes, counts);
+  for (int i = 0; i < V::kLanes; i++) to[i] = static_cast<int32_t>(lanes[i]);
+}
+
 // What is compared: ranks, and the maxima of both groups. If own's group is own alone (Distinct), the others' maximum
 // is that of all or, where own is that, the next.
 template <bool Distinct, class C>
@@ -155,8 +163,8 @@ COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, con
   }
   otherLargest = Distinct ? select(equal(others, ownValue), next, others) : others;
   sameLargest = Distinct ? ownValue : same;
-  store(rows.above + at, above);
-  store(rows.equal + at, equalCount);
+  storeCounts(rows.places.above + at, above);
+  storeCounts(rows.places.equal + at, equalCount);
 }
 
 // The best columns, one after the other. A column that comes later must be larger to go ahead, and so ties stay in
@@ -184,11 +192,7 @@ __attribute__((noinline)) void insertLanes(const C* x, int columns, int at, int3
     topColumn[0] = select(first, column, topColumn[0]);
   }
 #pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) {
-    C lanes[V::kLanes];
-    store(lanes, topColumn[k]);
-    for (int i = 0; i < V::kLanes; i++) columnsOut[k][at + i] = static_cast<int32_t>(lanes[i]);
-  }
+  for (int k = 0; k < TopK; k++) storeCounts(columnsOut[k] + at, topColumn[k]);
 }
 
 template <class C, bool Distinct>
@@ -280,8 +284,8 @@ void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, c
     const int lanes = count - at < V::kLanes ? count - at : V::kLanes;
     V otherLargest, sameLargest;
     compareLanes<Distinct>(x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest, rows);
-    if (TopK == 1 || !topLanes(x, columns, larger(sameLargest, otherLargest), at, lanes, rows.topColumn)) {
-      insertLanes<TopK>(x, columns, at, rows.topColumn);
+    if (TopK == 1 || !topLanes(x, columns, larger(sameLargest, otherLargest), at, lanes, rows.places.topColumn)) {
+      insertLanes<TopK>(x, columns, at, rows.places.topColumn);
     }
     if (Distinct) {
       for (int i = 0; i < lanes; i++) x[own[at + i] * kBatchRows + at + i] = kNone;
@@ -301,9 +305,10 @@ void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnSt
   for (int i = 0; i < kBatchRows; i++) {
     const int column = i < count ? own[i] : 0;
     rows->own[i] = i < count ? scratch->x[column * kBatchRows + i] : static_cast<C>(0);
+    rows->places.own[i] = rows->own[i];
     rows->ownLabel[i] = labels != nullptr ? labels[column] : static_cast<C>(column);
-    Exponential<typename VecOf<C>::V>::scalesOf(rows->length[i], rows->scale, i);
   }
+  Exponential<typename VecOf<C>::V>::scalesOf(rows->length, rows->scale);
   // While these rows are worked on, the next come from memory: the same bytes of each next vector of rows, if rows lie
   // side by side line after line, else column by column.
   constexpr int64_t kSize = sizeof(T), kLanes = VecOf<C>::V::kLanes;
