@@ -73,8 +73,31 @@ COLLAPSAR_INLINE void mergeEight(V (&best)[8], const V (&more)[8], V& dropped) {
   dropped = larger(low[0], dropped);
 }
 
+// Whether the columns listed in the lanes `used` are the best by the scores themselves, in their order: no other is
+// above the last. Of equal scores the keys are in order, and so it is the lowest columns that are listed.
+template <class C>
+__attribute__((noinline)) bool listsHold(const C* x, int columns, int at, uint32_t used,
+                                         const int32_t (*topColumn)[kBatchRows]) {
+  using V = typename VecOf<C>::V;
+  const int size = columns < kTopListSize ? columns : kTopListSize;
+  C value[kTopListSize][V::kLanes];
+  for (int k = 0; k < kTopListSize; k++) {  // column 0 stands where there are fewer
+    for (int i = 0; i < V::kLanes; i++) value[k][i] = x[topColumn[k][at + i] * kBatchRows + at + i];
+  }
+  const V last = load(value[size - 1]), one = set(static_cast<C>(1));
+  V listed = set(static_cast<C>(0)), above = listed;
+  uint32_t wrong = 0;
+  for (int k = 0; k + 1 < size; k++) {
+    const V here = load(value[k]);
+    wrong |= laneBits(below(here, load(value[k + 1])));
+    listed = addWhere(greater(here, last), listed, one);
+  }
+  for (int c = 0; c < columns; c++) above = addWhere(greater(load(x + c * kBatchRows + at), last), above, one);
+  return ((wrong | ~laneBits(equal(above, listed))) & used) == 0;
+}
+
 // Names the best eight of `columns`, where `largest` is the maximum, in the first `rows` lanes from `at`. False where
-// keys do not tell which column is better, for the scores are alike or almost, or NaN or +inf: nothing is named then.
+// they are not sure, for scores are almost alike, or NaN or +inf.
 template <class C>
 COLLAPSAR_INLINE bool topLanes(const C* x, int columns, typename VecOf<C>::V largest, int at, int rows,
                                int32_t (*topColumn)[kBatchRows]) {
@@ -123,7 +146,7 @@ COLLAPSAR_INLINE bool topLanes(const C* x, int columns, typename VecOf<C>::V lar
     }
   }
   const uint32_t used = ~0u >> (32 - rows);
-  return (certain & used) == used;
+  return (certain & used) == used || listsHold(x, columns, at, used, topColumn);
 }
 
 }  // namespace
