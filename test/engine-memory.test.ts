@@ -205,3 +205,23 @@ it('frees what results and tensors no longer use', async () => {
   expect(after.blocks - before.blocks).toBeLessThan(10);
   expect(after.jobs).toBe(0);
 });
+
+it('uses the memory of results again, but only of those that are gone', async () => {
+  const rows = 30_000; // 3 MB of results
+  const labels = { own: new Int32Array(rows), lengths: new Int32Array(rows).fill(1) };
+  const statsOf = async (score: number) => {
+    const scores = engine.alloc('float32', [rows, 2]);
+    (scores.data as Float32Array).fill(score);
+    return await engine.scoreStats(scores, labels);
+  };
+  const kept = await statsOf(-1);
+  for (let turn = 0; turn < 4; turn++) {
+    const stats = await statsOf(turn);
+    expect(stats.matchedSeq.every((score) => score === turn)).toBe(true);
+    expect(stats.looMarginalToken.every((score) => score === turn)).toBe(true);
+    await collected();
+    const zeros = engine.alloc('float64', [rows * 12]).data as Float64Array;
+    expect(zeros.every((element) => element === 0)).toBe(true);
+  }
+  expect(kept.matchedSeq.every((score) => score === -1)).toBe(true);
+});

@@ -70,12 +70,10 @@ class SignatureColumns {
   std::vector<std::int32_t> columns_;
 };
 
-// Of up to kGroupRows rows what does not need finishing.
-template <class C>
-struct RowPlaces {
-  C own[kGroupRows];
-  std::int32_t above[kGroupRows], equal[kGroupRows];
-  std::int32_t topColumn[kTopListSize][kGroupRows];
+// Where the statistics of a batch go that cannot be written at once to where they belong: a batch of fewer rows, and
+// fields that nobody wants.
+struct SpareFields {
+  double field[7][kBatchRows];
 };
 
 // What one thread needs: under half a megabyte.
@@ -88,7 +86,6 @@ struct Workspace {
   RowState<C> rows[kGroupRows];
   const std::int32_t* same[kGroupRows];  // what is left of the row's equivalent columns
   const std::int32_t* sameEnd[kGroupRows];
-  RowPlaces<C> places;
 };
 
 template <class T, class C>
@@ -134,22 +131,11 @@ class RowWalker {
 
   void walkNarrow(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
     NarrowRows<C>& narrow = work.narrow;
-    RowPlaces<C>& places = work.places;
     for (std::int64_t i = 0; i < count; i++) narrow.length[i] = lengthOf(firstRow + i);
     for (std::int64_t i = count; i < kGroupRows; i++) narrow.length[i] = 1;
     typed_.addNarrowRows(element(firstRow, 0), scores_.rowStride, scores_.columnStride, static_cast<int>(count),
                          static_cast<int>(scores_.columns), rows_.own + firstRow,
                          rows_.signature != nullptr ? labels_.data() : nullptr, out_.topK, &narrow, &work.turned);
-    std::copy_n(narrow.own, kGroupRows, places.own);
-    for (std::int64_t i = 0; i < count; i++) {
-      places.above[i] = static_cast<std::int32_t>(narrow.above[i]);
-      places.equal[i] = static_cast<std::int32_t>(narrow.equal[i]);
-    }
-    for (int k = 0; k < std::max(out_.topK, 1); k++) {
-      for (std::int64_t i = 0; i < count; i++) {
-        places.topColumn[k][i] = static_cast<std::int32_t>(narrow.topColumn[k][i]);
-      }
-    }
     finish(firstRow, count, work);
   }
 
@@ -164,7 +150,7 @@ class RowWalker {
     } else {
       for (std::int64_t i = 0; i < count; i++) addRows(firstRow + i, i, 1, work);
     }
-    RowPlaces<C>& places = work.places;
+    BatchPlaces& places = work.narrow.places;
     for (std::int64_t i = 0; i < count; i++) {
       const RowState<C>& state = work.rows[i];
       putSums(work.narrow.others, i, state.others);
@@ -218,56 +204,47 @@ class RowWalker {
     work.sameEnd[slot] = work.same[slot] + equivalents_.size(rows_.own[row]);
   }
 
-  static void put(double* field, std::int64_t firstRow, std::int64_t count, const double* values) {
-    if (field == nullptr) return;
-    for (std::int64_t i = 0; i < count; i++) {
-      field[firstRow + i] = values[i] == values[i] ? values[i] : kNaN;  // one NaN, whatever the machine makes
-    }
-  }
-
   void finish(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
-    RowPlaces<C>& places = work.places;
-    BatchSums &others = work.narrow.others, &same = work.narrow.same;
-    const double* lengths = work.narrow.length;
-    double logOthers[kGroupRows], own[kGroupRows], ownToken[kGroupRows];
+    BatchPlaces& places = work.narrow.places;
+    const BatchSums &others = work.narrow.others, &same = work.narrow.same;
+    double logOthers[kGroupRows];
     std::fill_n(logOthers, kGroupRows, logOthers_);
     for (std::int64_t i = 0; rows_.signature != nullptr && i < count; i++) {
       logOthers[i] = logOthersOf_[static_cast<std::size_t>(rows_.own[firstRow + i])];
     }
-    BatchLogSums sums;
-    kernels_.finishRows(&others, &same, lengths, logColumns_, logOthers, static_cast<int>(count), &sums);
+
+    double* const wanted[7] = {out_.matchedSeq,     out_.matchedToken,     out_.marginalSeq,     out_.marginalToken,
+                               out_.looMarginalSeq, out_.looMarginalToken, out_.posteriorEntropy};
+    SpareFields spare;
+    double* to[7];
+    const bool whole = count == kGroupRows;
+    for (int f = 0; f < 7; f++) to[f] = whole && wanted[f] != nullptr ? wanted[f] + firstRow : spare.field[f];
+    const BatchFields fields = {to[0], to[1], to[2], to[3], to[4], to[5], to[6]};
+    kernels_.finishRows(&others, &same, places.own, work.narrow.length, logColumns_, logOthers, static_cast<int>(count),
+                        &fields);
+
     bool valid = true;
-    for (std::int64_t i = 0; i < count; i++) {
-      valid &= others.t[i] == others.t[i] && same.t[i] == same.t[i];
-      own[i] = places.own[i];
-      ownToken[i] = own[i] / lengths[i];
-    }
+    for (std::int64_t i = 0; i < count; i++) valid &= others.t[i] == others.t[i] && same.t[i] == same.t[i];
     for (std::int64_t i = 0; !valid && i < count; i++) {
-      if (others.t[i] != others.t[i] || same.t[i] != same.t[i]) finishInvalid(firstRow + i, i, places, sums);
+      if (others.t[i] != others.t[i] || same.t[i] != same.t[i]) finishInvalid(firstRow + i, i, places, fields);
     }
     if (rows_.signature != nullptr || scores_.columns == 1) {
       for (std::int64_t i = 0; i < count; i++) {
         if (equivalents_.size(rows_.own[firstRow + i]) < scores_.columns) continue;
-        sums.looMarginalSeq[i] = sums.looMarginalToken[i] = kNaN;
+        fields.looMarginalSeq[i] = fields.looMarginalToken[i] = kNaN;
       }
     }
+    for (int f = 0; !whole && f < 7; f++) {
+      if (wanted[f] != nullptr) std::copy_n(to[f], count, wanted[f] + firstRow);
+    }
 
-    put(out_.matchedSeq, firstRow, count, own);
-    put(out_.matchedToken, firstRow, count, ownToken);
-    put(out_.marginalSeq, firstRow, count, sums.marginalSeq);
-    put(out_.marginalToken, firstRow, count, sums.marginalToken);
-    put(out_.looMarginalSeq, firstRow, count, sums.looMarginalSeq);
-    put(out_.looMarginalToken, firstRow, count, sums.looMarginalToken);
-    put(out_.posteriorEntropy, firstRow, count, sums.posteriorEntropy);
-    if (out_.argmax != nullptr) std::copy_n(places.topColumn[0], count, out_.argmax + firstRow);
-    if (out_.rankAbove != nullptr) std::copy_n(places.above, count, out_.rankAbove + firstRow);
-    if (out_.rankEqual != nullptr) std::copy_n(places.equal, count, out_.rankEqual + firstRow);
+    put(out_.argmax, firstRow, count, places.topColumn[0]);
+    put(out_.rankAbove, firstRow, count, places.above);
+    put(out_.rankEqual, firstRow, count, places.equal);
     if (out_.topColumns == nullptr) return;
     std::int32_t* const top = out_.topColumns + firstRow * out_.topK;
-    if (out_.topK == kMaxTopK) {  // a constant, which the compiler unrolls
-      for (std::int64_t i = 0; i < count; i++) {
-        for (int k = 0; k < kMaxTopK; k++) top[i * kMaxTopK + k] = places.topColumn[k][i];
-      }
+    if (whole && out_.topK == kTopListSize) {
+      kernels_.turnTopColumns(places.topColumn, top);
       return;
     }
     for (std::int64_t i = 0; i < count; i++) {
@@ -275,8 +252,17 @@ class RowWalker {
     }
   }
 
+  static void put(std::int32_t* field, std::int64_t firstRow, std::int64_t count, const std::int32_t* values) {
+    if (field == nullptr) return;
+    if (count == kGroupRows) {  // a constant, which the compiler needs no call for
+      std::copy_n(values, kGroupRows, field + firstRow);
+    } else {
+      std::copy_n(values, count, field + firstRow);
+    }
+  }
+
   // A row with NaN or +inf: a second look, element by element.
-  void finishInvalid(std::int64_t row, std::int64_t slot, RowPlaces<C>& places, BatchLogSums& sums) const {
+  void finishInvalid(std::int64_t row, std::int64_t slot, BatchPlaces& places, const BatchFields& sums) const {
     bool nanOthers = false, infinityOthers = false, nanSame = false;
     const std::int32_t* same = equivalents_.begin(rows_.own + row);
     const std::int32_t* sameEnd = same + equivalents_.size(rows_.own[row]);

@@ -15,6 +15,11 @@ class MemoryBlock {
   // `bytes` zeros, aligned to 64. Pages of a large block cost nothing until they are touched. Throws std::bad_alloc.
   static std::shared_ptr<MemoryBlock> allocate(std::size_t bytes);
 
+  // The same for a job that writes every byte: what stands there is undefined. When such blocks go, up to kKeptBytes of
+  // their pages are kept for the next.
+  static std::shared_ptr<MemoryBlock> allocateUnset(std::size_t bytes);
+  static constexpr std::size_t kKeptBytes = std::size_t{1} << 26;
+
   // The block that starts at `address`, from whatever thread or Node environment it came; null if it is none of ours.
   static std::shared_ptr<MemoryBlock> find(const void* address);
 
@@ -36,10 +41,12 @@ class MemoryBlock {
 
  private:
   MemoryBlock() = default;
+  static std::shared_ptr<MemoryBlock> registered(std::shared_ptr<MemoryBlock> block);
 
   void* data_ = nullptr;
   std::size_t size_ = 0;
-  bool mapped_ = false;
+  std::size_t mapped_ = 0;  // bytes; 0: from the heap
+  bool kept_ = false;       // its pages are, when it goes
 };
 
 }  // namespace collapsar

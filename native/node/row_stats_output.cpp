@@ -20,7 +20,7 @@ RowStats RowStatsOutput::fields(const std::function<double*(int)>& doubles,
 }
 
 RowStats RowStatsOutput::allocate() {
-  memory_ = MemoryBlock::allocate(bytes());
+  memory_ = MemoryBlock::allocateUnset(bytes());
   return fields([&](int field) { return memory_->at<double>(doublesAt(field)); },
                 [&](int field) { return memory_->at<std::int32_t>(integersAt(field)); });
 }

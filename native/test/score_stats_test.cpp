@@ -214,9 +214,13 @@ TEST_CASE("ties and duplicates go to the lowest column") {
   Numbers numbers(25);
   for (const DType dtype : kAllTypes) {
     for (const std::int64_t columns : {4, 40, 3000}) {
-      Matrix matrix(dtype, 12, columns);
-      for (std::int64_t i = 0; i < 12 * columns; i++) matrix.elements.set(i, -static_cast<double>(numbers.below(4)));
-      for (int topK : {0, 1, 2, 4, 8}) checkMatrix(matrix, numbers, 0, "ties", 10, topK);
+      for (const double gap : {1.0, 0x1p-18}) {  // small: float32 tells the scores apart, but by their last bits
+        Matrix matrix(dtype, 36, columns);
+        for (std::int64_t i = 0; i < 36 * columns; i++) {
+          matrix.elements.set(i, -3 - gap * static_cast<double>(numbers.below(4)));
+        }
+        for (int topK : {0, 1, 2, 4, 8}) checkMatrix(matrix, numbers, 0, "ties", 10, topK);
+      }
     }
   }
 }

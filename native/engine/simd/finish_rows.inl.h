@@ -1,4 +1,4 @@
-// The end of rows: from the exponential sums of both groups of columns to the log-sums, several rows at once.
+// The end of rows: from the exponential sums of both groups of columns to the statistics, several rows at once.
 //
 // Alone, a row's four logarithms and two exponentials come one after the other; they took longer than all
 // else at 64 columns and fewer. Included by kernels.inl.h.
@@ -7,34 +7,50 @@
 namespace collapsar {
 namespace {
 
-// ln x as deterministicLog has it, bit for bit, for normal x > 0.
-COLLAPSAR_INLINE DoubleVec logOf(DoubleVec x) {
-  DoubleVec m, k;
-  splitPower(x, m, k);
-  const DoubleVec f = sub(m, set(1.0));
-  const DoubleVec s = div(f, add(set(2.0), f));
-  const DoubleVec z = mul(s, s);
-  DoubleVec q = set(kLogCoefficients[6]);
+// ln x as deterministicLog has it, bit for bit, for normal x > 0. Several side by side: each begins with a division,
+// and a processor does not look as far ahead as the next one's.
+template <int N>
+COLLAPSAR_INLINE void logsOf(const DoubleVec (&x)[N], DoubleVec (&out)[N]) {
+  DoubleVec k[N], f[N], s[N], z[N], q[N];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) {
+    DoubleVec m;
+    splitPower(x[j], m, k[j]);
+    f[j] = sub(m, set(1.0));
+    s[j] = div(f[j], add(set(2.0), f[j]));
+    z[j] = mul(s[j], s[j]);
+    q[j] = set(kLogCoefficients[6]);
+  }
 #pragma GCC unroll 6
-  for (int i = 5; i >= 0; i--) q = fma(q, z, set(kLogCoefficients[i]));
-  const DoubleVec minusZ = sub(set(0.0), z), minusS = sub(set(0.0), s);
-  const DoubleVec small = fma(minusS, fma(minusZ, q, f), mul(k, set(kLn2Low)));
-  return fma(k, set(kLn2High), add(f, small));
+  for (int i = 5; i >= 0; i--) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; j++) q[j] = fma(q[j], z[j], set(kLogCoefficients[i]));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) {
+    const DoubleVec minusZ = sub(set(0.0), z[j]), minusS = sub(set(0.0), s[j]);
+    const DoubleVec small = fma(minusS, fma(minusZ, q[j], f[j]), mul(k[j], set(kLn2Low)));
+    out[j] = fma(k[j], set(kLn2High), add(f[j], small));
+  }
+}
+COLLAPSAR_INLINE DoubleVec logOf(DoubleVec x) {
+  const DoubleVec of[1] = {x};
+  DoubleVec log[1];
+  logsOf(of, log);
+  return log[0];
 }
 
-COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same, const double* lengths,
-                                  double logColumns, const double* logOthers, int at, BatchLogSums* out) {
+// One NaN, whatever the machine makes.
+COLLAPSAR_INLINE void storeCanonical(double* to, DoubleVec x) { store(to, select(equal(x, x), x, set(kUndefined))); }
+
+COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same, const double* own,
+                                  const double* lengths, double logColumns, const double* logOthers, int at,
+                                  const BatchFields& out) {
   const DoubleVec none = set(-kInfinity), floor = set(Exponential<DoubleVec>::kFloor), length = load(lengths + at);
   const DoubleVec otherReference = load(others.reference + at), sameReference = load(same.reference + at);
   const DoubleVec otherS = load(others.s + at), sameS = load(same.s + at);
   const DoubleVec otherT = load(others.t + at), sameT = load(same.t + at);
   const DoubleVec otherToken = load(others.sToken + at), sameToken = load(same.sToken + at);
-
-  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly. Where
-  // nothing but -inf has come, the reference is that, and so is the sum.
-  const DoubleVec logCount = load(logOthers + at);
-  store(out->looMarginalSeq + at, add(otherReference, sub(logOf(otherS), logCount)));
-  store(out->looMarginalToken + at, add(div(otherReference, length), sub(logOf(otherToken), logCount)));
 
   // The group with the lower reference is brought to the higher one. With -inf - -inf the floor, too, is taken.
   const DoubleMask otherHigher = greater(otherReference, sameReference);
@@ -49,21 +65,61 @@ COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same
   const DoubleVec s = add(highS, mul(scale, lowS)), t = add(highT, mul(scale, fma(lowS, floored, lowT)));
   const DoubleVec sToken = add(highToken, mul(scaleToken, lowToken));
 
+  const DoubleVec sums[4] = {otherS, otherToken, s, sToken};
+  DoubleVec logs[4];
+  logsOf(sums, logs);
+
+  const DoubleVec matched = load(own + at);
+  storeCanonical(out.matchedSeq + at, matched);
+  storeCanonical(out.matchedToken + at, div(matched, length));
+  // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly. Where
+  // nothing but -inf has come, the reference is that, and so is the sum.
+  const DoubleVec logCount = load(logOthers + at), columns = set(logColumns);
+  storeCanonical(out.looMarginalSeq + at, add(otherReference, sub(logs[0], logCount)));
+  storeCanonical(out.looMarginalToken + at, add(div(otherReference, length), sub(logs[1], logCount)));
   const DoubleMask nothing = equal(reference, none);
-  const DoubleVec logS = logOf(s), columns = set(logColumns);
-  const DoubleVec marginalToken = add(div(reference, length), sub(logOf(sToken), columns));
-  store(out->marginalSeq + at, select(nothing, none, add(reference, sub(logS, columns))));
-  store(out->marginalToken + at, select(nothing, none, marginalToken));
+  const DoubleVec marginalToken = add(div(reference, length), sub(logs[3], columns));
+  storeCanonical(out.marginalSeq + at, select(nothing, none, add(reference, sub(logs[2], columns))));
+  storeCanonical(out.marginalToken + at, select(nothing, none, marginalToken));
   // Below 2^-100 stands only what the floor of the exponentials left of -inf.
-  const DoubleVec entropy = sub(logS, div(t, s));
+  const DoubleVec entropy = sub(logs[2], div(t, s));
   const DoubleVec notNegative = select(greater(entropy, set(0x1p-100)), entropy, set(0.0));
-  store(out->posteriorEntropy + at, select(nothing, set(kUndefined), notNegative));
+  storeCanonical(out.posteriorEntropy + at, select(nothing, set(kUndefined), notNegative));
 }
 
-void finishRowsOf(const BatchSums* others, const BatchSums* same, const double* lengths, double logColumns,
-                  const double* logOthers, int count, BatchLogSums* out) {
+void finishRowsOf(const BatchSums* others, const BatchSums* same, const double* own, const double* lengths,
+                  double logColumns, const double* logOthers, int count, const BatchFields* out) {
   for (int at = 0; at < count; at += DoubleVec::kLanes) {
-    finishLanes(*others, *same, lengths, logColumns, logOthers, at, out);
+    finishLanes(*others, *same, own, lengths, logColumns, logOthers, at, *out);
+  }
+}
+
+// As floats, which no operation here looks at. Interleaving the first half of all with the second takes the number of
+// the list's place from the top of an element's index to the bottom, bit by bit.
+void turnTopColumnsOf(const int32_t (*topColumn)[kBatchRows], int32_t* lists) {
+  constexpr int kLanes = FloatVec::kLanes, kVectors = kTopListSize * kBatchRows / kLanes;
+  FloatVec v[kVectors];
+  float lanes[kLanes];
+#pragma GCC unroll 32
+  for (int i = 0; i < kVectors; i++) {
+    __builtin_memcpy(lanes, *topColumn + i * kLanes, sizeof lanes);
+    v[i] = load(lanes);
+  }
+#pragma GCC unroll 3
+  for (int places = kTopListSize; places > 1; places /= 2) {
+    FloatVec next[kVectors];
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors / 2; i++) {
+      next[2 * i] = zipLow(v[i], v[i + kVectors / 2]);
+      next[2 * i + 1] = zipHigh(v[i], v[i + kVectors / 2]);
+    }
+#pragma GCC unroll 32
+    for (int i = 0; i < kVectors; i++) v[i] = next[i];
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kVectors; i++) {
+    store(lanes, v[i]);
+    __builtin_memcpy(lists + i * kLanes, lanes, sizeof lanes);
   }
 }
 

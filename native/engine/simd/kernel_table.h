@@ -61,21 +61,26 @@ struct BatchSums {
   double reference[kBatchRows], s[kBatchRows], t[kBatchRows], sToken[kBatchRows];
 };
 
-// Of several rows, finished. NaN where undefined.
-struct BatchLogSums {
-  double marginalSeq[kBatchRows], marginalToken[kBatchRows], looMarginalSeq[kBatchRows], looMarginalToken[kBatchRows],
-      posteriorEntropy[kBatchRows];
+// Of several rows what is final: own's score and its places among the columns, and the best columns.
+struct BatchPlaces {
+  double own[kBatchRows];
+  int32_t above[kBatchRows], equal[kBatchRows];
+  int32_t topColumn[kTopListSize][kBatchRows];
 };
 
-// Rows that are lanes: `length` goes in, the rest comes out. Column numbers and counts stand in the type computed in.
+// Where the statistics of kBatchRows rows are written. One NaN, whatever the machine makes, where they are undefined.
+struct BatchFields {
+  double *matchedSeq, *matchedToken, *marginalSeq, *marginalToken, *looMarginalSeq, *looMarginalToken,
+      *posteriorEntropy;
+};
+
+// Rows that are lanes: `length` goes in, the rest comes out.
 template <class C>
 struct NarrowRows {
   double length[kBatchRows];  // max(length, 1)
-  C own[kBatchRows];
-  C above[kBatchRows], equal[kBatchRows];
-  C topColumn[kTopListSize][kBatchRows];
   BatchSums others, same;
-  C ownLabel[kBatchRows], scale[4][kBatchRows];  // the kernel's own
+  BatchPlaces places;
+  C own[kBatchRows], ownLabel[kBatchRows], scale[4][kBatchRows];  // the kernel's own
 };
 template <class C>
 struct NarrowScratch {
@@ -113,8 +118,10 @@ struct KernelTable {
                              NarrowScratch<float>* scratch);
 
   // logOthers: ln(number of columns not equivalent to own); unused if there are none.
-  void (*finishRows)(const BatchSums* others, const BatchSums* same, const double* lengths, double logColumns,
-                     const double* logOthers, int count, BatchLogSums* out);
+  void (*finishRows)(const BatchSums* others, const BatchSums* same, const double* own, const double* lengths,
+                     double logColumns, const double* logOthers, int count, const BatchFields* out);
+  // The lists of kBatchRows rows, one behind the other.
+  void (*turnTopColumns)(const int32_t (*topColumn)[kBatchRows], int32_t* lists);
   double (*log)(double value);
 
   // deterministicExp and deterministicLog of each of `count` values, bit for bit. Whole vectors are read and written:

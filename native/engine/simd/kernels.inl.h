@@ -326,13 +326,15 @@ struct Exponential<FloatVec> {
   // Of lanes that differ in length, scalesOf each.
   COLLAPSAR_INLINE Exponential(FloatVec high, FloatVec low, FloatVec floor, FloatVec)
       : scaleHigh(high), scaleLow(low), floorToken(floor) {}
-  COLLAPSAR_INLINE static void scalesOf(double length, float (*scales)[kBatchRows], int lane) {
-    const double scale = kLog2e / length;
-    const float high = static_cast<float>(scale);
-    scales[0][lane] = high;
-    scales[1][lane] = static_cast<float>(scale - high);
-    scales[2][lane] = static_cast<float>(kFloor * length);
-    scales[3][lane] = 0.0f;
+  COLLAPSAR_INLINE static void scalesOf(const double* length, float (*scales)[kBatchRows]) {
+    for (int lane = 0; lane < kBatchRows; lane++) {
+      const double scale = kLog2e / length[lane];
+      const float high = static_cast<float>(scale);
+      scales[0][lane] = high;
+      scales[1][lane] = static_cast<float>(scale - high);
+      scales[2][lane] = static_cast<float>(kFloor * length[lane]);
+      scales[3][lane] = 0.0f;
+    }
   }
 
   COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
@@ -389,12 +391,14 @@ struct Exponential<DoubleVec> {
 
   COLLAPSAR_INLINE Exponential(DoubleVec scaleOf, DoubleVec high, DoubleVec low, DoubleVec floor)
       : scale(scaleOf), inverseHigh(high), inverseLow(low), floorToken(floor) {}
-  COLLAPSAR_INLINE static void scalesOf(double length, double (*scales)[kBatchRows], int lane) {
-    const double high = 1.0 / length;
-    scales[0][lane] = kLog2e / length;
-    scales[1][lane] = high;
-    scales[2][lane] = __builtin_fma(-high, length, 1.0) / length;
-    scales[3][lane] = kFloor * length;
+  COLLAPSAR_INLINE static void scalesOf(const double* lengths, double (*scales)[kBatchRows]) {
+    for (int lane = 0; lane < kBatchRows; lane++) {
+      const double length = lengths[lane], high = 1.0 / length;
+      scales[0][lane] = kLog2e / length;
+      scales[1][lane] = high;
+      scales[2][lane] = __builtin_fma(-high, length, 1.0) / length;
+      scales[3][lane] = kFloor * length;
+    }
   }
 
   COLLAPSAR_INLINE static DoubleVec finish(DoubleVec r, DoubleVec shifted) {
@@ -580,9 +584,12 @@ COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const NearExponenti
   }
 }
 
-// So many vectors are told side by side: with their constants they fit the registers.
+// So many vectors are told side by side: with their constants they fit the registers, or nearly so in float64, whose
+// chains are longer.
+template <class Terms>
+constexpr int kTogether = sizeof(Terms::farthest) == 64 ? 4 : 2;
 template <class V>
-constexpr int kTogether = sizeof(V) == 64 ? 4 : 2;
+constexpr int kTogether<Exponential<V>> = sizeof(V) == 64 && sizeof(typename V::Scalar) == 8 ? 4 : 2;
 
 template <class V>
 struct RunSums {
@@ -633,8 +640,8 @@ COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Term
       if (sizeof(C) == 8) __builtin_prefetch(reinterpret_cast<const void*>(ahead + 64));
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kRun; i += kTogether<V>) {
-      addVectors<kTogether<V>>(x + (first + i) * V::kLanes, i % kParts, origin, terms, run);
+    for (int i = 0; i < kRun; i += kTogether<Terms>) {
+      addVectors<kTogether<Terms>>(x + (first + i) * V::kLanes, i % kParts, origin, terms, run);
     }
     if (first == 0) {
       all = run;
@@ -840,17 +847,23 @@ COLLAPSAR_INLINE typename V::Scalar sizethLargest(const Wide<V, kScoreLanes>& va
   C value[kScoreLanes];
 #pragma GCC unroll 8
   for (int p = 0; p < kParts; p++) store(value + p * V::kLanes, values.part[p]);
-  Wide<V, kScoreLanes> lower = fill<V, kScoreLanes>(0), held;  // of how many values each is above
-  for (int i = 0; i < kScoreLanes; i++) {
+  // Of how many values each is above, counted in four parts: an addition waits for the one before.
+  const Wide<V, kScoreLanes> none = fill<V, kScoreLanes>(0);
+  Wide<V, kScoreLanes> lower[4] = {none, none, none, none}, held;
+  for (int i = 0; i < kScoreLanes; i += 4) {
 #pragma GCC unroll 8
     for (int p = 0; p < kParts; p++) {
-      lower.part[p] = addWhere(greater(values.part[p], set(value[i])), lower.part[p], one);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) {
+        lower[j].part[p] = addWhere(greater(values.part[p], set(value[i + j])), lower[j].part[p], one);
+      }
     }
   }
   const V most = set(static_cast<C>(kScoreLanes - size));
 #pragma GCC unroll 8
   for (int p = 0; p < kParts; p++) {
-    held.part[p] = select(greater(lower.part[p], most), set(-static_cast<C>(kInfinity)), values.part[p]);
+    const V all = add(add(lower[0].part[p], lower[1].part[p]), add(lower[2].part[p], lower[3].part[p]));
+    held.part[p] = select(greater(all, most), set(-static_cast<C>(kInfinity)), values.part[p]);
   }
   return foldLarger<V, kScoreLanes>(held);
 }
@@ -900,21 +913,26 @@ COLLAPSAR_INLINE void eachCandidate(const ScanCounters<V>& scan, int64_t columns
   }
 }
 
-// Takes the best of a block into the list.
+// The candidates for the list are what the bound is not at least as large as; all, where it is NaN.
 //
 // `size` of the 16 lanes' maxima are at least as large as the size-th of them, and so only columns that are, too, are
 // candidates: of a row's first block a few more than `size`, where taking columns as they come would insert
-// size ln(columns/size) times, each a branch mispredicted or two (a third of the time at 1024 columns). Candidates are
-// put in order by counting, for each, how many go before it, again without a branch.
+// size ln(columns/size) times, each a branch mispredicted or two (a third of the time at 1024 columns).
 template <class V, class C>
-COLLAPSAR_INLINE void collectTop(TopList<C>& top, int64_t columns, int32_t firstColumn, const ScanCounters<V>& scan) {
-  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
+COLLAPSAR_INLINE C boundOf(const TopList<C>& top, const ScanCounters<V>& scan) {
   constexpr C kNone = -static_cast<C>(kInfinity);
-  C bound = sizethLargest(scan.largest, top.size);
-  // Candidates are what the bound is not at least as large as; all, where it is NaN.
+  const C bound = sizethLargest(scan.largest, top.size);
   const bool full = top.filled == top.size;
   const C last = full ? top.value[top.size - 1] : kNone;
-  bound = full && last >= bound ? last : bound == kNone ? static_cast<C>(kUndefined) : nextBelow(bound);
+  return full && last >= bound ? last : bound == kNone ? static_cast<C>(kUndefined) : nextBelow(bound);
+}
+
+// Takes the best of a block into the list. Candidates are put in order by counting, for each, how many go before it,
+// again without a branch.
+template <class V, class C>
+COLLAPSAR_INLINE void collectTop(TopList<C>& top, int64_t columns, int32_t firstColumn, const ScanCounters<V>& scan,
+                                 C bound) {
+  constexpr int kParts = Wide<V, kScoreLanes>::kParts;
 
   // The list as it stands, and behind it what comes later.
   C value[kScoreLanes + 3];
@@ -1037,9 +1055,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
   if (row.own == kNone) row.equal -= padded - columns;
 
   C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
-  if (row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1]) {
-    collectTop(row.top, columns, static_cast<int32_t>(firstColumn), scan);
-  }
+  // The best columns are collected last: while the bound is worked out, a long chain, the sums can begin.
+  const bool collecting = row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1];
+  const C bound = collecting ? boundOf(row.top, scan) : kNone;
 
   const uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
   // Own and its equivalents leave the block and make up a block of their own.
@@ -1072,6 +1090,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
     }
   }
   addBlock(row.others, scan.groups, padded, blockLargest, row.length, ahead, kScoreLanes * sizeof(T));
+  if (!collecting) return;
+  for (int64_t i = 0; i < sameCount; i++) x[same[i] - firstColumn] = scratch->same[i];
+  collectTop(row.top, columns, static_cast<int32_t>(firstColumn), scan, bound);
 }
 
 double logAlone(double value) { return deterministicLog(value); }
@@ -1112,6 +1133,7 @@ constexpr KernelTable kTable = {
     addNarrowRowsOf<double, double>,
     {nullptr, addNarrowRowsOf<float, float>, addNarrowRowsOf<Float16, float>, addNarrowRowsOf<BFloat16, float>},
     finishRowsOf,
+    turnTopColumnsOf,
     logAlone,
     exponentialsOf,
     logarithmsOf,

@@ -5,6 +5,8 @@
 // times at 256. A row's bits depend on that row alone. Included by kernels.inl.h.
 #pragma once
 
+#include "top_columns.inl.h"
+
 namespace collapsar {
 namespace {
 
@@ -127,35 +129,57 @@ COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>
   }
 }
 
-// What is compared: maxima of both groups, ranks, and the best columns; own's group leaves x for -inf if it is own
-// alone (Distinct). A column that comes later must be larger to go ahead, and so ties stay in order; the list starts
-// with NaN, ahead of which everything goes.
-template <bool Distinct, int TopK, class C>
-COLLAPSAR_INLINE void compareLanes(C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
+// Numbers that stand in the type computed in.
+template <class V>
+COLLAPSAR_INLINE void storeCounts(int32_t* to, V counts) {
+  typename V::Scalar lanes[V::kLanes];
+  store(lanes, counts);
+  for (int i = 0; i < V::kLanes; i++) to[i] = static_cast<int32_t>(lanes[i]);
+}
+
+// What is compared: ranks, and the maxima of both groups. If own's group is own alone (Distinct), the others' maximum
+// is that of all or, where own is that, the next.
+template <bool Distinct, class C>
+COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
                                    typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
                                    NarrowRows<C>& rows) {
   using V = typename VecOf<C>::V;
   const V minusInfinity = set(static_cast<C>(-kInfinity)), one = set(static_cast<C>(1));
   const V ownValue = load(own + at), label = load(ownLabel + at);
-  V above = set(static_cast<C>(0)), equalCount = above, top[TopK], topColumn[TopK];
+  V above = set(static_cast<C>(0)), equalCount = above;
+  V others = minusInfinity, same = minusInfinity, next = minusInfinity;
+  for (int c = 0; c < columns; c++) {
+    const V v = load(x + c * kBatchRows + at);
+    above = addWhere(greater(v, ownValue), above, one);
+    equalCount = addWhere(equal(v, ownValue), equalCount, one);
+    if (Distinct) {
+      next = larger(smaller(v, others), next);
+      others = larger(v, others);
+    } else {
+      const auto isSame = equal(set(labels[c]), label);
+      others = larger(select(isSame, minusInfinity, v), others);
+      same = larger(select(isSame, v, minusInfinity), same);
+    }
+  }
+  otherLargest = Distinct ? select(equal(others, ownValue), next, others) : others;
+  sameLargest = Distinct ? ownValue : same;
+  storeCounts(rows.places.above + at, above);
+  storeCounts(rows.places.equal + at, equalCount);
+}
+
+// The best columns, one after the other. A column that comes later must be larger to go ahead, and so ties stay in
+// order; the list starts with NaN, ahead of which everything goes.
+template <int TopK, class C>
+__attribute__((noinline)) void insertLanes(const C* x, int columns, int at, int32_t (*columnsOut)[kBatchRows]) {
+  using V = typename VecOf<C>::V;
+  V top[TopK], topColumn[TopK];
 #pragma GCC unroll 8
   for (int k = 0; k < TopK; k++) {
     top[k] = set(static_cast<C>(kUndefined));
-    topColumn[k] = above;
+    topColumn[k] = set(static_cast<C>(0));
   }
-  V others = minusInfinity, same = minusInfinity;
   for (int c = 0; c < columns; c++) {
     const V v = load(x + c * kBatchRows + at), column = set(static_cast<C>(c));
-    above = addWhere(greater(v, ownValue), above, one);
-    equalCount = addWhere(equal(v, ownValue), equalCount, one);
-    const auto isSame = equal(Distinct ? column : set(labels[c]), label);
-    const V masked = select(isSame, minusInfinity, v);
-    others = larger(masked, others);
-    if (Distinct) {
-      store(x + c * kBatchRows + at, masked);
-    } else {
-      same = larger(select(isSame, v, minusInfinity), same);
-    }
     // All against the old list, so that no place waits for another.
 #pragma GCC unroll 8
     for (int k = TopK - 1; k > 0; k--) {
@@ -167,12 +191,8 @@ COLLAPSAR_INLINE void compareLanes(C* x, int columns, const C* labels, const C* 
     top[0] = select(first, v, top[0]);
     topColumn[0] = select(first, column, topColumn[0]);
   }
-  otherLargest = others;
-  sameLargest = Distinct ? ownValue : same;
-  store(rows.above + at, above);
-  store(rows.equal + at, equalCount);
 #pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) store(rows.topColumn[k] + at, topColumn[k]);
+  for (int k = 0; k < TopK; k++) storeCounts(columnsOut[k] + at, topColumn[k]);
 }
 
 template <class C, bool Distinct>
@@ -254,18 +274,26 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
 }
 
 template <class C, bool Distinct, int TopK>
-void narrowRowsAs(const C* labels, int columns, int count, const char* ahead, int64_t rowStep, int64_t columnStep,
-                  NarrowRows<C>* rowsOut, NarrowScratch<C>* scratch) {
+void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, const char* ahead, int64_t rowStep,
+                  int64_t columnStep, NarrowRows<C>* rowsOut, NarrowScratch<C>* scratch) {
   using V = typename VecOf<C>::V;
+  constexpr C kNone = static_cast<C>(-kInfinity);
   NarrowRows<C>& rows = *rowsOut;
+  C* x = scratch->x;
   for (int at = 0; at < count; at += V::kLanes) {
+    const int lanes = count - at < V::kLanes ? count - at : V::kLanes;
     V otherLargest, sameLargest;
-    compareLanes<Distinct, TopK>(scratch->x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest,
-                                 rows);
+    compareLanes<Distinct>(x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest, rows);
+    if (TopK == 1 || !topLanes(x, columns, larger(sameLargest, otherLargest), at, lanes, rows.places.topColumn)) {
+      insertLanes<TopK>(x, columns, at, rows.places.topColumn);
+    }
+    if (Distinct) {
+      for (int i = 0; i < lanes; i++) x[own[at + i] * kBatchRows + at + i] = kNone;
+    }
     const Exponential<V> exponential(load(rows.scale[0] + at), load(rows.scale[1] + at), load(rows.scale[2] + at),
                                      load(rows.scale[3] + at));
-    sumLanes<C, Distinct>(scratch->x, columns, labels, rows.ownLabel, at, exponential, otherLargest, sameLargest,
-                          rows.others, rows.same, ahead + at * rowStep, columnStep);
+    sumLanes<C, Distinct>(x, columns, labels, rows.ownLabel, at, exponential, otherLargest, sameLargest, rows.others,
+                          rows.same, ahead + at * rowStep, columnStep);
   }
 }
 
@@ -277,20 +305,20 @@ void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnSt
   for (int i = 0; i < kBatchRows; i++) {
     const int column = i < count ? own[i] : 0;
     rows->own[i] = i < count ? scratch->x[column * kBatchRows + i] : static_cast<C>(0);
+    rows->places.own[i] = rows->own[i];
     rows->ownLabel[i] = labels != nullptr ? labels[column] : static_cast<C>(column);
-    Exponential<typename VecOf<C>::V>::scalesOf(rows->length[i], rows->scale, i);
   }
+  Exponential<typename VecOf<C>::V>::scalesOf(rows->length, rows->scale);
   // While these rows are worked on, the next come from memory: the same bytes of each next vector of rows, if rows lie
   // side by side line after line, else column by column.
   constexpr int64_t kSize = sizeof(T), kLanes = VecOf<C>::V::kLanes;
   const bool lines = columnStride == 1;
   const int64_t rowStep = (lines ? columns : rowStride) * kSize, columnStep = (lines ? kLanes : columnStride) * kSize;
   const char* ahead = static_cast<const char*>(sourceData) + kBatchRows * rowStride * kSize;
-  using Kernel = void (*)(const C*, int, int, const char*, int64_t, int64_t, NarrowRows<C>*, NarrowScratch<C>*);
-  constexpr Kernel kKernels[2][3] = {{narrowRowsAs<C, false, 1>, narrowRowsAs<C, false, 5>, narrowRowsAs<C, false, 8>},
-                                     {narrowRowsAs<C, true, 1>, narrowRowsAs<C, true, 5>, narrowRowsAs<C, true, 8>}};
-  const int list = topK <= 1 ? 0 : topK <= 5 ? 1 : 2;  // the longer lists begin alike
-  kKernels[labels == nullptr][list](labels, columns, count, ahead, rowStep, columnStep, rows, scratch);
+  const auto kernel = labels == nullptr
+                          ? (topK <= 1 ? narrowRowsAs<C, true, 1> : narrowRowsAs<C, true, kTopListSize>)
+                          : (topK <= 1 ? narrowRowsAs<C, false, 1> : narrowRowsAs<C, false, kTopListSize>);
+  kernel(labels, own, columns, count, ahead, rowStep, columnStep, rows, scratch);
 }
 
 }  // namespace

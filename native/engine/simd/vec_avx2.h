@@ -114,6 +114,12 @@ COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
 COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {_mm256_add_pd(a.v, _mm256_and_pd(b.v, m.m))};
 }
+COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
+  return {_mm256_or_ps(_mm256_and_ps(a.v, kept.v), b.v)};
+}
+COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
+  return {_mm256_or_pd(_mm256_and_pd(a.v, kept.v), b.v)};
+}
 COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) {
   return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x20)};
 }

@@ -119,6 +119,14 @@ COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
 COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {_mm512_mask_add_pd(a.v, m.m, a.v, b.v)};
 }
+COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
+  const __m512i bits = _mm512_castps_si512(a.v), more = _mm512_castps_si512(b.v);
+  return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(kept.v), more, 0xea))};
+}
+COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
+  const __m512i bits = _mm512_castpd_si512(a.v), more = _mm512_castpd_si512(b.v);
+  return {_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, _mm512_castpd_si512(kept.v), more, 0xea))};
+}
 COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) {
   const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   return {_mm512_permutex2var_ps(a.v, order, b.v)};

@@ -12,6 +12,7 @@
 //   laneBits(m)          bit i: lane i
 //   select(m, a, b)      m ? a : b
 //   addWhere(m, a, b)    m ? a + b : a, for an a that is not -0
+//   combineBits(a, k, b) the bits of a that are in k, and those of b
 //   zipLow, zipHigh      a0 b0 a1 b1 ... of the lower and of the upper halves
 //   splitPower(x, m, k)  x = 2^k m with m in [sqrt(1/2), sqrt 2), for normal x > 0; finite values for others
 #pragma once
@@ -179,6 +180,12 @@ COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
 COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) { return {a.v + (Float4)((Int4)b.v & m.m)}; }
 COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {a.v + (Double2)((Long2)b.v & m.m)};
+}
+COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
+  return {(Float4)(((Int4)a.v & (Int4)kept.v) | (Int4)b.v)};
+}
+COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
+  return {(Double2)(((Long2)a.v & (Long2)kept.v) | (Long2)b.v)};
 }
 COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {Float4{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
 COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {Float4{a.v[2], b.v[2], a.v[3], b.v[3]}}; }

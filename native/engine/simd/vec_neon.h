@@ -119,6 +119,14 @@ COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
 COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {vaddq_f64(a.v, vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(b.v), m.m)))};
 }
+COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
+  const uint32x4_t bits = vandq_u32(vreinterpretq_u32_f32(a.v), vreinterpretq_u32_f32(kept.v));
+  return {vreinterpretq_f32_u32(vorrq_u32(bits, vreinterpretq_u32_f32(b.v)))};
+}
+COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
+  const uint64x2_t bits = vandq_u64(vreinterpretq_u64_f64(a.v), vreinterpretq_u64_f64(kept.v));
+  return {vreinterpretq_f64_u64(vorrq_u64(bits, vreinterpretq_u64_f64(b.v)))};
+}
 COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {vzip1q_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {vzip2q_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) { return {vzip1q_f64(a.v, b.v)}; }
