@@ -103,6 +103,15 @@ def find_tool(name, *others):
     return found
 
 
+def commit_here():
+    """The commit that is checked out; None without git, which the machine need not have."""
+    try:
+        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
+    return git.stdout.strip() or None
+
+
 class GpuCheck:
     def __init__(self, options):
         self.options = options
@@ -344,11 +353,10 @@ class GpuCheck:
         place = ROOT / "bench" / "results" / f"gpu-{date:%Y-%m-%d}-{slug}.json"
         if self.dry:
             place = ROOT / "build" / "gpu-dry-run.json"
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
         result = {
             "dry": self.dry,
             "date": date.isoformat(timespec="seconds"),
-            "commit": commit.stdout.strip() or None,
+            "commit": commit_here(),
             "card": self.card,
             "machine": {"cpus": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
             "sections": self.sections,

@@ -1,0 +1,57 @@
+// scripts/gpu-check.py where its sections go wrong: nothing that was measured is lost, and the exit status says what is
+// not known. The sections are made up; no GPU, compiler or PyTorch is asked for.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
+const hasPython = spawnSync(python, ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']).status === 0;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'collapsar-gpu-check-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs a program in Python, and gives its output and status. */
+function run(program: string) {
+  const { status, stdout, stderr } = spawnSync(python, ['-B', '-c', program], {
+    encoding: 'utf8',
+    env: { ...process.env, FOLDER: folder },
+  });
+  return { status, stdout, stderr };
+}
+
+/** The script with made-up sections, which `changes` says (`check` is the object); its results go to the folder. */
+function gpuCheck(sections: string[], changes: string) {
+  const ran = run(`
+import argparse, importlib.util, os, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("gpu_check", "scripts/gpu-check.py")
+script = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(script)
+script.ROOT = Path(os.environ["FOLDER"])
+script.GpuCheck.find_card = lambda self: {"name": "A card", "driver": "1", "capability": "9.0", "memory": "1 MiB"}
+check = script.GpuCheck(argparse.Namespace(dry_run=False, budget=60.0, sections=${JSON.stringify(sections)}))
+check.build = lambda: (True, "made up")
+${changes}
+sys.exit(check.run())
+`);
+  const results = join(folder, 'bench', 'results');
+  const [name] = readdirSync(results);
+  return { ...ran, stored: JSON.parse(readFileSync(join(results, name as string), 'utf8')) };
+}
+
+describe.skipIf(!hasPython)('gpu-check.py', () => {
+  it('does without git', () => {
+    const { status, stdout, stored } = gpuCheck(
+      ['check'],
+      'check.check = lambda: (True, "made up")\nos.environ["PATH"] = os.environ["FOLDER"]',
+    );
+    expect(status).toBe(0);
+    expect(stdout).toContain('passed: check: made up');
+    expect(stored.commit).toBeNull();
+  });
+});
