@@ -32,6 +32,7 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,7 +119,8 @@ class GpuCheck:
         self.dry = options.dry_run
         self.until = time.monotonic() + options.budget
         self.build_folder = ROOT / "build" / ("gpu-dry-run" if self.dry else "gpu")
-        self.sections = {}  # name -> {"status": passed | failed | skipped, "seconds", "note"}
+        # name -> {"status": passed | FAILED | skipped, "seconds", "note"}, and "traceback" if the section itself broke
+        self.sections = {}
         self.times, self.peers, self.ipc = [], [], None
         self.card = self.find_card()
 
@@ -378,16 +380,21 @@ class GpuCheck:
         methods = {"ipc": self.ipc_section, "peers": self.peers_section}
         started = time.monotonic()
         print(f"\n=== {name}", flush=True)
+        broke = None
         if self.until - started < 5:
             outcome = (False, "no time was left: raise --budget or choose sections")
         else:
             try:
                 outcome = methods.get(name, getattr(self, name))()
-            except (OSError, ValueError, KeyError) as error:
+            except Exception as error:  # whatever it is: the other sections run, and their results are kept
+                broke = traceback.format_exc()
+                print(broke)
                 outcome = (False, f"{type(error).__name__}: {error}")
         passed, note = outcome
         status = "skipped" if passed is None else "passed" if passed else "FAILED"
         self.sections[name] = {"status": status, "seconds": round(time.monotonic() - started, 1), "note": note}
+        if broke is not None:
+            self.sections[name]["traceback"] = broke
         print(f"{status}: {name}: {note}", flush=True)
         self.write()  # what is there so far outlives whatever comes
         return passed is not False

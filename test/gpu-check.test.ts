@@ -54,4 +54,28 @@ describe.skipIf(!hasPython)('gpu-check.py', () => {
     expect(stdout).toContain('passed: check: made up');
     expect(stored.commit).toBeNull();
   });
+
+  it.each(['AttributeError', 'TypeError', 'IndexError', 'RuntimeError'])(
+    'goes on after a section that breaks with %s, and keeps where',
+    (error) => {
+      const { status, stdout, stored } = gpuCheck(
+        ['check', 'sanitize'],
+        `
+def breaks():
+    raise ${error}("of all things")
+check.check = breaks
+check.sanitize = lambda: (True, "made up")
+`,
+      );
+      expect(status).toBe(1);
+      expect(stdout).toContain('passed: sanitize: made up');
+      expect(stdout).toMatch(new RegExp(`FAILED +check .*${error}: of all things`)); // in the table
+      expect(stored.sections.check).toMatchObject({
+        status: 'FAILED',
+        note: `${error}: of all things`,
+        traceback: expect.stringContaining('in breaks'),
+      });
+      expect(stored.sections.sanitize.traceback).toBeUndefined();
+    },
+  );
 });
