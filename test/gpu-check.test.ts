@@ -78,4 +78,57 @@ check.sanitize = lambda: (True, "made up")
       expect(stored.sections.sanitize.traceback).toBeUndefined();
     },
   );
+
+  const eager = (more: object) =>
+    Object.entries({
+      operation: 'logit_stats',
+      shape: '1x1',
+      dtype: 'bfloat16',
+      peer: 'torch eager',
+      seconds: 1,
+      ours_seconds: 0.05,
+      times_faster: 20,
+      problem: null,
+      ...more,
+    })
+      .map(([key, value]) => `${JSON.stringify(key)}: ${value === null ? 'None' : JSON.stringify(value)}`)
+      .join(', ');
+  const peers = (...lines: string[]) => `
+def peers_section():
+    check.peers = [${lines.map((line) => `{${line}}`).join(', ')}]
+    return True, "made up"
+check.peers_section = peers_section
+`;
+  const all = ['torch eager', 'torch.compile', 'plain Triton'].map((peer) => eager({ peer }));
+  const failed = eager({ peer: 'plain Triton', seconds: null, times_faster: null, problem: 'no Triton' });
+
+  it('says so where every goal is reached', () => {
+    const { status, stdout, stored } = gpuCheck(['peers'], peers(...all));
+    expect(status).toBe(0);
+    expect(stdout).toContain('all passed');
+    expect(stored.goals.map(({ reached }: { reached: boolean }) => reached)).toEqual([true, true, true]);
+  });
+
+  it.each([
+    ['missed', peers(...all.slice(0, 2), eager({ peer: 'plain Triton', times_faster: 1 })), false, '1 missed, 0 not'],
+    ['whose peer failed', peers(...all.slice(0, 2), failed), null, '0 missed, 1 not measured'],
+    ['that was not come to', peers(...all.slice(0, 2)), null, '0 missed, 1 not measured'],
+  ])('has status 3 for a goal %s', (_, section, reached, last) => {
+    const { status, stdout, stored } = gpuCheck(['peers'], section);
+    expect(status).toBe(3);
+    expect(stdout).toMatch(new RegExp(`against plain Triton .* ${reached === null ? 'NOT MEASURED' : 'MISSED'}`));
+    expect(stdout).toContain(`nothing failed; of 3 goals ${last}`);
+    expect(stored.goals[2]).toMatchObject({ what: 'logitStats against plain Triton', reached });
+    if (reached === null) expect(stored.goals[2].value).toBeNull();
+  });
+
+  it('counts the goals of a section that was skipped, not those of one that was not asked for', () => {
+    const skips = (name: string) => `check.${name} = lambda: (None, "made up")\n`;
+    const skipped = gpuCheck(['time', 'ipc'], skips('time') + skips('ipc_section'));
+    expect(skipped.status).toBe(3);
+    expect(skipped.stdout).toContain('of 6 goals 0 missed, 6 not measured');
+    expect(skipped.stdout).toMatch(/IPC import to result .* must +200 us .*NOT MEASURED/);
+    rmSync(join(folder, 'bench'), { recursive: true });
+    expect(gpuCheck(['sanitize'], skips('sanitize')).status).toBe(0);
+  });
 });
