@@ -1,5 +1,5 @@
-// scripts/gpu-check.py where its sections go wrong: nothing that was measured is lost, and the exit status says what is
-// not known. The sections are made up; no GPU, compiler or PyTorch is asked for.
+// scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost, and
+// the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -130,5 +130,81 @@ check.peers_section = peers_section
     expect(skipped.stdout).toMatch(/IPC import to result .* must +200 us .*NOT MEASURED/);
     rmSync(join(folder, 'bench'), { recursive: true });
     expect(gpuCheck(['sanitize'], skips('sanitize')).status).toBe(0);
+  });
+});
+
+describe.skipIf(!hasPython)('bench/gpu/peers.py', () => {
+  // The modules that need a GPU are made up, and so are the peers: what fails is the point.
+  const withPeers = (changes: string) => {
+    const { status, stdout, stderr } = run(`
+import sys, types
+def module(name, **members):
+    sys.modules[name] = types.SimpleNamespace(**members)
+x = types.SimpleNamespace(dtype="torch.bfloat16")
+ok = lambda *arguments: {}
+module("torch", compile=lambda call, dynamic: call, cuda=types.SimpleNamespace(empty_cache=lambda: None))
+module("tensors", seconds=lambda call: call() or 1.0)
+module("eager", logit_stats=ok)
+module("backend", Backend=None)
+module("triton_logits", logit_stats=ok)
+${changes}
+sys.path.insert(0, "bench/gpu")
+import peers
+backend = types.SimpleNamespace(logit_stats=lambda *arguments: {}, kernel_seconds=types.SimpleNamespace(value=0.5))
+peers.run_case(backend, "logit_stats", "1x1", [x], float("inf"))
+`);
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const lines = stdout.trim().split('\n');
+    return lines
+      .map((line) => JSON.parse(line))
+      .map(({ peer, times_faster, problem }) => [peer, times_faster, problem]);
+  };
+
+  it('times each peer', () => {
+    expect(withPeers('')).toEqual([
+      ['torch eager', 2, null],
+      ['torch.compile', 2, null],
+      ['plain Triton', 2, null],
+    ]);
+  });
+
+  it.each([
+    ['without Triton', 'sys.modules["triton_logits"] = None', 'ModuleNotFoundError: import of triton_logits halted'],
+    [
+      'where Triton fails in its own way',
+      `
+class CompilationError(Exception):
+    pass
+def fails(*arguments):
+    raise CompilationError("at 1:2\\nmore")
+module("triton_logits", logit_stats=fails)`,
+      'CompilationError: at 1:2',
+    ],
+    [
+      'where an error says nothing',
+      `
+def fails(*arguments):
+    assert False
+module("triton_logits", logit_stats=fails)`,
+      'AssertionError',
+    ],
+  ])('times the others %s', (_, changes, problem) => {
+    const [first, second, third] = withPeers(changes);
+    expect([first, second]).toEqual([
+      ['torch eager', 2, null],
+      ['torch.compile', 2, null],
+    ]);
+    expect(third?.slice(0, 2)).toEqual(['plain Triton', null]);
+    expect(third?.[2]).toMatch(new RegExp(`^${problem}`));
+  });
+
+  it('goes on where torch.compile refuses', () => {
+    const lines = withPeers(`
+def refuses(call, dynamic):
+    raise RuntimeError("not with this Python")
+sys.modules["torch"].compile = refuses`);
+    expect(lines.map(([, times]) => times)).toEqual([2, null, 2]);
+    expect(lines[1]?.[2]).toBe('RuntimeError: not with this Python');
   });
 });
