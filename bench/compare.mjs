@@ -66,16 +66,44 @@ export function compareRuns(before, after) {
   };
 }
 
+const isTime = (one) =>
+  Number.isFinite(one?.seconds) && one.seconds > 0 && Number.isFinite(one.spread) && one.spread >= 0;
+
+/** What keeps this from being a whole result of the suite; undefined if nothing does. A time of null would seem fast. */
+function fault(run) {
+  if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls))
+    return 'is no result of this suite';
+  if (typeof run.machine?.cpu !== 'string' || !Number.isFinite(run.machine.threads)) return 'names no machine';
+  if (!Number.isFinite(run.load?.before)) return 'names no load';
+  for (const key of ['measures', 'calls']) {
+    const at = run[key].findIndex((one) => !isTime(one));
+    if (at < 0) continue;
+    const { case: id, name = id, seconds, spread } = run[key][at] ?? {};
+    return `has no time in ${key}[${at}]${name === undefined ? '' : ` (${name})`}: seconds ${seconds}, spread ${spread}`;
+  }
+  return undefined;
+}
+
+/**
+ * A stored run; throws with the path if the file is not a whole one.
+ * @returns {Promise<import('./report.mjs').Results>}
+ */
+export async function readResults(path) {
+  const text = await readFile(path, 'utf8');
+  let run;
+  let problem;
+  try {
+    run = JSON.parse(text);
+    problem = fault(run);
+  } catch (error) {
+    problem = `is no JSON (${error.message})`;
+  }
+  if (problem !== undefined) throw new Error(`${path} ${problem}: run npm run bench again`);
+  return run;
+}
+
 /** Why the two must not be compared; undefined if nothing speaks against it. */
 export function mismatch(before, after, { anyMachine = false } = {}) {
-  for (const [name, run] of [
-    ['the first', before],
-    ['the second', after],
-  ]) {
-    if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls)) {
-      return `${name} is no result of this suite`;
-    }
-  }
   for (const key of ['suite', 'quick']) {
     if (before[key] !== after[key]) return `${key} differs: ${before[key]} and ${after[key]}`;
   }
@@ -130,7 +158,7 @@ async function main() {
     },
   });
   if (positionals.length !== 2) throw new Error('usage: node bench/compare.mjs BEFORE.json AFTER.json');
-  const [before, after] = await Promise.all(positionals.map(async (path) => JSON.parse(await readFile(path, 'utf8'))));
+  const [before, after] = await Promise.all(positionals.map((path) => readResults(path)));
   const problem = mismatch(before, after, { anyMachine: options['any-machine'] });
   if (problem !== undefined) throw new Error(problem);
   const comparison = compareRuns(before, after);

@@ -122,8 +122,45 @@ test('what cannot be compared is refused with status 2', () => {
   expect(compare(before, other)).toMatchObject({ status: 2, stderr: expect.stringContaining('the machines differ') });
   expect(compare(before, other, '--any-machine').status).toBe(0);
   expect(compare(before, file('quick', cases, { quick: true })).stderr).toContain('quick differs');
-  expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('the second is no result');
+  expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('strange.json is no result');
   expect(compare(before, join(folder, 'nowhere.json')).status).toBe(2);
   expect(compare(before).stderr).toContain('usage');
   expect(compare(before, file('disjoint', { z: { seconds: 1 } }, { calls: [] }), '--allow-missing').status).toBe(2);
+});
+
+test('a file that is not whole is refused by name, wherever it stands', async () => {
+  // Plain JavaScript, without declarations; a variable keeps the compiler from looking for them.
+  const { readResults } = await import(new URL('../bench/compare.mjs', import.meta.url).href);
+  const cases = { a: { seconds: 1 } };
+  const good = file('good', cases);
+  const own = { case: 'a', runner: 'collapsar', isa: 'avx512', threads: 1, seconds: 1, spread: 0 };
+  const bad: [Record<string, unknown>, string][] = [
+    [{ machine: undefined }, 'names no machine'],
+    [{ load: undefined }, 'names no load'],
+    [{ measures: [null] }, 'has no time in measures[0]: seconds undefined'],
+    [{ measures: [own, { ...own, seconds: null }] }, 'has no time in measures[1] (a): seconds null, spread 0'],
+    [{ measures: [{ ...own, seconds: 0 }] }, 'has no time in measures[0] (a): seconds 0'],
+    [{ measures: [{ ...own, seconds: '1' }] }, 'has no time in measures[0] (a): seconds 1'],
+    [{ measures: [{ ...own, spread: null }] }, 'has no time in measures[0] (a): seconds 1, spread null'],
+    [{ measures: [{ ...own, spread: -0.1 }] }, 'has no time in measures[0] (a): seconds 1, spread -0.1'],
+    [{ measures: [{ ...own, runner: 'read', seconds: null }] }, 'has no time in measures[0] (a)'],
+    [{ calls: [{ name: 'sync', spread: 0 }] }, 'has no time in calls[0] (sync): seconds undefined'],
+  ];
+  for (const [changes, problem] of bad) {
+    const path = file('bad', cases, changes);
+    const { message } = await readResults(path).catch((error: Error) => error);
+    expect(message).toContain(`${path} ${problem}`);
+    expect(message).toContain(': run npm run bench again');
+  }
+  const cut = join(folder, 'cut.json');
+  writeFileSync(cut, '{"schema": 1,');
+  for (const pair of [
+    [good, cut],
+    [cut, good],
+  ]) {
+    const { status, stdout, stderr } = compare(...pair);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`compare: ${cut} is no JSON (`);
+  }
+  expect((await readResults(good)).suite).toBe('bench');
 });
