@@ -4,7 +4,8 @@
 //
 // Slower: the median rose by more than the spreads of both runs together, and by 3% at least. A measure that BEFORE has
 // and AFTER has not fails too (it may hide anything) unless --allow-missing; what is too noisy to show a rise of 20% is
-// named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared.
+// named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared, 3 nothing
+// is seen to be slower but the runs cannot show it: one is not to be relied on, or most of the measures are too noisy.
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -163,13 +164,21 @@ async function main() {
   if (problem !== undefined) throw new Error(problem);
   const comparison = compareRuns(before, after);
   console.log(describeComparison(comparison));
+  const { slower, missing, unclear, compared } = comparison;
+  let doubtful = unclear.length > compared / 2;
   for (const [at, run] of [before, after].entries()) {
     const against = doubts(run);
-    if (against.length > 0) console.log(`do not rely on ${positionals[at]}: ${against.join('; ')}`);
+    if (against.length === 0) continue;
+    doubtful = true;
+    console.log(`do not rely on ${positionals[at]}: ${against.join('; ')}`);
   }
-  const { slower, missing, compared } = comparison;
   if (compared === 0) throw new Error('the files have no measure in common');
-  return slower.length > 0 || (missing.length > 0 && !options['allow-missing']) ? 1 : 0;
+  if (slower.length > 0 || (missing.length > 0 && !options['allow-missing'])) return 1;
+  if (!doubtful) return 0;
+  console.log(
+    'status 3: nothing is seen to be slower, but these runs cannot show it: run both again, in full, on an idle machine',
+  );
+  return 3;
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {

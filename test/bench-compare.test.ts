@@ -89,20 +89,37 @@ test('faster is told and passes', () => {
   expect(stdout).toContain('faster by more than the noise:\n    −50.0%');
 });
 
-test('a run that the machine spoilt is named', () => {
+const unseen =
+  'status 3: nothing is seen to be slower, but these runs cannot show it: run both again, in full, on an idle machine\n';
+
+test('a run that the machine spoilt is named, and does not pass', () => {
   const quiet = file('quiet', { a: { seconds: 1 } });
   const busy = file('busy', { a: { seconds: 1 } }, { load: { before: 0.9, after: 1 } });
   const { status, stdout } = compare(quiet, busy);
-  expect(status).toBe(0);
+  expect(status).toBe(3);
+  expect(stdout.endsWith(unseen)).toBe(true);
   expect(stdout).toContain(`do not rely on ${busy}: other programs were running: 0.90 a hardware thread`);
   expect(stdout).not.toContain(quiet);
 });
 
 test('noise that would hide a rise is named', () => {
-  const noisy = file('noisy', { a: { seconds: 1e-3, spread: 0.15 } });
+  const noisy = file('noisy', { a: { seconds: 1e-3, spread: 0.15 }, b: { seconds: 1 }, c: { seconds: 1 } });
   const { status, stdout } = compare(noisy, noisy);
   expect(status).toBe(0);
   expect(stdout).toContain('too noisy to show a rise of 20%');
+});
+
+test('where most of the measures are too noisy, nothing slower is no pass; something slower is a failure still', () => {
+  // The rounds of calls are no part of what a run is doubted for as a whole.
+  const calls = (one: number) =>
+    ['x', 'y', 'z'].map((name) => ({ name, seconds: name === 'x' ? one : 1, spread: 0.15 }));
+  const noisy = file('calls', { a: { seconds: 1 } }, { calls: calls(1) });
+  const { status, stdout } = compare(noisy, noisy);
+  expect(status).toBe(3);
+  expect(stdout).not.toContain('do not rely');
+  expect(stdout.endsWith(unseen)).toBe(true);
+  const slower = file('calls2', { a: { seconds: 1 } }, { calls: calls(2) });
+  expect(compare(noisy, slower)).toMatchObject({ status: 1, stdout: expect.not.stringContaining(unseen) });
 });
 
 test('a measure that is gone fails unless that is allowed; a new one passes', () => {
