@@ -116,3 +116,18 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
   add('step', 'float32', [64, rowsWithin(budget, 64 * 512 * 4), 512], { peers: true });
   return peers ? cases.filter((one) => one.peers) : cases;
 }
+
+/**
+ * The cases that a command line asks for; throws with what to do if it asks for none, or for a part of a table.
+ * @param {{ quick: boolean, peers: boolean, only: string, docs: boolean, budget?: number }} options
+ * @returns {Case[]}
+ */
+export function chosenCases(options) {
+  const { only, docs } = options;
+  if (docs && only !== '')
+    throw new Error('--docs writes the whole table and --only measures a part: leave one of them out');
+  const cases = listCases(options);
+  const chosen = cases.filter(({ id }) => id.includes(only));
+  if (chosen.length > 0) return chosen;
+  throw new Error(`no case contains '${only}'; cases:\n${cases.map(({ id }) => `  ${id}`).join('\n')}`);
+}

@@ -4,7 +4,8 @@
 //
 // Slower: the median rose by more than the spreads of both runs together, and by 3% at least. A measure that BEFORE has
 // and AFTER has not fails too (it may hide anything) unless --allow-missing; what is too noisy to show a rise of 20% is
-// named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared.
+// named. Exit status: 0 nothing got slower, 1 something did, 2 wrong usage or files that cannot be compared, 3 nothing
+// is seen to be slower but the runs cannot show it: one is not to be relied on, or most of the measures are too noisy.
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -66,16 +67,44 @@ export function compareRuns(before, after) {
   };
 }
 
+const isTime = (one) =>
+  Number.isFinite(one?.seconds) && one.seconds > 0 && Number.isFinite(one.spread) && one.spread >= 0;
+
+/** What keeps this from being a whole result of the suite; undefined if nothing does. A time of null would seem fast. */
+function fault(run) {
+  if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls))
+    return 'is no result of this suite';
+  if (typeof run.machine?.cpu !== 'string' || !Number.isFinite(run.machine.threads)) return 'names no machine';
+  if (!Number.isFinite(run.load?.before)) return 'names no load';
+  for (const key of ['measures', 'calls']) {
+    const at = run[key].findIndex((one) => !isTime(one));
+    if (at < 0) continue;
+    const { case: id, name = id, seconds, spread } = run[key][at] ?? {};
+    return `has no time in ${key}[${at}]${name === undefined ? '' : ` (${name})`}: seconds ${seconds}, spread ${spread}`;
+  }
+  return undefined;
+}
+
+/**
+ * A stored run; throws with the path if the file is not a whole one.
+ * @returns {Promise<import('./report.mjs').Results>}
+ */
+export async function readResults(path) {
+  const text = await readFile(path, 'utf8');
+  let run;
+  let problem;
+  try {
+    run = JSON.parse(text);
+    problem = fault(run);
+  } catch (error) {
+    problem = `is no JSON (${error.message})`;
+  }
+  if (problem !== undefined) throw new Error(`${path} ${problem}: run npm run bench again`);
+  return run;
+}
+
 /** Why the two must not be compared; undefined if nothing speaks against it. */
 export function mismatch(before, after, { anyMachine = false } = {}) {
-  for (const [name, run] of [
-    ['the first', before],
-    ['the second', after],
-  ]) {
-    if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls)) {
-      return `${name} is no result of this suite`;
-    }
-  }
   for (const key of ['suite', 'quick']) {
     if (before[key] !== after[key]) return `${key} differs: ${before[key]} and ${after[key]}`;
   }
@@ -130,18 +159,26 @@ async function main() {
     },
   });
   if (positionals.length !== 2) throw new Error('usage: node bench/compare.mjs BEFORE.json AFTER.json');
-  const [before, after] = await Promise.all(positionals.map(async (path) => JSON.parse(await readFile(path, 'utf8'))));
+  const [before, after] = await Promise.all(positionals.map((path) => readResults(path)));
   const problem = mismatch(before, after, { anyMachine: options['any-machine'] });
   if (problem !== undefined) throw new Error(problem);
   const comparison = compareRuns(before, after);
   console.log(describeComparison(comparison));
+  const { slower, missing, unclear, compared } = comparison;
+  let doubtful = unclear.length > compared / 2;
   for (const [at, run] of [before, after].entries()) {
     const against = doubts(run);
-    if (against.length > 0) console.log(`do not rely on ${positionals[at]}: ${against.join('; ')}`);
+    if (against.length === 0) continue;
+    doubtful = true;
+    console.log(`do not rely on ${positionals[at]}: ${against.join('; ')}`);
   }
-  const { slower, missing, compared } = comparison;
   if (compared === 0) throw new Error('the files have no measure in common');
-  return slower.length > 0 || (missing.length > 0 && !options['allow-missing']) ? 1 : 0;
+  if (slower.length > 0 || (missing.length > 0 && !options['allow-missing'])) return 1;
+  if (!doubtful) return 0;
+  console.log(
+    'status 3: nothing is seen to be slower, but these runs cannot show it: run both again, in full, on an idle machine',
+  );
+  return 3;
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {

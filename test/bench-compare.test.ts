@@ -89,20 +89,37 @@ test('faster is told and passes', () => {
   expect(stdout).toContain('faster by more than the noise:\n    −50.0%');
 });
 
-test('a run that the machine spoilt is named', () => {
+const unseen =
+  'status 3: nothing is seen to be slower, but these runs cannot show it: run both again, in full, on an idle machine\n';
+
+test('a run that the machine spoilt is named, and does not pass', () => {
   const quiet = file('quiet', { a: { seconds: 1 } });
   const busy = file('busy', { a: { seconds: 1 } }, { load: { before: 0.9, after: 1 } });
   const { status, stdout } = compare(quiet, busy);
-  expect(status).toBe(0);
+  expect(status).toBe(3);
+  expect(stdout.endsWith(unseen)).toBe(true);
   expect(stdout).toContain(`do not rely on ${busy}: other programs were running: 0.90 a hardware thread`);
   expect(stdout).not.toContain(quiet);
 });
 
 test('noise that would hide a rise is named', () => {
-  const noisy = file('noisy', { a: { seconds: 1e-3, spread: 0.15 } });
+  const noisy = file('noisy', { a: { seconds: 1e-3, spread: 0.15 }, b: { seconds: 1 }, c: { seconds: 1 } });
   const { status, stdout } = compare(noisy, noisy);
   expect(status).toBe(0);
   expect(stdout).toContain('too noisy to show a rise of 20%');
+});
+
+test('where most of the measures are too noisy, nothing slower is no pass; something slower is a failure still', () => {
+  // The rounds of calls are no part of what a run is doubted for as a whole.
+  const calls = (one: number) =>
+    ['x', 'y', 'z'].map((name) => ({ name, seconds: name === 'x' ? one : 1, spread: 0.15 }));
+  const noisy = file('calls', { a: { seconds: 1 } }, { calls: calls(1) });
+  const { status, stdout } = compare(noisy, noisy);
+  expect(status).toBe(3);
+  expect(stdout).not.toContain('do not rely');
+  expect(stdout.endsWith(unseen)).toBe(true);
+  const slower = file('calls2', { a: { seconds: 1 } }, { calls: calls(2) });
+  expect(compare(noisy, slower)).toMatchObject({ status: 1, stdout: expect.not.stringContaining(unseen) });
 });
 
 test('a measure that is gone fails unless that is allowed; a new one passes', () => {
@@ -122,8 +139,45 @@ test('what cannot be compared is refused with status 2', () => {
   expect(compare(before, other)).toMatchObject({ status: 2, stderr: expect.stringContaining('the machines differ') });
   expect(compare(before, other, '--any-machine').status).toBe(0);
   expect(compare(before, file('quick', cases, { quick: true })).stderr).toContain('quick differs');
-  expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('the second is no result');
+  expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('strange.json is no result');
   expect(compare(before, join(folder, 'nowhere.json')).status).toBe(2);
   expect(compare(before).stderr).toContain('usage');
   expect(compare(before, file('disjoint', { z: { seconds: 1 } }, { calls: [] }), '--allow-missing').status).toBe(2);
+});
+
+test('a file that is not whole is refused by name, wherever it stands', async () => {
+  // Plain JavaScript, without declarations; a variable keeps the compiler from looking for them.
+  const { readResults } = await import(new URL('../bench/compare.mjs', import.meta.url).href);
+  const cases = { a: { seconds: 1 } };
+  const good = file('good', cases);
+  const own = { case: 'a', runner: 'collapsar', isa: 'avx512', threads: 1, seconds: 1, spread: 0 };
+  const bad: [Record<string, unknown>, string][] = [
+    [{ machine: undefined }, 'names no machine'],
+    [{ load: undefined }, 'names no load'],
+    [{ measures: [null] }, 'has no time in measures[0]: seconds undefined'],
+    [{ measures: [own, { ...own, seconds: null }] }, 'has no time in measures[1] (a): seconds null, spread 0'],
+    [{ measures: [{ ...own, seconds: 0 }] }, 'has no time in measures[0] (a): seconds 0'],
+    [{ measures: [{ ...own, seconds: '1' }] }, 'has no time in measures[0] (a): seconds 1'],
+    [{ measures: [{ ...own, spread: null }] }, 'has no time in measures[0] (a): seconds 1, spread null'],
+    [{ measures: [{ ...own, spread: -0.1 }] }, 'has no time in measures[0] (a): seconds 1, spread -0.1'],
+    [{ measures: [{ ...own, runner: 'read', seconds: null }] }, 'has no time in measures[0] (a)'],
+    [{ calls: [{ name: 'sync', spread: 0 }] }, 'has no time in calls[0] (sync): seconds undefined'],
+  ];
+  for (const [changes, problem] of bad) {
+    const path = file('bad', cases, changes);
+    const { message } = await readResults(path).catch((error: Error) => error);
+    expect(message).toContain(`${path} ${problem}`);
+    expect(message).toContain(': run npm run bench again');
+  }
+  const cut = join(folder, 'cut.json');
+  writeFileSync(cut, '{"schema": 1,');
+  for (const pair of [
+    [good, cut],
+    [cut, good],
+  ]) {
+    const { status, stdout, stderr } = compare(...pair);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`compare: ${cut} is no JSON (`);
+  }
+  expect((await readResults(good)).suite).toBe('bench');
 });

@@ -1,8 +1,12 @@
 // The parts of the benchmark suite that decide what its figures mean: medians, checks of peers, the written tables.
-import { expect, test } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { beforeAll, expect, test } from 'vitest';
+import { buildIfStale } from './built-command.js';
 
 // Plain JavaScript, without declarations; a variable keeps the compiler from looking for them.
 const load = (name: string) => import(new URL(`../bench/${name}.mjs`, import.meta.url).href);
+
+beforeAll(() => buildIfStale()); // bench/run.mjs measures what is in dist/
 
 test('a slow round moves neither the median nor hides in it', async () => {
   const { summary } = await load('statistics');
@@ -67,6 +71,28 @@ test('every case has a name of its own, and inputs keep to the budget', async ()
       expect(bytes).toBeLessThanOrEqual(budget);
     }
   }
+});
+
+test('a choice of no case is refused, and so is a part of the tables for the page', async () => {
+  const { chosenCases, listCases } = await load('cases');
+  const given = { quick: true, peers: false, only: '', docs: false, budget: 32 * 2 ** 20 };
+  expect(chosenCases(given)).toEqual(listCases(given));
+  expect(chosenCases({ ...given, docs: true })).toEqual(listCases(given));
+  const some: { id: string }[] = chosenCases({ ...given, only: 'scoreStats' });
+  expect(some.length).toBeGreaterThan(1);
+  expect(some.every(({ id }) => id.startsWith('scoreStats'))).toBe(true);
+  expect(() => chosenCases({ ...given, only: 'zzz' })).toThrow(/^no case contains 'zzz'; cases:\n {2}logitStats /);
+  expect(() => chosenCases({ ...given, only: 'scoreStats', docs: true })).toThrow('leave one of them out');
+});
+
+test.each([
+  [['--quick', '--only', 'zzz'], "bench: no case contains 'zzz'; cases:\n  logitStats "],
+  [['--only', 'scoreStats', '--docs'], 'bench: --docs writes the whole table and --only measures a part'],
+  [['--onyl', 'scoreStats'], "bench: Unknown option '--onyl'"],
+])('wrong usage has status 2 and measures nothing: %j', (args, message) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.mjs', ...args], { encoding: 'utf8' });
+  expect(stderr).toContain(message);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
 });
 
 test('the table holds rates, the share of the roofline and the ratio to each peer', async () => {

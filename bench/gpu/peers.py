@@ -3,7 +3,8 @@
   python bench/gpu/peers.py BACKEND.so [--small] [--budget SECONDS]
 
 A JSON object a line: {"operation", "shape", "dtype", "peer", "seconds", "ours_seconds", "times_faster", "problem"}.
-Peers whose results differ from collapsar's are named with the problem, and timed all the same.
+Peers whose results differ from collapsar's are named with the problem, and timed all the same. One that cannot run is a
+line with the problem and no times.
 """
 
 import argparse
@@ -39,13 +40,18 @@ def problem_of(ours, theirs, x):
     return None
 
 
-def peers_of(operation):
-    listed = [("torch eager", getattr(eager, operation))]
-    listed.append(("torch.compile", torch.compile(getattr(eager, operation), dynamic=False)))
-    if operation == "logit_stats":
-        import triton_logits
+def triton_logit_stats():
+    import triton_logits  # needs Triton, which not every PyTorch brings along
 
-        listed.append(("plain Triton", triton_logits.logit_stats))
+    return triton_logits.logit_stats
+
+
+def peers_of(operation):
+    """[(name, what makes the function)]; making it may fail too, as torch.compile does under a new Python."""
+    plain = getattr(eager, operation)
+    listed = [("torch eager", lambda: plain), ("torch.compile", lambda: torch.compile(plain, dynamic=False))]
+    if operation == "logit_stats":
+        listed.append(("plain Triton", triton_logit_stats))
     return listed
 
 
@@ -70,18 +76,19 @@ def run_case(backend, operation, shape, arguments, until):
         getattr(backend, operation)(*arguments)
         samples.append(backend.kernel_seconds.value)
     ours_seconds = sorted(samples)[len(samples) // 2]
-    for name, call in peers_of(operation):
+    for name, make in peers_of(operation):
         line = {"operation": operation, "shape": shape, "dtype": str(x.dtype).removeprefix("torch."), "peer": name}
         line |= {"seconds": None, "ours_seconds": ours_seconds, "times_faster": None, "problem": None}
         if time.monotonic() > until:
             line["problem"] = "no time was left for it"
         else:
             try:
+                call = make()
                 line["problem"] = problem_of(ours, call(*arguments), x)
-                line["seconds"] = tensors.seconds(lambda call=call: call(*arguments))
-                line["times_faster"] = line["seconds"] / ours_seconds
-            except (RuntimeError, torch.cuda.OutOfMemoryError) as error:
-                line["problem"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                seconds = tensors.seconds(lambda call=call: call(*arguments))
+                line |= {"seconds": seconds, "times_faster": seconds / ours_seconds}
+            except Exception as error:  # Triton's derive from nothing closer; the other peers are timed all the same
+                line["problem"] = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         print(json.dumps(line), flush=True)
         torch.cuda.empty_cache()
 

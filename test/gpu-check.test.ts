@@ -1,0 +1,210 @@
+// scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost, and
+// the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
+const hasPython = spawnSync(python, ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']).status === 0;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'collapsar-gpu-check-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs a program in Python, and gives its output and status. */
+function run(program: string) {
+  const { status, stdout, stderr } = spawnSync(python, ['-B', '-c', program], {
+    encoding: 'utf8',
+    env: { ...process.env, FOLDER: folder },
+  });
+  return { status, stdout, stderr };
+}
+
+/** The script with made-up sections, which `changes` says (`check` is the object); its results go to the folder. */
+function gpuCheck(sections: string[], changes: string) {
+  const ran = run(`
+import argparse, importlib.util, os, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("gpu_check", "scripts/gpu-check.py")
+script = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(script)
+script.ROOT = Path(os.environ["FOLDER"])
+script.GpuCheck.find_card = lambda self: {"name": "A card", "driver": "1", "capability": "9.0", "memory": "1 MiB"}
+check = script.GpuCheck(argparse.Namespace(dry_run=False, budget=60.0, sections=${JSON.stringify(sections)}))
+check.build = lambda: (True, "made up")
+${changes}
+sys.exit(check.run())
+`);
+  const results = join(folder, 'bench', 'results');
+  const [name] = readdirSync(results);
+  return { ...ran, stored: JSON.parse(readFileSync(join(results, name as string), 'utf8')) };
+}
+
+describe.skipIf(!hasPython)('gpu-check.py', () => {
+  it('does without git', () => {
+    const { status, stdout, stored } = gpuCheck(
+      ['check'],
+      'check.check = lambda: (True, "made up")\nos.environ["PATH"] = os.environ["FOLDER"]',
+    );
+    expect(status).toBe(0);
+    expect(stdout).toContain('passed: check: made up');
+    expect(stored.commit).toBeNull();
+  });
+
+  it.each(['AttributeError', 'TypeError', 'IndexError', 'RuntimeError'])(
+    'goes on after a section that breaks with %s, and keeps where',
+    (error) => {
+      const { status, stdout, stored } = gpuCheck(
+        ['check', 'sanitize'],
+        `
+def breaks():
+    raise ${error}("of all things")
+check.check = breaks
+check.sanitize = lambda: (True, "made up")
+`,
+      );
+      expect(status).toBe(1);
+      expect(stdout).toContain('passed: sanitize: made up');
+      expect(stdout).toMatch(new RegExp(`FAILED +check .*${error}: of all things`)); // in the table
+      expect(stored.sections.check).toMatchObject({
+        status: 'FAILED',
+        note: `${error}: of all things`,
+        traceback: expect.stringContaining('in breaks'),
+      });
+      expect(stored.sections.sanitize.traceback).toBeUndefined();
+    },
+  );
+
+  const eager = (more: object) =>
+    Object.entries({
+      operation: 'logit_stats',
+      shape: '1x1',
+      dtype: 'bfloat16',
+      peer: 'torch eager',
+      seconds: 1,
+      ours_seconds: 0.05,
+      times_faster: 20,
+      problem: null,
+      ...more,
+    })
+      .map(([key, value]) => `${JSON.stringify(key)}: ${value === null ? 'None' : JSON.stringify(value)}`)
+      .join(', ');
+  const peers = (...lines: string[]) => `
+def peers_section():
+    check.peers = [${lines.map((line) => `{${line}}`).join(', ')}]
+    return True, "made up"
+check.peers_section = peers_section
+`;
+  const all = ['torch eager', 'torch.compile', 'plain Triton'].map((peer) => eager({ peer }));
+  const failed = eager({ peer: 'plain Triton', seconds: null, times_faster: null, problem: 'no Triton' });
+
+  it('says so where every goal is reached', () => {
+    const { status, stdout, stored } = gpuCheck(['peers'], peers(...all));
+    expect(status).toBe(0);
+    expect(stdout).toContain('all passed');
+    expect(stored.goals.map(({ reached }: { reached: boolean }) => reached)).toEqual([true, true, true]);
+  });
+
+  it.each([
+    ['missed', peers(...all.slice(0, 2), eager({ peer: 'plain Triton', times_faster: 1 })), false, '1 missed, 0 not'],
+    ['whose peer failed', peers(...all.slice(0, 2), failed), null, '0 missed, 1 not measured'],
+    ['that was not come to', peers(...all.slice(0, 2)), null, '0 missed, 1 not measured'],
+  ])('has status 3 for a goal %s', (_, section, reached, last) => {
+    const { status, stdout, stored } = gpuCheck(['peers'], section);
+    expect(status).toBe(3);
+    expect(stdout).toMatch(new RegExp(`against plain Triton .* ${reached === null ? 'NOT MEASURED' : 'MISSED'}`));
+    expect(stdout).toContain(`nothing failed; of 3 goals ${last}`);
+    expect(stored.goals[2]).toMatchObject({ what: 'logitStats against plain Triton', reached });
+    if (reached === null) expect(stored.goals[2].value).toBeNull();
+  });
+
+  it('counts the goals of a section that was skipped, not those of one that was not asked for', () => {
+    const skips = (name: string) => `check.${name} = lambda: (None, "made up")\n`;
+    const skipped = gpuCheck(['time', 'ipc'], skips('time') + skips('ipc_section'));
+    expect(skipped.status).toBe(3);
+    expect(skipped.stdout).toContain('of 6 goals 0 missed, 6 not measured');
+    expect(skipped.stdout).toMatch(/IPC import to result .* must +200 us .*NOT MEASURED/);
+    rmSync(join(folder, 'bench'), { recursive: true });
+    expect(gpuCheck(['sanitize'], skips('sanitize')).status).toBe(0);
+  });
+});
+
+describe.skipIf(!hasPython)('bench/gpu/peers.py', () => {
+  // The modules that need a GPU are made up, and so are the peers: what fails is the point.
+  const withPeers = (changes: string) => {
+    const { status, stdout, stderr } = run(`
+import sys, types
+def module(name, **members):
+    sys.modules[name] = types.SimpleNamespace(**members)
+x = types.SimpleNamespace(dtype="torch.bfloat16")
+ok = lambda *arguments: {}
+module("torch", compile=lambda call, dynamic: call, cuda=types.SimpleNamespace(empty_cache=lambda: None))
+module("tensors", seconds=lambda call: call() or 1.0)
+module("eager", logit_stats=ok)
+module("backend", Backend=None)
+module("triton_logits", logit_stats=ok)
+${changes}
+sys.path.insert(0, "bench/gpu")
+import peers
+backend = types.SimpleNamespace(logit_stats=lambda *arguments: {}, kernel_seconds=types.SimpleNamespace(value=0.5))
+peers.run_case(backend, "logit_stats", "1x1", [x], float("inf"))
+`);
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const lines = stdout.trim().split('\n');
+    return lines
+      .map((line) => JSON.parse(line))
+      .map(({ peer, times_faster, problem }) => [peer, times_faster, problem]);
+  };
+
+  it('times each peer', () => {
+    expect(withPeers('')).toEqual([
+      ['torch eager', 2, null],
+      ['torch.compile', 2, null],
+      ['plain Triton', 2, null],
+    ]);
+  });
+
+  it.each([
+    ['without Triton', 'sys.modules["triton_logits"] = None', 'ModuleNotFoundError: import of triton_logits halted'],
+    [
+      'where Triton fails in its own way',
+      `
+class CompilationError(Exception):
+    pass
+def fails(*arguments):
+    raise CompilationError("at 1:2\\nmore")
+module("triton_logits", logit_stats=fails)`,
+      'CompilationError: at 1:2',
+    ],
+    [
+      'where an error says nothing',
+      `
+def fails(*arguments):
+    assert False
+module("triton_logits", logit_stats=fails)`,
+      'AssertionError',
+    ],
+  ])('times the others %s', (_, changes, problem) => {
+    const [first, second, third] = withPeers(changes);
+    expect([first, second]).toEqual([
+      ['torch eager', 2, null],
+      ['torch.compile', 2, null],
+    ]);
+    expect(third?.slice(0, 2)).toEqual(['plain Triton', null]);
+    expect(third?.[2]).toMatch(new RegExp(`^${problem}`));
+  });
+
+  it('goes on where torch.compile refuses', () => {
+    const lines = withPeers(`
+def refuses(call, dynamic):
+    raise RuntimeError("not with this Python")
+sys.modules["torch"].compile = refuses`);
+    expect(lines.map(([, times]) => times)).toEqual([2, null, 2]);
+    expect(lines[1]?.[2]).toBe('RuntimeError: not with this Python');
+  });
+});
