@@ -13,7 +13,7 @@ Sections
   time       by the GPU's clock, against a pure read of the same bytes
   ipc        from another process's handle to results, beyond the kernel's own time (needs PyTorch)
   peers      torch eager, torch.compile, a plain Triton kernel, on the same tensors (needs PyTorch)
-  sanitize   compute-sanitizer: memcheck, racecheck, initcheck, on small shapes
+  sanitize   compute-sanitizer: memcheck, racecheck, initcheck, synccheck, on small shapes
   addon      test/engine-device*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
              node_modules; builds the addon)
 
@@ -197,7 +197,7 @@ class GpuCheck:
     def check(self):
         seed = int(time.time()) % 100000
         size = "--quick" if self.dry else "--large"
-        parts = ("fused", "memory", "errors")
+        parts = ("fused", "memory", "repeats", "errors")
         if not self.dry:
             parts = ("logits", "scores", "tokens", *parts)
         commands = [
@@ -256,7 +256,7 @@ class GpuCheck:
         sanitizer = find_tool("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
         if sanitizer is None:
             return None, "there is no compute-sanitizer"
-        tools = ("memcheck", "racecheck", "initcheck")
+        tools = ("memcheck", "racecheck", "initcheck", "synccheck")
         commands = [
             [sanitizer, "--tool", tool, "--error-exitcode", "9", self.tool("cuda_check"), self.backend(), "--tiny"]
             + (["--only", part] if part else [])
