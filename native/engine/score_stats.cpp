@@ -38,7 +38,8 @@ struct Kernels<float> {
   std::remove_extent_t<decltype(KernelTable::addNarrowRows32)> addNarrowRows;
 };
 
-// Which columns are equivalent to which: those of a signature, rising.
+// Which columns are equivalent to which: those of a signature, rising. With what RowWalker keeps of them, under 32
+// bytes a column for all threads together.
 class SignatureColumns {
  public:
   SignatureColumns(const std::int32_t* signature, std::int64_t columns) : signature_(signature) {
@@ -47,7 +48,7 @@ class SignatureColumns {
     columns_.resize(static_cast<std::size_t>(columns));
     for (std::int64_t c = 0; c < columns; c++) start_[at(signature[c]) + 1]++;
     for (std::size_t s = 0; s < static_cast<std::size_t>(columns); s++) start_[s + 1] += start_[s];
-    std::vector<std::int64_t> next = start_;
+    std::vector<std::int32_t> next = start_;
     for (std::int64_t c = 0; c < columns; c++) {
       columns_[static_cast<std::size_t>(next[at(signature[c])]++)] = static_cast<std::int32_t>(c);
     }
@@ -66,7 +67,7 @@ class SignatureColumns {
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   const std::int32_t* signature_;
-  std::vector<std::int64_t> start_;
+  std::vector<std::int32_t> start_;
   std::vector<std::int32_t> columns_;
 };
 
@@ -103,6 +104,7 @@ class RowWalker {
     logOthers_ = logOf(scores.columns - 1);
     if (rows.signature == nullptr) return;
     logOthersOf_.resize(static_cast<std::size_t>(scores.columns));
+    labels_.reserve(static_cast<std::size_t>(scores.columns));
     for (std::int64_t c = 0; c < scores.columns; c++) {
       const auto column = static_cast<std::int32_t>(c);
       logOthersOf_[static_cast<std::size_t>(c)] = logOf(scores.columns - equivalents_.size(column));
