@@ -86,6 +86,16 @@ describe('the table', () => {
     expect(out.match(/MI is saturated/g)).toHaveLength(1);
   });
 
+  it('marks a step that comes twice, and names both files under the table', async () => {
+    const run = join(directory, 'twice');
+    for (const name of ['a', 'b']) await putStep(join(run, `${name}.safetensors`), smallStep(1));
+    const { status, out } = await collapsar(['analyze', run, '--permutations', '0']);
+    expect(status).toBe(0);
+    const remark = out.replace(/\s+/g, ' ');
+    const [one, other] = ['a', 'b'].map((name) => join(run, `${name}.safetensors`));
+    expect(remark).toContain(`step 1 of run twice comes from ${one} and from ${other}: it has no verdicts`);
+  });
+
   it('is plain ASCII where the locale is', async () => {
     const { out } = await collapsar(['analyze', healthy, '--permutations', '0'], { environment: { LC_ALL: 'C' } });
     expect(out).toMatch(/->/);
