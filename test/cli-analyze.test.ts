@@ -281,6 +281,11 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],
     [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
+    [['analyze', 'x', '--resume'], '--resume is about what is kept in the directory of --out'],
+    [['analyze', 'x', '--no-resume'], '--no-resume is about'],
+    [['analyze', 'x', '--keep-journal'], '--keep-journal is about'],
+    [['analyze', 'x', '--out', 'y', '--resume', '--no-resume'], '--resume and --no-resume cannot be used together'],
+    [['analyze', 'x', '--out', 'y', '--no-resume', '--resume'], '--resume and --no-resume cannot be used together'],
     [['analyse', 'x'], 'analyze'],
     [['doctor', 'extra'], 'too many arguments'],
     [[], 'analyze'],
@@ -357,6 +362,14 @@ describe('--out', () => {
     expect(status).toBe(1);
     expect(out).toBe('');
     expect(err).toContain('cannot write here');
+  });
+
+  it('that is a file says what to do', async () => {
+    const file = join(directory, 'in-the-way');
+    writeFileSync(file, '');
+    const { status, err } = await collapsar(['analyze', healthy, '--out', file]);
+    expect(status).toBe(1);
+    expect(err).toContain(`${file}: cannot write here: a file is where a directory is needed: name another one`);
   });
 
   it.skipIf(process.getuid?.() === 0)('without rights ends with 1', async () => {

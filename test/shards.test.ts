@@ -182,7 +182,7 @@ describe('merging', () => {
       const merging = mergeStates(pair, { out });
       await expect(merging).rejects.toThrow(StateError);
       for (const path of pair) await expect(merging).rejects.toThrow(path);
-      await expect(merging).rejects.toThrow('step 1 is in');
+      await expect(merging).rejects.toThrow('entry 1 of the manifest is in');
     }
     await expect(mergeStates([a, b, a], { out })).rejects.toThrow(/given twice/);
     expect(namesIn(place)).toEqual(['ab', 'bc']);
