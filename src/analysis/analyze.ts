@@ -59,7 +59,10 @@ export interface AnalyzeOptions {
    * step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
    */
   maxMemory?: number | undefined;
-  /** Where measured steps are kept, and found when their files have not changed since. Step files only. */
+  /**
+   * Where measured steps are kept, and found when their files have not changed since: what `ResultDirectory.journal` gives. Step
+   * files only; it must have been opened with the same options as are given here.
+   */
   journal?: Journal | undefined;
   /** Aborting makes the iteration throw `signal.reason`. */
   signal?: AbortSignal | undefined;
@@ -222,7 +225,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void
   ] as const) {
     const value: object | undefined = options[name];
     if (value !== undefined && typeof (value as Record<string, unknown> | null)?.[method] !== 'function') {
-      const expected = name === 'engine' ? 'what openEngine() gives' : 'a Journal';
+      const expected = name === 'engine' ? 'what openEngine() gives' : 'what ResultDirectory.journal() gives';
       throw new ArgumentError(`options.${name}`, `expected ${expected}, got ${shown(value)}`);
     }
   }
