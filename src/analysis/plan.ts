@@ -11,7 +11,7 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly out: string;
   /** Version of the package. Default: this one's. */
   readonly version?: string | undefined;
-  /** Size of the step files of a shard, at most, unless one alone is larger. Default 2 GiB. */
+  /** Size of the step files of a shard, at most, unless one alone is larger. Default: a 64th of all, but 2 GiB to 64 GiB. */
   readonly targetBytes?: number | undefined;
   /** So many shards of about the same size instead; some are without steps where there are fewer steps. */
   readonly shards?: number | undefined;
@@ -20,7 +20,12 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const TARGET_BYTES = 2 * 2 ** 30;
+/** By default there are so many shards: enough for the workers of most clusters. */
+const SHARDS = 64;
+/** A smaller one takes less time to read than its task takes to start… */
+const LEAST_BYTES = 2 * 2 ** 30;
+/** …and of a larger one a lost task loses much. */
+const MOST_BYTES = 64 * 2 ** 30;
 
 /**
  * Finds the steps at `source` (files, directories, globs), reads their headers and writes the manifest.
@@ -31,9 +36,9 @@ export async function plan(
   source: string | readonly string[],
   options: PlanOptions,
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
-  const { out, version = packageVersion(), targetBytes = TARGET_BYTES, shards: count, metrics, signal } = options;
+  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
   checkAnalysis(source, options);
-  for (const [name, value] of Object.entries({ targetBytes, shards: count ?? 1 })) {
+  for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new ArgumentError(`options.${name}`, `expected a whole number from 1 on, got ${value}`);
     }
@@ -46,20 +51,25 @@ export async function plan(
   };
   const steps = await stepFiles(source, { onError, signal });
   if (steps.length === 0) return undefined;
+  const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   const planned: Plan = {
     collapsar: version,
     settings: { ...measureOptions(options), ...(metrics !== undefined && { metrics }) },
     directory: process.cwd(),
-    shards: count === undefined ? shardsOfSize(steps, targetBytes) : shardsByNumber(steps, count),
+    shards: count === undefined ? shardsOfSize(steps, targetBytes ?? usualBytes(bytes)) : shardsByNumber(steps, count),
     steps,
     failures,
   };
   const digest = await writeManifest(out, planned);
-  const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   return { ...planned, path: out, digest, steps: steps.length, bytes };
 }
 
 type Sized = Pick<StepFile, 'bytes'>;
+
+/** Size of a shard where nobody says it, of steps of `totalBytes` together. */
+export function usualBytes(totalBytes: number): number {
+  return Math.min(MOST_BYTES, Math.max(LEAST_BYTES, Math.ceil(totalBytes / SHARDS)));
+}
 
 /** As many steps in each as fit. */
 export function shardsOfSize(steps: readonly Sized[], targetBytes: number): Shard[] {
