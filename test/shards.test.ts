@@ -18,10 +18,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readManifest } from '../src/analysis/manifest.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
-import { shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';
+import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';
 import { type Engine, openEngine } from '../src/engine/engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { readSteps } from '../src/logs/read-steps.js';
+import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import {
   analyzed,
   finalized,
@@ -82,6 +83,16 @@ describe('shards', () => {
       const steps = Array.from({ length: count }, () => ({ bytes: 133_952 }));
       expect(shardsByNumber(steps, count).map((shard) => shard.steps)).toEqual(steps.map(() => 1));
     }
+  });
+});
+
+describe('planning', () => {
+  it('of what is no path is refused', async () => {
+    const options = { out: join(fresh(), 'manifest.json') };
+    for (const source of [5, [{}], readSteps(exampleRuns)]) {
+      await expect(plan(source as unknown as string, options)).rejects.toThrow(ArgumentError);
+    }
+    expect(existsSync(options.out)).toBe(false);
   });
 });
 

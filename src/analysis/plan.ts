@@ -4,7 +4,7 @@ import { packageVersion } from '../package-version.js';
 import { checkAnalysis } from './analyze.js';
 import { type Manifest, type Plan, type PlanSettings, type Shard, writeManifest } from './manifest.js';
 import { measureOptions } from './step-measurement.js';
-import { type StepFile, stepFiles } from './step-source.js';
+import { isStream, type StepFile, stepFiles } from './step-source.js';
 
 export interface PlanOptions extends Partial<PlanSettings> {
   /** Path of the manifest. */
@@ -38,6 +38,7 @@ export async function plan(
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
   checkAnalysis(source, options);
+  if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
   for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new ArgumentError(`options.${name}`, `expected a whole number from 1 on, got ${value}`);
