@@ -9,6 +9,7 @@ import { MetricChoice } from '../src/analysis/metric-choice.js';
 import { RunReplay } from '../src/analysis/run-replay.js';
 import { measureOptions, measureStep, type StepMeasurement } from '../src/analysis/step-measurement.js';
 import type { StepReport } from '../src/analysis/step-report.js';
+import type { StepSource } from '../src/analysis/step-source.js';
 import { type Engine, openEngine } from '../src/engine/engine.js';
 import { ArgumentError, FileError } from '../src/errors.js';
 import { listSteps } from '../src/logs/read-steps.js';
@@ -307,6 +308,15 @@ describe('ending', () => {
     [{ seed: 0.5 }, 'options.seed'],
     [{ samples: 0 }, 'options.samples'],
     [{ threads: 0 }, 'options.threads'],
+    [{ metrics: 'mi_estimate' }, 'options.metrics'],
+    [{ metrics: [1] }, 'options.metrics'],
+    [{ signal: 3 }, 'options.signal'],
+    [{ onProgress: 3 }, 'options.onProgress'],
+    [{ onFailure: {} }, 'options.onFailure'],
+    [{ engine: {} }, 'options.engine'],
+    [{ journal: 'results' }, 'options.journal'],
+    [null, 'options'],
+    [7, 'options'],
   ])('at once with %j', async (options, argument) => {
     const started = analyze(exampleRuns, options as AnalyzeOptions).next();
     await expect(started).rejects.toBeInstanceOf(ArgumentError);
@@ -315,6 +325,20 @@ describe('ending', () => {
 
   it('at once without a path', async () => {
     await expect(analyze([]).next()).rejects.toBeInstanceOf(ArgumentError);
+  });
+
+  it.each<[unknown, string, string]>([
+    [5, 'source', 'got 5, expected paths'],
+    [null, 'source', 'got null, expected paths'],
+    [undefined, 'source', 'got undefined, expected paths'],
+    [{}, 'source', 'got a value of type Object, expected paths'],
+    [[smallStep(1)], 'source[0]', 'ReadableStream.from(steps)'],
+    [['run', undefined], 'source[1]', 'got undefined, expected a path'],
+    [new Set([smallStep(1)]), 'source', 'ReadableStream.from(steps)'],
+  ])('at once for %j as the source', async (source, argument, problem) => {
+    const started = analyze(source as StepSource).next();
+    await expect(started).rejects.toBeInstanceOf(ArgumentError);
+    await expect(started).rejects.toMatchObject({ argument, message: expect.stringContaining(problem) });
   });
 });
 
@@ -456,7 +480,11 @@ describe('verdicts and the filter’s view', () => {
     expect(failures).toEqual([]);
     expect(reports[0]?.judgement).toBeDefined();
     expect(reports[1]?.judgement).toBeUndefined();
-    expect(reports[1]?.record.notes?.join()).toContain('steps must rise');
+    const [one, other] = ['a', 'b'].map((name) => join(root, `${name}.safetensors`));
+    expect(reports[1]?.record.notes).toContain(
+      `step 1 of run twice comes from ${one} and from ${other}: it has no verdicts, and the moving averages ` +
+        '(*_ema_by_step) take it for the step after; remove one of the two, or give it its own number',
+    );
     expect(reports[0]?.record).not.toHaveProperty('filter');
   });
 

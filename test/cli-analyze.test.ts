@@ -86,6 +86,16 @@ describe('the table', () => {
     expect(out.match(/MI is saturated/g)).toHaveLength(1);
   });
 
+  it('marks a step that comes twice, and names both files under the table', async () => {
+    const run = join(directory, 'twice');
+    for (const name of ['a', 'b']) await putStep(join(run, `${name}.safetensors`), smallStep(1));
+    const { status, out } = await collapsar(['analyze', run, '--permutations', '0']);
+    expect(status).toBe(0);
+    const remark = out.replace(/\s+/g, ' ');
+    const [one, other] = ['a', 'b'].map((name) => join(run, `${name}.safetensors`));
+    expect(remark).toContain(`step 1 of run twice comes from ${one} and from ${other}: it has no verdicts`);
+  });
+
   it('is plain ASCII where the locale is', async () => {
     const { out } = await collapsar(['analyze', healthy, '--permutations', '0'], { environment: { LC_ALL: 'C' } });
     expect(out).toMatch(/->/);
@@ -271,6 +281,11 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],
     [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
+    [['analyze', 'x', '--resume'], '--resume is about what is kept in the directory of --out'],
+    [['analyze', 'x', '--no-resume'], '--no-resume is about'],
+    [['analyze', 'x', '--keep-journal'], '--keep-journal is about'],
+    [['analyze', 'x', '--out', 'y', '--resume', '--no-resume'], '--resume and --no-resume cannot be used together'],
+    [['analyze', 'x', '--out', 'y', '--no-resume', '--resume'], '--resume and --no-resume cannot be used together'],
     [['analyse', 'x'], 'analyze'],
     [['doctor', 'extra'], 'too many arguments'],
     [[], 'analyze'],
@@ -347,6 +362,14 @@ describe('--out', () => {
     expect(status).toBe(1);
     expect(out).toBe('');
     expect(err).toContain('cannot write here');
+  });
+
+  it('that is a file says what to do', async () => {
+    const file = join(directory, 'in-the-way');
+    writeFileSync(file, '');
+    const { status, err } = await collapsar(['analyze', healthy, '--out', file]);
+    expect(status).toBe(1);
+    expect(err).toContain(`${file}: cannot write here: a file is where a directory is needed: name another one`);
   });
 
   it.skipIf(process.getuid?.() === 0)('without rights ends with 1', async () => {

@@ -52,6 +52,27 @@ describe('the process', () => {
     expect(stderr).toBe('');
   });
 
+  it
+    .skipIf(process.platform !== 'linux')
+    .each([
+      [`analyze "${exampleRuns}/healthy" --permutations 0 --quiet`],
+      [`plan "${exampleRuns}/healthy" --out "${join(directory, 'manifest.json')}"`],
+      ['--version'],
+    ])('says so when its output cannot be written: %s', (args) => {
+    const command = `"${process.execPath}" "${main}" ${args} > /dev/full`;
+    const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect(stderr).toBe('error: stdout: cannot write here: the disk is full: free some space and try again (ENOSPC)\n');
+    expect(status).toBe(1);
+  });
+
+  it.skipIf(process.platform !== 'linux')('says that a step cannot be read from a pipe, and what to do', () => {
+    const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
+    const command = `cat "${step}" | "${process.execPath}" "${main}" analyze /dev/stdin`;
+    const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/\/dev\/stdin: this is not a regular file \(a pipe, .*write it to a file, and name that/);
+  });
+
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],

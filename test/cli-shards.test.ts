@@ -1,5 +1,5 @@
 // plan, map, merge and finalize as a user meets them: the bytes of one analysis, whatever it was cut into.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
@@ -174,6 +174,28 @@ describe('a bad file among many', () => {
     expect(planning).toMatchObject({ status: 1, out: '' });
     expect(planning.err).toContain('0 steps are in the plan');
     expect(existsSync(none)).toBe(false);
+  });
+});
+
+describe('merge', () => {
+  it('into one of its states, or of one twice, is wrong usage that names the option', async () => {
+    const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
+    const plan = await planned([step], '--shards', '1', '--permutations', '0');
+    await succeed(['map', '--manifest', plan.manifest, '--out', plan.states, '--index', '0']);
+    const state = join(plan.states, 'shards', '00000.state');
+    const onto = await collapsar(['merge', state, '--out', state]);
+    expect(onto).toMatchObject({ status: 2, out: '' });
+    expect(onto.err).toContain(`error: --out: ${state} is also one of the states to merge: name another file`);
+    const twice = await collapsar(['merge', state, state, '--out', join(plan.states, 'out')]);
+    expect(twice).toMatchObject({ status: 2, out: '' });
+    expect(twice.err).toContain(`error: ${state} is given twice: a step counts once, so leave out one of the two`);
+    const link = join(plan.states, 'link');
+    symlinkSync(state, link);
+    const linked = await collapsar(['merge', state, link, '--out', join(plan.states, 'out')]);
+    expect(linked.err).toContain(`error: ${link} and ${state} are the same file`);
+    const into = await collapsar(['merge', state, '--out', plan.states]);
+    expect(into.status).toBe(1);
+    expect(into.err).toContain(`${plan.states}: cannot write here: this is a directory: name a file`);
   });
 });
 

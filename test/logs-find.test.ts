@@ -1,5 +1,5 @@
 // Paths to files, and files to steps in order: what cannot be used is reported and never stops the others.
-import { chmod, mkdir, readdir, symlink } from 'node:fs/promises';
+import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
@@ -138,6 +138,16 @@ describe('findSteps', () => {
       ['none', expect.stringContaining('no such file or directory')],
     ]);
     expect(problems.every((problem) => problem instanceof FileError)).toBe(true);
+  });
+
+  it.skipIf(process.platform !== 'linux')('a file whose name is not UTF-8 is told for what it is', async () => {
+    const root = await tree('latin', { 'good.safetensors': '' });
+    await writeFile(Buffer.from(`${root}/s\xe9ance.safetensors`, 'latin1'), '');
+    const errors: FileError[] = [];
+    await listSteps(root, { onError: (error) => errors.push(error) });
+    expect(errors.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/ance\.safetensors: the name is not UTF-8, .*rename it \(ENOENT\)$/),
+    );
   });
 
   it('a directory whose steps were found on another way is not empty', async () => {

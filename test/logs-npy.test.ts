@@ -72,6 +72,29 @@ describe('.npz', () => {
     }
   });
 
+  it('passes over what is no tensor, whatever is in it: pickled objects, structures, dates, a damaged header', async () => {
+    const pickled = npyOf(npyDict('|O', [1]), Buffer.from('\x80\x04]q\x00}a.', 'latin1'));
+    const others = {
+      'extra.npy': pickled,
+      'objects.npy': npyOf(npyDict('|O', []), Buffer.from('\x80\x04N.', 'latin1')),
+      'table.npy': npyOf("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", Buffer.alloc(4)),
+      'when.npy': npyOf(npyDict('<M8[s]', []), Buffer.alloc(8)),
+      'half.npy': npyOf(npyDict('<f2', []), Buffer.alloc(2)),
+      'broken.npy': Buffer.from('\x93NUMPY'),
+    };
+    for (const deflate of [false, true]) {
+      const expected = await contents(await npz(zipOf(npzMembers(smallStep()), { deflate })));
+      expect(await contents(await npz(zipOf({ ...others, ...npzMembers(smallStep()) }, { deflate })))).toEqual(
+        expected,
+      );
+    }
+    // What the step is made of is not passed over.
+    for (const name of ['lengths.npy', 'step.npy', 'run.npy']) {
+      const path = await npz(zipOf({ ...npzMembers(smallStep()), [name]: pickled }));
+      expect((await fileErrorOf(readStepHeader(path))).message).toContain('pickled Python objects');
+    }
+  });
+
   it('bfloat16 as raw elements of two bytes, or as uint16 that the metadata explain', async () => {
     const bits = Uint16Array.from({ length: 24 }, (_, i) => 0xbf80 + i);
     const scores = { dtype: 'BF16', shape: [2, 4, 3], data: bits };

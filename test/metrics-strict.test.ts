@@ -240,6 +240,28 @@ describe('strict profile', () => {
     expect(found.notes.join()).toMatch(/saturated/);
   });
 
+  it('says so where sums of log-probs are above 0 by more than rounding, under any prompt', async () => {
+    const notesOf = async (changes: Record<number, number>, dtype: 'float64' | 'float32' = 'float64') => {
+      const values = Array.from({ length: 8 }, (_, at) => changes[at] ?? -2 - at / 8);
+      const data = dtype === 'float64' ? Float64Array.from(values) : Float32Array.from(values);
+      const { notes } = await crossScoreMetrics(engine, {
+        sums: { data, dtype, shape: [4, 2] },
+        lengths: [3, 3, 3, 3],
+        groups: [0, 1, 0, 1],
+      });
+      return notes.filter((note) => note.includes('above 0'));
+    };
+    expect(await notesOf({})).toEqual([]);
+    expect(await notesOf({ 0: 0, 3: 0.02 })).toEqual([]);
+    for (const dtype of ['float64', 'float32'] as const) {
+      // Row 1 under the other prompt, and row 2 under its own.
+      const notes = await notesOf({ 2: 3, 4: 0.5 }, dtype);
+      expect(notes).toEqual([
+        expect.stringMatching(/^2 of 4 rows have a sum of log-probs above 0, a probability above 1/),
+      ]);
+    }
+  });
+
   it('puts a floor under the z-score where rows are alike', async () => {
     const found = await crossScoreMetrics(engine, {
       sums: { data: new Float64Array(8).fill(-2), dtype: 'float64', shape: [4, 2] },

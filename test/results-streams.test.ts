@@ -10,7 +10,7 @@ import { type AnalyzeOptions, analyze } from '../src/analysis/analyze.js';
 import { mapAhead } from '../src/analysis/map-ahead.js';
 import type { StepSource } from '../src/analysis/step-source.js';
 import { type Engine, openEngine } from '../src/engine/engine.js';
-import { FileError } from '../src/errors.js';
+import { ArgumentError, FileError } from '../src/errors.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile } from '../src/logs/step-file.js';
@@ -140,6 +140,50 @@ describe('steps as an async iterable or a Web Stream', () => {
     expect(found).toEqual([1, 4, 8]);
   });
 
+  it('that are none end the analysis with an error that says which and why, after the reports of those before', async () => {
+    const step = await readStepFile(join(await logs(1), '1.safetensors'));
+    const bad: [unknown, string][] = [
+      [undefined, 'source: step 1 of the stream: got undefined, expected a step'],
+      [new Uint8Array(3), 'step 1 of the stream.file: got undefined'],
+      [{}, 'step 1 of the stream.file: got undefined'],
+      [{ ...step, step: 1.5 }, 'step 1 of the stream.step: got 1.5, expected a whole number'],
+      [{ ...step, run: 3 }, 'step 1 of the stream.run: got 3'],
+      [{ ...step, bytes: undefined }, 'step 1 of the stream.bytes: got undefined'],
+      [{ ...step, scores: {} }, 'step 1 of the stream.scores: got a value of type Object, expected { kind: "logprobs"'],
+      [{ ...step, group: [0, 1] }, 'step 1 of the stream.group: got an array of 2, expected an Int32Array'],
+    ];
+    for (const [item, problem] of bad) {
+      const found: number[] = [];
+      const reading = async () => {
+        const steps = ReadableStream.from([step, item]) as ReadableStream<StepData>;
+        for await (const report of analyze(steps, { engine, permutations: 0 })) found.push(report.step);
+      };
+      const read = reading();
+      await expect(read).rejects.toBeInstanceOf(ArgumentError);
+      await expect(read).rejects.toThrow(problem);
+      expect(found).toEqual([1]);
+    }
+  });
+
+  it('out of order say so, and have no verdicts; the others have theirs', async () => {
+    const run = await logs(4);
+    const path = (step: number) => join(run, `${step}.safetensors`);
+    async function* shuffled() {
+      for (const step of [1, 3, 2, 3, 4]) yield await readStepFile(path(step));
+    }
+    const records = await recordsOf(shuffled());
+    const effect = 'it has no verdicts, and the moving averages (*_ema_by_step) take it for the step after';
+    expect(records.map(({ notes }) => notes?.find((note) => note.includes(effect)))).toEqual([
+      undefined,
+      undefined,
+      `out of order: step 2 of run run (${path(2)}) comes after step 3 (${path(3)}): ${effect}; hand out the steps of a run ` +
+        'in rising order',
+      `step 3 of run run comes twice from ${path(3)}: ${effect}; remove one of the two, or give it its own number`,
+      undefined,
+    ]);
+    expect(records.map(({ regime }) => regime !== undefined)).toEqual([true, true, false, false, true]);
+  });
+
   it('tell how far they are of those that have come', async () => {
     const seen: string[] = [];
     const onProgress: AnalyzeOptions['onProgress'] = ({ done, total }) => {
@@ -168,6 +212,11 @@ describe('reports as a Web Stream', () => {
     expect(count.asked).toBeLessThanOrEqual(4);
     await reader.cancel();
     await vi.waitFor(() => expect(count.ended).toBe(true));
+  });
+
+  it('are refused at once with what makes no sense', () => {
+    expect(() => analysisStream(healthy, { onProgress: 3 } as unknown as AnalyzeOptions)).toThrow(ArgumentError);
+    expect(() => analysisStream(healthy, null as unknown as AnalyzeOptions)).toThrow('options: expected an object');
   });
 
   it('fail with what analyze throws, and pipe through other streams', async () => {

@@ -18,10 +18,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readManifest } from '../src/analysis/manifest.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
-import { shardsByNumber, shardsOfSize } from '../src/analysis/plan.js';
+import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';
 import { type Engine, openEngine } from '../src/engine/engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { readSteps } from '../src/logs/read-steps.js';
+import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import {
   analyzed,
   finalized,
@@ -82,6 +83,42 @@ describe('shards', () => {
       const steps = Array.from({ length: count }, () => ({ bytes: 133_952 }));
       expect(shardsByNumber(steps, count).map((shard) => shard.steps)).toEqual(steps.map(() => 1));
     }
+  });
+});
+
+describe('planning', () => {
+  it('of what is no path is refused', async () => {
+    const options = { out: join(fresh(), 'manifest.json') };
+    for (const source of [5, [{}], readSteps(exampleRuns)]) {
+      await expect(plan(source as unknown as string, options)).rejects.toThrow(ArgumentError);
+    }
+    expect(existsSync(options.out)).toBe(false);
+  });
+});
+
+describe('shards whose size nobody says', () => {
+  // 64 prompts × 512 responses × 1,024 tokens in float32, with header and columns.
+  const bytes = 134_224_256;
+  const shardsOf = (steps: number) => {
+    const sizes = Array.from({ length: steps }, () => ({ bytes }));
+    return shardsOfSize(sizes, usualBytes(steps * bytes)).length;
+  };
+
+  it.each([
+    [1, 1],
+    [16, 2],
+    [100, 7],
+    [1000, 67],
+    [10_000, 65],
+    [200_000, 392],
+  ])('of %i steps are %i', (steps, shards) => {
+    expect(shardsOf(steps)).toBe(shards);
+  });
+
+  it('are of 2 GiB to 64 GiB', () => {
+    expect([1, 2 ** 37, 2 ** 40, 2 ** 42, 2 ** 50].map((total) => usualBytes(total) / 2 ** 30)).toEqual([
+      2, 2, 16, 64, 64,
+    ]);
   });
 });
 
@@ -182,7 +219,7 @@ describe('merging', () => {
       const merging = mergeStates(pair, { out });
       await expect(merging).rejects.toThrow(StateError);
       for (const path of pair) await expect(merging).rejects.toThrow(path);
-      await expect(merging).rejects.toThrow('step 1 is in');
+      await expect(merging).rejects.toThrow('entry 1 of the manifest is in');
     }
     await expect(mergeStates([a, b, a], { out })).rejects.toThrow(/given twice/);
     expect(namesIn(place)).toEqual(['ab', 'bc']);

@@ -235,6 +235,25 @@ describe('slurm', () => {
     ]);
   });
 
+  it('that does not answer is told of with what to do', async () => {
+    const scontrol = join(slurm.directory, 'scontrol');
+    const standIn = readFileSync(scontrol);
+    writeFileSync(
+      scontrol,
+      '#!/bin/sh\necho "slurm_load_ctl_conf error: Unable to contact slurm controller" >&2\nexit 1\n',
+    );
+    try {
+      const { status, err } = await first();
+      expect(status).toBe(1);
+      expect(err).toContain('scontrol failed: slurm_load_ctl_conf error: Unable to contact slurm controller\n');
+      expect(err).toContain(
+        'see whether its controller is up (scontrol ping), or submit from a machine that reaches it',
+      );
+    } finally {
+      writeFileSync(scontrol, standIn);
+    }
+  });
+
   it('that is not here is named', async () => {
     const path = process.env.PATH;
     process.env.PATH = join(directory, 'nothing');

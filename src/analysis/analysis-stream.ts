@@ -1,14 +1,16 @@
 // Reports as a Web Stream: computed when they are asked for, and no sooner.
 import { ReadableStream } from 'node:stream/web';
-import { type AnalyzeOptions, analyze } from './analyze.js';
+import { type AnalyzeOptions, analyze, checkAnalysis } from './analyze.js';
 import type { StepReport } from './step-report.js';
 import type { StepSource } from './step-source.js';
 
 /**
  * `analyze` as a Web Stream. Nothing is asked of the source before the first read; cancelling the stream ends the analysis.
  * @returns reports by run, then step; the stream fails with what `analyze` throws
+ * @throws {ArgumentError} at once for a bad argument
  */
 export function analysisStream(source: StepSource, options: AnalyzeOptions = {}): ReadableStream<StepReport> {
+  checkAnalysis(source, options);
   const ending = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   const reports = analyze(source, { ...options, signal });

@@ -1,6 +1,7 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
 import { type Engine, openEngine } from '../engine/engine.js';
+import { shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
@@ -20,6 +21,8 @@ import {
 } from './step-measurement.js';
 import type { StepReport } from './step-report.js';
 import {
+  checkSource,
+  checkStepData,
   isStream,
   type StepFile,
   type StepOfRun,
@@ -56,7 +59,10 @@ export interface AnalyzeOptions {
    * step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
    */
   maxMemory?: number | undefined;
-  /** Where measured steps are kept, and found when their files have not changed since. Step files only. */
+  /**
+   * Where measured steps are kept, and found when their files have not changed since: what `ResultDirectory.journal` gives. Step
+   * files only; it must have been opened with the same options as are given here.
+   */
   journal?: Journal | undefined;
   /** Aborting makes the iteration throw `signal.reason`. */
   signal?: AbortSignal | undefined;
@@ -77,7 +83,7 @@ const STEPS_AHEAD = 3;
  * as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the reader: of a stream no
  * more than three steps beyond the one that the reader waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
- * @throws {ArgumentError} for a bad option; `signal.reason` when aborted; {FileError} only without `onFailure`, or when the
+ * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError} only without `onFailure`, or when the
  *   journal cannot be written; whatever a stream throws
  */
 export async function* analyze(
@@ -103,11 +109,12 @@ export async function* analyze(
     const choice = new MetricChoice(options.metrics);
     const plan = memoryPlan(options);
     const context: Context = { engine, measuring, plan, journal, progress, signal };
+    let asked = 0;
     const outcomes = isStream(source)
       ? mapAhead(
           until(source, signal),
           STEPS_AHEAD,
-          (data) => ofData(data, context),
+          (data) => ofData(data, asked++, context),
           () => ending.abort(),
         )
       : mapAhead(
@@ -160,7 +167,13 @@ async function ofFile(
   return { step, outcome, wasMeasured };
 }
 
-async function ofData(data: StepData, { engine, measuring, progress, signal }: Context): Promise<Outcome> {
+/** @param place of the step in the stream, from 0 on */
+async function ofData(
+  data: StepData,
+  place: number,
+  { engine, measuring, progress, signal }: Context,
+): Promise<Outcome> {
+  checkStepData(data, place);
   const step = stepOfRun(data);
   progress.expect(step, false);
   const onBytes = (bytes: number) => progress.advance(step, bytes);
@@ -168,12 +181,13 @@ async function ofData(data: StepData, { engine, measuring, progress, signal }: C
   return { step, outcome, wasMeasured: false };
 }
 
-/** @throws {ArgumentError} naming the option that is wrong */
+/** @throws {ArgumentError} naming the argument or option that is wrong */
 export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void {
-  if (Array.isArray(source) && source.length === 0) {
-    throw new ArgumentError('source', 'no path given: name step files, directories of them, or globs');
+  checkSource(source);
+  if (typeof options !== 'object' || options === null) {
+    throw new ArgumentError('options', `expected an object, got ${shown(options)}`);
   }
-  const { profile, nonFinite } = options;
+  const { profile, nonFinite, metrics, signal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);
   }
@@ -190,7 +204,29 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void
   ] as const) {
     const value = options[name];
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= least)) {
-      throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${value}`);
+      throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${shown(value)}`);
+    }
+  }
+  if (metrics !== undefined && !(Array.isArray(metrics) && metrics.every((name) => typeof name === 'string'))) {
+    throw new ArgumentError('options.metrics', `expected an array of names or globs, got ${shown(metrics)}`);
+  }
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new ArgumentError('options.signal', `expected an AbortSignal, got ${shown(signal)}`);
+  }
+  for (const name of ['onProgress', 'onFailure'] as const) {
+    const value = options[name];
+    if (value !== undefined && typeof value !== 'function') {
+      throw new ArgumentError(`options.${name}`, `expected a function, got ${shown(value)}`);
+    }
+  }
+  for (const [name, method] of [
+    ['engine', 'sumTokens'],
+    ['journal', 'find'],
+  ] as const) {
+    const value: object | undefined = options[name];
+    if (value !== undefined && typeof (value as Record<string, unknown> | null)?.[method] !== 'function') {
+      const expected = name === 'engine' ? 'what openEngine() gives' : 'what ResultDirectory.journal() gives';
+      throw new ArgumentError(`options.${name}`, `expected ${expected}, got ${shown(value)}`);
     }
   }
 }

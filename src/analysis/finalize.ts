@@ -126,7 +126,9 @@ class MissingSteps {
   /** @param index rising */
   next(index: number): void {
     if (index > this.manifest.steps) {
-      throw new StateError(`step ${index} is in a state, but ${this.manifest.path} has ${this.manifest.steps}`);
+      throw new StateError(
+        `entry ${index} of the manifest is in a state, but ${this.manifest.path} has only ${this.manifest.steps} of them`,
+      );
     }
     for (; this.#expected < index; this.#expected++) {
       this.steps++;

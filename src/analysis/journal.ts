@@ -5,8 +5,9 @@ import { join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { FileError, StateError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
+import { packageVersion } from '../package-version.js';
 import { parseExact, stringifyExact } from './exact-json.js';
-import type { MeasureOptions, StepMeasurement } from './step-measurement.js';
+import { type MeasureOptions, measureOptions, type StepMeasurement } from './step-measurement.js';
 import { writeError } from './whole-file.js';
 
 /** Begins with a dot: searching for step files passes it over. */
@@ -34,9 +35,10 @@ export interface JournalStep {
 export interface JournalOptions {
   /** False forgets what an earlier analysis left. Default true. */
   readonly resume?: boolean | undefined;
-  /** Of the program: another one's figures may differ. */
-  readonly version: string;
-  readonly measuring: MeasureOptions;
+  /** Of the program: another one's figures may differ. Default: this package's. */
+  readonly version?: string | undefined;
+  /** What the steps are measured with: of the options of `analyze` those that figures depend on. Default: its defaults. */
+  readonly measuring?: { readonly [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined } | undefined;
 }
 
 interface Entry {
@@ -85,7 +87,8 @@ export class Journal {
   /** @throws {FileError} when the directory cannot be written to */
   static async open(directory: string, options: JournalOptions): Promise<Journal> {
     const path = join(directory, NAME);
-    const head = JSON.stringify({ journal: FORMAT, version: options.version, measuring: options.measuring });
+    const { version = packageVersion(), measuring = {} } = options;
+    const head = JSON.stringify({ journal: FORMAT, version, measuring: measureOptions(measuring) });
     let handle: FileHandle | undefined;
     try {
       // Appending makes the file where there is none, and leaves one that is there; positions are our own.

@@ -349,7 +349,7 @@ function stepOf(
   const run = isCount(runNumber) ? runs[runNumber] : undefined;
   const named = typeof file === 'string' && typeof identity === 'string' && Number.isSafeInteger(step);
   if (run === undefined || !named || !isCount(bytes) || !isCount(prompts) || !isCount(rows)) {
-    throw lines.damaged(`step ${index}`);
+    throw lines.damaged(`entry ${index} of its list of steps`);
   }
   return {
     index,

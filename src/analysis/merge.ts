@@ -110,7 +110,10 @@ async function refuseOwnInput(states: readonly string[], out: string): Promise<v
   for (const path of states) {
     const real = await realpath(path).catch(() => path);
     const other = seen.get(real);
-    if (other !== undefined) throw new ArgumentError('paths', `${path} is given twice (${other}): a step counts once`);
+    if (other !== undefined) {
+      const twice = other === path ? `${path} is given twice` : `${path} and ${other} are the same file`;
+      throw new ArgumentError('paths', `${twice}: a step counts once, so leave out one of the two`);
+    }
     if (real === target)
       throw new ArgumentError('options.out', `${out} is also one of the states to merge: name another file`);
     seen.set(real, path);

@@ -4,14 +4,14 @@ import { packageVersion } from '../package-version.js';
 import { checkAnalysis } from './analyze.js';
 import { type Manifest, type Plan, type PlanSettings, type Shard, writeManifest } from './manifest.js';
 import { measureOptions } from './step-measurement.js';
-import { type StepFile, stepFiles } from './step-source.js';
+import { isStream, type StepFile, stepFiles } from './step-source.js';
 
 export interface PlanOptions extends Partial<PlanSettings> {
   /** Path of the manifest. */
   readonly out: string;
   /** Version of the package. Default: this one's. */
   readonly version?: string | undefined;
-  /** Size of the step files of a shard, at most, unless one alone is larger. Default 2 GiB. */
+  /** Size of the step files of a shard, at most, unless one alone is larger. Default: a 64th of all, but 2 GiB to 64 GiB. */
   readonly targetBytes?: number | undefined;
   /** So many shards of about the same size instead; some are without steps where there are fewer steps. */
   readonly shards?: number | undefined;
@@ -20,7 +20,12 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const TARGET_BYTES = 2 * 2 ** 30;
+/** By default there are so many shards: enough for the workers of most clusters. */
+const SHARDS = 64;
+/** A smaller one takes less time to read than its task takes to start… */
+const LEAST_BYTES = 2 * 2 ** 30;
+/** …and of a larger one a lost task loses much. */
+const MOST_BYTES = 64 * 2 ** 30;
 
 /**
  * Finds the steps at `source` (files, directories, globs), reads their headers and writes the manifest.
@@ -31,9 +36,10 @@ export async function plan(
   source: string | readonly string[],
   options: PlanOptions,
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
-  const { out, version = packageVersion(), targetBytes = TARGET_BYTES, shards: count, metrics, signal } = options;
+  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
   checkAnalysis(source, options);
-  for (const [name, value] of Object.entries({ targetBytes, shards: count ?? 1 })) {
+  if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
+  for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new ArgumentError(`options.${name}`, `expected a whole number from 1 on, got ${value}`);
     }
@@ -46,20 +52,25 @@ export async function plan(
   };
   const steps = await stepFiles(source, { onError, signal });
   if (steps.length === 0) return undefined;
+  const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   const planned: Plan = {
     collapsar: version,
     settings: { ...measureOptions(options), ...(metrics !== undefined && { metrics }) },
     directory: process.cwd(),
-    shards: count === undefined ? shardsOfSize(steps, targetBytes) : shardsByNumber(steps, count),
+    shards: count === undefined ? shardsOfSize(steps, targetBytes ?? usualBytes(bytes)) : shardsByNumber(steps, count),
     steps,
     failures,
   };
   const digest = await writeManifest(out, planned);
-  const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   return { ...planned, path: out, digest, steps: steps.length, bytes };
 }
 
 type Sized = Pick<StepFile, 'bytes'>;
+
+/** Size of a shard where nobody says it, of steps of `totalBytes` together. */
+export function usualBytes(totalBytes: number): number {
+  return Math.min(MOST_BYTES, Math.max(LEAST_BYTES, Math.ceil(totalBytes / SHARDS)));
+}
 
 /** As many steps in each as fit. */
 export function shardsOfSize(steps: readonly Sized[], targetBytes: number): Shard[] {

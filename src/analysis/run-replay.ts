@@ -1,9 +1,8 @@
 // The measured steps of one run, in step order -> what depends on that order: moving averages, regimes and verdicts.
-import { ArgumentError } from '../errors.js';
 import { withAverages } from '../metrics/moving-averages.js';
 import { RunningState } from '../metrics/running-state.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { Judge, type Judgement, type RunSummary } from '../monitor/verdicts/index.js';
+import { Judge, type RunSummary } from '../monitor/verdicts/index.js';
 import type { StepMeasurement } from './step-measurement.js';
 import type { StepFindings } from './step-report.js';
 
@@ -18,20 +17,18 @@ export class RunReplay {
     this.#judge = new Judge({ seed });
   }
 
-  /** @param step training step, not before the last one taken */
-  take(step: number, { metrics: measured, reading, filter, notes }: StepMeasurement): StepFindings {
+  /**
+   * @param step training step
+   * @param disorder why it is no later than one taken before: then it has no verdicts
+   */
+  take(step: number, { metrics: measured, reading, filter, notes }: StepMeasurement, disorder?: string): StepFindings {
     const metrics = measured.map((sample) => withAverages(sample, this.#averages, step));
     // `ragen` gives what the reference logs and nothing else.
     if (this.#profile === 'ragen') return { metrics };
-    const remarks = [...notes];
-    let judgement: Judgement | undefined;
-    try {
-      judgement = reading && this.#judge.take(reading, metrics[0]);
-    } catch (error) {
-      if (!(error instanceof ArgumentError)) throw error;
-      remarks.push(`no verdicts: ${error.message}`);
-    }
-    return { metrics, ...(judgement && { judgement }), ...(filter && { filter }), notes: remarks };
+    const beside = filter && { filter };
+    if (disorder !== undefined) return { metrics, ...beside, notes: [...notes, disorder] };
+    const judgement = reading && this.#judge.take(reading, metrics[0]);
+    return { metrics, ...(judgement && { judgement }), ...beside, notes };
   }
 
   /** Verdicts of the run so far, and correlations with success. */

@@ -12,6 +12,8 @@ interface RunUnderWay {
   readonly directory: string;
   readonly run: string;
   readonly replay: RunReplay;
+  /** The latest step. */
+  last: StepIdentity | undefined;
 }
 
 export class RunSequence {
@@ -30,8 +32,10 @@ export class RunSequence {
   report(step: StepIdentity, measurement: StepMeasurement, choice: MetricChoice): StepReport {
     const { file, run, runDirectory: directory, bytes } = step;
     if (this.#run?.directory !== directory || this.#run.run !== run) this.#run = this.#runOf(directory, run);
-    const { replay } = this.#run;
-    const findings = replay.take(step.step, measurement);
+    const { replay, last } = this.#run;
+    const disorder = last && disorderOf(step, last);
+    if (disorder === undefined) this.#run.last = step;
+    const findings = replay.take(step.step, measurement, disorder);
     const record = stepRecord(step, findings, choice);
     const summary = findings.judgement && { summary: () => replay.summary() };
     return { file, step: step.step, run, directory, bytes, ...findings, ...summary, record };
@@ -41,8 +45,23 @@ export class RunSequence {
     const key = JSON.stringify([directory, run]);
     const known = this.#others.get(key);
     if (known !== undefined) return known;
-    const begun = { directory, run, replay: new RunReplay(this.#options.profile, this.#options.seed) };
+    const replay = new RunReplay(this.#options.profile, this.#options.seed);
+    const begun: RunUnderWay = { directory, run, replay, last: undefined };
     if (this.#interleaved) this.#others.set(key, begun);
     return begun;
   }
+}
+
+/** What to tell the user of a step that is no later than the latest one before it. */
+function disorderOf({ file, step, run }: StepIdentity, last: StepIdentity): string | undefined {
+  if (step > last.step) return undefined;
+  const effect = 'it has no verdicts, and the moving averages (*_ema_by_step) take it for the step after';
+  if (step < last.step) {
+    return (
+      `out of order: step ${step} of run ${run} (${file}) comes after step ${last.step} (${last.file}): ${effect}; ` +
+      'hand out the steps of a run in rising order'
+    );
+  }
+  const where = file === last.file ? `twice from ${file}` : `from ${last.file} and from ${file}`;
+  return `step ${step} of run ${run} comes ${where}: ${effect}; remove one of the two, or give it its own number`;
 }

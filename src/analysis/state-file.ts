@@ -223,12 +223,13 @@ export function stepOutcome(line: StateLine, step: PlannedStep, state: StateRead
     try {
       return measurementFrom(measurement);
     } catch (error) {
-      if (error instanceof StateError) throw state.damaged(`step ${step.index}: ${error.message}`);
+      if (error instanceof StateError)
+        throw state.damaged(`entry ${step.index} of the manifest, ${step.file}: ${error.message}`);
       throw error;
     }
   }
   const error = problemAt(step.file, failure);
-  if (error === undefined) throw state.damaged(`the failure of step ${step.index}`);
+  if (error === undefined) throw state.damaged(`the failure of entry ${step.index} of the manifest, ${step.file}`);
   return error;
 }
 

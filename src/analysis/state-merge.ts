@@ -171,9 +171,9 @@ function together(some: RunAggregates | undefined, more: RunAggregates, state: S
 }
 
 function twice({ index }: { index: number }, state: StateReader, last: { index: number; path: string }): StateError {
-  if (index < last.index) return state.damaged(`step ${index} is of another run than in ${last.path}`);
+  if (index < last.index) return state.damaged(`entry ${index} of the manifest is of another run than in ${last.path}`);
   return new StateError(
-    `step ${index} is in ${last.path} and in ${state.path}: a step counts once; leave out one of the two, ` +
+    `entry ${index} of the manifest is in ${last.path} and in ${state.path}: a step counts once; leave out one of the two, ` +
       'or merge states that have no step in common',
   );
 }

@@ -10,8 +10,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 process.exitCode = await runProgram(process.argv.slice(2), {
-  out: textStream(process.stdout),
-  err: textStream(process.stderr),
+  out: textStream(process.stdout, 'stdout'),
+  err: textStream(process.stderr, 'stderr'),
   environment: process.env,
   signal: ending.signal,
 });

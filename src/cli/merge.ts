@@ -1,6 +1,7 @@
 // `collapsar merge`: states in, one state out, and on stdout what it holds.
 import { Aggregates } from '../analysis/aggregates.js';
 import { mergeStates } from '../analysis/merge.js';
+import { ArgumentError } from '../errors.js';
 import { EXIT } from './exit-codes.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
@@ -44,6 +45,16 @@ export async function mergeCommand(paths: readonly string[], flags: MergeFlags, 
     return EXIT.ok;
   } catch (error) {
     progress.clear();
+    if (error instanceof ArgumentError) {
+      await err.write(`error: ${optionText(error)}\n(see collapsar merge --help)\n`);
+      return EXIT.usage;
+    }
     throw error;
   }
+}
+
+/** The message, with the argument by the name that it has on the command line. */
+function optionText({ argument, message }: ArgumentError): string {
+  const problem = message.slice(`${argument}: `.length);
+  return argument === 'options.out' ? `--out: ${problem}` : problem;
 }

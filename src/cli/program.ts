@@ -18,7 +18,7 @@ import { anyNumber, byteCount, notEmpty, share, wholeNumber } from './option-val
 import { packageVersion } from './package-version.js';
 import type { PlanScoresFlags } from './plan-scores.js';
 import { addShardCommands } from './shard-commands.js';
-import { Interrupted, type Streams } from './streams.js';
+import { Interrupted, ReaderGone, type Streams } from './streams.js';
 import { addSubmitCommand } from './submit-options.js';
 
 const ANALYZE_HELP = `
@@ -85,8 +85,15 @@ export async function runProgram(args: readonly string[], streams: Streams): Pro
     }
   }
   await Promise.all(written);
+  const { closed } = streams.out;
+  if (status === EXIT.ok && closed.aborted && !(closed.reason instanceof ReaderGone)) {
+    await streams.err.write(`error: ${errorText(closed.reason, streams)}\n`);
+    return EXIT.failures;
+  }
   return status;
 }
+
+const USAGE = { exitCode: EXIT.usage };
 
 function buildProgram(streams: Streams, written: Promise<void>[], done: (status: number) => void): Command {
   const { out, err } = streams;
@@ -103,7 +110,9 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       getErrHelpWidth: () => Math.min(err.columns ?? 100, 100),
     });
 
-  addMeasuringOptions(
+  /** Those of `--resume` and `--no-resume` that were given: commander keeps only the last. */
+  const resuming = new Set<string>();
+  const analyze = addMeasuringOptions(
     program
       .command('analyze')
       .description('collapse metrics of every training step in logs')
@@ -124,7 +133,17 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar analyze --help)')
     .addHelpText('after', ANALYZE_HELP)
+    .on('option:resume', () => resuming.add('--resume'))
+    .on('option:no-resume', () => resuming.add('--no-resume'))
     .action(async (paths: string[], flags: AnalyzeFlags) => {
+      if (resuming.size > 1) analyze.error('error: --resume and --no-resume cannot be used together', USAGE);
+      const [lonely = flags.keepJournal && '--keep-journal'] = resuming;
+      if (lonely !== undefined && flags.out === undefined) {
+        analyze.error(
+          `error: ${lonely} is about what is kept in the directory of --out: give --out, or leave it out`,
+          USAGE,
+        );
+      }
       const { analyzeCommand } = await import('./analyze.js');
       done(await analyzeCommand(paths, flags, streams));
     });

@@ -115,7 +115,8 @@ class SampleTable {
       for (const key of chosenKeys(report, metrics)) this.#keys.set(key, this.#keys.get(key) ?? chosenColumn(key));
     const columns = chosen ? [...this.#keys.values()] : this.#usual;
     // Over all steps, shown or not: a remark about a step left out must not get lost.
-    const marks = this.#footnotes.marks(report.step, metrics);
+    const ofStep = metrics === report.metrics[0] ? (report.notes ?? []) : [];
+    const marks = this.#footnotes.marks(report.step, [...ofStep, ...metrics.notes]);
     for (const [at, { figure }] of columns.entries()) {
       if (figure === undefined) continue;
       const figures = this.#figures[at] ?? new Array<undefined>(this.#steps).fill(undefined);
@@ -183,7 +184,7 @@ class Footnotes {
     return this.#kinds.size > 0;
   }
 
-  marks(step: number, { notes }: StepMetrics): string {
+  marks(step: number, notes: readonly string[]): string {
     return notes.map((note) => this.#mark(note, step)).join('');
   }
 

@@ -61,7 +61,10 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
       .argument('<PATH...>', 'step files, directories of them, or globs')
       .requiredOption('--out <file>', 'manifest to write', notEmpty)
       .addOption(
-        new Option('--target-bytes <bytes>', 'size of the step files of a shard, at most (default: 2GiB)')
+        new Option(
+          '--target-bytes <bytes>',
+          'size of the step files of a shard, at most (default: a 64th of all, but 2GiB to 64GiB)',
+        )
           .argParser(byteCount)
           .conflicts('shards'),
       )

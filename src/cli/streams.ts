@@ -1,11 +1,12 @@
 // Where a command writes and what ends it: two text streams and a signal, so that tests can hand in their own.
 import type { Writable } from 'node:stream';
+import { writeError } from '../analysis/whole-file.js';
 
 export interface TextStream {
   readonly isTTY: boolean;
   /** Columns of the terminal; undefined where there is none. */
   readonly columns: number | undefined;
-  /** Aborted when nothing can be written any more: with a ReaderGone, or with the system's error (a full disk). */
+  /** Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk). */
   readonly closed: AbortSignal;
   /** Resolves when there is room for more. Never rejects: what cannot be written is dropped, and `closed` tells. */
   write(text: string): Promise<void>;
@@ -40,11 +41,14 @@ export class ReaderGone extends Error {
   }
 }
 
-/** A text stream over a stream of Node. */
-export function textStream(stream: Writable & { isTTY?: boolean; columns?: number }): TextStream {
+/**
+ * A text stream over a stream of Node.
+ * @param name for messages: stdout
+ */
+export function textStream(stream: Writable & { isTTY?: boolean; columns?: number }, name: string): TextStream {
   const closing = new AbortController();
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    closing.abort(error.code === 'EPIPE' ? new ReaderGone() : error);
+    closing.abort(error.code === 'EPIPE' ? new ReaderGone() : writeError(name, error));
   });
   return {
     isTTY: stream.isTTY === true,

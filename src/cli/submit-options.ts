@@ -63,7 +63,10 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .requiredOption('--out <dir>', 'directory of the results', notEmpty)
     .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty)
     .addOption(
-      new Option('--target-bytes <bytes>', 'size of the step files of a shard, at most (default: 2GiB)')
+      new Option(
+        '--target-bytes <bytes>',
+        'size of the step files of a shard, at most (default: a 64th of all, but 2GiB to 64GiB)',
+      )
         .argParser(byteCount)
         .conflicts('shards'),
     )

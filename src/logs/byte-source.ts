@@ -3,7 +3,7 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { FileError } from '../errors.js';
-import { systemProblem } from './system-problem.js';
+import { NOT_A_FILE, systemProblem } from './system-problem.js';
 
 export interface ReadOptions {
   /** Named in errors. */
@@ -93,7 +93,7 @@ class LocalFile implements ByteSource {
   static async of(path: string, handle: FileHandle): Promise<LocalFile> {
     const found = await handle.stat({ bigint: true });
     if (found.isDirectory()) throw new FileError({ path }, 'this is a directory, not a file');
-    if (!found.isFile()) throw new FileError({ path }, 'this is not a regular file (a pipe, a socket or a device)');
+    if (!found.isFile()) throw new FileError({ path }, NOT_A_FILE);
     return new LocalFile(path, Number(found.size), revisionOf(found), stampOf(found), handle);
   }
 

@@ -8,7 +8,7 @@ import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
 import { directoryOf, isRemote } from './store.js';
-import { errorCode, systemProblem } from './system-problem.js';
+import { errorCode, NOT_A_FILE, systemProblem } from './system-problem.js';
 
 export interface StepLocation {
   readonly path: string;
@@ -55,7 +55,8 @@ class Search {
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
-      else this.#add(path, await realpath(path));
+      else if (found.isFile()) this.#add(path, await realpath(path));
+      else this.#problem(path, NOT_A_FILE);
     } catch (error) {
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
       this.#problem(path, await missingProblem(path, error), error);

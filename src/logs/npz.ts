@@ -1,6 +1,7 @@
 // A step as np.savez writes it: a zip file of .npy arrays named like the tensors of a step. Stored members are read where
 // they lie; deflated ones (np.savez_compressed) are unpacked as they are read. Arrays of one value are metadata.
 import { createInflateRaw } from 'node:zlib';
+import { FileError } from '../errors.js';
 import {
   isMetadata,
   isTensorName,
@@ -20,6 +21,9 @@ import { openBytes } from './store.js';
 import { UnfoldedSource } from './unfolded-source.js';
 import { MOST_DEFLATED, readZipDirectory, type ZipMember } from './zip-directory.js';
 
+/** Metadata that say how the step is read, or whose it is. */
+const USED_METADATA: ReadonlySet<string> = new Set(['step', 'run', 'dtype']);
+
 /** Members of other names are looked into up to this size: metadata are small. */
 const MAX_METADATA_BYTES = 256 * 2 ** 10;
 
@@ -33,13 +37,17 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
     const { source, begins } = join(base, wanted);
     opened = source;
     const arrays = new Map<string, NamedArray>();
+    const metadata = new Map<string, string>();
     for (const member of wanted) {
       const name = arrayName(member);
-      arrays.set(name, await readArray(source, name, begins.get(member) as number, member.bytes, { signal }));
-    }
-    const metadata = new Map<string, string>();
-    for (const [name, array] of arrays) {
-      if (isMetadata(name, array)) metadata.set(name, await readMetadata(source, name, array, { signal }));
+      try {
+        const array = await readArray(source, name, begins.get(member) as number, member.bytes, { signal });
+        if (isMetadata(name, array)) metadata.set(name, await readMetadata(source, name, array, { signal }));
+        arrays.set(name, array);
+      } catch (error) {
+        // What no figure depends on may be anything, such as pickled objects.
+        if (!(error instanceof FileError) || isTensorName(name) || USED_METADATA.has(name)) throw error;
+      }
     }
     const tensors = new Map<string, TensorEntry>();
     for (const [name, array] of arrays) {

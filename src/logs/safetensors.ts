@@ -35,6 +35,8 @@ const DTYPE_BITS = {
 
 export type SafetensorsDType = keyof typeof DTYPE_BITS;
 
+const WRITE_AGAIN = 'write the file again, with a library of the format';
+
 /** Where one tensor lies. All offsets count from the start of the file. */
 export interface TensorEntry {
   readonly name: string;
@@ -106,12 +108,12 @@ export function parseHeader(path: string, json: Buffer, fileBytes: number | unde
   let metadata: Map<string, string> | undefined;
   scanner.object('the header', (name, at) => {
     if (name === '__metadata__') {
-      if (metadata !== undefined) fail(at, '__metadata__ comes twice in the header');
+      if (metadata !== undefined) fail(at, `__metadata__ comes twice in the header: ${WRITE_AGAIN}`);
       metadata = scanMetadata(scanner, fail);
       return;
     }
     tensor = name;
-    if (tensors.has(name)) fail(at, 'this name comes twice in the header');
+    if (tensors.has(name)) fail(at, `this name comes twice in the header: ${WRITE_AGAIN}`);
     tensors.set(name, scanEntry(scanner, fail, name, at, dataStart, fileBytes));
     tensor = undefined;
   });
@@ -250,17 +252,17 @@ function checkCoverage(
   for (const entry of entries) {
     const where = { path, tensor: printable(entry.name), offset: entry.begin };
     if (entry.begin < covered) {
-      throw new FileError(where, `overlaps ${previous}, which ends at offset ${covered}`);
+      throw new FileError(where, `overlaps ${previous}, which ends at offset ${covered}: ${WRITE_AGAIN}`);
     }
     if (entry.begin > covered) {
-      const problem = `${entry.begin - covered} bytes between it and ${previous} belong to no tensor: the format allows no holes`;
+      const problem = `${entry.begin - covered} bytes between it and ${previous} belong to no tensor, and the format allows no holes: ${WRITE_AGAIN}`;
       throw new FileError(where, problem);
     }
     covered = entry.end;
     previous = `tensor "${printable(entry.name)}"`;
   }
   if (fileBytes !== undefined && covered !== fileBytes) {
-    const problem = `${fileBytes - covered} bytes after the last tensor belong to no tensor`;
+    const problem = `${fileBytes - covered} bytes after the last tensor belong to no tensor: ${WRITE_AGAIN}`;
     throw new FileError({ path, offset: covered }, problem);
   }
   return covered;

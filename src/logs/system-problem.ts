@@ -3,7 +3,8 @@
 const ADVICE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or directory: check the path',
   ENOTDIR: 'a part of the path is a file, not a directory: check the path',
-  EISDIR: 'this is a directory, not a file',
+  EEXIST: 'a file is where a directory is needed: name another one, or move the file away',
+  EISDIR: 'this is a directory: name a file',
   EACCES: 'no permission: give this user rights to it and to the directories above it (chmod u+rwX)',
   EPERM: 'the operation is not permitted to this user',
   ENXIO: 'this is a socket or a device, not a file',
@@ -18,9 +19,18 @@ const ADVICE: Readonly<Record<string, string>> = {
   ESTALE: 'the network file system has lost this file: mount it again',
 };
 
+/** What to say of a path that is there, and neither a file nor a directory. */
+export const NOT_A_FILE =
+  'this is not a regular file (a pipe, a socket or a device), and a step is read at several places at a time: write it ' +
+  'to a file, and name that';
+
 /** One sentence for an error thrown by node:fs. */
 export function systemProblem(error: unknown): string {
   const code = errorCode(error);
+  // Node gives this character for bytes that are no UTF-8, and cannot ask for the file by them.
+  if (code === 'ENOENT' && String((error as NodeJS.ErrnoException).path).includes('\ufffd')) {
+    return 'the name is not UTF-8, so that the file cannot be opened: rename it (ENOENT)';
+  }
   const advice = code === undefined ? undefined : ADVICE[code];
   if (advice !== undefined) return `${advice} (${code})`;
   return error instanceof Error ? error.message : String(error);

@@ -60,7 +60,11 @@ export async function readZipDirectory(
   for (const member of declared) {
     const begin = await localDataBegin(source, member, end.begin, options);
     if (member.headerAt < free)
-      fail(source.path, member.headerAt, `member ${printable(member.name)} overlaps ${previous}`);
+      fail(
+        source.path,
+        member.headerAt,
+        `member ${printable(member.name)} overlaps ${previous}: the file is damaged; write it again with np.savez`,
+      );
     free = begin + member.packedBytes;
     previous = printable(member.name);
     if (free > end.begin) {

@@ -27,6 +27,8 @@ export interface SlurmOptions extends TaskOptions {
 }
 
 const ADVICE = "submit where Slurm's commands are, such as a login node";
+const UNANSWERED =
+  'Slurm does not answer here: see whether its controller is up (scontrol ping), or submit from a machine that reaches it';
 const RECORD = 'slurm.json';
 /** Slurm's default, where it cannot be asked. */
 const MAX_ARRAY_SIZE = 1001;
@@ -247,7 +249,7 @@ async function sbatch(words: readonly string[], before: readonly string[]): Prom
 
 /** Indices of arrays are below this. */
 async function maxArraySize(): Promise<number> {
-  const config = await engineProgram(['scontrol', 'show', 'config'], ADVICE);
+  const config = await engineProgram(['scontrol', 'show', 'config'], ADVICE, UNANSWERED);
   const size = Number(/^MaxArraySize\s*=\s*([0-9]+)/m.exec(config)?.[1]);
   if (!Number.isSafeInteger(size)) throw new ClusterError('scontrol show config names no MaxArraySize');
   if (size < 2)
@@ -259,7 +261,7 @@ async function maxArraySize(): Promise<number> {
 async function queue(): Promise<Queued[]> {
   const user = String(process.getuid?.() ?? process.env.USER);
   const format = ['--noheader', '--array', `--user=${user}`, '--format=%F %K %T'];
-  const lines = (await engineProgram(['squeue', ...format], ADVICE)).split('\n');
+  const lines = (await engineProgram(['squeue', ...format], ADVICE, UNANSWERED)).split('\n');
   return lines.flatMap((line) => {
     const [job = '', index = '', state = ''] = line.trim().split(/\s+/);
     return job === '' || state === 'COMPLETING' ? [] : [{ job, index }];
