@@ -375,6 +375,19 @@ describe('--out', () => {
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe('earlier\n');
   });
 
+  it('stays as it was when no step is reported', async () => {
+    const out = join(directory, 'none-reported');
+    const contents = () =>
+      Object.fromEntries(readdirSync(out).map((name) => [name, readFileSync(join(out, name), 'latin1')]));
+    await collapsar(['analyze', healthy, '--out', out, '--permutations', '0']);
+    const before = contents();
+    const run = await mixedRun('none-good');
+    for (const source of [join(directory, 'mistyped'), join(run, '5.safetensors')]) {
+      expect(await collapsar(['analyze', source, '--out', out])).toMatchObject({ status: 1, out: '' });
+      expect(contents()).toEqual(before);
+    }
+  });
+
   it('is finished even if nobody reads what is printed', async () => {
     const out = join(directory, 'unread');
     const printed = keeping({ onWrite: () => printed.close() });

@@ -75,7 +75,9 @@ export async function reportSteps(
     }
     await output.end();
     progress.clear();
-    await directory?.finish(settingsOf(flags), failures);
+    // Of a path that is mistyped or not mounted there are no results: those of before stay.
+    if (reported > 0) await directory?.finish(settingsOf(flags), failures);
+    else await directory?.discard();
   } catch (error) {
     progress.clear();
     await directory?.discard();
