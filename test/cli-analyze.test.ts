@@ -314,7 +314,13 @@ describe('--out', () => {
     const out = join(directory, 'results', 'deep');
     const { status, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
     expect(status).toBe(1);
-    expect(readdirSync(out).sort()).toEqual(['failures.jsonl', 'metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual([
+      '.collapsar-journal',
+      'failures.jsonl',
+      'metrics.jsonl',
+      'metrics.parquet',
+      'summary.json',
+    ]);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
     const failures = recordsOf(readFileSync(join(out, 'failures.jsonl'), 'utf8'));
     expect(failures.map(({ file }) => file)).toEqual([4, 5, 6].map((step) => join(run, `${step}.safetensors`)));

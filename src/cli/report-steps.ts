@@ -60,6 +60,7 @@ export async function reportSteps(
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
   let reported = 0;
+  let keepsJournal = false;
   try {
     const reports = await begin({
       directory,
@@ -76,7 +77,7 @@ export async function reportSteps(
     await output.end();
     progress.clear();
     // Of a path that is mistyped or not mounted there are no results: those of before stay.
-    if (reported > 0) await directory?.finish(settingsOf(flags), failures);
+    if (reported > 0) keepsJournal = (await directory?.finish(settingsOf(flags), failures)) === true;
     else await directory?.discard();
   } catch (error) {
     progress.clear();
@@ -85,7 +86,14 @@ export async function reportSteps(
     if (failures.length > 0) await err.write(failureList(failures, reported));
     throw error;
   }
-  if (failures.length > 0) await err.write(failureList(failures, reported));
+  if (failures.length > 0) {
+    await err.write(failureList(failures, reported));
+    if (keepsJournal && !flags.quiet) {
+      await err.write(
+        `${flags.out} keeps what was measured: the same command, when they are repaired, measures only them.\n`,
+      );
+    }
+  }
   if (out.closed.aborted && !(out.closed.reason instanceof ReaderGone)) throw out.closed.reason;
   if (reported > 0 && choice.unmatched.length > 0) {
     await err.write(unmatchedList(choice));
