@@ -297,6 +297,34 @@ describe('wrong usage', () => {
     expect(err).not.toContain('"mi_*"');
   });
 
+  it('in --metrics is found before anything is read, or else writes nothing and keeps what was measured', async () => {
+    const out = join(directory, 'mistyped-metrics');
+    const command = (metrics: string) => [
+      'analyze',
+      healthy,
+      '--out',
+      out,
+      '--permutations',
+      '0',
+      '--metrics',
+      metrics,
+    ];
+    const early = await collapsar(command('mi_estimat'));
+    expect(early).toMatchObject({
+      status: 2,
+      out: '',
+      err: expect.stringContaining('"mi_estimat": no metric has such'),
+    });
+    expect(existsSync(out)).toBe(false);
+    await collapsar(command('mi_estimate'));
+    const before = readFileSync(join(out, 'summary.json'), 'utf8');
+    // There are such, but not of these steps.
+    const late = await collapsar([...command('sample_size'), '--jsonl']);
+    expect(late).toMatchObject({ status: 2, err: expect.stringContaining('"sample_size": no metric of these steps') });
+    expect(readFileSync(join(out, 'summary.json'), 'utf8')).toBe(before);
+    expect((await collapsar(command('mi_estimate'))).err).toContain(': 51 steps that an earlier analysis measured');
+  });
+
   it.each([[['--help']], [['analyze', '--help']], [['doctor', '--help']], [['--version']]])(
     '%j is none',
     async (args) => {

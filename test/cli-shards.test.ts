@@ -250,16 +250,33 @@ describe('wrong usage', () => {
     expect(err).toContain('--help');
   });
 
-  it('names in --metrics that no metric has are found at the end, as by analyze', async () => {
+  it('names in --metrics that no metric has are found before anything is planned', async () => {
+    const out = join(fresh('plan'), 'manifest.json');
+    const planning = ['plan', exampleRuns, '--metrics', 'mi_estimate,nothing_such', '--out', out];
+    expect(await collapsar(planning)).toMatchObject({
+      status: 2,
+      out: '',
+      err: expect.stringContaining('"nothing_such"'),
+    });
+    const work = join(fresh('work'), 'w');
+    const submitting = ['submit', exampleRuns, '--engine', 'slurm', '--work', work, '--out', work, '--metrics', 'x'];
+    expect(await collapsar(submitting)).toMatchObject({ status: 2, out: '', err: expect.stringContaining('"x"') });
+    expect([existsSync(out), existsSync(work)]).toEqual([false, false]);
+  });
+
+  it('names in --metrics that no metric of the steps has are found at the end, as by analyze', async () => {
     const run = await runWithBad(2);
     const good = [join(run, '1.safetensors'), join(run, '2.safetensors')];
-    const options = ['--permutations', '0', '--metrics', 'mi_estimate,nothing_such'];
+    // There are no rewards.
+    const options = ['--permutations', '0', '--metrics', 'mi_estimate,filter_gate'];
     const expected = await collapsar(['analyze', ...good, ...options]);
     expect(expected.status).toBe(2);
     const plan = await planned(good, ...options);
     await mapAll(plan);
+    const results = fresh('results');
     const final = ['finalize', '--manifest', plan.manifest, '--state', plan.states];
-    expect(await collapsar(final)).toEqual(expected);
+    expect(await collapsar([...final, '--out', results])).toEqual(expected);
+    expect(contents(results)).toEqual({});
     const others = ['--metrics', 'mi_upper_bound'];
     const { out } = await collapsar(['analyze', ...good, '--permutations', '0', ...others, '--jsonl']);
     expect(await collapsar([...final, ...others, '--jsonl'])).toEqual({ status: 0, out, err: '' });
