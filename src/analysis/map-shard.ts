@@ -1,8 +1,7 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
+import { isOutOfReach } from '../logs/out-of-reach.js';
 import { readStepHeader } from '../logs/step-file.js';
 import { errorCode } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
@@ -171,7 +170,7 @@ async function writeSteps(
       outcome = await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring);
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      if (await isOutOfReach(error, step)) outOfReach.push(error);
+      if (await isOutOfReach(error, step.path)) outOfReach.push(error);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }
     // A journal that cannot be written is no fault of the step.
@@ -208,31 +207,9 @@ async function writeSteps(
   const [first] = outOfReach;
   if (first !== undefined && outOfReach.length === steps.length) {
     const problem =
-      'no step file of this shard can be read on this machine: mount what they lie on, and map the shard again';
+      'no step file of this shard can be read on this machine: mount what they lie on, or see to their store, and map the shard again';
     throw new FileError({ path: first.path }, `${problem} (${savedProblem(first).problem})`, { cause: first });
   }
-}
-
-/** What fails when a disk, a mount or the machine does, whatever the file is. */
-const MACHINE_FAULTS: ReadonlySet<string> = new Set([
-  'EIO',
-  'ESTALE',
-  'EMFILE',
-  'ENFILE',
-  'ENOTCONN',
-  'ETIMEDOUT',
-  'EHOSTDOWN',
-  'EHOSTUNREACH',
-]);
-
-/** Whether a file could not be read for a reason that need not hold on another machine: a mount that is missing, above all. */
-async function isOutOfReach({ cause }: FileError, { path }: PlannedStep): Promise<boolean> {
-  const code = errorCode(cause);
-  if (code !== 'ENOENT') return code !== undefined && MACHINE_FAULTS.has(code);
-  return stat(dirname(path)).then(
-    () => false,
-    () => true,
-  );
 }
 
 class RunSoFar {
