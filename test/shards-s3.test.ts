@@ -113,6 +113,13 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
     60_000,
   );
 
+  test('an outage of some of the objects', async () => {
+    (proxy as FaultyProxy).fault = (_range, _request, path) => (path.includes('/2.safe') ? 'unavailable' : undefined);
+    expect(await refused()).toMatch(/grpo\/2\.safetensors: out of reach from here: the store answered 503/);
+    (proxy as FaultyProxy).fault = () => undefined;
+    await expectRest();
+  }, 60_000);
+
   test('no credentials', async () => {
     delete process.env.AWS_ACCESS_KEY_ID;
     delete process.env.AWS_SECRET_ACCESS_KEY;

@@ -355,11 +355,29 @@ describe('mapping', () => {
     renameSync(source, `${source}.away`);
     const mapping = mapOne(runs, engine, 1);
     await expect(mapping).rejects.toThrow(FileError);
-    await expect(mapping).rejects.toThrow(/no step file of this shard can be read on this machine: mount/);
+    await expect(mapping).rejects.toThrow(
+      /a\/3\.safetensors: out of reach from here: .*ENOENT.* Mount what it lies on/,
+    );
     expect(namesIn(join(runs.states, 'shards'))).toEqual([]);
     expect(existsSync(join(runs.states, 'completions'))).toBe(false);
     renameSync(`${source}.away`, source);
     await mapAll(runs, engine);
+    expect(await finalized(runs.manifest, runs.states)).toEqual(await analyzed(engine, source));
+  });
+
+  it('where some of the files are out of reach writes no state, and keeps what it measured', async () => {
+    const source = await putRuns(join(fresh(), 'runs'), [12, 3]);
+    const runs = await planRuns(source, fresh());
+    const away = join(source, 'b');
+    renameSync(away, `${away}.away`);
+    await expect(mapOne(runs, engine, 0)).rejects.toThrow(/b\/1\.safetensors: out of reach .* plan again without it/);
+    expect(namesIn(join(runs.states, 'shards'))).toEqual(['.00000.journal']);
+    expect(existsSync(join(runs.states, 'completions'))).toBe(false);
+    renameSync(`${away}.away`, away);
+    const resumed: number[] = [];
+    await mapOne(runs, engine, 0, { onProgress: (state: { resumed?: number }) => resumed.push(state.resumed ?? 0) });
+    // Those that were under way then may have been measured, too.
+    expect(resumed.at(-1)).toBeGreaterThanOrEqual(8);
     expect(await finalized(runs.manifest, runs.states)).toEqual(await analyzed(engine, source));
   });
 

@@ -29,7 +29,8 @@ Examples:
   srun collapsar map --manifest manifest.json --out state
 
 Exit status: 0, also when some files could not be used (all are listed, and recorded in the state; with --strict 1); 1 when the
-manifest or the state cannot be used, or the state cannot be written; 2 for wrong usage, such as an index beyond the last shard.`;
+manifest or the state cannot be used, a file is out of reach (a mount, a store; map again), or the state cannot be written; 2 for
+wrong usage, such as an index beyond the last shard.`;
 
 const MERGE_HELP = `
 STATE is a state, or a directory: the states in it, or in its shards. The result is the same to the byte whichever states are
