@@ -270,6 +270,7 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--seed', '1.5'], 'whole number'],
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],
+    [['analyze', 'x', '--out', 's3://b/out'], 'Results go to a file system'],
     [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
     [['analyse', 'x'], 'analyze'],
     [['doctor', 'extra'], 'too many arguments'],

@@ -5,10 +5,11 @@ import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { FileError } from '../errors.js';
+import { isAddress } from './address.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
-import { directoryOf, isRemote } from './store.js';
+import { directoryOf, isRemote, UNKNOWN_STORE } from './store.js';
 import { errorCode, systemProblem } from './system-problem.js';
 
 export interface StepLocation {
@@ -53,6 +54,7 @@ class Search {
 
   async argument(path: string): Promise<void> {
     if (isRemote(path)) return this.#objects(path);
+    if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
