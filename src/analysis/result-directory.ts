@@ -1,11 +1,12 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FileError } from '../errors.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
 import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
+import { makeDirectory } from './make-directory.js';
 import { metricsOf, writeMetricsParquet } from './metrics-parquet.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
@@ -74,11 +75,7 @@ export class ResultDirectory {
    *   computed for it
    */
   static async open(directory: string): Promise<ResultDirectory> {
-    try {
-      await mkdir(directory, { recursive: true });
-    } catch (error) {
-      throw writeError(directory, error);
-    }
+    await makeDirectory(directory);
     const lock = await DirectoryLock.take(directory);
     try {
       for (const name of await readdir(directory)) {
