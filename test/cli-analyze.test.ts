@@ -259,6 +259,33 @@ describe('files that cannot be used', () => {
   });
 });
 
+describe('names that steer a terminal', () => {
+  const run = 'evil\u001b]0;pwn\u0007\n\u202e';
+  const made = async () => {
+    const place = join(directory, 'a\u001b[2J');
+    await putStep(join(place, '1.safetensors'), { ...smallStep(1), run });
+    writeFileSync(join(place, 'b\u001b[31m.safetensors'), '{}');
+    return place;
+  };
+  // Line ends are the table's own.
+  const steering = /[^\P{Cc}\n]|\p{Cf}/u;
+
+  it('are shown escaped in tables, lists of failures and errors', async () => {
+    const place = await made();
+    const { out, err } = await collapsar(['analyze', place, '--permutations', '0']);
+    expect(out).toContain(`evil\\u{1b}]0;pwn\\u{7}\\u{a}\\u{202e}  ${directory}/a\\u{1b}[2J: 1 step`);
+    expect(err).toContain('b\\u{1b}[31m.safetensors');
+    const filtered = await collapsar(['filter', join(place, 'b\u001b[31m.safetensors')]);
+    expect(filtered.err).toContain('error: ');
+    for (const text of [out, err, filtered.err]) expect(text).not.toMatch(steering);
+  });
+
+  it('are exact in JSON', async () => {
+    const { out } = await collapsar(['analyze', await made(), '--jsonl', '--permutations', '0']);
+    expect(recordsOf(out)[0]).toMatchObject({ run, file: join(directory, 'a\u001b[2J', '1.safetensors') });
+  });
+});
+
 describe('wrong usage', () => {
   it.each([
     [['analyze'], 'PATH'],

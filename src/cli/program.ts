@@ -10,6 +10,7 @@ import {
   TOP_P_MODES,
   TURN_REWARDS,
 } from '../filter/filter-options.js';
+import { escaped } from '../logs/printable.js';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
 import type { FilterFlags } from './filter.js';
@@ -191,5 +192,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
 function errorText(error: unknown, { environment }: Streams): string {
   if (!(error instanceof Error)) return String(error);
   const meant = 'code' in error && typeof error.code === 'string';
-  return (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
+  const text = (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
+  // Names of files and what stands in them are other people's: lines may break, and nothing else may steer a terminal.
+  return text.split('\n').map(escaped).join('\n');
 }
