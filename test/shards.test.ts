@@ -271,6 +271,36 @@ describe('a step file that is no longer the planned one', () => {
   });
 });
 
+describe('a file that is repaired', () => {
+  it('is not the planned one: redo does not take it, a new plan does', async () => {
+    const source = await putRuns(join(fresh(), 'runs'), [3]);
+    const [first, second] = [1, 2].map((step) => join(source, 'a', `${step}.safetensors`)) as [string, string];
+    const [good, also] = [readFileSync(first), readFileSync(second)];
+    // One that plan cannot read, and one that only map finds bad.
+    writeFileSync(first, '{}');
+    const bad = await putRuns(join(fresh(), 'other'), [2], 2);
+    writeFileSync(second, readFileSync(join(bad, 'a', '2.safetensors')));
+    const runs = await planRuns(source, fresh());
+    await mapAll(runs, engine);
+    writeFileSync(first, good);
+    writeFileSync(second, also);
+    await mapOne(runs, engine, 0, { redo: true });
+    const { failures, reports } = await finalized(runs.manifest, runs.states);
+    expect(reports).toHaveLength(1);
+    expect(failures).toEqual([
+      expect.stringContaining(first),
+      expect.stringMatching(
+        /2\.safetensors: the file was replaced or changed after it was planned: run collapsar plan/,
+      ),
+    ]);
+    const again = await planRuns(source, fresh());
+    await mapAll(again, engine);
+    const given = await finalized(again.manifest, again.states);
+    expect(given).toEqual(await analyzed(engine, source));
+    expect(given.reports).toHaveLength(3);
+  });
+});
+
 describe('mapping', () => {
   it('leaves a complete shard as it is', async () => {
     const source = await putRuns(join(fresh(), 'runs'), [3], 2);
