@@ -102,8 +102,9 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
   test.each([
     ['forbidden', /access denied/],
     ['unavailable', /the store answered 503/],
+    [{ cutAfter: 10 }, /the connection broke 6 times in a row/],
   ] as const)(
-    'every answer %s',
+    'every answer %j',
     async (fault, said) => {
       (proxy as FaultyProxy).fault = () => fault;
       expect(await refused()).toMatch(said);
