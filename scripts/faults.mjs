@@ -95,6 +95,13 @@ export function contentsOf(directory) {
   );
 }
 
+/** The same without the journal: its lines are in the order in which steps happened to be measured. */
+function resultsOf(directory) {
+  const contents = contentsOf(directory);
+  contents.delete(JOURNAL);
+  return contents;
+}
+
 function expectSame(found, wanted, what) {
   const names = (contents) => [...contents.keys()].join(', ');
   expectThat(names(found) === names(wanted), `${what}: there are ${names(found)}, expected ${names(wanted)}`);
@@ -109,6 +116,12 @@ function journaled(directory) {
   return lines.map((line) => JSON.parse(line.split('\t')[1]).file);
 }
 
+/** A file failed, so that the journal stays: with each step that could be measured, once. */
+function expectJournal(directory, reference, what) {
+  const [found, wanted] = [directory, reference].map((path) => journaled(path).sort().join('\n'));
+  expectThat(found === wanted, `${what}: the journal that stays has other steps`);
+}
+
 /**
  * `runs` analyses, each killed with SIGKILL up to three times at random moments and started again.
  * @returns how many kills there were, and how many steps were found in journals after them
@@ -120,7 +133,7 @@ export async function killedRuns({ main, folder, runs, steps = 40, seed = 1, onR
   const reference = join(folder, 'reference');
   const undisturbed = await start(main, command(reference)).ended;
   expectThat(undisturbed.status === 1, `expected status 1 for the file cut off, got ${undisturbed.status}`);
-  const wanted = contentsOf(reference);
+  const wanted = resultsOf(reference);
   let kills = 0;
   let resumed = 0;
   for (let run = 0; run < runs; run++) {
@@ -144,7 +157,8 @@ export async function killedRuns({ main, folder, runs, steps = 40, seed = 1, onR
       resumed += said;
       expectThat(status === 1, `${what}: status ${status}: ${err}`);
       expectThat(printed === undisturbed.out, `${what}: it printed something else`);
-      expectSame(contentsOf(out), wanted, what);
+      expectSame(resultsOf(out), wanted, what);
+      expectJournal(out, reference, what);
       break;
     }
     rmSync(out, { recursive: true });
@@ -164,7 +178,7 @@ export async function fullDisk({
   const reference = join(folder, 'reference');
   const command = (out) => ['analyze', logs, '--out', out, '--permutations', '19'];
   const undisturbed = await start(main, command(reference)).ended;
-  const wanted = contentsOf(reference);
+  const wanted = resultsOf(reference);
   const disk = join(folder, 'disk');
   mkdirSync(disk);
   const mount = (options) => spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', disk]).status === 0;
@@ -186,9 +200,8 @@ export async function fullDisk({
         full++;
         expectThat(status === 1, `${what}: status ${status}`);
         expectThat(/the disk is full: free some space/.test(err), `${what}: it said ${err}`);
-        const left = existsSync(out) ? contentsOf(out) : new Map();
+        const left = existsSync(out) ? resultsOf(out) : new Map();
         const kept = journaled(out).length;
-        left.delete(JOURNAL);
         if (had !== undefined) expectSame(left, had, what);
         spawnSync('mount', ['-o', 'remount,size=64M', disk]);
         const again = await start(main, command(out)).ended;
@@ -197,7 +210,8 @@ export async function fullDisk({
         resumed += said;
         expectThat(again.out === undisturbed.out, `${what}: it printed something else after there was room`);
       } else expectThat(status === 1 && err.includes(nameOf(steps + 1)), `${what}: status ${status}, ${err}`);
-      expectSame(contentsOf(out), wanted, what);
+      expectSame(resultsOf(out), wanted, what);
+      expectJournal(out, reference, what);
       spawnSync('umount', [disk]);
     }
   } finally {

@@ -450,6 +450,24 @@ describe('collapsar analyze --out', () => {
     expect(JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')).steps).toBe(5);
   });
 
+  it('where files failed keeps what was measured, until they are repaired', async () => {
+    const run = await logs(13);
+    truncateSync(join(run, '5.safetensors'), 900);
+    const [out, wanted] = [join(folder(), 'out'), join(folder(), 'wanted')];
+    const command = ['analyze', run, '--permutations', '19', '--out', out];
+    const failed = await collapsar(command);
+    expect(failed.status).toBe(1);
+    expect(failed.err).toContain(
+      `${out} keeps what was measured: the same command, when they are repaired, measures only them.`,
+    );
+    expect((await collapsar([...command, '--quiet'])).err).not.toContain('keeps');
+    await putStep(join(run, '5.safetensors'), smallStep(5));
+    const repaired = await collapsar(command);
+    expect(repaired).toMatchObject({ status: 0, err: expect.stringContaining(': 12 steps that an earlier analysis') });
+    await collapsar(['analyze', run, '--permutations', '19', '--out', wanted]);
+    expect(contents(out)).toEqual(contents(wanted));
+  });
+
   it('names each file that cannot be used and gives the rest, again and again', async () => {
     const run = await logs(40);
     const bad = smallStep(17);

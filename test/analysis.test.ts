@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalyzeOptions, analyze } from '../src/analysis/analyze.js';
 import { mapAhead } from '../src/analysis/map-ahead.js';
 import { MetricChoice } from '../src/analysis/metric-choice.js';
+import { possibleKeys } from '../src/analysis/metric-names.js';
 import { RunReplay } from '../src/analysis/run-replay.js';
 import { measureOptions, measureStep, type StepMeasurement } from '../src/analysis/step-measurement.js';
 import type { StepReport } from '../src/analysis/step-report.js';
@@ -268,6 +269,28 @@ describe('samples', () => {
     expect(strict.reports[0]?.record).not.toHaveProperty([`${LABEL}/mi_seq_estimate`]);
     const ragen = await collect(path, { profile: 'ragen' });
     expect(ragen.reports[0]?.record).not.toHaveProperty('absent');
+  });
+});
+
+describe('the keys that can be chosen', () => {
+  it.each(['strict', 'ragen'] as const)('are known before anything is read: %s', async (profile) => {
+    const [turns, tiny] = [
+      join(directory, 'turns', 'step.safetensors'),
+      join(directory, 'one-prompt', 'step.safetensors'),
+    ];
+    const { reports } = await collect([exampleRuns, turns, tiny], { profile, permutations: 19 });
+    const parts = new Set(['file', 'step', 'run', 'absent', 'notes']);
+    const logged = new Set<string>();
+    for (const { record } of reports) {
+      for (const key of [...Object.keys(record), ...Object.keys(record.absent ?? {})]) {
+        if (!parts.has(key)) logged.add(key);
+      }
+    }
+    const possible = possibleKeys(profile);
+    expect([...logged].filter((key) => !possible.includes(key))).toEqual([]);
+    // Together these steps have all names there are, though not of every sample.
+    const names = (keys: Iterable<string>) => [...new Set([...keys].map((key) => key.replace(/^.*\//, '')))].sort();
+    expect(names(logged)).toEqual(names(possible));
   });
 });
 

@@ -269,6 +269,33 @@ describe('files that cannot be used', () => {
   });
 });
 
+describe('names that steer a terminal', () => {
+  const run = 'evil\u001b]0;pwn\u0007\n\u202e';
+  const made = async () => {
+    const place = join(directory, 'a\u001b[2J');
+    await putStep(join(place, '1.safetensors'), { ...smallStep(1), run });
+    writeFileSync(join(place, 'b\u001b[31m.safetensors'), '{}');
+    return place;
+  };
+  // Line ends are the table's own.
+  const steering = /[^\P{Cc}\n]|\p{Cf}/u;
+
+  it('are shown escaped in tables, lists of failures and errors', async () => {
+    const place = await made();
+    const { out, err } = await collapsar(['analyze', place, '--permutations', '0']);
+    expect(out).toContain(`evil\\u{1b}]0;pwn\\u{7}\\u{a}\\u{202e}  ${directory}/a\\u{1b}[2J: 1 step`);
+    expect(err).toContain('b\\u{1b}[31m.safetensors');
+    const filtered = await collapsar(['filter', join(place, 'b\u001b[31m.safetensors')]);
+    expect(filtered.err).toContain('error: ');
+    for (const text of [out, err, filtered.err]) expect(text).not.toMatch(steering);
+  });
+
+  it('are exact in JSON', async () => {
+    const { out } = await collapsar(['analyze', await made(), '--jsonl', '--permutations', '0']);
+    expect(recordsOf(out)[0]).toMatchObject({ run, file: join(directory, 'a\u001b[2J', '1.safetensors') });
+  });
+});
+
 describe('wrong usage', () => {
   it.each([
     [['analyze'], 'PATH'],
@@ -280,6 +307,7 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--seed', '1.5'], 'whole number'],
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],
+    [['analyze', 'x', '--out', 's3://b/out'], 'Results go to a file system'],
     [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
     [['analyze', 'x', '--resume'], '--resume is about what is kept in the directory of --out'],
     [['analyze', 'x', '--no-resume'], '--no-resume is about'],
@@ -312,6 +340,34 @@ describe('wrong usage', () => {
     expect(err).not.toContain('"mi_*"');
   });
 
+  it('in --metrics is found before anything is read, or else writes nothing and keeps what was measured', async () => {
+    const out = join(directory, 'mistyped-metrics');
+    const command = (metrics: string) => [
+      'analyze',
+      healthy,
+      '--out',
+      out,
+      '--permutations',
+      '0',
+      '--metrics',
+      metrics,
+    ];
+    const early = await collapsar(command('mi_estimat'));
+    expect(early).toMatchObject({
+      status: 2,
+      out: '',
+      err: expect.stringContaining('"mi_estimat": no metric has such'),
+    });
+    expect(existsSync(out)).toBe(false);
+    await collapsar(command('mi_estimate'));
+    const before = readFileSync(join(out, 'summary.json'), 'utf8');
+    // There are such, but not of these steps.
+    const late = await collapsar([...command('sample_size'), '--jsonl']);
+    expect(late).toMatchObject({ status: 2, err: expect.stringContaining('"sample_size": no metric of these steps') });
+    expect(readFileSync(join(out, 'summary.json'), 'utf8')).toBe(before);
+    expect((await collapsar(command('mi_estimate'))).err).toContain(': 51 steps that an earlier analysis measured');
+  });
+
   it.each([[['--help']], [['analyze', '--help']], [['doctor', '--help']], [['--version']]])(
     '%j is none',
     async (args) => {
@@ -329,7 +385,13 @@ describe('--out', () => {
     const out = join(directory, 'results', 'deep');
     const { status, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
     expect(status).toBe(1);
-    expect(readdirSync(out).sort()).toEqual(['failures.jsonl', 'metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual([
+      '.collapsar-journal',
+      'failures.jsonl',
+      'metrics.jsonl',
+      'metrics.parquet',
+      'summary.json',
+    ]);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
     const failures = recordsOf(readFileSync(join(out, 'failures.jsonl'), 'utf8'));
     expect(failures.map(({ file }) => file)).toEqual([4, 5, 6].map((step) => join(run, `${step}.safetensors`)));
@@ -396,6 +458,19 @@ describe('--out', () => {
     // What was measured stays for the next time, and nothing else.
     expect(readdirSync(out).sort()).toEqual(['.collapsar-journal', 'metrics.jsonl']);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe('earlier\n');
+  });
+
+  it('stays as it was when no step is reported', async () => {
+    const out = join(directory, 'none-reported');
+    const contents = () =>
+      Object.fromEntries(readdirSync(out).map((name) => [name, readFileSync(join(out, name), 'latin1')]));
+    await collapsar(['analyze', healthy, '--out', out, '--permutations', '0']);
+    const before = contents();
+    const run = await mixedRun('none-good');
+    for (const source of [join(directory, 'mistyped'), join(run, '5.safetensors')]) {
+      expect(await collapsar(['analyze', source, '--out', out])).toMatchObject({ status: 1, out: '' });
+      expect(contents()).toEqual(before);
+    }
   });
 
   it('is finished even if nobody reads what is printed', async () => {

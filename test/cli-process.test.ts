@@ -1,6 +1,6 @@
 // The command as a process of its own: streams, signals and the time it takes. It runs what is in dist/.
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -72,6 +72,34 @@ describe('the process', () => {
     expect(status).toBe(1);
     expect(stderr).toMatch(/\/dev\/stdin: this is not a regular file \(a pipe, .*write it to a file, and name that/);
   });
+
+  it.skipIf(!existsSync('/proc/self'))(
+    'ends where a directory cannot be made, below /proc too',
+    async () => {
+      const run = join(directory, 'run-of-one');
+      const first = await putStep(join(run, '0.safetensors'), smallStep(0));
+      const manifest = join(directory, 'of-one.json');
+      const command = (...args: string[]) => {
+        // One that hangs there takes no other signal.
+        const limits = { timeout: 30_000, killSignal: 'SIGKILL', encoding: 'utf8' } as const;
+        const { status, stderr } = spawnSync(process.execPath, [main, ...args], limits);
+        return { status, stderr };
+      };
+      expect(command('plan', first, '--out', manifest).status).toBe(0);
+      for (const args of [
+        ['analyze', first, '--out', '/proc/x'],
+        ['plan', first, '--out', '/proc/x/y/manifest.json'],
+        ['map', '--manifest', manifest, '--index', '0', '--out', '/proc/x'],
+        ['submit', first, '--engine', 'ray', '--work', '/proc/x', '--out', join(directory, 'results')],
+      ]) {
+        expect(command(...args), args.join(' ')).toEqual({
+          status: 1,
+          stderr: expect.stringMatching(/^(note: .*\n)*error: \/proc\/x\/?.*: cannot write here: /),
+        });
+      }
+    },
+    150_000,
+  );
 
   it.each([
     ['SIGINT', 130],

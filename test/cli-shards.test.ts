@@ -128,7 +128,7 @@ describe('a bad file among many', () => {
   it('is recorded, and finalize gives the rest, with the exit status and the words of analyze', async () => {
     const run = await runWithBad(5);
     const whole = fresh('whole');
-    const expected = await collapsar(['analyze', run, '--permutations', '9', '--out', whole]);
+    const expected = await collapsar(['analyze', run, '--permutations', '9', '--out', whole, '--quiet']);
     expect(expected.status).toBe(1);
 
     const manifest = join(fresh('plan'), 'manifest.json');
@@ -160,7 +160,10 @@ describe('a bad file among many', () => {
       '--quiet',
     ]);
     expect(final).toEqual(expected);
-    expect(contents(out)).toEqual(contents(whole));
+    // Of a shard's steps the states have what was measured.
+    const { '.collapsar-journal': journal, ...results } = contents(whole);
+    expect(journal).toBeDefined();
+    expect(contents(out)).toEqual(results);
     expect(Object.keys(contents(out))).toContain('failures.jsonl');
   });
 
@@ -259,6 +262,13 @@ describe('wrong usage', () => {
     [['merge', 'x'], '--out'],
     [['merge', '--out', 'x'], 'STATE'],
     [['merge', 'x', '--out', 'y', '--fan-in', '1'], 'whole number from 2'],
+    [['plan', exampleRuns, '--out', 's3://b/manifest.json'], 'Results go to a file system'],
+    [['plan', exampleRuns, '--out', '-'], 'results do not go to stdout'],
+    [['map', '--manifest', 'x', '--out', 'gs://b/w'], 'Results go to a file system'],
+    [['merge', 'x', '--out', 's3://b/x.state'], 'Results go to a file system'],
+    [['finalize', '--manifest', 'x', '--state', 'y', '--out', 's3://b/out'], 'Results go to a file system'],
+    [['submit', 'x', '--engine', 'slurm', '--work', 's3://b/w', '--out', 'y'], 'Results go to a file system'],
+    [['submit', 'x', '--engine', 'slurm', '--work', 'y', '--out', 'https://b/o'], 'Results go to a file system'],
     [['finalize', '--manifest', 'x'], '--state'],
     [['finalize', '--state', 'x'], '--manifest'],
     [['finalize', '--manifest', 'x', '--state', 'y', '--json', '--jsonl'], 'cannot be used with'],
@@ -269,16 +279,33 @@ describe('wrong usage', () => {
     expect(err).toContain('--help');
   });
 
-  it('names in --metrics that no metric has are found at the end, as by analyze', async () => {
+  it('names in --metrics that no metric has are found before anything is planned', async () => {
+    const out = join(fresh('plan'), 'manifest.json');
+    const planning = ['plan', exampleRuns, '--metrics', 'mi_estimate,nothing_such', '--out', out];
+    expect(await collapsar(planning)).toMatchObject({
+      status: 2,
+      out: '',
+      err: expect.stringContaining('"nothing_such"'),
+    });
+    const work = join(fresh('work'), 'w');
+    const submitting = ['submit', exampleRuns, '--engine', 'slurm', '--work', work, '--out', work, '--metrics', 'x'];
+    expect(await collapsar(submitting)).toMatchObject({ status: 2, out: '', err: expect.stringContaining('"x"') });
+    expect([existsSync(out), existsSync(work)]).toEqual([false, false]);
+  });
+
+  it('names in --metrics that no metric of the steps has are found at the end, as by analyze', async () => {
     const run = await runWithBad(2);
     const good = [join(run, '1.safetensors'), join(run, '2.safetensors')];
-    const options = ['--permutations', '0', '--metrics', 'mi_estimate,nothing_such'];
+    // There are no rewards.
+    const options = ['--permutations', '0', '--metrics', 'mi_estimate,filter_gate'];
     const expected = await collapsar(['analyze', ...good, ...options]);
     expect(expected.status).toBe(2);
     const plan = await planned(good, ...options);
     await mapAll(plan);
+    const results = fresh('results');
     const final = ['finalize', '--manifest', plan.manifest, '--state', plan.states];
-    expect(await collapsar(final)).toEqual(expected);
+    expect(await collapsar([...final, '--out', results])).toEqual(expected);
+    expect(contents(results)).toEqual({});
     const others = ['--metrics', 'mi_upper_bound'];
     const { out } = await collapsar(['analyze', ...good, '--permutations', '0', ...others, '--jsonl']);
     expect(await collapsar([...final, ...others, '--jsonl'])).toEqual({ status: 0, out, err: '' });

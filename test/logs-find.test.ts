@@ -39,6 +39,20 @@ async function collect(steps: AsyncIterable<StepData>): Promise<StepData[]> {
   return list;
 }
 
+describe('an address that no store opens', () => {
+  it.each(['gs://bucket/run', 'https://host/run/*.safetensors', 'az://x'])(
+    '%s: is told which there are',
+    async (path) => {
+      const { problems } = await findSteps([path]);
+      expect(problems.map(({ message }) => message)).toEqual([
+        expect.stringContaining('from local paths and from s3://'),
+      ]);
+      const { message } = await fileErrorOf(readStepFile(path));
+      expect(message).toContain('from local paths and from s3://');
+    },
+  );
+});
+
 describe('findSteps', () => {
   it('searches directories, in natural order, by run', async () => {
     const root = await tree('a', {

@@ -89,12 +89,12 @@ async function started(child: ChildProcess, port: number): Promise<S3Server> {
   return { endpoint, stop };
 }
 
-/** What the proxy does to an answer to a GET of an object: cut it after so many bytes, let it stand there, or answer 503. */
-export type Fault = { cutAfter: number } | { stallAfter: number } | 'unavailable' | undefined;
+/** What the proxy does to an answer to a GET of an object: cut it after so many bytes, let it stand there, or answer 503 or 403. */
+export type Fault = { cutAfter: number } | { stallAfter: number } | 'unavailable' | 'forbidden' | undefined;
 
 export interface FaultyProxy extends S3Server {
-  /** Called for each GET of an object, with its range. */
-  fault: (range: string, request: number) => Fault;
+  /** Called for each GET of an object, with its range and path. */
+  fault: (range: string, request: number, path: string) => Fault;
   /** Requests that came. */
   requests: string[];
 }
@@ -107,10 +107,15 @@ export async function startFaultyProxy(endpoint: string): Promise<FaultyProxy> {
   const server = http.createServer((request, response) => {
     const { range } = request.headers;
     proxy.requests.push(`${request.method} ${request.url} ${range ?? ''}`);
-    const fault = range === undefined ? undefined : proxy.fault(range, objects++);
+    const fault = range === undefined ? undefined : proxy.fault(range, objects++, request.url ?? '');
     if (fault === 'unavailable') {
       response.writeHead(503, { 'content-type': 'application/xml' });
       response.end('<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>');
+      return;
+    }
+    if (fault === 'forbidden') {
+      response.writeHead(403, { 'content-type': 'application/xml' });
+      response.end('<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>');
       return;
     }
     const { method, url, headers } = request;

@@ -51,8 +51,8 @@ async function collected(
 export const analyzed = (engine: Engine, source: string | readonly string[]): Promise<Given> =>
   collected((onFailure) => analyze(source, { ...SETTINGS, engine, onFailure }));
 
-export const finalized = (manifest: string, state: string): Promise<Given> =>
-  collected((onFailure) => finalize({ manifest, state, version: VERSION, onFailure }));
+export const finalized = (manifest: string, state: string, version = VERSION): Promise<Given> =>
+  collected((onFailure) => finalize({ manifest, state, version, onFailure }));
 
 export interface PlannedRuns {
   readonly manifest: string;

@@ -308,6 +308,36 @@ describe('a step file that is no longer the planned one', () => {
   });
 });
 
+describe('a file that is repaired', () => {
+  it('is not the planned one: redo does not take it, a new plan does', async () => {
+    const source = await putRuns(join(fresh(), 'runs'), [3]);
+    const [first, second] = [1, 2].map((step) => join(source, 'a', `${step}.safetensors`)) as [string, string];
+    const [good, also] = [readFileSync(first), readFileSync(second)];
+    // One that plan cannot read, and one that only map finds bad.
+    writeFileSync(first, '{}');
+    const bad = await putRuns(join(fresh(), 'other'), [2], 2);
+    writeFileSync(second, readFileSync(join(bad, 'a', '2.safetensors')));
+    const runs = await planRuns(source, fresh());
+    await mapAll(runs, engine);
+    writeFileSync(first, good);
+    writeFileSync(second, also);
+    await mapOne(runs, engine, 0, { redo: true });
+    const { failures, reports } = await finalized(runs.manifest, runs.states);
+    expect(reports).toHaveLength(1);
+    expect(failures).toEqual([
+      expect.stringContaining(first),
+      expect.stringMatching(
+        /2\.safetensors: the file was replaced or changed after it was planned: run collapsar plan/,
+      ),
+    ]);
+    const again = await planRuns(source, fresh());
+    await mapAll(again, engine);
+    const given = await finalized(again.manifest, again.states);
+    expect(given).toEqual(await analyzed(engine, source));
+    expect(given.reports).toHaveLength(3);
+  });
+});
+
 describe('mapping', () => {
   it('leaves a complete shard as it is', async () => {
     const source = await putRuns(join(fresh(), 'runs'), [3], 2);
@@ -392,11 +422,29 @@ describe('mapping', () => {
     renameSync(source, `${source}.away`);
     const mapping = mapOne(runs, engine, 1);
     await expect(mapping).rejects.toThrow(FileError);
-    await expect(mapping).rejects.toThrow(/no step file of this shard can be read on this machine: mount/);
+    await expect(mapping).rejects.toThrow(
+      /a\/3\.safetensors: out of reach from here: .*ENOENT.* Mount what it lies on/,
+    );
     expect(namesIn(join(runs.states, 'shards'))).toEqual([]);
     expect(existsSync(join(runs.states, 'completions'))).toBe(false);
     renameSync(`${source}.away`, source);
     await mapAll(runs, engine);
+    expect(await finalized(runs.manifest, runs.states)).toEqual(await analyzed(engine, source));
+  });
+
+  it('where some of the files are out of reach writes no state, and keeps what it measured', async () => {
+    const source = await putRuns(join(fresh(), 'runs'), [12, 3]);
+    const runs = await planRuns(source, fresh());
+    const away = join(source, 'b');
+    renameSync(away, `${away}.away`);
+    await expect(mapOne(runs, engine, 0)).rejects.toThrow(/b\/1\.safetensors: out of reach .* plan again without it/);
+    expect(namesIn(join(runs.states, 'shards'))).toEqual(['.00000.journal']);
+    expect(existsSync(join(runs.states, 'completions'))).toBe(false);
+    renameSync(`${away}.away`, away);
+    const resumed: number[] = [];
+    await mapOne(runs, engine, 0, { onProgress: (state: { resumed?: number }) => resumed.push(state.resumed ?? 0) });
+    // Those that were under way then may have been measured, too.
+    expect(resumed.at(-1)).toBeGreaterThanOrEqual(8);
     expect(await finalized(runs.manifest, runs.states)).toEqual(await analyzed(engine, source));
   });
 

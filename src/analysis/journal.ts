@@ -4,6 +4,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { FileError, StateError } from '../errors.js';
+import { isAddress } from '../logs/address.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
 import { parseExact, stringifyExact } from './exact-json.js';
@@ -203,7 +204,7 @@ export class Journal {
 
 /** Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is. */
 function keyOf(file: string): string {
-  return /^[a-z][a-z0-9+.-]+:\/\//i.test(file) ? file : resolve(file);
+  return isAddress(file) ? file : resolve(file);
 }
 
 function line(...parts: readonly string[]): Buffer {

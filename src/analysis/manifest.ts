@@ -2,6 +2,7 @@
 // is one JSON document, and each of its elements has a line of its own, so that it is read in constant memory.
 import { isAbsolute, resolve } from 'node:path';
 import { FileError, StateError } from '../errors.js';
+import { isAddress } from '../logs/address.js';
 import { printable } from '../logs/printable.js';
 import { CheckedLines } from './state-lines.js';
 import { StateWriter } from './state-writer.js';
@@ -368,8 +369,7 @@ function stepOf(
 
 /** A relative path as given where it still leads to the same place, so that errors name what the user knows. */
 function placed(file: string, directory: string): string {
-  const isAddress = /^[a-z][a-z0-9+.-]+:\/\//i.test(file);
-  return isAddress || isAbsolute(file) || process.cwd() === directory ? file : resolve(directory, file);
+  return isAddress(file) || isAbsolute(file) || process.cwd() === directory ? file : resolve(directory, file);
 }
 
 function failureOf({ file, ...problem }: Record<string, unknown>, lines: CheckedLines): FileError {

@@ -1,8 +1,7 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
+import { isOutOfReach } from '../logs/out-of-reach.js';
 import { readStepHeader } from '../logs/step-file.js';
 import { errorCode } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
@@ -57,7 +56,8 @@ const STEPS_AHEAD = 3;
  * Measures the steps of one shard and writes `shards/NNNNN.state` and then `completions/NNNNN`, each whole or not at all. A
  * shard that is complete is left as it is.
  * @throws {ArgumentError} when the manifest has no such shard; {StateError} for a manifest or state that does not belong here;
- *   {FileError} when the state cannot be written; `signal.reason` when aborted
+ *   {FileError} when the state cannot be written, or a file is out of reach for a reason that is not its own (a mount, a store);
+ *   `signal.reason` when aborted
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
   const { index, out, signal } = options;
@@ -171,14 +171,13 @@ async function writeSteps(
       outcome = await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring);
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      if (await isOutOfReach(error, step)) outOfReach.push(error);
+      if (await isOutOfReach(error, step.path)) throw outOfReach(error, step);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }
     // A journal that cannot be written is no fault of the step.
     await journal?.keep(keyOf(step), outcome);
     return { step, outcome, wasMeasured: false };
   };
-  const outOfReach: FileError[] = [];
   let run: RunSoFar | undefined;
   const closeRun = async (): Promise<void> => {
     if (run === undefined) return;
@@ -204,35 +203,15 @@ async function writeSteps(
     }
   }
   await closeRun();
-  // Not the files but this machine is at fault: a state without a single step would be taken for the shard's.
-  const [first] = outOfReach;
-  if (first !== undefined && outOfReach.length === steps.length) {
-    const problem =
-      'no step file of this shard can be read on this machine: mount what they lie on, and map the shard again';
-    throw new FileError({ path: first.path }, `${problem} (${savedProblem(first).problem})`, { cause: first });
-  }
 }
 
-/** What fails when a disk, a mount or the machine does, whatever the file is. */
-const MACHINE_FAULTS: ReadonlySet<string> = new Set([
-  'EIO',
-  'ESTALE',
-  'EMFILE',
-  'ENFILE',
-  'ENOTCONN',
-  'ETIMEDOUT',
-  'EHOSTDOWN',
-  'EHOSTUNREACH',
-]);
-
-/** Whether a file could not be read for a reason that need not hold on another machine: a mount that is missing, above all. */
-async function isOutOfReach({ cause }: FileError, { path }: PlannedStep): Promise<boolean> {
-  const code = errorCode(cause);
-  if (code !== 'ENOENT') return code !== undefined && MACHINE_FAULTS.has(code);
-  return stat(dirname(path)).then(
-    () => false,
-    () => true,
-  );
+/** Not the file is at fault: a state without it would be taken for all that there is of the shard. */
+function outOfReach(failure: FileError, { file }: PlannedStep): FileError {
+  const advice =
+    'Mount what it lies on, or see to its store, and map the shard again: steps measured so far are kept. ' +
+    'If it is gone for good, plan again without it';
+  const { problem, ...where } = savedProblem(failure);
+  return new FileError({ path: file, ...where }, `out of reach from here: ${problem}. ${advice}`, { cause: failure });
 }
 
 class RunSoFar {

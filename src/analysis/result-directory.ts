@@ -1,11 +1,12 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FileError } from '../errors.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
 import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
+import { makeDirectory } from './make-directory.js';
 import { metricsOf, writeMetricsParquet } from './metrics-parquet.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
@@ -74,11 +75,7 @@ export class ResultDirectory {
    *   computed for it
    */
   static async open(directory: string): Promise<ResultDirectory> {
-    try {
-      await mkdir(directory, { recursive: true });
-    } catch (error) {
-      throw writeError(directory, error);
-    }
+    await makeDirectory(directory);
     const lock = await DirectoryLock.take(directory);
     try {
       for (const name of await readdir(directory)) {
@@ -93,7 +90,7 @@ export class ResultDirectory {
 
   /**
    * What was measured for these results before, by this process or one that was killed. It stays where the analysis does not
-   * come to its end; after `finish` it goes, unless `keep`.
+   * come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they alone are measured.
    * @throws FileError when it cannot be read or written
    */
   async journal(options: JournalOptions & { readonly keep?: boolean | undefined }): Promise<Journal> {
@@ -143,9 +140,10 @@ export class ResultDirectory {
 
   /**
    * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete.
+   * @returns whether the journal stays
    * @throws FileError when one of them cannot be written: then those of before are still there
    */
-  async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<void> {
+  async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
     this.#closeRun();
     const prepared: WholeFile[] = [];
     try {
@@ -167,7 +165,9 @@ export class ResultDirectory {
       if (failures.length === 0) await this.#remove(FAILURES);
       for (const file of prepared) await file.place();
       await syncDirectory(this.#directory);
-      if (!this.#keepsJournal) await this.#journal?.remove();
+      const keeps = this.#journal !== undefined && (this.#keepsJournal || failures.length > 0);
+      if (!keeps) await this.#journal?.remove();
+      return keeps;
     } catch (error) {
       for (const file of prepared) await file.discard();
       throw error;

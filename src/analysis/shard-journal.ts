@@ -1,11 +1,11 @@
 // What was measured of one shard so far, kept until its state is complete: a map that is killed goes on where it was, on this
 // machine or another.
-import { mkdir, rm, rmdir } from 'node:fs/promises';
+import { rm, rmdir } from 'node:fs/promises';
 import { FileError } from '../errors.js';
 import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
+import { makeDirectory } from './make-directory.js';
 import { journalPath } from './map-completion.js';
-import { writeError } from './whole-file.js';
 
 export class ShardJournal {
   private constructor(
@@ -21,9 +21,7 @@ export class ShardJournal {
    */
   static async open(out: string, index: number, options: JournalOptions): Promise<ShardJournal | undefined> {
     const directory = journalPath(out, index);
-    await mkdir(directory, { recursive: true }).catch((error: unknown) => {
-      throw writeError(directory, error);
-    });
+    await makeDirectory(directory);
     let lock: DirectoryLock;
     try {
       lock = await DirectoryLock.take(directory);

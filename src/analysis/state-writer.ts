@@ -1,11 +1,12 @@
 // Lines -> a file with a checksum in its last line, that is whole or not there.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../logs/system-problem.js';
+import { makeDirectory } from './make-directory.js';
 import { sealOf } from './state-lines.js';
-import { syncDirectory, WholeFile, writeError } from './whole-file.js';
+import { syncDirectory, WholeFile } from './whole-file.js';
 
 export class StateWriter {
   readonly #hash = createHash('sha256');
@@ -22,9 +23,7 @@ export class StateWriter {
     // Two machines that share the directory may write the same file, under the same process id.
     const host = hostname().replace(/[^A-Za-z0-9-]/g, '_');
     const unique = `${host}.${process.pid}.${randomBytes(4).toString('hex')}`;
-    await mkdir(directory, { recursive: true }).catch((error: unknown) => {
-      throw writeError(path, error);
-    });
+    await makeDirectory(directory, path);
     return new StateWriter(directory, await WholeFile.open(directory, basename(path), unique));
   }
 

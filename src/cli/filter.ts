@@ -3,6 +3,7 @@ import { ArgumentError, FileError } from '../errors.js';
 import { filterGroups } from '../filter/filter-groups.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/filter-options.js';
 import type { DropReason, FilterResult } from '../filter/filter-result.js';
+import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
@@ -105,7 +106,7 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
     })),
   });
   const columns = [
-    column('group', 'right', (group) => source.nameOf(group)),
+    column('group', 'right', (group) => escaped(source.nameOf(group))),
     column('rows', 'right', (group) => String(sizes.get(group) ?? 0)),
     column('score', 'right', (_, at) => shortNumber(result.scores[at])),
     column('variance', 'right', (_, at) => shortNumber(result.rewardVariances[at])),

@@ -1,5 +1,6 @@
 // Values of command line options, checked as they are parsed.
 import { InvalidArgumentError } from 'commander';
+import { isAddress } from '../logs/address.js';
 
 /** A parser of whole numbers in [least, most]. */
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
@@ -23,6 +24,13 @@ export function nameList(text: string, before: string[] | undefined): string[] {
 export function notEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
   return text;
+}
+
+/** A file or directory to write. */
+export function outputPath(text: string): string {
+  if (isAddress(text)) throw new InvalidArgumentError('Results go to a file system: expected a local path.');
+  if (text === '-') throw new InvalidArgumentError('Expected a path: results do not go to stdout (./- is a file).');
+  return notEmpty(text);
 }
 
 /** A number in [0, 1]. */

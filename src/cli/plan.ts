@@ -4,6 +4,7 @@ import type { FileError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
+import { impossibleMetrics } from './metric-check.js';
 import { shortBytes } from './number-format.js';
 import { packageVersion } from './package-version.js';
 import type { Streams } from './streams.js';
@@ -25,6 +26,11 @@ export interface PlanFlags {
 /** @returns exit status */
 export async function planCommand(paths: readonly string[], flags: PlanFlags, streams: Streams): Promise<number> {
   const { out, err, signal } = streams;
+  const impossible = impossibleMetrics(flags.metrics, flags.profile);
+  if (impossible !== undefined) {
+    await err.write(impossible);
+    return EXIT.usage;
+  }
   const failures: FileError[] = [];
   const { strict, json, out: path, ...options } = flags;
   const onFailure = (failure: FileError) => failures.push(failure);

@@ -10,11 +10,12 @@ import {
   TOP_P_MODES,
   TURN_REWARDS,
 } from '../filter/filter-options.js';
+import { escaped } from '../logs/printable.js';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
 import type { FilterFlags } from './filter.js';
 import { addMeasuringOptions } from './measuring-options.js';
-import { anyNumber, byteCount, notEmpty, share, wholeNumber } from './option-values.js';
+import { anyNumber, byteCount, outputPath, share, wholeNumber } from './option-values.js';
 import { packageVersion } from './package-version.js';
 import type { PlanScoresFlags } from './plan-scores.js';
 import { addShardCommands } from './shard-commands.js';
@@ -120,7 +121,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
       .addOption(new Option('--jsonl', 'print one JSON record a line, as steps are finished')),
   )
-    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', notEmpty)
+    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
     .option('--resume', 'with --out: continue after the steps that a killed analysis had measured (default)')
     .option('--no-resume', 'with --out: measure all steps anew')
     .option(
@@ -210,5 +211,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
 function errorText(error: unknown, { environment }: Streams): string {
   if (!(error instanceof Error)) return String(error);
   const meant = 'code' in error && typeof error.code === 'string';
-  return (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
+  const text = (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
+  // Names of files and what stands in them are other people's: lines may break, and nothing else may steer a terminal.
+  return text.split('\n').map(escaped).join('\n');
 }

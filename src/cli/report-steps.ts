@@ -9,13 +9,12 @@ import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
+import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { packageVersion } from './package-version.js';
 import { Progress } from './progress.js';
-import { TABLE_WIDTH } from './run-table.js';
 import { isUnicode } from './sparkline.js';
 import { ReaderGone, type Streams } from './streams.js';
 import { painter } from './text-style.js';
-import { wrap } from './text-wrap.js';
 
 /** What was measured, and the form of the results. */
 export interface ReportFlags {
@@ -51,6 +50,11 @@ export async function reportSteps(
   begin: (context: ReportContext) => Promise<AsyncIterable<StepReport>>,
 ): Promise<number> {
   const { out, err, environment } = streams;
+  const impossible = impossibleMetrics(flags.metrics, flags.profile);
+  if (impossible !== undefined) {
+    await err.write(impossible);
+    return EXIT.usage;
+  }
   const unicode = isUnicode(environment);
   const progress = new Progress(flags.quiet ? undefined : err, unicode);
   const directory = flags.out === undefined ? undefined : await ResultDirectory.open(flags.out);
@@ -60,6 +64,7 @@ export async function reportSteps(
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
   let reported = 0;
+  let keepsJournal = false;
   try {
     const reports = await begin({
       directory,
@@ -75,7 +80,10 @@ export async function reportSteps(
     }
     await output.end();
     progress.clear();
-    await directory?.finish(settingsOf(flags), failures);
+    // Of a path that is mistyped or not mounted there are no results, and no good ones of a metric that is: those of before stay.
+    if (reported > 0 && choice.unmatched.length === 0)
+      keepsJournal = (await directory?.finish(settingsOf(flags), failures)) === true;
+    else await directory?.discard();
   } catch (error) {
     progress.clear();
     await directory?.discard();
@@ -83,10 +91,17 @@ export async function reportSteps(
     if (failures.length > 0) await err.write(failureList(failures, reported));
     throw error;
   }
-  if (failures.length > 0) await err.write(failureList(failures, reported));
+  if (failures.length > 0) {
+    await err.write(failureList(failures, reported));
+    if (keepsJournal && !flags.quiet) {
+      await err.write(
+        `${flags.out} keeps what was measured: the same command, when they are repaired, measures only them.\n`,
+      );
+    }
+  }
   if (out.closed.aborted && !(out.closed.reason instanceof ReaderGone)) throw out.closed.reason;
   if (reported > 0 && choice.unmatched.length > 0) {
-    await err.write(unmatchedList(choice));
+    await err.write(unmatchedList(choice, 'no metric of these steps'));
     return EXIT.usage;
   }
   return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
@@ -123,18 +138,4 @@ function settingsOf(flags: ReportFlags) {
 
 function failureList(failures: readonly FileError[], reported: number): string {
   return failedFiles(failures, reported === 1 ? '1 step was reported' : `${reported} steps were reported`);
-}
-
-/** Bounds and p-values go by the name of their metric. */
-const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
-
-function unmatchedList(choice: MetricChoice): string {
-  const wrong = choice.unmatched.map((name) => `"${name}"`).join(', ');
-  const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
-  return [
-    wrap(`error: --metrics ${wrong}: no metric of these steps has such a name under this profile.`, TABLE_WIDTH),
-    wrap(`There are: ${names.join(', ')}`, TABLE_WIDTH, '  '),
-    '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
-    '',
-  ].join('\n');
 }

@@ -1,6 +1,7 @@
 // The reports of one run -> what a person reads: a line a step, the trend of every figure, and what to know about them.
 import { dirname } from 'node:path';
 import type { StepReport } from '../analysis/step-report.js';
+import { escaped, printable } from '../logs/printable.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
 import { MISSING, shortNumber } from './number-format.js';
 import { RunVerdicts } from './run-verdicts.js';
@@ -76,7 +77,7 @@ export class RunTable {
     const range = prompts.length > 1 ? `${prompts[0]} to ${prompts.at(-1)}` : `${prompts[0]}`;
     const steps = this.#steps === 1 ? '1 step' : `${this.#steps} steps`;
     const facts = `${steps}, ${range} prompts a step, profile ${profile}`;
-    return `${paint('bold', run)}  ${paint('dim', `${dirname(file)}: ${facts}`)}`;
+    return `${paint('bold', printable(run))}  ${paint('dim', `${escaped(dirname(file))}: ${facts}`)}`;
   }
 }
 

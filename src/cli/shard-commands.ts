@@ -4,7 +4,7 @@ import type { FinalizeFlags } from './finalize.js';
 import type { MapFlags } from './map.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import type { MergeFlags } from './merge.js';
-import { byteCount, nameList, notEmpty, wholeNumber } from './option-values.js';
+import { byteCount, nameList, notEmpty, outputPath, wholeNumber } from './option-values.js';
 import type { PlanFlags } from './plan.js';
 import type { Streams } from './streams.js';
 
@@ -29,7 +29,8 @@ Examples:
   srun collapsar map --manifest manifest.json --out state
 
 Exit status: 0, also when some files could not be used (all are listed, and recorded in the state; with --strict 1); 1 when the
-manifest or the state cannot be used, or the state cannot be written; 2 for wrong usage, such as an index beyond the last shard.`;
+manifest or the state cannot be used, a file is out of reach (a mount, a store; map again), or the state cannot be written; 2 for
+wrong usage, such as an index beyond the last shard.`;
 
 const MERGE_HELP = `
 STATE is a state, or a directory: the states in it, or in its shards. The result is the same to the byte whichever states are
@@ -59,7 +60,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
       .command('plan')
       .description('cut an analysis into shards that any machine can measure on its own')
       .argument('<PATH...>', 'step files, directories of them, or globs')
-      .requiredOption('--out <file>', 'manifest to write', notEmpty)
+      .requiredOption('--out <file>', 'manifest to write', outputPath)
       .addOption(
         new Option(
           '--target-bytes <bytes>',
@@ -83,7 +84,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .command('map')
     .description('measure one shard of a plan')
     .requiredOption(manifest, 'what collapsar plan wrote', notEmpty)
-    .requiredOption('--out <dir>', 'directory of states, the same for all shards', notEmpty)
+    .requiredOption('--out <dir>', 'directory of states, the same for all shards', outputPath)
     .option('--index <i>', 'which shard, from 0 on', wholeNumber(0))
     .option('--strict', 'exit status 1 when some files could not be used')
     .option('--redo', 'measure the shard again, complete or not')
@@ -101,7 +102,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .command('merge')
     .description('put the states of shards together')
     .argument('<STATE...>', 'states, or directories of them')
-    .requiredOption('--out <file>', 'state to write', notEmpty)
+    .requiredOption('--out <file>', 'state to write', outputPath)
     .option('--fan-in <n>', 'states to have open at a time (default: 32)', wholeNumber(2, 4096))
     .option('--json', 'print one JSON object: counts, and mean, extremes and quantiles of every metric so far')
     .option('--quiet', 'no progress on stderr')
@@ -124,7 +125,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
     .addOption(new Option('--jsonl', 'print one JSON record a line'))
     .option('--metrics <names>', "metrics to give (default: the plan's)", nameList)
-    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', notEmpty)
+    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
     .option('--every <n>', 'show every n-th step in tables; trends are over all', wholeNumber(1), 1)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar finalize --help)')

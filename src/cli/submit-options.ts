@@ -1,7 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { addMeasuringOptions } from './measuring-options.js';
-import { byteCount, notEmpty, wholeNumber } from './option-values.js';
+import { byteCount, notEmpty, outputPath, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 import type { SubmitFlags } from './submit.js';
 
@@ -59,8 +59,8 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .addOption(
       new Option('--engine <name>', 'where to run it').choices(Object.keys(ENGINE_OPTIONS)).makeOptionMandatory(),
     )
-    .requiredOption('--work <dir>', 'directory of plan, states, scripts and logs', notEmpty)
-    .requiredOption('--out <dir>', 'directory of the results', notEmpty)
+    .requiredOption('--work <dir>', 'directory of plan, states, scripts and logs', outputPath)
+    .requiredOption('--out <dir>', 'directory of the results', outputPath)
     .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty)
     .addOption(
       new Option(

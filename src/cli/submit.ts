@@ -26,6 +26,7 @@ import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
+import { impossibleMetrics } from './metric-check.js';
 import { packageVersion } from './package-version.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
@@ -84,6 +85,11 @@ export async function submitCommand(
   given: Given,
   streams: Streams,
 ): Promise<number> {
+  const impossible = impossibleMetrics(flags.metrics, flags.profile);
+  if (impossible !== undefined) {
+    await streams.err.write(impossible);
+    return EXIT.usage;
+  }
   try {
     return await submit(paths, flags, given, streams);
   } catch (error) {

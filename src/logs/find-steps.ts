@@ -4,10 +4,11 @@ import type { Dirent } from 'node:fs';
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { FileError } from '../errors.js';
+import { isAddress } from './address.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
-import { directoryOf, isRemote } from './store.js';
+import { directoryOf, isRemote, UNKNOWN_STORE } from './store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from './system-problem.js';
 
 export interface StepLocation {
@@ -52,6 +53,7 @@ class Search {
 
   async argument(path: string): Promise<void> {
     if (isRemote(path)) return this.#objects(path);
+    if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });

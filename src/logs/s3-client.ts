@@ -97,6 +97,30 @@ export function s3Problem(error: unknown): string {
   return status === undefined ? systemProblem(error) : `the store answered ${status} ${name}: ${firstLine(error)}`;
 }
 
+/** What a store says that is not about the object. */
+const STORE_FAULTS: ReadonlySet<string> = new Set([
+  'AccessDenied',
+  'CredentialsProviderError',
+  'ExpiredToken',
+  'InvalidAccessKeyId',
+  'InvalidToken',
+  'NoSuchBucket',
+  'PermanentRedirect',
+  'SlowDown',
+  'TimeoutError',
+]);
+
+const FAULT_STATUSES: ReadonlySet<number> = new Set([301, 307, 401, 403, 408, 429]);
+
+/** Whether an error of the client says nothing of the object: no answer came, or one about the store, the bucket or the rights. */
+export function isStoreFault(error: Error): boolean {
+  if (STORE_FAULTS.has(error.name) || /region is missing/i.test(error.message)) return true;
+  const { $metadata: answer } = error as { $metadata?: { httpStatusCode?: number } };
+  if (answer === undefined) return false;
+  const status = answer.httpStatusCode;
+  return status === undefined || status >= 500 || FAULT_STATUSES.has(status);
+}
+
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound');
 }

@@ -74,7 +74,7 @@ async function firstWindow(
       // No range of an empty object can be had.
       if (error instanceof Error && error.name === 'InvalidRange') return emptyObject(path, target, { sdk, client });
       if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
-      if (broken > settings.attempts) throw new FileError({ path }, brokenProblem(broken), { cause: error.cause });
+      if (broken > settings.attempts) throw new FileError({ path }, brokenProblem(broken), { cause: error });
       await pause(backoff(settings, broken), signal);
     }
   }
@@ -220,7 +220,7 @@ class S3Object implements ByteSource {
         if (!(error instanceof BrokenBody)) throw error;
         broken = done > before ? 1 : broken + 1;
         if (broken > this.settings.attempts) {
-          throw this.#failure(position + done, tensor, brokenProblem(broken), error.cause);
+          throw this.#failure(position + done, tensor, brokenProblem(broken), error);
         }
         await pause(backoff(this.settings, broken), signal);
       }
@@ -309,6 +309,9 @@ async function unlessStalled<T>(
 
 /** A body ended early, broke or stood still. */
 class BrokenBody extends Error {
+  /** Whatever broke it, it is the connection that broke. */
+  readonly code = 'ECONNRESET';
+
   constructor(cause: unknown) {
     super('the body of an answer broke', { cause });
   }

@@ -1,6 +1,7 @@
 // A path in, its bytes out, whichever store it names: the one place that knows the schemes.
 import { basename, dirname, resolve } from 'node:path';
 import { FileError } from '../errors.js';
+import { isAddress } from './address.js';
 import { type ByteSource, type OpenOptions, openSource } from './byte-source.js';
 import { isMissing } from './s3-client.js';
 import { openObject } from './s3-object.js';
@@ -14,12 +15,17 @@ export interface Store {
 
 export const STORES: Store[] = [{ scheme: 's3://', open: openObject }];
 
+/** What an address says that no store opens. */
+export const UNKNOWN_STORE =
+  'step files are read from local paths and from s3:// (any S3-compatible store: AWS_ENDPOINT_URL), and from nowhere else: mount the store, or copy them';
+
 /**
  * Opens a local file or an object of a store.
  * @throws FileError when it is not there, cannot be read, or has another revision
  */
 export async function openBytes(path: string, options: OpenOptions = {}): Promise<ByteSource> {
   const store = storeOf(path);
+  if (store === undefined && isAddress(path)) throw new FileError({ path }, UNKNOWN_STORE);
   return store === undefined ? openSource(path, options.expected) : store.open(path, options);
 }
 

@@ -74,6 +74,9 @@ const FLAT_KEYS = new Map<string, FlatKeys>(
   ]),
 );
 
+/** Every key that `flattenCertainty` can give. */
+export const CERTAINTY_KEYS: readonly string[] = [...FLAT_KEYS.values()].flatMap((keys) => Object.values(keys));
+
 /** The same as flat numbers: `<key>_batch_low`, `_batch_high`, `_population_low`, `_population_high`, `_p_value`. */
 export function flattenCertainty(certainty: Readonly<Record<string, Certainty>>): Record<string, number> {
   const flat: Record<string, number> = {};

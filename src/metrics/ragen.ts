@@ -38,3 +38,32 @@ export function ragenAverages({ excess }: StepSpread, average: MarginalSpread): 
     mi_zscore_ema_seq: excess.seq / (average.stdSeq + STD_EPS),
   };
 }
+
+/** Every key that `ragenValues` gives. */
+export const RAGEN_KEYS: readonly string[] = [
+  'mi_estimate',
+  'mi_seq_estimate',
+  'mi_upper_bound',
+  'mi_zscore',
+  'mi_zscore_seq',
+  'mi_zscore_ema',
+  'mi_zscore_ema_seq',
+  'matched_log_prob_mean',
+  'marginal_log_prob_mean',
+  'conditional_entropy_est',
+  'reasoning_entropy_est',
+  'conditional_entropy_seq_est',
+  'reasoning_entropy_seq_est',
+  'marginal_std',
+  'marginal_std_seq',
+  'marginal_std_ema',
+  'marginal_std_ema_seq',
+  'retrieval_accuracy',
+  'retrieval_chance_level',
+  'retrieval_above_chance',
+  ...RETRIEVAL_AT.flatMap(({ k }) => [
+    `retrieval_accuracy@${k}`,
+    `retrieval_chance_level@${k}`,
+    `retrieval_above_chance@${k}`,
+  ]),
+];

@@ -4,6 +4,7 @@ import { chmod, mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FileError, StateError } from '../../errors.js';
 import { errorCode } from '../../logs/system-problem.js';
+import { makeDirectory } from '../make-directory.js';
 import type { Manifest } from '../manifest.js';
 import { hasMarker, markerPath, shardName } from '../map-completion.js';
 import { syncDirectory, WholeFile, writeError } from '../whole-file.js';
@@ -103,8 +104,8 @@ export function directoryOf(work: string, number: string): string {
 
 /** @throws {FileError} also when another submission took the number meanwhile */
 export async function writeSubmission({ directory }: Submission, files: readonly SubmissionFile[]): Promise<void> {
+  await makeDirectory(dirname(directory));
   try {
-    await mkdir(dirname(directory), { recursive: true });
     await mkdir(directory);
     await mkdir(join(directory, 'logs'));
   } catch (error) {

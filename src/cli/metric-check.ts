@@ -1,0 +1,29 @@
+// What a user chose with --metrics -> the names in it that no metric has, in words.
+import { MetricChoice } from '../analysis/metric-choice.js';
+import { possibleKeys } from '../analysis/metric-names.js';
+import type { Profile } from '../metrics/step-metrics.js';
+import { TABLE_WIDTH } from './run-table.js';
+import { wrap } from './text-wrap.js';
+
+/** @returns what to tell the user of names that no step can have under the profile; undefined where there are none */
+export function impossibleMetrics(metrics: readonly string[] | undefined, profile: Profile): string | undefined {
+  if (metrics === undefined) return undefined;
+  const choice = new MetricChoice(metrics);
+  for (const key of possibleKeys(profile)) choice.has(key);
+  return choice.unmatched.length === 0 ? undefined : unmatchedList(choice, 'no metric');
+}
+
+/** Bounds and p-values go by the name of their metric. */
+const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
+
+/** @param none what has none of the names, in words */
+export function unmatchedList(choice: MetricChoice, none: string): string {
+  const wrong = choice.unmatched.map((name) => `"${name}"`).join(', ');
+  const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
+  return [
+    wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, TABLE_WIDTH),
+    wrap(`There are: ${names.join(', ')}`, TABLE_WIDTH, '  '),
+    '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
+    '',
+  ].join('\n');
+}
