@@ -6,7 +6,10 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, start, tool } from './stage.mjs';
 
-const script = (name, env) => () => start(process.execPath, [join('scripts', name)], { env });
+const script =
+  (name, env, ...args) =>
+  () =>
+    start(process.execPath, [join('scripts', name), ...args], { env });
 const program =
   (name, ...args) =>
   () =>
@@ -55,7 +58,7 @@ const stages = [
     advice:
       'npm run test:package; "files" in package.json says what is packed; binding.gyp must do what CMakeLists.txt does',
   },
-  { name: 'CUDA', run: script('test-cuda.mjs'), advice: 'npm run test:cuda' },
+  { name: 'CUDA', run: script('test-cuda.mjs', {}, '--all'), advice: 'npm run test:cuda -- --all' },
 ];
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
