@@ -310,6 +310,8 @@ export async function replacedWhileWaiting({ main, folder, steps = 150 }) {
   for (let step = 1; step <= steps; step++) await putStep(main, join(logs, nameOf(step)), step);
   const last = join(logs, nameOf(steps));
   const next = join(folder, 'next.safetensors');
+  // A file is known by its size, header and time of change, which file systems keep to some milliseconds only.
+  await sleep(50);
   await putStep(main, next, steps, { seed: 4711 });
   const command = (directory) => ['analyze', logs, '--out', directory, '--jsonl', '--permutations', '999'];
   const { child, ended, printed } = start(main, command(out));
