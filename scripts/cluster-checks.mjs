@@ -10,9 +10,9 @@ const run = join(root, 'examples', 'data', 'collapse');
 /** An analysis, and into how many shards it is cut. */
 const BRIEF = { name: 'brief', permutations: 999, shards: 6, paths: [run] };
 /** A shard takes some seconds: long enough for its node to die meanwhile. */
-const LONG = { name: 'long', permutations: 200_000, shards: 4, paths: [join(run, 'step_000[01]*.safetensors')] };
+const LONG = { name: 'long', permutations: 2_000_000, shards: 4, paths: [join(run, 'step_000[01]*.safetensors')] };
 /** Beside it the start of tasks takes no time. */
-const LONGER = { name: 'longer', permutations: 100_000, shards: 6, paths: [run] };
+const LONGER = { name: 'longer', permutations: 500_000, shards: 6, paths: [run] };
 
 const words = (word) => `'${word.replaceAll("'", "'\\''")}'`;
 
