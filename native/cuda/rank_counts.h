@@ -4,6 +4,8 @@
 // 13.8 in all (logit_rows.cu).
 #pragma once
 
+#include <type_traits>
+
 #include "element_vectors.h"
 
 namespace collapsar::cuda {
@@ -44,69 +46,53 @@ COLLAPSAR_BOTH int oneIfAbove(double a, double b) { return a > b ? 1 : 0; }
 COLLAPSAR_BOTH int oneIfEqual(double a, double b) { return a == b ? 1 : 0; }
 
 // The same for the two elements of a word, and the sums of two words' elements.
-COLLAPSAR_BOTH uint32_t onesIfAbove(uint32_t a, uint32_t b, Float16 type) {
+template <class T>
+COLLAPSAR_BOTH uint32_t onesIfAbove(uint32_t a, uint32_t b, T type) {
 #if defined(__CUDA_ARCH__)
-  uint32_t ones;
-  asm("set.gt.f16x2.f16x2 %0, %1, %2;" : "=r"(ones) : "r"(a), "r"(b));
-  return ones;
+  uint32_t result;
+  if constexpr (std::is_same_v<T, Float16>) {
+    asm("set.gt.f16x2.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  } else {
+    asm("set.gt.bf16x2.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  }
+  return result;
 #else
   return ofPairs(a, b, type, [](float x, float y) { return oneIfAbove(x, y); });
 #endif
 }
-COLLAPSAR_BOTH uint32_t onesIfEqual(uint32_t a, uint32_t b, Float16 type) {
+template <class T>
+COLLAPSAR_BOTH uint32_t onesIfEqual(uint32_t a, uint32_t b, T type) {
 #if defined(__CUDA_ARCH__)
-  uint32_t ones;
-  asm("set.eq.f16x2.f16x2 %0, %1, %2;" : "=r"(ones) : "r"(a), "r"(b));
-  return ones;
+  uint32_t result;
+  if constexpr (std::is_same_v<T, Float16>) {
+    asm("set.eq.f16x2.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  } else {
+    asm("set.eq.bf16x2.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  }
+  return result;
 #else
   return ofPairs(a, b, type, [](float x, float y) { return oneIfEqual(x, y); });
 #endif
 }
-COLLAPSAR_BOTH uint32_t addedPairs(uint32_t a, uint32_t b, Float16 type) {
+template <class T>
+COLLAPSAR_BOTH uint32_t addedPairs(uint32_t a, uint32_t b, T type) {
 #if defined(__CUDA_ARCH__)
-  uint32_t sums;
-  asm("add.f16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
-  return sums;
+  uint32_t result;
+  if constexpr (std::is_same_v<T, Float16>) {
+    asm("add.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  } else {
+    asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  }
+  return result;
 #else
   return ofPairs(a, b, type, [](float x, float y) { return x + y; });
 #endif
 }
 
 // GPUs before 9.0 compare bfloat16 as float32 alone.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-#define COLLAPSAR_BFLOAT16_PAIRS
-COLLAPSAR_BOTH uint32_t onesIfAbove(uint32_t a, uint32_t b, BFloat16 type) {
-#if defined(__CUDA_ARCH__)
-  uint32_t ones;
-  asm("set.gt.bf16x2.bf16x2 %0, %1, %2;" : "=r"(ones) : "r"(a), "r"(b));
-  return ones;
-#else
-  return ofPairs(a, b, type, [](float x, float y) { return oneIfAbove(x, y); });
-#endif
-}
-COLLAPSAR_BOTH uint32_t onesIfEqual(uint32_t a, uint32_t b, BFloat16 type) {
-#if defined(__CUDA_ARCH__)
-  uint32_t ones;
-  asm("set.eq.bf16x2.bf16x2 %0, %1, %2;" : "=r"(ones) : "r"(a), "r"(b));
-  return ones;
-#else
-  return ofPairs(a, b, type, [](float x, float y) { return oneIfEqual(x, y); });
-#endif
-}
-COLLAPSAR_BOTH uint32_t addedPairs(uint32_t a, uint32_t b, BFloat16 type) {
-#if defined(__CUDA_ARCH__)
-  uint32_t sums;
-  asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
-  return sums;
-#else
-  return ofPairs(a, b, type, [](float x, float y) { return x + y; });
-#endif
-}
-#endif
-
 template <class T>
 constexpr bool kPaired = sizeof(T) == 2;
-#if !defined(COLLAPSAR_BFLOAT16_PAIRS)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <>
 constexpr bool kPaired<BFloat16> = false;
 #endif
