@@ -4,41 +4,15 @@
 // else at 64 columns and fewer. Included by kernels.inl.h.
 #pragma once
 
+#include <stdint.h>
+
+#include "exponentials.inl.h"
+#include "kernel_table.h"
+#include "logarithms.inl.h"
+#include "scalars.inl.h"
+
 namespace collapsar {
 namespace {
-
-// ln x as deterministicLog has it, bit for bit, for normal x > 0. Several side by side: each begins with a division,
-// and a processor does not look as far ahead as the next one's.
-template <int N>
-COLLAPSAR_INLINE void logsOf(const DoubleVec (&x)[N], DoubleVec (&out)[N]) {
-  DoubleVec k[N], f[N], s[N], z[N], q[N];
-#pragma GCC unroll 4
-  for (int j = 0; j < N; j++) {
-    DoubleVec m;
-    splitPower(x[j], m, k[j]);
-    f[j] = sub(m, set(1.0));
-    s[j] = div(f[j], add(set(2.0), f[j]));
-    z[j] = mul(s[j], s[j]);
-    q[j] = set(kLogCoefficients[6]);
-  }
-#pragma GCC unroll 6
-  for (int i = 5; i >= 0; i--) {
-#pragma GCC unroll 4
-    for (int j = 0; j < N; j++) q[j] = fma(q[j], z[j], set(kLogCoefficients[i]));
-  }
-#pragma GCC unroll 4
-  for (int j = 0; j < N; j++) {
-    const DoubleVec minusZ = sub(set(0.0), z[j]), minusS = sub(set(0.0), s[j]);
-    const DoubleVec small = fma(minusS, fma(minusZ, q[j], f[j]), mul(k[j], set(kLn2Low)));
-    out[j] = fma(k[j], set(kLn2High), add(f[j], small));
-  }
-}
-COLLAPSAR_INLINE DoubleVec logOf(DoubleVec x) {
-  const DoubleVec of[1] = {x};
-  DoubleVec log[1];
-  logsOf(of, log);
-  return log[0];
-}
 
 // One NaN, whatever the machine makes.
 COLLAPSAR_INLINE void storeCanonical(double* to, DoubleVec x) { store(to, select(equal(x, x), x, set(kUndefined))); }

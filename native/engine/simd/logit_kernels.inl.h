@@ -4,7 +4,15 @@
 // One pass: a block is summed relative to the reference that the blocks before it had, and its maximum is found on the
 // way. Only if that lies far above the reference is the reference raised and the block, which is still in the L1 cache,
 // summed again. Near the reference the entropy ln s - t/s does not cancel.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../deterministic_math.h"
+#include "exponentials.inl.h"
 #include "logit_kernel_table.h"
+#include "scalars.inl.h"
+#include "score_sums.inl.h"
+#include "virtual_lanes.inl.h"
 
 namespace collapsar {
 namespace {

@@ -5,6 +5,12 @@
 // times at 256. A row's bits depend on that row alone. Included by kernels.inl.h.
 #pragma once
 
+#include <stdint.h>
+
+#include "exponentials.inl.h"
+#include "kernel_table.h"
+#include "scalars.inl.h"
+#include "score_sums.inl.h"
 #include "top_columns.inl.h"
 
 namespace collapsar {
@@ -66,7 +72,7 @@ COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnS
   }
 }
 
-// Near enough to the maximum, and such that differences from it are exact: see referenceFor.
+// Near enough to the maximum, and such that differences from it are exact: see block_sums.inl.h.
 COLLAPSAR_INLINE FloatVec referenceFor(FloatVec largest) {
   const FloatVec rounded = sub(add(largest, set(96.0f)), set(96.0f));
   return select(greater(set(32.0f), largest), select(greater(largest, set(-32.0f)), rounded, largest), largest);

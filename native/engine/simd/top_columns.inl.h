@@ -6,6 +6,11 @@
 // Included by narrow_rows.inl.h.
 #pragma once
 
+#include <stdint.h>
+
+#include "kernel_table.h"
+#include "scalars.inl.h"
+
 namespace collapsar {
 namespace {
 

@@ -1,0 +1,43 @@
+// Natural logarithms of doubles, several vectors side by side.
+#pragma once
+
+#include "../deterministic_math.h"
+
+namespace collapsar {
+namespace {
+
+// ln x as deterministicLog has it, bit for bit, for normal x > 0. Several side by side: each begins with a division,
+// and a processor does not look as far ahead as the next one's.
+template <int N>
+COLLAPSAR_INLINE void logsOf(const DoubleVec (&x)[N], DoubleVec (&out)[N]) {
+  DoubleVec k[N], f[N], s[N], z[N], q[N];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) {
+    DoubleVec m;
+    splitPower(x[j], m, k[j]);
+    f[j] = sub(m, set(1.0));
+    s[j] = div(f[j], add(set(2.0), f[j]));
+    z[j] = mul(s[j], s[j]);
+    q[j] = set(kLogCoefficients[6]);
+  }
+#pragma GCC unroll 6
+  for (int i = 5; i >= 0; i--) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; j++) q[j] = fma(q[j], z[j], set(kLogCoefficients[i]));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < N; j++) {
+    const DoubleVec minusZ = sub(set(0.0), z[j]), minusS = sub(set(0.0), s[j]);
+    const DoubleVec small = fma(minusS, fma(minusZ, q[j], f[j]), mul(k[j], set(kLn2Low)));
+    out[j] = fma(k[j], set(kLn2High), add(f[j], small));
+  }
+}
+COLLAPSAR_INLINE DoubleVec logOf(DoubleVec x) {
+  const DoubleVec of[1] = {x};
+  DoubleVec log[1];
+  logsOf(of, log);
+  return log[0];
+}
+
+}  // namespace
+}  // namespace collapsar

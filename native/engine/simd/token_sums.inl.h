@@ -1,0 +1,136 @@
+// Token sums: of segments that come from memory, and of a leaf that comes in pieces.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel_table.h"
+#include "virtual_lanes.inl.h"
+
+namespace collapsar {
+namespace {
+
+using TokenSum = Wide<DoubleVec, kTokenLanes>;
+
+COLLAPSAR_INLINE void add32(TokenSum& sum, const double* tokens) {
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = add(sum.part[i], load(tokens + i * DoubleVec::kLanes));
+}
+
+COLLAPSAR_INLINE void add32(TokenSum& sum, const float* tokens) {
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = add(sum.part[i], loadWide(tokens + i * DoubleVec::kLanes));
+}
+
+template <class T>
+COLLAPSAR_INLINE void add32(TokenSum& sum, const T* tokens) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
+    DoubleVec wide[kRatio];
+    widen(load(tokens + i * FloatVec::kLanes), wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
+  }
+}
+
+template <class T>
+COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
+    const int rest = count - i * FloatVec::kLanes;
+    if (rest <= 0) break;
+    const int lanes = rest < FloatVec::kLanes ? rest : FloatVec::kLanes;
+    const FloatVec part = loadFirst(tokens + i * FloatVec::kLanes, lanes, 0);
+    DoubleVec wide[kRatio];
+    widen(part, wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
+  }
+}
+COLLAPSAR_INLINE void addFirst(TokenSum& sum, const double* tokens, int count) {
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) {
+    const int rest = count - i * DoubleVec::kLanes;
+    if (rest <= 0) break;
+    const int lanes = rest < DoubleVec::kLanes ? rest : DoubleVec::kLanes;
+    sum.part[i] = add(sum.part[i], loadFirst(tokens + i * DoubleVec::kLanes, lanes, 0));
+  }
+}
+
+constexpr int64_t kTokenPrefetchBytes = 4096;
+
+// Token t goes to lane t mod 32. What is missing of the last 32 is +0, which changes no lane, for no lane is ever -0.
+// `beyond`: tokens that follow the leaf in memory and will be wanted.
+template <class T>
+COLLAPSAR_INLINE void addLeaf(TokenSum& sum, const T* tokens, int64_t count, int64_t beyond) {
+  constexpr int64_t kFar = kTokenPrefetchBytes / static_cast<int64_t>(sizeof(T));
+  int64_t t = 0;
+  for (; t + kTokenLanes <= count && t + kFar < count + beyond; t += kTokenLanes) {
+    const char* ahead = reinterpret_cast<const char*>(tokens + t + kFar);
+#pragma GCC unroll 4
+    for (size_t at = 0; at < kTokenLanes * sizeof(T); at += 64) __builtin_prefetch(ahead + at);
+    add32(sum, tokens + t);
+  }
+  for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
+  if (t < count) addFirst(sum, tokens + t, static_cast<int>(count - t));
+}
+
+template <class T>
+COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count) {
+  if (count <= kLeafTokens) {
+    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
+    addLeaf(sum, tokens, count, 0);
+    return foldSum<kTokenLanes>(sum);
+  }
+  double total = 0.0;
+  while (count > 0) {
+    const int64_t leaf = count < kLeafTokens ? count : kLeafTokens;
+    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
+    count -= leaf;
+    addLeaf(sum, tokens, leaf, count);
+    total += foldSum<kTokenLanes>(sum);
+    tokens += leaf;
+  }
+  return total;
+}
+
+// Memory keeps up only if enough of it is asked for in advance, and the machine's own prefetching stops at the end of
+// each page and segment: here each line of a valid token is asked for 4 KiB of valid tokens ahead.
+template <class T>
+void sumSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
+  const T* tokens = static_cast<const T*>(data);
+  constexpr int64_t kFar = kTokenPrefetchBytes / static_cast<int64_t>(sizeof(T));
+  int64_t asked = 0, lead = 0;  // of segments [i, asked) the first tokens, together `lead`, have been asked for
+  for (int64_t i = 0; i < count; i++) {
+    for (; asked < count && lead < kFar; asked++) {
+      const int64_t head = lengths[asked] < kFar ? lengths[asked] : kFar;
+      const char* at = reinterpret_cast<const char*>(tokens + starts[asked]);
+      for (int64_t b = 0; b < head * static_cast<int64_t>(sizeof(T)); b += 64) __builtin_prefetch(at + b);
+      lead += head;
+    }
+    lead -= lengths[i] < kFar ? lengths[i] : kFar;
+    sums[i] = sumSegment(tokens + starts[i], lengths[i]);
+  }
+}
+
+template <class T>
+void addTokensOf(const void* source, int64_t count, double* lanes) {
+  TokenSum sum;
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
+  addLeaf(sum, static_cast<const T*>(source), count, 0);
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) store(lanes + i * DoubleVec::kLanes, sum.part[i]);
+}
+
+double foldTokens(const double* lanes) {
+  TokenSum sum;
+#pragma GCC unroll 16
+  for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
+  return foldSum<kTokenLanes>(sum);
+}
+
+}  // namespace
+}  // namespace collapsar
