@@ -84,6 +84,8 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
   // Own and its equivalents leave the block and make up a block of their own.
   if (sameCount > 0) {
     bool hidLargest = false;
+    uint32_t changed = 0;
+    static_assert(kBlockGroups <= 32);
     for (int64_t i = 0; i < sameCount; i++) {
       const int64_t at = same[i] - firstColumn, group = at / kGroupColumns;
       C* copy = x + group * kGroupColumns;
@@ -95,8 +97,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       scratch->same[i] = x[at];
       x[at] = kNone;
       scan.groups.least[group] = set(kNone);
+      changed |= 1u << group;
     }
-    if (hidLargest) blockLargest = largestOf(scan.groups, padded);
+    if (hidLargest) blockLargest = largestOf(scan.groups, padded, scan.groupLargest, changed);
     if (sameCount == 1 && row.same.reference == -kInfinity) {
       addFirst(row.same, scratch->same[0]);
     } else {
@@ -107,7 +110,8 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
         groups.from[g] = scratch->same + g * kGroupColumns;
         groups.least[g] = set(kNone);
       }
-      addBlock(row.same, groups, samePadded, largestOf(groups, samePadded), row.length, ahead, 0);
+      const C sameLargest = foldLarger(largestLanes<V>(scratch->same, samePadded));
+      addBlock(row.same, groups, samePadded, sameLargest, row.length, ahead, 0);
     }
   }
   addBlock(row.others, scan.groups, padded, blockLargest, row.length, ahead, kScoreLanes * sizeof(T));
