@@ -1,5 +1,5 @@
 // The best columns of a block, taken into the list of the row's best so far. Those of rows that are lanes:
-// top_columns.inl.h.
+// narrow_top_columns.inl.h.
 #pragma once
 
 #include <stdint.h>

@@ -12,7 +12,7 @@ constexpr int kLogitLeaf = 16384;  // columns summed by themselves: what threads
 template <class C>
 struct LogitSums {
   double reference;            // -inf: nothing but -inf has come
-  double power, base, origin;  // how the kernels express the reference, see logit_kernels.inl.h
+  double power, base, origin;  // how the kernels express the reference, see logit_terms.inl.h
   double s, t, sLow, tLow;     // Low: what rounding took from the sum
   C largest;
 };

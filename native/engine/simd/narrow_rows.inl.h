@@ -9,9 +9,9 @@
 
 #include "exponentials.inl.h"
 #include "kernel_table.h"
+#include "narrow_top_columns.inl.h"
 #include "scalars.inl.h"
 #include "score_sums.inl.h"
-#include "top_columns.inl.h"
 
 namespace collapsar {
 namespace {

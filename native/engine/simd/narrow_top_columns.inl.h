@@ -1,4 +1,4 @@
-// The best columns of rows that are lanes.
+// The best columns of rows that are lanes. Those of a block: block_top_columns.inl.h.
 //
 // A score and its column are one number: the score's distance below the row's maximum, with the column in its lowest
 // bits. Such keys take a maximum and a minimum to put in order, where a score beside its column takes a comparison and

@@ -1,0 +1,170 @@
+// The terms of logitStats' sums, several vectors side by side: e^((x-reference)/T) and x-reference, in float32 and
+// float64, at T = 1 and any other; and where the reference is placed.
+#pragma once
+
+#include "../deterministic_math.h"
+#include "exponentials.inl.h"
+#include "logit_kernel_table.h"
+
+namespace collapsar {
+namespace {
+
+// e^r = 1 + r (c0 + c1 r + ...) on |r| <= ln2/2, minimax with the constant held at 1 and coefficients in float;
+// relative error 9.2e-8.
+constexpr float kExpCoefficientsFloat[5] = {0x1.fffff6p-1f, 0x1.fffdc4p-2f, 0x1.555a82p-3f, 0x1.573adap-5f,
+                                            0x1.0f9ee4p-7f};
+constexpr float kLn2Float = 0x1.62e43p-1f;
+constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+constexpr double kLn2FloatExcess = 0x1.79a8dc2f503a2p-29;  // kLn2Float / ln2 - 1
+
+// Terms below e^-86 of the reference are taken for that: 2^-125 p stays a normal number.
+constexpr double kLogitDepth = 86.0;
+// Beyond this many powers of 2 the reference is subtracted before the power is taken.
+constexpr double kLargestPower = 0x1p+20;
+// From here on a multiple of 2^-46 near the maximum is one in units of T, too.
+constexpr double kLeastRoundedT = 0x1p-40;
+
+// The reference of a temperature is `base + power T ln 2`: a multiple of ln 2 costs nothing, for it goes into the
+// exponent, and x itself (not a rounded difference) is what the exponential is taken of. `base` is 0 unless x is huge.
+template <class C>
+COLLAPSAR_INLINE void placeReference(LogitSums<C>& sums, double largest, double temperature) {
+  if (sizeof(C) == 8) {
+    // Differences from a multiple of 2^-46 are exact for most of what is near. Divided by a tiny T the rounding of the
+    // maximum itself would be an exponent.
+    const bool rounds = temperature > kLeastRoundedT && largest < 32.0 && largest > -32.0;
+    sums.base = rounds ? (largest + 96.0) - 96.0 : largest;
+    sums.power = sums.origin = 0.0;
+    sums.reference = sums.base;
+    return;
+  }
+  const double power = largest * kLog2e / temperature;
+  if (power < kLargestPower && power > -kLargestPower) {
+    sums.base = 0.0;
+    sums.power = (power + kRoundingShift) - kRoundingShift;
+    sums.origin = temperature == 1.0 ? sums.power * static_cast<double>(kLn2Float) : sums.power * kLn2 * temperature;
+  } else {
+    sums.base = largest;
+    sums.power = sums.origin = 0.0;
+  }
+  sums.reference = sums.base + sums.origin;
+}
+
+// Several vectors at once, step by step side by side: one exponential is a chain of dependent operations, and a
+// processor looks only so far ahead for others.
+#define COLLAPSAR_EACH _Pragma("GCC unroll 8") for (int j = 0; j < N; j++)
+
+// As many as the registers hold.
+template <class V>
+constexpr int kSideBySide = sizeof(V) == 64 ? 4 : 2;
+
+// T = 1: n = round(x log2 e), r = x - n ln 2, with ln 2 as a float. What it exceeds ln 2 by is e^(-excess
+// (x-reference)) and made good by addLack().
+struct UnitTerms {
+  using V = FloatVec;
+  static constexpr double kExcess = kLn2FloatExcess;
+  FloatVec shift, floor, origin;
+
+  COLLAPSAR_INLINE UnitTerms(const LogitSums<float>& sums, double) {
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - sums.power));
+    floor = set(static_cast<float>(sums.origin - kLogitDepth));
+    origin = set(static_cast<float>(sums.origin));
+  }
+  template <int N>
+  COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
+    FloatVec x[N], shifted[N], r[N];
+    COLLAPSAR_EACH x[j] = larger(floor, value[j]);
+    COLLAPSAR_EACH shifted[j] = fma(x[j], set(kLog2eFloat), shift);
+    COLLAPSAR_EACH r[j] = fma(sub(shift, shifted[j]), set(kLn2Float), x[j]);
+    COLLAPSAR_EACH d[j] = sub(x[j], origin);
+    COLLAPSAR_EACH e[j] = set(kExpCoefficientsFloat[4]);
+#pragma GCC unroll 4
+    for (int i = 3; i >= 0; i--) COLLAPSAR_EACH e[j] = fma(e[j], r[j], set(kExpCoefficientsFloat[i]));
+    COLLAPSAR_EACH e[j] = timesPowerOf2(fma(e[j], r[j], set(1.0f)), shifted[j]);
+  }
+};
+
+// Any T, and huge x: n = round(x c), f = x c - n, with c = log2(e)/T in two floats.
+struct ScaledTerms {
+  using V = FloatVec;
+  static constexpr double kExcess = 0.0;
+  FloatVec base, shift, floor, origin, scaleHigh, scaleLow;
+
+  COLLAPSAR_INLINE ScaledTerms(const LogitSums<float>& sums, double temperature) {
+    const double scale = kLog2e / temperature;
+    const float high = static_cast<float>(scale);
+    base = set(static_cast<float>(sums.base));
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - sums.power));
+    floor = set(static_cast<float>(sums.origin - kLogitDepth * temperature));
+    origin = set(static_cast<float>(sums.origin));
+    scaleHigh = set(high);
+    scaleLow = set(static_cast<float>(scale - static_cast<double>(high)));
+  }
+  template <int N>
+  COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
+    FloatVec x[N], shifted[N], f[N];
+    COLLAPSAR_EACH x[j] = larger(floor, sub(value[j], base));
+    COLLAPSAR_EACH shifted[j] = fma(x[j], scaleHigh, shift);
+    COLLAPSAR_EACH f[j] = fma(x[j], scaleLow, fma(x[j], scaleHigh, sub(shift, shifted[j])));
+    COLLAPSAR_EACH d[j] = sub(x[j], origin);
+    FloatVec out[N];
+    Exponential<FloatVec>::powers(f, shifted, out);
+    COLLAPSAR_EACH e[j] = out[j];
+  }
+};
+
+struct UnitTerms64 {
+  using V = DoubleVec;
+  static constexpr double kExcess = 0.0;
+  DoubleVec base, floor;
+
+  COLLAPSAR_INLINE UnitTerms64(const LogitSums<double>& sums, double) {
+    base = set(sums.base);
+    floor = set(Exponential<DoubleVec>::kFloor);
+  }
+  template <int N>
+  COLLAPSAR_INLINE void of(const DoubleVec* value, DoubleVec* e, DoubleVec* d) const {
+    DoubleVec r[N], shifted[N];
+    COLLAPSAR_EACH {
+      d[j] = larger(floor, sub(value[j], base));
+      Exponential<DoubleVec>::reduce(d[j], r[j], shifted[j]);
+    }
+    DoubleVec out[N];
+    Exponential<DoubleVec>::powers(r, shifted, out);
+    COLLAPSAR_EACH e[j] = out[j];
+  }
+};
+
+struct ScaledTerms64 {
+  using V = DoubleVec;
+  static constexpr double kExcess = 0.0;
+  Exponential<DoubleVec> exponential;
+  DoubleVec base;
+
+  COLLAPSAR_INLINE ScaledTerms64(const LogitSums<double>& sums, double temperature) : exponential(temperature) {
+    base = set(sums.base);
+  }
+  template <int N>
+  COLLAPSAR_INLINE void of(const DoubleVec* value, DoubleVec* e, DoubleVec* d) const {
+    DoubleVec r[N], shifted[N];
+    COLLAPSAR_EACH {
+      d[j] = larger(exponential.floorToken, sub(value[j], base));
+      exponential.reduceToken(d[j], r[j], shifted[j]);
+    }
+    DoubleVec out[N];
+    Exponential<DoubleVec>::powers(r, shifted, out);
+    COLLAPSAR_EACH e[j] = out[j];
+  }
+};
+
+// Sums over the terms of kExcess > 0 -> without the excess: Σ e^((1-excess) d) and its like, to first order. The mean
+// of d stays: ln s - t/s is then exactly the entropy at (1-excess).
+template <class Terms>
+COLLAPSAR_INLINE void addLack(double& s, double& t) {
+  if (Terms::kExcess == 0.0) return;
+  const double lack = Terms::kExcess * t;
+  t = __builtin_fma(t, lack / s, t);
+  s += lack;
+}
+
+}  // namespace
+}  // namespace collapsar

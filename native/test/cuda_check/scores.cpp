@@ -1,0 +1,102 @@
+// The section "scores": scoreStats.
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <vector>
+
+#include "test/check.h"
+#include "test/cuda_check/cuda_check.h"
+#include "test/cuda_check/placed_matrix.h"
+#include "test/cuda_check/row_stats_fields.h"
+#include "test/random_numbers.h"
+
+namespace collapsar::test {
+namespace {
+
+void checkScores(PlacedMatrix& scores, Numbers& numbers, bool signatures, int topK, bool resultsOnDevice,
+                 std::int64_t checkedRows, const char* what) {
+  const std::int64_t rows = scores.rows(), columns = scores.columns();
+  const RowLabels labels = labelsFor(rows, columns, signatures, numbers);
+  RowStatsFields fields(rows, topK, resultsOnDevice);
+  CollapsarCudaScores given{};
+  given.size = sizeof given;
+  given.dtype = static_cast<std::int32_t>(scores.dtype());
+  given.data = scores.data();
+  given.data_on_device = scores.onDevice();
+  given.rows = rows;
+  given.columns = columns;
+  given.row_stride = scores.rowStride;
+  given.column_stride = scores.columnStride;
+  CollapsarCudaRowLabels rowLabels{sizeof(CollapsarCudaRowLabels), 0, labels.own.data(), labels.lengths.data(),
+                                   signatures ? labels.signature.data() : nullptr};
+  const CollapsarCudaStatus status =
+      (*device)->score_stats(device->get(), &given, &rowLabels, &fields.stats, nullptr, &device->error);
+  CHECK_EQUAL(static_cast<int>(status), 0, device->error.message);
+  if (status != COLLAPSAR_CUDA_OK) return;
+  settle(fields);
+  std::ostringstream label;
+  label << what << ", " << kTypeNames[static_cast<int>(scores.dtype())] << " " << rows << " x " << columns << ", "
+        << kLayoutNames[scores.layout()] << (signatures ? ", signatures" : "") << ", top " << topK << ", row ";
+  const std::int64_t step = checkedRows < 0 ? 1 : std::max<std::int64_t>(1, rows / checkedRows);
+  for (std::int64_t r = 0; r < rows; r += step) {
+    compareRow(scores.row(r), r, labels, fields, scores.dtype() == DType::Float64, label.str());
+  }
+}
+
+}  // namespace
+
+void scoreChecks() {
+  Numbers numbers(options.seed * 1000 + 2);
+  const std::vector<std::int64_t> sizes =
+      options.tiny    ? std::vector<std::int64_t>{3, 100, 1024, 20001}
+      : options.quick ? std::vector<std::int64_t>{1, 2, 3, 8, 31, 33, 64, 100, 512, 515, 1024, 3000, 9000, 20000}
+                      : std::vector<std::int64_t>{1,    2,    3,    4,    5,    7,    8,     16,    31,   32,  33,
+                                                  40,   64,   100,  127,  255,  256,  511,   512,   513,  777, 1024,
+                                                  2047, 2048, 2049, 4096, 5000, 8192, 16384, 30001, 65536};
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t columns : sizes) {
+      for (int layout = 0; layout < kLayouts; layout++) {
+        if (options.quick && (layout + columns) % 4 != 0 && layout != kOdd) continue;
+        const std::int64_t rows = columns > 2000 ? 3 : columns > 100 ? 20 : 70;
+        PlacedMatrix scores(dtype, rows, columns, static_cast<Layout>(layout));
+        const double spread = layout % 2 == 0 ? 2.0 : 40.0;
+        fill(scores, [&](std::int64_t, std::int64_t) { return -120 + spread * numbers.bell(); });
+        const int topK = static_cast<int>(std::min<std::int64_t>(columns, (layout + columns) % 9));
+        checkScores(scores, numbers, layout % 3 == 1, topK, columns % 3 == 0, -1, "random");
+      }
+      PlacedMatrix special(dtype, columns > 2000 && options.quick ? 12 : 24, columns, columns % 2 == 0 ? kDense : kOdd);
+      fill(special, specials(numbers, columns));
+      const int topK = static_cast<int>(std::min<std::int64_t>(columns, 8));
+      checkScores(special, numbers, false, topK, false, -1, "special");
+      checkScores(special, numbers, true, topK, false, -1, "special");
+      checkScores(special, numbers, true, std::min(topK, 1), false, -1, "special");
+    }
+    for (const double offset : {-1000.0, 1000.0, -50000.0, -3e6}) {
+      if (dtype == DType::Float16 && offset < -60000) continue;
+      PlacedMatrix scores(dtype, 5, 600, kOdd);
+      fill(scores, [&](std::int64_t, std::int64_t) { return offset + 8 * numbers.bell(); });
+      checkScores(scores, numbers, true, 8, false, -1, "offset");
+    }
+    // Rows of one warp that need a base (see raiseFar) beside such as need none.
+    for (const std::int64_t columns : {33, 100, 512, 600}) {
+      const double far = dtype == DType::Float16 ? -6e4 : dtype == DType::BFloat16 ? -3e38 : -3.4e38;
+      const double offsets[] = {-120, -3e6 > far ? -3e6 : far, -1e9 > far ? -1e9 : far, far};
+      PlacedMatrix scores(dtype, 37, columns, kOdd);
+      fill(scores, [&](std::int64_t r, std::int64_t) { return offsets[r % 4] * (1 - 1e-2 * numbers.uniform()); });
+      checkScores(scores, numbers, columns == 100, 8, false, -1, "near and far rows");
+    }
+  }
+  if (!options.large) return;
+  const auto large = [&](DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t checked, const char* what) {
+    PlacedMatrix scores(dtype, rows, columns, kDense);
+    fill(scores, [&](std::int64_t, std::int64_t) { return -200 + 30 * (numbers.uniform() + numbers.uniform()); });
+    checkScores(scores, numbers, rows % 2 == 1, 8, false, checked, what);
+  };
+  large(DType::Float32, 3000000, 2, 3000, "millions of short rows");
+  large(DType::Float64, 1500001, 8, 3000, "millions of short rows");
+  large(DType::Float32, 5000, 4096, 60, "warp rows");
+  large(DType::Float64, 1, 1 << 20, 1, "one row");
+  large(DType::BFloat16, 7, 65536, 7, "few long rows");
+}
+
+}  // namespace collapsar::test

@@ -1,0 +1,107 @@
+// The section "tokens": sumTokens.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <sstream>
+#include <vector>
+
+#include "test/check.h"
+#include "test/cuda_check/cuda_check.h"
+#include "test/cuda_check/gates.h"
+#include "test/cuda_check/placed_tokens.h"
+#include "test/cuda_check/result_field.h"
+#include "test/random_numbers.h"
+
+namespace collapsar::test {
+namespace {
+
+void checkTokens(PlacedTokens& tokens, bool resultsOnDevice, bool scattered, const char* what) {
+  const std::int64_t columns = scattered ? tokens.prompts + 3 : tokens.prompts;
+  std::vector<std::int32_t> columnOf;
+  for (std::int64_t p = 0; p < tokens.prompts; p++) {
+    columnOf.push_back(static_cast<std::int32_t>((p * 1 + 2) % columns));
+  }
+  Field<double> sums(tokens.rows * columns, resultsOnDevice);
+  const CollapsarCudaTokens given = tokens.given();
+  CollapsarCudaTokenSums out{};
+  out.size = sizeof out;
+  out.on_device = resultsOnDevice;
+  out.sums = sums.pointer();
+  out.columns = columns;
+  out.column_of = scattered ? columnOf.data() : nullptr;
+  const CollapsarCudaStatus status = (*device)->sum_tokens(device->get(), &given, &out, nullptr, &device->error);
+  CHECK_EQUAL(static_cast<int>(status), 0, device->error.message);
+  if (status != COLLAPSAR_CUDA_OK) return;
+  std::ostringstream label;
+  label << what << ", " << kTypeNames[static_cast<int>(tokens.dtype)] << " [" << tokens.prompts << "," << tokens.rows
+        << "], token stride " << tokens.tokenStride << (tokens.packed ? ", packed" : "")
+        << (tokens.onHost ? ", host" : "");
+  const std::vector<double>& values = sums.values();
+  std::vector<double> expected(values.size(), -777);
+  std::int64_t invalid[3] = {-1, -1, -1};
+  for (std::int64_t p = 0; p < tokens.prompts; p++) {
+    for (std::int64_t r = 0; r < tokens.rows; r++) {
+      const std::int64_t column = scattered ? columnOf[static_cast<std::size_t>(p)] : p;
+      expected[static_cast<std::size_t>(r * columns + column)] = static_cast<double>(tokens.sum(p, r));
+      for (std::int64_t t = 0; invalid[0] < 0 && t < tokens.lengths[static_cast<std::size_t>(r)]; t++) {
+        if (tokens.elements->get(tokens.at(p, r, t)) < kInfinity) continue;
+        invalid[0] = p;
+        invalid[1] = r;
+        invalid[2] = t;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < values.size(); i++) {
+    const double allowed = std::isfinite(expected[i]) ? 4 * ulp(std::max(1.0, std::abs(expected[i]))) : 0;
+    CHECK_NEAR(values[i], expected[i], allowed, label.str(), ", entry ", i);
+    note(worstWide.sums, values[i], expected[i], allowed);
+  }
+  rowsChecked += static_cast<long>(values.size());
+  CHECK_EQUAL(out.invalid_prompt, invalid[0], label.str());
+  CHECK_EQUAL(out.invalid_row, invalid[1], label.str());
+  CHECK_EQUAL(out.invalid_token, invalid[2], label.str());
+}
+
+}  // namespace
+
+void tokenChecks() {
+  Numbers numbers(options.seed * 1000 + 3);
+  const std::vector<std::int64_t> longest =
+      options.tiny    ? std::vector<std::int64_t>{17, 3000}
+      : options.quick ? std::vector<std::int64_t>{1, 5, 17, 70, 600, 3000}
+                      : std::vector<std::int64_t>{1, 2, 5, 16, 17, 64, 70, 255, 600, 2048, 5000, 40000};
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t tokens : longest) {
+      for (const bool packed : {false, true}) {
+        for (int order = 0; order < 3; order++) {
+          for (const bool host : {false, true}) {
+            if (options.quick && host && (order + tokens) % 2 == 0) continue;
+            const std::int64_t rows = tokens > 1000 ? 5 : 37, prompts = tokens > 1000 ? 3 : 6;
+            PlacedTokens placed(dtype, prompts, rows, tokens, packed, order, host, numbers);
+            checkTokens(placed, tokens % 2 == 1, order == 1, "random");
+            // -inf is a sum like others; NaN and +inf are named.
+            for (const double odd : {-kInfinity, kNaN, kInfinity}) {
+              const std::int64_t p = numbers.below(prompts), r = numbers.below(rows);
+              if (placed.lengths[static_cast<std::size_t>(r)] == 0) continue;
+              placed.elements->set(placed.at(p, r, numbers.below(placed.lengths[static_cast<std::size_t>(r)])), odd);
+              checkTokens(placed, tokens % 2 == 0, false, "special");
+            }
+          }
+        }
+      }
+    }
+  }
+  // Sums that overflow without any invalid token, before one that has one.
+  PlacedTokens large(DType::Float64, 2, 4, 6, false, 0, false, numbers);
+  for (std::int64_t t = 0; t < 6; t++) large.elements->set(large.at(0, 0, t), 1.7e308);
+  checkTokens(large, false, false, "overflow");
+  large.elements->set(large.at(1, 0, 3), kNaN);
+  checkTokens(large, false, false, "overflow");
+  if (!options.large) return;
+  PlacedTokens many(DType::BFloat16, 64, 20000, 4, false, 0, false, numbers);
+  checkTokens(many, false, false, "millions of short segments");
+  PlacedTokens longOnes(DType::Float32, 2, 2, 3000000, false, 0, false, numbers);
+  checkTokens(longOnes, false, false, "few long segments");
+}
+
+}  // namespace collapsar::test

@@ -1,0 +1,204 @@
+// What inferStep must give, in long double and the plainest form: prompts are really left out and posteriors really
+// summed.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engine/inference.h"
+#include "score_reference.h"
+
+namespace collapsar::test {
+
+// A step: scores [rows, columns] and the labels of its rows and columns.
+struct Step {
+  std::int64_t columns = 0;
+  std::vector<double> scores;
+  std::vector<std::int32_t> own, signature;  // signature empty: all columns differ
+  std::vector<std::int64_t> lengths;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(own.size()); }
+  std::vector<double> row(std::int64_t r) const {
+    return {scores.begin() + r * columns, scores.begin() + (r + 1) * columns};
+  }
+  std::int32_t signatureOf(std::int32_t p) const {
+    return signature.empty() ? p : signature[static_cast<std::size_t>(p)];
+  }
+};
+
+using Values = std::vector<long double>;
+
+// A figure's value of one row whose label were `own`.
+inline long double rowValue(const Step& step, std::int64_t r, std::int32_t own, Figure figure) {
+  const std::int64_t length = step.lengths[static_cast<std::size_t>(r)];
+  const std::vector<double> scores = step.row(r);
+  const ReferenceRow row = referenceRow(scores, own, length, step.signature.empty() ? nullptr : step.signature.data());
+  const long double score = scores[static_cast<std::size_t>(own)],
+                    tokens = static_cast<long double>(std::max<std::int64_t>(length, 1));
+  switch (figure) {
+    case kMiSeq:
+      return score - row.marginalSeq;
+    case kMiSeqLoo:
+      return score - row.looMarginalSeq;
+    case kMiPerToken:
+      return (score - row.marginalSeq) / tokens;
+    case kMiToken:
+      return score / tokens - row.marginalToken;
+    default:
+      break;
+  }
+  const std::size_t k = std::min<std::size_t>(std::size_t{1} << (figure - kRetrieval1), scores.size());
+  for (std::size_t i = 0; i < k; i++) {
+    if (step.signatureOf(row.byRank[i]) == step.signatureOf(own)) return 1;
+  }
+  return 0;
+}
+
+inline std::vector<std::int64_t> groupSizes(const Step& step) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(step.columns), 0);
+  for (const std::int32_t own : step.own) sizes[static_cast<std::size_t>(own)]++;
+  return sizes;
+}
+
+// P(label | row), labels weighted by their rows.
+inline Values posterior(const Step& step, std::int64_t r) {
+  const std::vector<std::int64_t> sizes = groupSizes(step);
+  const std::vector<double> scores = step.row(r);
+  long double largest = -std::numeric_limits<double>::infinity(), total = 0;
+  for (std::size_t p = 0; p < scores.size(); p++) {
+    if (sizes[p] > 0) largest = std::max<long double>(largest, scores[p]);
+  }
+  Values weights;
+  for (std::size_t p = 0; p < scores.size(); p++) {
+    weights.push_back(static_cast<long double>(sizes[p]) * std::exp(scores[p] - largest));
+    total += weights.back();
+  }
+  for (long double& weight : weights) weight /= total;
+  return weights;
+}
+
+inline long double expectation(const Step& step, std::int64_t r, Figure figure) {
+  const Values weights = posterior(step, r);
+  long double sum = 0;
+  for (std::size_t p = 0; p < weights.size(); p++) {
+    if (weights[p] > 0) sum += weights[p] * rowValue(step, r, static_cast<std::int32_t>(p), figure);
+  }
+  return sum;
+}
+
+// The step without prompt j: no column of it, no rows of it.
+inline Step without(const Step& step, std::int32_t j) {
+  Step out;
+  out.columns = step.columns - 1;
+  out.signature.clear();
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    const std::int32_t own = step.own[static_cast<std::size_t>(r)];
+    if (own == j) continue;
+    std::vector<double> scores = step.row(r);
+    scores.erase(scores.begin() + j);
+    out.scores.insert(out.scores.end(), scores.begin(), scores.end());
+    out.own.push_back(own > j ? own - 1 : own);
+    out.lengths.push_back(step.lengths[static_cast<std::size_t>(r)]);
+  }
+  if (!step.signature.empty()) {
+    // Any numbers below columns do that are equal where they were equal.
+    for (std::int32_t p = 0; p < step.columns; p++) {
+      if (p == j) continue;
+      std::int32_t first = 0;
+      for (std::int32_t q = 0; q <= p; q++) {
+        if (q != j && step.signatureOf(q) == step.signatureOf(p)) {
+          first = q > j ? q - 1 : q;
+          break;
+        }
+      }
+      out.signature.push_back(first);
+    }
+  }
+  return out;
+}
+
+inline long double meanOver(const Step& step, Figure figure, bool expected) {
+  long double sum = 0;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    sum += expected ? expectation(step, r, figure) : rowValue(step, r, step.own[static_cast<std::size_t>(r)], figure);
+  }
+  return sum / static_cast<long double>(step.rows());
+}
+
+inline long double naivePopulationError(const Step& step, Figure figure, bool calibrated) {
+  const bool expected = calibrated && figure != kMiSeqLoo;
+  Values left;
+  long double mean = 0;
+  for (std::int32_t j = 0; j < step.columns; j++) {
+    left.push_back(meanOver(without(step, j), figure, expected));
+    mean += left.back() / static_cast<long double>(step.columns);
+  }
+  long double squares = 0, labels = 0;
+  for (const long double value : left) squares += (value - mean) * (value - mean);
+  if (expected) {
+    for (std::int64_t r = 0; r < step.rows(); r++) {
+      const Values weights = posterior(step, r);
+      const long double centre = expectation(step, r, figure);
+      for (std::size_t p = 0; p < weights.size(); p++) {
+        if (weights[p] == 0) continue;
+        const long double off = rowValue(step, r, static_cast<std::int32_t>(p), figure) - centre;
+        labels += weights[p] * off * off;
+      }
+    }
+  }
+  const auto prompts = static_cast<long double>(step.columns), rows = static_cast<long double>(step.rows());
+  return std::sqrt((prompts - 1) / prompts * squares + labels / (rows * rows));
+}
+
+inline long double naivePosteriorVariance(const Step& step, Figure figure) {
+  long double sum = 0;
+  for (std::int32_t p = 0; p < step.columns; p++) {
+    long double total = 0, mean = 0, squares = 0;
+    for (int pass = 0; pass < 2; pass++) {
+      for (std::int64_t r = 0; r < step.rows(); r++) {
+        const long double weight = posterior(step, r)[static_cast<std::size_t>(p)];
+        if (weight == 0) continue;
+        const long double value = rowValue(step, r, p, figure);
+        if (pass == 0) {
+          total += weight;
+          mean += weight * value;
+        } else {
+          squares += weight * (value - mean) * (value - mean);
+        }
+      }
+      if (pass == 0 && total > 0) mean /= total;
+    }
+    sum += squares;
+  }
+  const auto rows = static_cast<long double>(step.rows());
+  return sum / (rows * (rows - 1));
+}
+
+inline long double naiveStratifiedVariance(const Step& step, Figure figure) {
+  Values values;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    values.push_back(rowValue(step, r, step.own[static_cast<std::size_t>(r)], figure));
+  }
+  const auto variance = [](const Values& sample) {
+    long double mean = 0, squares = 0;
+    for (const long double value : sample) mean += value / static_cast<long double>(sample.size());
+    for (const long double value : sample) squares += (value - mean) * (value - mean);
+    return squares / static_cast<long double>(sample.size() - 1);
+  };
+  long double sum = 0;
+  for (std::int32_t p = 0; p < step.columns; p++) {
+    Values group;
+    for (std::size_t r = 0; r < values.size(); r++) {
+      if (step.own[r] == p) group.push_back(values[r]);
+    }
+    if (group.empty()) continue;
+    sum += static_cast<long double>(group.size()) * variance(group.size() > 1 ? group : values);
+  }
+  const auto rows = static_cast<long double>(step.rows());
+  return sum / (rows * rows);
+}
+
+}  // namespace collapsar::test
