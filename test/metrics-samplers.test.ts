@@ -45,6 +45,19 @@ describe('samplers', () => {
     );
   });
 
+  it('loses draws on trajectories without a usable turn under ragen, as the reference does', () => {
+    const usable = (row: number) => row > 4; // two rows, of one trajectory of three
+    let kept = 0;
+    for (let seed = 0; seed < 600; seed++) {
+      const rows = sampleRows(episodes, turns, { kind: 'trajectory', n: 2, seed }, usable, 'ragen');
+      expect([...rows].every(usable)).toBe(true);
+      kept += rows.length;
+    }
+    // Five standard deviations of a binomial count.
+    expect(Math.abs(kept - 1200 / 3)).toBeLessThan(5 * Math.sqrt(1200 * (1 / 3) * (2 / 3)));
+    expect([...sampleRows(episodes, turns, { kind: 'trajectory' }, () => false, 'ragen')]).toEqual([]);
+  });
+
   it('is uniform over trajectories, then over turns; or over turns', () => {
     const counts = new Array(7).fill(0);
     const n = 60_000;
@@ -165,10 +178,17 @@ describe('metrics of a sample', () => {
   });
 
   it('ragen calls each draw its own prompt', async () => {
+    const options = { profile: 'ragen', sampler: { kind: 'trajectory', n: 7, seed: 1 } } as const;
+    const found = await crossScoreMetrics(engine, step, options);
+    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
+    expect(found.columns).toEqual({ total: 7, distinct: 3 });
+  });
+
+  it('ragen draws no more trajectories than there are turns, as the reference does', async () => {
     const options = { profile: 'ragen', sampler: { kind: 'trajectory', n: 64, seed: 1 } } as const;
     const found = await crossScoreMetrics(engine, step, options);
-    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(64), 12);
-    expect(found.columns).toEqual({ total: 64, distinct: 3 });
+    expect(found.rows.used).toBe(7);
+    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
   });
 
   it('first turns only', async () => {

@@ -51,7 +51,7 @@ export function selectRows(
     return select(columns, usable, kept, rowCount, usable.length, usable.length);
   }
   const { episodes, turns } = trajectories;
-  const rows = sampleRows(episodes, turns, sampler, hasReasoning);
+  const rows = sampleRows(episodes, turns, sampler, hasReasoning, profile);
   if (sampler.kind === 'first_turn') {
     const first = firstTurnRows(episodes, turns);
     const valid = first.filter(hasReasoning).length;
