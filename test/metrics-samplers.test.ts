@@ -188,6 +188,8 @@ describe('metrics of a sample', () => {
     const options = { profile: 'ragen', sampler: { kind: 'trajectory', n: 64, seed: 1 } } as const;
     const found = await crossScoreMetrics(engine, step, options);
     expect(found.rows.used).toBe(7);
+    const sparse = await crossScoreMetrics(engine, { ...step, lengths: [0, 0, 0, 0, 4, 0, 0] }, options);
+    expect(sparse.notes).toEqual(['every draw fell on a trajectory without reasoning tokens']);
     expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
   });
 

@@ -58,7 +58,13 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   );
   const report = reporter(profile, options, shape, lengths);
 
-  if (selection.rows.length === 0) return report.nothing(selection, 'no row has reasoning tokens');
+  if (selection.rows.length === 0) {
+    const lost = selection.valid > 0; // only under ragen
+    return report.nothing(
+      selection,
+      lost ? 'every draw fell on a trajectory without reasoning tokens' : 'no row has reasoning tokens',
+    );
+  }
   if (selection.prompts < 2) {
     return report.nothing(selection, `MI and retrieval need at least 2 prompts; this step has ${selection.prompts}`);
   }
