@@ -45,6 +45,19 @@ describe('samplers', () => {
     );
   });
 
+  it('loses draws on trajectories without a usable turn under ragen, as the reference does', () => {
+    const usable = (row: number) => row > 4; // two rows, of one trajectory of three
+    let kept = 0;
+    for (let seed = 0; seed < 600; seed++) {
+      const rows = sampleRows(episodes, turns, { kind: 'trajectory', n: 2, seed }, usable, 'ragen');
+      expect([...rows].every(usable)).toBe(true);
+      kept += rows.length;
+    }
+    // Five standard deviations of a binomial count.
+    expect(Math.abs(kept - 1200 / 3)).toBeLessThan(5 * Math.sqrt(1200 * (1 / 3) * (2 / 3)));
+    expect([...sampleRows(episodes, turns, { kind: 'trajectory' }, () => false, 'ragen')]).toEqual([]);
+  });
+
   it('is uniform over trajectories, then over turns; or over turns', () => {
     const counts = new Array(7).fill(0);
     const n = 60_000;
@@ -111,11 +124,73 @@ describe('metrics of a sample', () => {
     expect(found.values.sample_prompts).toBe(3);
   });
 
+  /** Seven turns, listed so that the first is not of the lowest group, and the same score for each under every prompt. */
+  const groups = [30, 30, 10, 20, 20, 20, 10];
+  const alike: CrossScores = {
+    sums: { data: new Float64Array(21).fill(-6), dtype: 'float64', shape: [7, 3] },
+    lengths: Array(7).fill(4),
+    groups,
+    episodes: [0, 1, 2, 3, 4, 5, 6],
+    turns: Array(7).fill(0),
+  };
+
+  it('asks retrieval of each prompt once, however often it was drawn', async () => {
+    for (const kind of ['turn', 'trajectory'] as const) {
+      const found = await crossScoreMetrics(engine, alike, { sampler: { kind, n: 21, seed: 2 }, perRow: true });
+      const drawn = Array.from(found.perRow?.row ?? [], (row) => groups[row]);
+      expect(found.values.sample_prompts).toBe(3);
+      expect(found.values.posterior_entropy_mean).toBeCloseTo(Math.log(3), 12);
+      expect(found.values.retrieval_chance_level).toBeCloseTo(1 / 3, 12);
+      expect(found.values['retrieval_chance_exact@2']).toBeCloseTo(2 / 3, 12);
+      // Ties go to the lower columns: those of groups 10 and 20.
+      const share = (best: number[]) => drawn.filter((group) => best.includes(group as number)).length / drawn.length;
+      expect(found.values.retrieval_accuracy).toBeCloseTo(share([10]), 12);
+      expect(found.values['retrieval_accuracy@2']).toBeCloseTo(share([10, 20]), 12);
+      expect(found.certainty['retrieval_accuracy@2']?.pValue).toBe(1);
+      expect(found.absent['retrieval_accuracy@4']).toMatch(/top 4 of 3 columns/);
+    }
+  });
+
+  it('weighs a prompt in the marginal as often as it was drawn', async () => {
+    const data = Float64Array.from({ length: 21 }, (_, at) => -((at * 7) % 5) - 1);
+    const scores: CrossScores = { ...alike, sums: { data, dtype: 'float64', shape: [7, 3] } };
+    const { values } = await crossScoreMetrics(engine, scores, { sampler: { kind: 'turn' } });
+    const excess = groups.map((group, row) => {
+      const [ten, twenty, thirty] = [...data.subarray(3 * row, 3 * row + 3)].map(Math.exp) as [number, number, number];
+      const matched = Math.log({ 10: ten, 20: twenty, 30: thirty }[group] as number);
+      return matched - Math.log((2 * ten + 3 * twenty + 2 * thirty) / 7);
+    });
+    expect(values.mi_seq_estimate).toBeCloseTo(excess.reduce((sum, value) => sum + value, 0) / 7, 12);
+  });
+
+  it('draws of one prompt alone give no metrics, but for ragen', async () => {
+    const one: CrossScores = {
+      ...alike,
+      sums: { data: new Float64Array(7).fill(-6), dtype: 'float64', shape: [7, 1] },
+      groups: Array(7).fill(3),
+    };
+    const sampler = { kind: 'turn' } as const;
+    const found = await crossScoreMetrics(engine, one, { sampler });
+    expect(found.values).toEqual({});
+    expect(found.absent.mi_seq_estimate).toBe('MI and retrieval need at least 2 prompts; this step has 1');
+    const ragen = await crossScoreMetrics(engine, one, { sampler, profile: 'ragen' });
+    expect(ragen.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
+  });
+
   it('ragen calls each draw its own prompt', async () => {
+    const options = { profile: 'ragen', sampler: { kind: 'trajectory', n: 7, seed: 1 } } as const;
+    const found = await crossScoreMetrics(engine, step, options);
+    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
+    expect(found.columns).toEqual({ total: 7, distinct: 3 });
+  });
+
+  it('ragen draws no more trajectories than there are turns, as the reference does', async () => {
     const options = { profile: 'ragen', sampler: { kind: 'trajectory', n: 64, seed: 1 } } as const;
     const found = await crossScoreMetrics(engine, step, options);
-    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(64), 12);
-    expect(found.columns).toEqual({ total: 64, distinct: 3 });
+    expect(found.rows.used).toBe(7);
+    const sparse = await crossScoreMetrics(engine, { ...step, lengths: [0, 0, 0, 0, 4, 0, 0] }, options);
+    expect(sparse.notes).toEqual(['every draw fell on a trajectory without reasoning tokens']);
+    expect(found.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
   });
 
   it('first turns only', async () => {

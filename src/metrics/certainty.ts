@@ -38,9 +38,13 @@ function certaintyOf(found: FigureInference, shift: number, permutations: number
   };
 }
 
-/** Certainty by key, for those keys that have a value. */
+/**
+ * Certainty by key, for those keys that have a value.
+ * @param retrieval what tells of retrieval, where that is asked of other columns
+ */
 export function certaintyByKey(
   inference: StepInference,
+  retrieval: StepInference,
   values: Readonly<Record<string, number>>,
   permutations: number,
 ): Record<string, Certainty> {
@@ -48,7 +52,8 @@ export function certaintyByKey(
   for (const [key, { figure, minus }] of Object.entries(FIGURE_OF)) {
     if (!(key in values)) continue;
     const shift = minus === undefined ? 0 : (values[minus] as number);
-    result[key] = certaintyOf(inference.figures[figure], shift, permutations);
+    const { figures } = key.startsWith('retrieval') ? retrieval : inference;
+    result[key] = certaintyOf(figures[figure], shift, permutations);
   }
   return result;
 }

@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
-import type { RowStats } from '../engine/operations.js';
+import type { RowStats, StepInference } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
@@ -12,7 +12,7 @@ import type { CrossScores, MetricOptions } from './cross-scores.js';
 import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
-import { type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
+import { eachPromptOnce, type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
@@ -58,12 +58,15 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   );
   const report = reporter(profile, options, shape, lengths);
 
-  if (selection.rows.length === 0) return report.nothing(selection, 'no row has reasoning tokens');
-  if (selection.columns.length < 2) {
+  if (selection.rows.length === 0) {
+    const lost = selection.valid > 0; // only under ragen
     return report.nothing(
       selection,
-      `MI and retrieval need at least 2 prompts; this step has ${selection.columns.length}`,
+      lost ? 'every draw fell on a trajectory without reasoning tokens' : 'no row has reasoning tokens',
     );
+  }
+  if (selection.prompts < 2) {
+    return report.nothing(selection, `MI and retrieval need at least 2 prompts; this step has ${selection.prompts}`);
   }
 
   const { sums, order, measured: first } = await summed(engine, given, lengths, columns, selection, options);
@@ -81,7 +84,9 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
       measured = await measure(engine, sums, order, lengths, selection, signal);
     }
   }
-  return report.everything(engine, measured, selection, nonFinite);
+  const once = profile === 'strict' ? eachPromptOnce(selection) : selection;
+  const retrieval = once === selection ? measured : await measure(engine, sums, order, lengths, once, signal);
+  return report.everything(engine, measured, retrieval, selection, nonFinite);
 }
 
 /** The rows of those at which `bad` is true, ascending, once each. */
@@ -306,9 +311,11 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
+    /** @param retrieval the same rows, where retrieval is asked of other columns than those that `measured` has */
     async everything(
       engine: Engine,
       measured: MeasuredStep,
+      retrieval: MeasuredStep,
       selection: RowSelection,
       nonFinite: number[],
     ): Promise<StepMetrics> {
@@ -316,15 +323,11 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
         const { values, spread } = ragenValues(measured);
         return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
       }
-      const inference = await engine.inferStep(measured.sums, measured.stats, {
-        own: measured.own,
-        lengths: measured.lengths,
-        signatures: measured.signatures,
-        permutations,
-        seed,
-        signal,
-      });
-      const { values, absent, notes, spread } = strictValues(measured);
+      const infer = ({ sums, stats, own, lengths, signatures }: MeasuredStep): Promise<StepInference> =>
+        engine.inferStep(sums, stats, { own, lengths, signatures, permutations, seed, signal });
+      const inference = await infer(measured);
+      const ofRetrieval = retrieval === measured ? inference : await infer(retrieval);
+      const { values, absent, notes, spread } = strictValues(measured, retrieval);
       if (nonFinite.length > 0) {
         notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
       }
@@ -342,7 +345,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
             'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
         );
       }
-      const certainty = certaintyByKey(inference, values, permutations);
+      const certainty = certaintyByKey(inference, ofRetrieval, values, permutations);
       const all = { ...values, ...aboutSample(selection) };
       return build(selection, nonFinite, all, absent, certainty, notes, { step: measured, spread });
     },

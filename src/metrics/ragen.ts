@@ -12,7 +12,7 @@ const STD_EPS = 1e-3;
 export function ragenValues(step: MeasuredStep): { values: Record<string, number>; spread: StepSpread } {
   const { moments } = step;
   const columns = step.signatures.length;
-  const values = sharedValues(step);
+  const values = sharedValues(step, step);
   values.mi_upper_bound = Math.log(columns);
 
   for (const { k, hits } of RETRIEVAL_AT) {

@@ -7,13 +7,16 @@ import type { Profile } from './step-metrics.js';
 export interface RowSelection {
   /** Rows of the step, in order of use; the trajectory sampler may name one more than once. */
   readonly rows: Int32Array;
-  /** Canonical columns; a sampler with draws names a prompt once for every draw, which weighs its share of the marginal. */
+  /**
+   * Canonical columns, ascending; a sampler with draws names a prompt once for every draw, which weighs its share of the
+   * marginal (`ragen`: in the order of the draws).
+   */
   readonly columns: Int32Array;
   /** Position in `columns` of each selected row's own prompt. */
   readonly own: Int32Array;
   /** Of each selected column. */
   readonly signatures: Int32Array;
-  /** Prompts that the selection covers, equivalent ones apart. */
+  /** Prompts that the selection covers, equivalent ones apart (`ragen`: draws). */
   readonly prompts: number;
   /** Rows that were there to choose from, and how many of those have reasoning. */
   readonly total: number;
@@ -48,7 +51,7 @@ export function selectRows(
     return select(columns, usable, kept, rowCount, usable.length, usable.length);
   }
   const { episodes, turns } = trajectories;
-  const rows = sampleRows(episodes, turns, sampler, hasReasoning);
+  const rows = sampleRows(episodes, turns, sampler, hasReasoning, profile);
   if (sampler.kind === 'first_turn') {
     const first = firstTurnRows(episodes, turns);
     const valid = first.filter(hasReasoning).length;
@@ -57,8 +60,9 @@ export function selectRows(
   // One column a draw: the prompts' marginal is the sampler's own distribution. `ragen` calls each draw its own prompt;
   // strict names the first draw of the prompt, so that groups are kept (metrics.md §3, repair 5).
   const drawn = rows.map((row) => columns.own[row] as number);
+  if (profile === 'strict') drawn.sort();
   const selection = select(columns, rows, drawn, rowCount, usable.length, effectiveSize(rows));
-  return profile === 'ragen' ? { ...selection, own: Int32Array.from(rows.keys()) } : selection;
+  return profile === 'ragen' ? { ...selection, own: Int32Array.from(rows.keys()), prompts: rows.length } : selection;
 }
 
 function usableRows(rowCount: number, hasReasoning: (row: number) => boolean): Int32Array {
@@ -95,6 +99,23 @@ function select(
     total,
     valid,
     effectiveRows,
+  };
+}
+
+/** The same rows among each prompt once, however often a sampler drew it: what retrieval is asked of under `strict`. */
+export function eachPromptOnce(selection: RowSelection): RowSelection {
+  const { columns, own, signatures, prompts } = selection;
+  if (prompts === columns.length) return selection;
+  const first = Int32Array.from(columns.keys()).filter((at) => at === 0 || columns[at] !== columns[at - 1]);
+  const position = new Int32Array(columns.length);
+  first.forEach((at, prompt) => {
+    position[at] = prompt;
+  });
+  return {
+    ...selection,
+    columns: first.map((at) => columns[at] as number),
+    own: own.map((at) => position[at] as number),
+    signatures: first.map((at) => signatures[at] as number),
   };
 }
 

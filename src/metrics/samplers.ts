@@ -1,6 +1,7 @@
 // Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of metrics.md §3.
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';
+import type { Profile } from './step-metrics.js';
 
 /**
  * - `first_turn`: the first turn of each trajectory, without replacement;
@@ -11,7 +12,10 @@ export type SamplerKind = 'first_turn' | 'trajectory' | 'turn';
 
 export interface SamplerOptions {
   kind: SamplerKind;
-  /** How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as many as there are turns). */
+  /**
+   * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as many as there are turns).
+   * Under `ragen` `trajectory` gives fewer, as the reference does.
+   */
   n?: number | undefined;
   /** Default 0. */
   seed?: number | undefined;
@@ -60,12 +64,15 @@ export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: Array
 /**
  * Draws rows. Only `usable` rows (with reasoning) are drawn, and a trajectory without any is never picked, so that n is exact.
  * `trajectory` may draw a row more than once. A row index is into the step's rows.
+ * @param profile under `ragen`, as in the reference, `trajectory` draws no more often than there are usable rows, picks
+ *   trajectories without any too, and loses those draws (metrics.md §3, repair 5)
  */
 export function sampleRows(
   episodes: ArrayLike<number | bigint>,
   turns: ArrayLike<number | bigint>,
   options: SamplerOptions,
   usable: (row: number) => boolean,
+  profile: Profile = 'strict',
 ): Int32Array {
   const { kind, n, seed = 0 } = options;
   if (episodes.length !== turns.length) {
@@ -88,13 +95,17 @@ export function sampleRows(
       return Int32Array.from(drawWithout(all, n ?? all.length, random));
     }
     case 'trajectory': {
-      const trajectories = trajectoriesOf(episodes, turns, usable);
-      if (trajectories.length === 0) return new Int32Array(0);
-      const count = n ?? trajectories.reduce((total, trajectory) => total + trajectory.length, 0);
-      return Int32Array.from({ length: count }, () => {
+      const asReference = profile === 'ragen';
+      const all = trajectoriesOf(episodes, turns, asReference ? () => true : usable);
+      const trajectories = asReference ? all.map((trajectory) => trajectory.filter(usable)) : all;
+      const there = trajectories.reduce((total, trajectory) => total + trajectory.length, 0);
+      if (there === 0) return new Int32Array(0);
+      const draws: number[] = [];
+      for (let left = asReference ? Math.min(n ?? there, there) : (n ?? there); left > 0; left--) {
         const trajectory = trajectories[random.below(trajectories.length)] as Trajectory;
-        return trajectory[random.below(trajectory.length)] as number;
-      });
+        if (trajectory.length > 0) draws.push(trajectory[random.below(trajectory.length)] as number);
+      }
+      return Int32Array.from(draws);
     }
     default:
       throw new ArgumentError('sampler.kind', `expected first_turn, trajectory or turn, got ${String(kind)}`);

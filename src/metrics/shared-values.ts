@@ -2,10 +2,10 @@
 import { chanceLevel } from './chance.js';
 import type { MeasuredStep } from './measured-step.js';
 
-export function sharedValues(step: MeasuredStep): Record<string, number> {
-  const { moments } = step;
-  const chance = chanceLevel(step.rowsByEquivalents);
-  const accuracy = moments.hits[0] / moments.rows;
+/** @param retrieval the same rows among the columns that retrieval is asked of */
+export function sharedValues({ moments }: MeasuredStep, retrieval: MeasuredStep): Record<string, number> {
+  const chance = chanceLevel(retrieval.rowsByEquivalents);
+  const accuracy = retrieval.moments.hits[0] / moments.rows;
   return {
     mi_estimate: moments.matchedToken.mean - moments.marginalToken.mean,
     mi_seq_estimate: moments.excessSeq.mean,

@@ -22,11 +22,14 @@ export interface StrictValues {
   readonly spread: StepSpread;
 }
 
-/** With the moving averages of a run's first step. */
-export function strictValues(step: MeasuredStep): StrictValues {
+/**
+ * With the moving averages of a run's first step.
+ * @param retrieval the same rows among each prompt once: `step` has a prompt as often as a sampler drew it
+ */
+export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): StrictValues {
   const { moments, distinct } = step;
-  const columns = step.signatures.length;
-  const values = sharedValues(step);
+  const columns = retrieval.signatures.length;
+  const values = sharedValues(step, retrieval);
   const absent: Record<string, string> = {};
   const notes: string[] = [];
 
@@ -49,7 +52,7 @@ export function strictValues(step: MeasuredStep): StrictValues {
         `the true value may be larger (leave-one-out gives an upper estimate), score more prompts to see it`,
     );
   }
-  values.posterior_entropy_mean = moments.posteriorEntropy.mean;
+  values.posterior_entropy_mean = retrieval.moments.posteriorEntropy.mean;
 
   // Repair 3: a floor under the scale, in units of its own quantity, and a flag where it was needed.
   const meanLength = totalOf(step.lengths) / moments.rows;
@@ -80,8 +83,8 @@ export function strictValues(step: MeasuredStep): StrictValues {
       }
       continue;
     }
-    const accuracy = moments.hits[hits] / moments.rows;
-    const chance = exactChanceLevel(step.rowsByEquivalents, k);
+    const accuracy = retrieval.moments.hits[hits] / moments.rows;
+    const chance = exactChanceLevel(retrieval.rowsByEquivalents, k);
     values[`retrieval_accuracy@${k}`] = accuracy;
     values[`retrieval_chance_exact@${k}`] = chance;
     values[`retrieval_above_chance_exact@${k}`] = accuracy - chance;

@@ -29,9 +29,9 @@ export function seedOfStep(seed: number, step: number): number {
 export function wantedPairs(labels: OpenLabels, profile: Profile, samplers: readonly SamplerOptions[]): WantedPairs {
   const rowsOf = new Map<number, Set<number>>();
   for (const sampler of samplers.length === 0 ? [undefined] : samplers) {
-    const { rows, columns } = select(labels, profile, sampler);
+    const { rows, columns, prompts } = select(labels, profile, sampler);
     // Without two prompts to tell apart nothing can be computed (metrics.md §3).
-    if (columns.length < 2) continue;
+    if (prompts < 2) continue;
     for (const column of columns) {
       const prompt = labels.columns.order[column] as number;
       const wanted = rowsOf.get(prompt) ?? new Set();
