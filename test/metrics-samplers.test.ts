@@ -163,6 +163,45 @@ describe('metrics of a sample', () => {
     expect(values.mi_seq_estimate).toBeCloseTo(excess.reduce((sum, value) => sum + value, 0) / 7, 12);
   });
 
+  it('takes draws of a prompt for one prompt in intervals', async () => {
+    const rows = 12;
+    const data = Float64Array.from(
+      { length: rows * 3 },
+      (_, at) => -((at * 7) % 11) / 3 - (at % 3 === (at / 3) % 3 ? 0 : 2),
+    );
+    const scores: CrossScores = {
+      sums: { data, dtype: 'float64', shape: [rows, 3] },
+      lengths: Array(rows).fill(4),
+      groups: Array.from({ length: rows }, (_, row) => row % 3),
+      episodes: Array.from({ length: rows }, (_, row) => row),
+      turns: Array(rows).fill(0),
+    };
+    // Each prompt is drawn four times: the marginal is that of the step without a sampler, and so is all else.
+    const plain = await crossScoreMetrics(engine, scores, {});
+    const drawn = await crossScoreMetrics(engine, scores, { sampler: { kind: 'turn' } });
+    for (const [key, { batch, population }] of Object.entries(plain.certainty)) {
+      const same = drawn.certainty[key];
+      for (const [one, other] of [
+        [batch, same?.batch],
+        [population, same?.population],
+      ]) {
+        if (one === undefined || !('low' in one)) throw new Error(`${key} has no interval`);
+        expect(other).toMatchObject({ low: expect.closeTo(one.low, 10), high: expect.closeTo(one.high, 10) });
+      }
+    }
+    // Of two prompts there is no population interval, and nothing exceeds ln 2.
+    const two = {
+      ...scores,
+      groups: Array.from({ length: rows }, (_, row) => Math.min(row % 3, 1)),
+      columnGroups: [0, 1, 2],
+    };
+    const { certainty } = await crossScoreMetrics(engine, two, {
+      sampler: { kind: 'trajectory', n: 40, seed: 3 },
+    });
+    expect(certainty.mi_seq_estimate?.population).toHaveProperty('absent');
+    expect(certainty.mi_seq_estimate?.batch).toMatchObject({ high: expect.toSatisfy((high) => high <= Math.log(2)) });
+  });
+
   it('draws of one prompt alone give no metrics, but for ragen', async () => {
     const one: CrossScores = {
       ...alike,

@@ -18,18 +18,25 @@ const FIGURE_OF: Readonly<Record<string, { figure: Figure; minus?: string }>> = 
   'retrieval_above_chance_exact@8': { figure: 'retrieval8', minus: 'retrieval_chance_exact@8' },
 };
 
-function interval(low: number, high: number, error: number, shift: number, absent: string): Interval {
-  return Number.isFinite(low) && Number.isFinite(high) ? { low: low - shift, high: high - shift, error } : { absent };
+/** Where the engine's interval lies for the figure: moved down by `shift`, and no higher than `most`. */
+interface Place {
+  readonly shift: number;
+  readonly most: number;
 }
 
-function certaintyOf(found: FigureInference, shift: number, permutations: number): Certainty {
+function interval(low: number, high: number, error: number, { shift, most }: Place, absent: string): Interval {
+  if (!Number.isFinite(low) || !Number.isFinite(high)) return { absent };
+  return { low: low - shift, high: Math.min(high - shift, most), error };
+}
+
+function certaintyOf(found: FigureInference, place: Place, permutations: number): Certainty {
   return {
-    batch: interval(found.batchLow, found.batchHigh, found.batchError, shift, 'too few rows: at least two are needed'),
+    batch: interval(found.batchLow, found.batchHigh, found.batchError, place, 'too few rows: at least two are needed'),
     population: interval(
       found.populationLow,
       found.populationHigh,
       found.populationError,
-      shift,
+      place,
       'too few prompts with rows: at least three are needed',
     ),
     pValue: Number.isFinite(found.pValue)
@@ -38,22 +45,30 @@ function certaintyOf(found: FigureInference, shift: number, permutations: number
   };
 }
 
+/** No row's value of these exceeds ln P. */
+const BOUNDED: ReadonlySet<string> = new Set(['mi_seq_estimate', 'mi_estimate']);
+
 /**
  * Certainty by key, for those keys that have a value.
- * @param retrieval what tells of retrieval, where that is asked of other columns
+ * @param once whether `inference` is of each prompt once, where a sample weighs prompts in its marginal as often as they were
+ *   drawn: then the intervals of MI are moved to the sample's value. Draws of a prompt are one prompt left out, not several.
  */
 export function certaintyByKey(
   inference: StepInference,
-  retrieval: StepInference,
   values: Readonly<Record<string, number>>,
   permutations: number,
+  { once }: { readonly once: boolean },
 ): Record<string, Certainty> {
   const result: Record<string, Certainty> = {};
   for (const [key, { figure, minus }] of Object.entries(FIGURE_OF)) {
-    if (!(key in values)) continue;
-    const shift = minus === undefined ? 0 : (values[minus] as number);
-    const { figures } = key.startsWith('retrieval') ? retrieval : inference;
-    result[key] = certaintyOf(figures[figure], shift, permutations);
+    const value = values[key];
+    if (value === undefined) continue;
+    const found = inference.figures[figure];
+    const moved = once && key.startsWith('mi_');
+    const shift = moved ? found.estimate - value : minus === undefined ? 0 : (values[minus] as number);
+    const most =
+      moved && BOUNDED.has(key) ? Math.max(value, values.mi_upper_bound as number) : Number.POSITIVE_INFINITY;
+    result[key] = certaintyOf(found, { shift, most }, permutations);
   }
   return result;
 }

@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
-import type { RowStats, StepInference } from '../engine/operations.js';
+import type { RowStats } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
@@ -323,10 +323,15 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
         const { values, spread } = ragenValues(measured);
         return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
       }
-      const infer = ({ sums, stats, own, lengths, signatures }: MeasuredStep): Promise<StepInference> =>
-        engine.inferStep(sums, stats, { own, lengths, signatures, permutations, seed, signal });
-      const inference = await infer(measured);
-      const ofRetrieval = retrieval === measured ? inference : await infer(retrieval);
+      const { sums, stats, own, lengths: ofRows, signatures } = retrieval;
+      const inference = await engine.inferStep(sums, stats, {
+        own,
+        lengths: ofRows,
+        signatures,
+        permutations,
+        seed,
+        signal,
+      });
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
       if (nonFinite.length > 0) {
         notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
@@ -345,7 +350,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
             'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
         );
       }
-      const certainty = certaintyByKey(inference, ofRetrieval, values, permutations);
+      const certainty = certaintyByKey(inference, values, permutations, { once: retrieval !== measured });
       const all = { ...values, ...aboutSample(selection) };
       return build(selection, nonFinite, all, absent, certainty, notes, { step: measured, spread });
     },
