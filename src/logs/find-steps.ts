@@ -1,10 +1,11 @@
 // Paths as a user types them -> step files. A directory with step files is a run; links, globs and nested directories
 // are followed; each file comes once. What cannot be used is a problem on the list and never stops the others.
 import type { Dirent } from 'node:fs';
-import { readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
+import { isLink, missingProblem } from './missing-file.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
@@ -176,24 +177,4 @@ class Search {
 
 function isBelow(path: string, directory: string): boolean {
   return resolve(path).startsWith(resolve(directory) + sep);
-}
-
-async function isLink(path: string): Promise<boolean> {
-  return (await linkTarget(path)) !== undefined;
-}
-
-async function missingProblem(path: string, error: unknown): Promise<string> {
-  if (errorCode(error) !== 'ENOENT') return systemProblem(error);
-  const target = await linkTarget(path);
-  return target === undefined
-    ? systemProblem(error)
-    : `a link to ${target}, which is not there: mount or restore it, or remove the link`;
-}
-
-async function linkTarget(path: string): Promise<string | undefined> {
-  try {
-    return await readlink(path);
-  } catch {
-    return undefined;
-  }
 }
