@@ -3,6 +3,7 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { checkArray, checkPath } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
 import { isLink, missingProblem } from './missing-file.js';
@@ -30,9 +31,11 @@ const MAX_DEPTH = 64;
 /**
  * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for the endings
  * of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
- * Never rejects because of a path: each that is missing, unreadable or empty is one FileError in `problems`.
+ * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
  */
 export async function findSteps(paths: readonly string[]): Promise<FoundSteps> {
+  checkArray(paths, 'paths');
+  for (const path of paths) checkPath(path, 'paths');
   const search = new Search();
   for (const path of paths) await search.argument(path);
   await search.followLinks();

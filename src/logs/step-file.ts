@@ -1,8 +1,10 @@
 // Reads one step file (docs/step-file.md). The header and the small tensors are read at once, in few large reads; the
 // scores stay on disk until they are asked for, and then come block by block in memory that does not grow with them.
+
 import { FileReadError } from '../engine/file-read-error.js';
 import type { FileScores } from '../engine/operations.js';
 import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
+import { shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { type ByteSource, cutShort, lent, type ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
@@ -154,11 +156,14 @@ export async function readStepHeader(
 
 async function withContainer<T>(
   path: string,
-  { blockBytes, signal }: ReadStepOptions,
+  { blockBytes, allocate, signal }: ReadStepOptions,
   use: (container: StepContainer) => Promise<T>,
 ): Promise<T> {
   if (blockBytes !== undefined && !(blockBytes > 0)) {
-    throw new ArgumentError('options.blockBytes', `${blockBytes}, expected a number of bytes above 0`);
+    throw new ArgumentError('options.blockBytes', `${shown(blockBytes)}, expected a number of bytes above 0`);
+  }
+  if (allocate !== undefined && typeof allocate !== 'function') {
+    throw new ArgumentError('options.allocate', `got ${shown(allocate)}, expected a function`);
   }
   const container = await openContainer(path, { signal });
   try {
