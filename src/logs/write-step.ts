@@ -8,6 +8,8 @@ import { checkArray, checkMemory, checkObject, checkPath } from '../engine/argum
 import type { DType, HostTensor } from '../engine/tensor.js';
 import { checkShape, shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { LONE_SURROGATE } from './json-scanner.js';
+import { printable } from './printable.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
 import type { IntegerArray } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
@@ -225,6 +227,10 @@ function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string,
   for (const [key, value] of collected) {
     if (typeof value !== 'string')
       throw new ArgumentError(`step.metadata.${key}`, `${kindOf(value)}, expected a string`);
+    if (LONE_SURROGATE.test(key + value)) {
+      const problem = 'has half of a surrogate pair, which no reader takes: cut text between characters';
+      throw new ArgumentError(`step.metadata.${printable(key)}`, problem);
+    }
   }
   return collected;
 }
