@@ -117,6 +117,17 @@ describe('strict', () => {
     expect(filterGroups({ rewards: batch, lengths: Array(8).fill(0) }, options).kept).toEqual([0, 1]);
   });
 
+  it('figures that rounding alone tells apart are alike: they share the mass', () => {
+    // Means of −1/3 that differ in the last place, since each group starts with another reward.
+    const rewards = Array.from({ length: 6 }, (_, group) => (group % 3 === 1 ? [1, -1, -1] : [-1, 1, -1]));
+    for (const metric of ['reward', 'reward_sum', 'reward_variance'] as const) {
+      for (const topPMode of ['linear', 'softmax'] as const) {
+        expect(filterGroups({ rewards }, { metric, topPMode, value: 0.5 }).kept).toEqual([0, 1, 2]);
+      }
+      expect(filterGroups({ rewards }, { metric, strategy: 'min_p', value: 0.5 }).kept).toHaveLength(6);
+    }
+  });
+
   it('top_k takes its share of all groups without rounding one away', () => {
     const rewards = Array.from({ length: 100 }, (_, group) => [0, group + 1]);
     expect(filterGroups({ rewards }, { strategy: 'top_k', value: 0.29 }).kept).toHaveLength(29);

@@ -1,5 +1,5 @@
 // Steps as numpy writes them, by hand-made bytes: what .npz and .npy give, and that every fault is named.
-import { mkdir, readdir, truncate, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
@@ -235,6 +235,26 @@ describe('.npy with sidecars', () => {
       await writeFile(folder.path('e_1.json'), text);
       expect((await fileErrorOf(readStepFile(path))).message).toMatch(message);
     }
+  });
+
+  it('names a file that is there where the step number is wrong or missing', async () => {
+    const path = await save('g_7', smallStep());
+    await writeFile(folder.path('g_7.json'), '{"step": "last"}');
+    expect(await fileErrorOf(readStepFile(path))).toMatchObject({ path: folder.path('g_7.json') });
+    const unnumbered = await save('final', smallStep());
+    expect(await fileErrorOf(readStepFile(unnumbered))).toMatchObject({ path: unnumbered });
+  });
+
+  it('refuses a sidecar that is a link to what is not there', async () => {
+    const path = await save('h_8', smallStep());
+    for (const sidecar of ['h_8.rewards.npy', 'h_8.json']) {
+      await symlink('not-mounted', folder.path(sidecar));
+      const error = await fileErrorOf(readStepFile(path));
+      expect(error).toMatchObject({ path: folder.path(sidecar) });
+      expect(error.message).toMatch(/a link to not-mounted, which is not there/);
+      await rm(folder.path(sidecar));
+    }
+    expect((await readStepFile(path)).rewards).toBeUndefined();
   });
 
   it('sees a change of the scores after the header was read', async () => {

@@ -134,6 +134,7 @@ describe('what is refused', () => {
     ],
     ['deep nesting', container(`{"a":{"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`), /nested deeper/, 'a'],
     ['an open string', container('{"a'), /closing quote/],
+    ['half of a surrogate pair', container('{"__metadata__":{"k":"\\ud83d"}}'), /surrogate/],
     ['an unknown escape', container('{"\\q":1}'), /escape/],
     ['a raw line end in a string', container('{"a\n":1}'), /control character/],
   ];

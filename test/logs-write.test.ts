@@ -159,6 +159,7 @@ describe('what is refused before anything is written', () => {
       /row-major/,
     ],
     ['flags above 1', { correct: Uint8Array.of(0, 1, 3) }, 'step.correct', /3 in row 2/],
+    ['text cut within a character', { run: '😀'.slice(0, 1) }, 'step.metadata.run', /surrogate/],
     ['metadata that is no string', { metadata: { time: 3 as never } }, 'step.metadata.time', /expected a string/],
     ['two names for the run', { run: 'a', metadata: { run: 'b' } }, 'step.metadata.run', /give it once/],
   ];

@@ -1,6 +1,7 @@
 // The metrics of steps in, in any order and in any parts; what they sum up to over all of them out: counts, exact sums,
 // extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
 // averages, regimes, verdicts) has no place here: run-replay.ts adds it when the order is known.
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import { StateError } from '../errors.js';
 import { ragenAverages } from '../metrics/ragen.js';
 import type { StepMetrics, StepSpread } from '../metrics/step-metrics.js';
@@ -65,6 +66,8 @@ export function orderFreeMetrics(step: {
   readonly metrics: readonly StepMetrics[];
   readonly filter?: FilterView | undefined;
 }): [key: string, value: number][] {
+  checkObject(step, 'step');
+  checkArray(step.metrics, 'step.metrics');
   const metrics: [string, number][] = [];
   // Keys that all samples of a step have in common come once.
   const seen = new Set<string>();

@@ -1,5 +1,6 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
+import { checkObject, checkPath } from '../engine/argument-checks.js';
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -34,6 +35,9 @@ export interface FinalizeOptions {
  *   {FileError} when one cannot be read
  */
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
+  checkObject(options, 'options');
+  if (typeof options.manifest !== 'string') checkObject(options.manifest, 'options.manifest');
+  checkPath(options.state, 'options.state');
   const { signal, onProgress } = options;
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;

@@ -1,4 +1,5 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
+import { checkObject, checkPath } from '../engine/argument-checks.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
 import { isOutOfReach } from '../logs/out-of-reach.js';
@@ -60,7 +61,10 @@ const STEPS_AHEAD = 3;
  *   `signal.reason` when aborted
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
+  checkObject(options, 'options');
   const { index, out, signal } = options;
+  checkPath(options.manifest, 'options.manifest');
+  checkPath(out, 'options.out');
   const steps: PlannedStep[] = [];
   const manifest = await readManifest(options.manifest, (step, shards) => {
     const { first = 0, steps: count = 0 } = shards[index] ?? {};

@@ -1,6 +1,7 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
 import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { checkArray, checkObject, checkPath } from '../engine/argument-checks.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -35,7 +36,10 @@ const FAN_IN = 32;
  *   common; {FileError} when one cannot be read, or the result cannot be written
  */
 export async function mergeStates(paths: readonly string[], options: MergeOptions): Promise<MergedStates> {
+  checkArray(paths, 'paths');
+  checkObject(options, 'options');
   const { out, fanIn = FAN_IN } = options;
+  checkPath(out, 'options.out');
   if (!Number.isSafeInteger(fanIn) || fanIn < 2) {
     throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${fanIn}`);
   }

@@ -1,4 +1,5 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
+import { checkPath } from '../engine/argument-checks.js';
 import { ArgumentError, type FileError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import { checkAnalysis } from './analyze.js';
@@ -36,8 +37,9 @@ export async function plan(
   source: string | readonly string[],
   options: PlanOptions,
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
-  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
   checkAnalysis(source, options);
+  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
+  checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
   for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
     if (!Number.isSafeInteger(value) || value < 1) {

@@ -1,4 +1,7 @@
 // Should a batch be filtered at all? Where all prompts vary alike, a filter drops data and gains nothing.
+import { checkArray } from '../engine/argument-checks.js';
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
 
 export interface FilterGate {
   /** Std(RV) / Mean(RV) over groups; null where no group has variance, or there are fewer than two groups. */
@@ -15,11 +18,19 @@ const LOSES_UP_TO = 0.33;
 /**
  * The gate Std(RV)/Mean(RV) (metrics.md §4): how unequally reward variance is spread over the prompts. Free of scale.
  * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances
+ * @throws ArgumentError naming the entry that is no finite number from 0 on
  */
 export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
+  checkArray(rewardVariances, 'rewardVariances');
   const groups = rewardVariances.length;
   let largest = 0;
-  for (let at = 0; at < groups; at++) largest = Math.max(largest, rewardVariances[at] as number);
+  for (let at = 0; at < groups; at++) {
+    const variance = rewardVariances[at] as number;
+    if (!(Number.isFinite(variance) && variance >= 0)) {
+      throw new ArgumentError('rewardVariances', `group ${at} has ${shown(variance)}, expected a variance: 0 or more`);
+    }
+    largest = Math.max(largest, variance);
+  }
   // Below 2^-1022 a number has no finite reciprocal.
   if (groups < 2 || !(largest >= 2 ** -1022)) {
     const sentence =

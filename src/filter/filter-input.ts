@@ -1,5 +1,6 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
+import { checkMemory } from '../engine/argument-checks.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import { type Ids, type IndexedIds, indexIds } from './row-ids.js';
@@ -210,6 +211,7 @@ function flatten(name: string, groups: GroupedValues, offsets: Int32Array): Floa
 
 /** One column as float64; a Float64Array is used as it is. */
 function column(name: string, values: RowValues | BigInt64Array): Float64Array {
+  checkMemory(values, name);
   if (values instanceof Float64Array) return values;
   if (values instanceof BigInt64Array) return Float64Array.from(values, Number);
   if (ArrayBuffer.isView(values) && !(values instanceof DataView)) return new Float64Array(values);

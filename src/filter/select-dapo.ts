@@ -1,5 +1,4 @@
 // DAPO's dynamic sampling: groups in which all rollouts succeed or all fail have no advantage and are dropped.
-
 import type { DropReason } from './filter-result.js';
 import type { SpreadStatistics } from './group-statistics.js';
 

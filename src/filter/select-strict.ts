@@ -65,8 +65,12 @@ function topP(
   return bestGroups(ranked, null, (value - eps) * candidates.length);
 }
 
-/** The figures of the best and the worst candidate. */
-function ends({ figures, candidates, direction }: RankedGroups): { best: number; worst: number } {
+/** The figures of the best and the worst candidate, and how far they are apart: 0 where rounding alone parts them. */
+function ends({ figures, candidates, direction, rounding }: RankedGroups): {
+  best: number;
+  worst: number;
+  range: number;
+} {
   let low = figures[candidates[0] as number] as number;
   let high = low;
   for (let at = 1; at < candidates.length; at++) {
@@ -74,21 +78,22 @@ function ends({ figures, candidates, direction }: RankedGroups): { best: number;
     if (figure < low) low = figure;
     if (figure > high) high = figure;
   }
-  return direction === 'largest' ? { best: high, worst: low } : { best: low, worst: high };
+  const range = high - low <= rounding(Math.max(Math.abs(high), Math.abs(low))) ? 0 : high - low;
+  return direction === 'largest' ? { best: high, worst: low, range } : { best: low, worst: high, range };
 }
 
 /** [groups] */
 function linearMasses(ranked: RankedGroups, kind: FigureKind): Float64Array {
   if (kind === 'spread') return ranked.figures;
-  const { worst } = ends(ranked);
-  return ranked.figures.map((figure) => (kind === 'position' ? Math.abs(figure - worst) : Math.max(0, figure)));
+  const { worst, range } = ends(ranked);
+  if (kind === 'level') return ranked.figures.map((figure) => Math.max(0, figure));
+  return ranked.figures.map((figure) => (range === 0 ? 0 : Math.abs(figure - worst)));
 }
 
 /** Softmax of the figures brought to mean 0 and std 1 over the groups: at a fixed temperature it would depend on their scale. */
 function softmaxMasses(ranked: RankedGroups): Float64Array {
   const { figures, candidates } = ranked;
-  const { best, worst } = ends(ranked);
-  const range = Math.abs(best - worst);
+  const { worst, range } = ends(ranked);
   if (range === 0) return new Float64Array(figures.length).fill(1);
   const count = candidates.length;
   // From 0 for the worst to 1 for the best, whichever direction is wanted.
@@ -104,10 +109,10 @@ function softmaxMasses(ranked: RankedGroups): Float64Array {
 /** min_p: groups whose figure is at least a share of the best one. */
 function nearBest(ranked: RankedGroups, kind: FigureKind, value: number): Uint32Array {
   const { figures, candidates, direction } = ranked;
-  const { best, worst } = ends(ranked);
+  const { best, worst, range } = ends(ranked);
   const most = best === 0 ? 0 : (best / value) * (1 + SLACK);
   const keeps = (figure: number): boolean => {
-    if (kind === 'position') return Math.abs(figure - worst) >= (value - SLACK) * Math.abs(best - worst);
+    if (kind === 'position') return Math.abs(figure - worst) >= (value - SLACK) * range;
     if (direction === 'largest') return figure >= (value - SLACK) * best;
     return figure <= most;
   };

@@ -142,16 +142,21 @@ export function tensorEntry(
 
 /**
  * `step` of the metadata, else the only number in the name of the file: step_00120.npz.
+ * @param from the file that the metadata come from
  * @throws FileError where neither tells
  */
-export function withStepNumber(path: string, metadata: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+export function withStepNumber(
+  path: string,
+  metadata: ReadonlyMap<string, string>,
+  from = path,
+): ReadonlyMap<string, string> {
   const given = metadata.get('step');
   if (given !== undefined) {
     // numpy makes a float of a step that went through one.
     const whole = given.replace(/\.0+$/, '');
     if (/^-?[0-9]+$/.test(whole) && Number.isSafeInteger(Number(whole))) return new Map([...metadata, ['step', whole]]);
     throw new FileError(
-      { path },
+      { path: from },
       `step is "${printable(given)}", expected the number of the training step, such as 120`,
     );
   }

@@ -1,10 +1,12 @@
 // Paths as a user types them -> step files. A directory with step files is a run; links, globs and nested directories
 // are followed; each file comes once. What cannot be used is a problem on the list and never stops the others.
 import type { Dirent } from 'node:fs';
-import { readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { checkArray, checkPath } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
+import { isLink, missingProblem } from './missing-file.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
@@ -29,9 +31,11 @@ const MAX_DEPTH = 64;
 /**
  * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for the endings
  * of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
- * Never rejects because of a path: each that is missing, unreadable or empty is one FileError in `problems`.
+ * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
  */
 export async function findSteps(paths: readonly string[]): Promise<FoundSteps> {
+  checkArray(paths, 'paths');
+  for (const path of paths) checkPath(path, 'paths');
   const search = new Search();
   for (const path of paths) await search.argument(path);
   await search.followLinks();
@@ -176,24 +180,4 @@ class Search {
 
 function isBelow(path: string, directory: string): boolean {
   return resolve(path).startsWith(resolve(directory) + sep);
-}
-
-async function isLink(path: string): Promise<boolean> {
-  return (await linkTarget(path)) !== undefined;
-}
-
-async function missingProblem(path: string, error: unknown): Promise<string> {
-  if (errorCode(error) !== 'ENOENT') return systemProblem(error);
-  const target = await linkTarget(path);
-  return target === undefined
-    ? systemProblem(error)
-    : `a link to ${target}, which is not there: mount or restore it, or remove the link`;
-}
-
-async function linkTarget(path: string): Promise<string | undefined> {
-  try {
-    return await readlink(path);
-  } catch {
-    return undefined;
-  }
 }

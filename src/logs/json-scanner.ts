@@ -10,6 +10,9 @@ const COLON = 0x3a;
 /** Nesting beyond this is refused in values that are skipped. */
 const MAX_DEPTH = 64;
 
+/** Half of a pair of UTF-16: text that no other JSON reader takes, and that UTF-8 cannot hold. */
+export const LONE_SURROGATE = /\p{Surrogate}/u;
+
 const PLAIN = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
 
 function isSpace(byte: number | undefined): boolean {
@@ -168,11 +171,14 @@ export class JsonScanner {
   }
 
   #unescape(start: number, end: number): string {
+    let text: string;
     try {
-      return JSON.parse(this.#bytes.toString('utf8', start, end)) as string;
+      text = JSON.parse(this.#bytes.toString('utf8', start, end)) as string;
     } catch {
       return this.#fail(start, 'a string with an escape that JSON does not have');
     }
+    if (LONE_SURROGATE.test(text)) this.#fail(start, 'a string with half of a surrogate pair, which is no character');
+    return text;
   }
 
   #unexpected(expected: string): never {

@@ -57,7 +57,7 @@ export async function openNpy(path: string, { signal }: ReadOptions): Promise<St
     return {
       source,
       tensors,
-      metadata: withStepNumber(stem, described.metadata),
+      metadata: withStepNumber(path, described.metadata, `${stem}.json`),
       bytes,
       digest: headerDigest(...digests),
       // Only the scores are read again.

@@ -1,5 +1,6 @@
 // A path in, the tensors and metadata of a step out, whatever file or store they lie in: the one place that says which
 // ending is opened by what. What reads steps asks a container for bytes at the positions that its entries name.
+import { checkPath } from '../engine/argument-checks.js';
 import type { ByteSource, ReadOptions } from './byte-source.js';
 import { openGzip, openZstd } from './compressed.js';
 import { openNpy } from './npy.js';
@@ -25,7 +26,8 @@ export interface StepContainer {
 export type OpenContainer = (path: string, options: ReadOptions) => Promise<StepContainer>;
 
 /** Opens the step at `path`: by its ending, else as safetensors. @throws FileError when it cannot be used */
-export const openContainer: OpenContainer = (path, options) => {
+export const openContainer: OpenContainer = async (path, options) => {
+  checkPath(path, 'path');
   const kind = STEP_KINDS.find(({ ending }) => path.endsWith(ending));
   return (kind?.open ?? openSafetensors)(path, options);
 };

@@ -3,6 +3,7 @@
 import { FileReadError } from '../engine/file-read-error.js';
 import type { FileScores } from '../engine/operations.js';
 import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
+import { shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { type ByteSource, cutShort, lent, type ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
@@ -154,11 +155,14 @@ export async function readStepHeader(
 
 async function withContainer<T>(
   path: string,
-  { blockBytes, signal }: ReadStepOptions,
+  { blockBytes, allocate, signal }: ReadStepOptions,
   use: (container: StepContainer) => Promise<T>,
 ): Promise<T> {
   if (blockBytes !== undefined && !(blockBytes > 0)) {
-    throw new ArgumentError('options.blockBytes', `${blockBytes}, expected a number of bytes above 0`);
+    throw new ArgumentError('options.blockBytes', `${shown(blockBytes)}, expected a number of bytes above 0`);
+  }
+  if (allocate !== undefined && typeof allocate !== 'function') {
+    throw new ArgumentError('options.allocate', `got ${shown(allocate)}, expected a function`);
   }
   const container = await openContainer(path, { signal });
   try {

@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
 import { type ByteSource, type OpenOptions, openSource } from './byte-source.js';
+import { isLink, missingProblem } from './missing-file.js';
 import { isMissing } from './s3-client.js';
 import { openObject } from './s3-object.js';
 import { errorCode } from './system-problem.js';
@@ -29,13 +30,20 @@ export async function openBytes(path: string, options: OpenOptions = {}): Promis
   return store === undefined ? openSource(path, options.expected) : store.open(path, options);
 }
 
-/** Undefined where there is no such file. @throws FileError when it is there and cannot be read */
+/**
+ * Undefined where there is no such file.
+ * @throws FileError when it is there and cannot be read, or is a link to what is not there
+ */
 export async function openIfThere(path: string, options: OpenOptions = {}): Promise<ByteSource | undefined> {
   try {
     return await openBytes(path, options);
   } catch (error) {
-    if (error instanceof FileError && (errorCode(error.cause) === 'ENOENT' || isMissing(error.cause))) return undefined;
-    throw error;
+    if (!(error instanceof FileError)) throw error;
+    const { cause } = error;
+    if (isMissing(cause)) return undefined;
+    if (errorCode(cause) !== 'ENOENT') throw error;
+    if (!(await isLink(path))) return undefined;
+    throw new FileError({ path }, await missingProblem(path, cause), { cause });
   }
 }
 

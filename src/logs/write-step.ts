@@ -3,8 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { checkArray, checkMemory, checkObject, checkPath } from '../engine/argument-checks.js';
 import type { DType, HostTensor } from '../engine/tensor.js';
+import { checkShape, shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { LONE_SURROGATE } from './json-scanner.js';
+import { printable } from './printable.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
 import type { IntegerArray } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
@@ -68,6 +72,8 @@ const WRITE_BYTES = 16 * 2 ** 20;
  * @throws ArgumentError for a step that the reader would refuse; FileError when the file cannot be written
  */
 export async function writeStep(path: string, step: StepToWrite, options: WriteStepOptions = {}): Promise<void> {
+  checkPath(path, 'path');
+  checkObject(step, 'step');
   const tensors = collectTensors(step);
   // Wide elements first: with the header padded to 8 bytes, each tensor is then aligned to its element.
   tensors.sort((a, b) => elementBytes(b.dtype) - elementBytes(a.dtype));
@@ -85,8 +91,11 @@ interface CollectedTensor extends TensorToWrite {
 function collectTensors(step: StepToWrite): CollectedTensor[] {
   const collected = new Map<StepTensorName, CollectedTensor>();
   const add = (name: StepTensorName, field: string, source: Source | undefined) => {
-    if (source !== undefined) collected.set(name, collect(name, `step.${field}`, source));
+    if (source === undefined) return;
+    checkObject(source, `step.${field}`);
+    collected.set(name, collect(name, `step.${field}`, source));
   };
+  if (step.prompts !== undefined) checkArray(step.prompts, 'step.prompts');
   const prompts = step.prompts === undefined ? undefined : padPrompts(step.prompts);
   add('cross_logprobs', 'logprobs', step.logprobs);
   add('cross_logprob_sums', 'sums', step.sums);
@@ -128,23 +137,24 @@ interface Source {
 }
 
 function vector(data: Elements | undefined): Source | undefined {
-  return data === undefined ? undefined : { data, shape: [data.length] };
+  // What is no array is refused when it is collected.
+  return data === undefined ? undefined : { data, shape: [data?.length ?? 0] };
 }
 
 function collect(name: StepTensorName, argument: string, { data, dtype, shape, strides }: Source): CollectedTensor {
+  checkMemory(data, argument);
   const stored = dtype === undefined ? arrayDType(argument, data) : tensorDType(argument, dtype, data);
-  const sizesAreRight = shape.every((size) => Number.isSafeInteger(size) && size >= 0);
-  const elements = shape.reduce((product, size) => product * size, 1);
-  if (!sizesAreRight || elements !== data.length) {
-    const problem = `shape [${shape.join(', ')}] has ${elements} elements, but the array has ${data.length}`;
+  const { shape: sizes, elements } = checkShape(shape, `${argument}.shape`);
+  if (elements !== data.length) {
+    const problem = `shape [${sizes.join(', ')}] has ${elements} elements, but the array has ${data.length}`;
     throw new ArgumentError(argument, problem);
   }
-  if (strides !== undefined && !isRowMajor(shape, strides)) {
+  if (strides !== undefined && !isRowMajor(sizes, strides)) {
     const problem = `strides [${strides.join(', ')}] are not those of a dense row-major tensor: copy it into one`;
     throw new ArgumentError(argument, problem);
   }
   const memory = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  return { name, argument, dtype: stored, shape: [...shape], bytes: memory.length, memory };
+  return { name, argument, dtype: stored, shape: sizes, bytes: memory.length, memory };
 }
 
 const TENSOR_DTYPES = {
@@ -158,7 +168,7 @@ function tensorDType(argument: string, dtype: DType, data: Elements): Safetensor
   const known = Object.hasOwn(TENSOR_DTYPES, dtype) ? TENSOR_DTYPES[dtype] : undefined;
   if (known === undefined || !(data instanceof known.array)) {
     const expected = known?.array.name ?? `one of ${Object.keys(TENSOR_DTYPES).join(', ')}`;
-    throw new ArgumentError(argument, `dtype ${dtype} with data of ${kindOf(data)}, expected ${expected}`);
+    throw new ArgumentError(argument, `dtype ${shown(dtype)} with data of ${kindOf(data)}, expected ${expected}`);
   }
   return known.stored;
 }
@@ -173,7 +183,7 @@ function arrayDType(argument: string, data: Elements): SafetensorsDType {
 }
 
 function kindOf(value: unknown): string {
-  return typeof value === 'object' && value !== null ? value.constructor.name : typeof value;
+  return typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'no kind') : typeof value;
 }
 
 function isRowMajor(shape: readonly number[], strides: readonly number[]): boolean {
@@ -216,6 +226,10 @@ function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string,
   for (const [key, value] of collected) {
     if (typeof value !== 'string')
       throw new ArgumentError(`step.metadata.${key}`, `${kindOf(value)}, expected a string`);
+    if (LONE_SURROGATE.test(key + value)) {
+      const problem = 'has half of a surrogate pair, which no reader takes: cut text between characters';
+      throw new ArgumentError(`step.metadata.${printable(key)}`, problem);
+    }
   }
   return collected;
 }

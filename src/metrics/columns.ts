@@ -1,6 +1,8 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (metrics.md §1).
 import { types } from 'node:util';
+import { checkArray } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
+import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 
 export interface Columns {
@@ -17,11 +19,14 @@ export interface Columns {
 type Id = number | bigint;
 
 /** 64-bit ids that a number holds exactly become numbers, so that files may mix I32 and I64. */
-function toIds(values: Integers): Int32Array | readonly Id[] {
+function toIds(values: Integers, argument: string): Int32Array | readonly Id[] {
   if (types.isInt32Array(values)) return values;
-  return Array.from(values as ArrayLike<Id>, (v) =>
-    typeof v === 'bigint' && Number.isSafeInteger(Number(v)) ? Number(v) : v,
-  );
+  checkArray(values, argument);
+  return Array.from(values as ArrayLike<Id>, (id, at) => {
+    if (typeof id === 'bigint') return Number.isSafeInteger(Number(id)) ? Number(id) : id;
+    if (Number.isInteger(id)) return id;
+    throw new ArgumentError(argument, `entry ${at} is ${shown(id)}, expected an integer`);
+  });
 }
 
 const ascending = (a: Id, b: Id): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -40,8 +45,8 @@ export function arrangeColumns(
   promptTokens: readonly ArrayLike<Id>[] | undefined,
   columnCount: number,
 ): Columns {
-  const rowIds = toIds(groups);
-  const columnIds = columnGroups === undefined ? distinct(rowIds) : toIds(columnGroups);
+  const rowIds = toIds(groups, 'groups');
+  const columnIds = columnGroups === undefined ? distinct(rowIds) : toIds(columnGroups, 'columnGroups');
   if (columnIds.length !== columnCount) {
     throw columnGroups === undefined
       ? new ArgumentError(
@@ -50,6 +55,7 @@ export function arrangeColumns(
         )
       : new ArgumentError('columnGroups', `${columnIds.length} ids for ${columnCount} columns`);
   }
+  if (promptTokens !== undefined) checkArray(promptTokens, 'promptTokens');
   if (promptTokens !== undefined && promptTokens.length !== columnCount) {
     throw new ArgumentError('promptTokens', `${promptTokens.length} prompts for ${columnCount} columns`);
   }
@@ -89,6 +95,7 @@ function signaturesOf(order: Int32Array, promptTokens: readonly ArrayLike<Id>[] 
   if (promptTokens === undefined) return Int32Array.from(order.keys());
   const numbers = new Map<string, number>();
   return order.map((column) => {
+    checkArray(promptTokens[column], `promptTokens[${column}]`);
     const key = Array.from(promptTokens[column] as ArrayLike<Id>).join(',');
     const known = numbers.get(key);
     if (known !== undefined) return known;

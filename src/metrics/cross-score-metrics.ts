@@ -1,9 +1,11 @@
 // One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
 import { types } from 'node:util';
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
+import { checkShape } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
 import { rowsByEquivalents } from './chance.js';
@@ -32,6 +34,8 @@ export async function crossScoreMetrics(
   scores: CrossScores,
   options: MetricOptions = {},
 ): Promise<StepMetrics> {
+  checkObject(scores, 'scores');
+  checkObject(options, 'options');
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
@@ -44,6 +48,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   }
   const { given, shape } = givenScores(scores);
   const lengths = toLengths(scores.lengths, shape.rows);
+  checkArray(scores.groups, 'groups');
   if (scores.groups.length !== shape.rows) {
     throw new ArgumentError('groups', `${scores.groups.length} group ids for ${shape.rows} rows`);
   }
@@ -111,19 +116,26 @@ function givenScores(scores: CrossScores): GivenScores {
   if ((sums === undefined) === (logprobs === undefined)) {
     throw new ArgumentError('scores', 'give exactly one of `logprobs` ([P,R,T] or packed [P,N]) and `sums` ([R,P])');
   }
+  checkArray(scores.lengths, 'lengths');
   if (sums !== undefined) {
-    const [rows, columns] = sums.shape;
-    if (sums.shape.length !== 2 || rows === undefined || columns === undefined) {
-      throw new ArgumentError('sums', `expected shape [R, P], got [${sums.shape.join(', ')}]`);
+    const shape = shapeOf(sums, 'sums');
+    const [rows, columns] = shape;
+    if (shape.length !== 2 || rows === undefined || columns === undefined) {
+      throw new ArgumentError('sums', `expected shape [R, P], got [${shape.join(', ')}]`);
     }
     return { given: { kind: 'sums', tensor: sums }, shape: { rows, columns } };
   }
-  const { shape } = logprobs as Tensor;
+  const shape = shapeOf(logprobs, 'logprobs');
   if (shape.length !== 3 && shape.length !== 2) {
     throw new ArgumentError('logprobs', `expected shape [P, R, T] or packed [P, N], got [${shape.join(', ')}]`);
   }
   const rows = shape.length === 3 ? (shape[1] as number) : scores.lengths.length;
   return { given: { kind: 'logprobs', tensor: logprobs as Tensor }, shape: { rows, columns: shape[0] as number } };
+}
+
+function shapeOf(tensor: Tensor | undefined, argument: string): number[] {
+  checkObject(tensor, argument);
+  return checkShape(tensor?.shape, `${argument}.shape`).shape;
 }
 
 type Lengths = MeasuredStep['lengths'];

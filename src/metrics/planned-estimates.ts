@@ -1,5 +1,6 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
+import { checkObject } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { chanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
@@ -80,6 +81,9 @@ const NO_PERMUTATIONS = 'label permutations need every pair: score all and use c
  * @throws {ArgumentError} for scores that are not those of the plan's pairs, or a confidence outside (0, 1)
  */
 export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: EstimateOptions = {}): PairEstimates {
+  checkObject(plan, 'plan');
+  checkObject(scores, 'scores');
+  checkObject(options, 'options');
   const { confidence = 0.95 } = options;
   if (!(confidence > 0 && confidence < 1)) {
     throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);

@@ -4,6 +4,7 @@
 // each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at least the wanted confidence
 // (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, StateError } from '../errors.js';
 import { estimateFromPairs, type PairEstimates } from './planned-estimates.js';
@@ -256,7 +257,11 @@ const ROUND_METRICS: readonly string[] = [
   'reasoning_entropy_seq_est',
 ];
 
-function copyOf({ groups, lengths, columnGroups, promptTokens, promptTurns }: ScorePlanInput): ScorePlanInput {
+function copyOf(input: ScorePlanInput): ScorePlanInput {
+  checkObject(input, 'input');
+  const { groups, lengths, columnGroups, promptTokens, promptTurns } = input;
+  checkArray(groups, 'groups');
+  checkArray(lengths, 'lengths');
   return {
     groups: groups.slice() as Integers,
     lengths: lengths.slice() as Integers,

@@ -1,4 +1,5 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
@@ -75,6 +76,8 @@ export async function sumPairTokens(
   lengths: Integers,
   options: OperationOptions = {},
 ): Promise<Float64Array> {
+  checkObject(plan, 'plan');
+  checkArray(lengths, 'lengths');
   if (lengths.length !== plan.layout.totalRows) {
     throw new ArgumentError('lengths', `${lengths.length} lengths for ${plan.layout.totalRows} rows`);
   }
@@ -92,6 +95,7 @@ export async function sumPairTokens(
  * @throws {ArgumentError} if the plan leaves pairs out, or the scores are not its own
  */
 export function completeSums(plan: ScorePlan, scores: PairScores): Tensor {
+  checkObject(plan, 'plan');
   if (!plan.complete) {
     throw new ArgumentError('plan', `leaves pairs out (${plan.negatives} negatives a row): use estimateFromPairs`);
   }

@@ -1,4 +1,5 @@
 // Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of metrics.md §3.
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';
 import type { Profile } from './step-metrics.js';
@@ -56,6 +57,8 @@ function drawWithout(items: readonly number[], n: number, random: Random): numbe
 
 /** The row that opens each episode, whether or not it has reasoning. */
 export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): number[] {
+  checkArray(episodes, 'episodes');
+  checkArray(turns, 'turns');
   return trajectoriesOf(episodes, turns, () => true)
     .map((trajectory) => trajectory[0] as number)
     .sort((a, b) => a - b);
@@ -74,6 +77,9 @@ export function sampleRows(
   usable: (row: number) => boolean,
   profile: Profile = 'strict',
 ): Int32Array {
+  checkArray(episodes, 'episodes');
+  checkArray(turns, 'turns');
+  checkObject(options, 'sampler');
   const { kind, n, seed = 0 } = options;
   if (episodes.length !== turns.length) {
     throw new ArgumentError('turns', `${turns.length} turn numbers for ${episodes.length} episode ids`);
@@ -114,6 +120,7 @@ export function sampleRows(
 
 /** Kish's effective sample size of draws with repeats: n² / Σ count². */
 export function effectiveSize(rows: Int32Array): number {
+  checkArray(rows, 'rows');
   const counts = new Map<number, number>();
   for (const row of rows) counts.set(row, (counts.get(row) ?? 0) + 1);
   let squares = 0;

@@ -1,5 +1,6 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
 // Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
+import { checkArray, checkObject } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, countSignatures } from './columns.js';
@@ -102,6 +103,8 @@ export interface ScorePlan extends Pairs {
  * @throws {ArgumentError} for arguments that contradict each other or are out of range
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
+  checkObject(input, 'input');
+  checkObject(options, 'options');
   const { negatives, seed = 0, hardShare = 0.5 } = options;
   if (!Number.isSafeInteger(negatives) || negatives < 3) {
     throw new ArgumentError(
@@ -198,6 +201,7 @@ function pairsOf({ rows, signatures, scored, distinct }: PlanLayout) {
 }
 
 function wholeNumbers(name: string, values: Integers): number[] {
+  checkArray(values, name);
   return Array.from(values as ArrayLike<number | bigint>, (value, at) => {
     const number = Number(value);
     if (!Number.isSafeInteger(number) || number < 0) {
@@ -223,6 +227,8 @@ function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64
  * @throws {ArgumentError} if the rows of a prompt are of different turns, or a prompt has no rows to tell by
  */
 export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?: Integers): Int32Array {
+  checkArray(groups, 'groups');
+  checkArray(turns, 'turns');
   if (turns.length !== groups.length) {
     throw new ArgumentError('turns', `${turns.length} turn numbers for ${groups.length} rows`);
   }

@@ -1,5 +1,4 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
-
 import { closeUnread, closingSource, isSource, type Source, unlessAborted } from './closing-source.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';

@@ -1,5 +1,6 @@
 // Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
 import { types } from 'node:util';
+import { checkMemory } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -20,6 +21,7 @@ function expectLength(values: { readonly length: number }, argument: string, row
 
 /** A copy. @throws {ArgumentError} naming the first entry that is no integer */
 export function copyIntegers(values: Integers, argument: string, rows?: number): Integers {
+  checkMemory(values, argument);
   const typed = types.isInt32Array(values) || types.isBigInt64Array(values);
   if (!typed && !Array.isArray(values)) {
     throw new ArgumentError(

@@ -1,5 +1,4 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
-
 import type { Integers } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';

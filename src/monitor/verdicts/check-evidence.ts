@@ -1,4 +1,5 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
+import { checkObject } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/tensor-view.js';
 import { ArgumentError } from '../../errors.js';
 import { rowsByGroup } from './group-outcomes.js';
@@ -19,6 +20,7 @@ export function checkStep(step: number, last: number | null): void {
 
 /** @throws {ArgumentError} naming what does not fit */
 export function checkEvidence(evidence: StepEvidence): void {
+  checkObject(evidence, 'evidence');
   const { step, success, rows, groups, metrics } = evidence;
   checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {

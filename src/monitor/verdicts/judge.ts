@@ -1,6 +1,5 @@
 // Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
 // state that continues to the bit. docs/verdicts.md has every rule. Memory is constant: each part says what it keeps.
-
 import { StateError } from '../../errors.js';
 import { filterGate } from '../../filter/filter-gate.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';

@@ -1,5 +1,4 @@
 // What the judge says about a run: verdicts as data, each with the sentence that a person reads. docs/verdicts.md has the rule of each.
-
 import type { FilterGate } from '../../filter/filter-gate.js';
 import type { Information } from './action-information.js';
 import type { ActionOscillation } from './action-oscillation.js';

@@ -1,0 +1,33 @@
+// What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
+import { ArgumentError } from '../errors.js';
+import { shown } from './tensor-view.js';
+
+/** @throws ArgumentError for null, undefined, and what has no properties */
+export function checkObject(value: unknown, argument: string): void {
+  if (typeof value === 'object' && value !== null) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an object`);
+}
+
+/** @throws ArgumentError unless it has entries: an array, a typed array whose memory is there, or what looks like one */
+export function checkArray(value: unknown, argument: string): void {
+  checkMemory(value, argument);
+  if (typeof value === 'object' && value !== null && 'length' in value && Number.isSafeInteger(value.length)) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an array`);
+}
+
+/** @throws ArgumentError for a typed array whose memory was transferred or shrunk: JavaScript takes it for an empty one */
+export function checkMemory(value: unknown, argument: string): void {
+  if (!ArrayBuffer.isView(value) || value instanceof DataView) return;
+  try {
+    (value as Uint8Array).keys();
+  } catch (error) {
+    const problem = `${shown(value)} whose memory is gone: it was transferred, or its buffer shrunk`;
+    throw new ArgumentError(argument, problem, { cause: error });
+  }
+}
+
+/** @throws ArgumentError unless it is a string */
+export function checkPath(value: unknown, argument: string): void {
+  if (typeof value === 'string') return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected a path`);
+}

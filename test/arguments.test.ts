@@ -1,0 +1,95 @@
+// Arguments that no typed caller gives: each is refused by name, with no bare TypeError and no result that looks right.
+import { afterAll, describe, expect, it } from 'vitest';
+import * as collapsar from '../src/index.js';
+
+const { ArgumentError, openEngine } = collapsar;
+const engine = await openEngine({ device: 'cpu', threads: 1 });
+afterAll(() => engine.dispose());
+
+const groups = [0, 1, 2, 0, 1, 2];
+const lengths = [1, 2, 3, 1, 2, 3];
+const sums = { data: new Float64Array(18).fill(-1), dtype: 'float64', shape: [6, 3] };
+const sinkOptions = { prompts: 1, rows: 1, lengths: [1] };
+
+function transferred<T extends ArrayBufferView>(array: T): T {
+  structuredClone(array.buffer, { transfer: [array.buffer as ArrayBuffer] });
+  return array;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
+const given = collapsar as any;
+
+const calls: [what: string, argument: string, call: () => unknown][] = [
+  ['crossScoreMetrics of null', 'scores', () => given.crossScoreMetrics(engine, null)],
+  ['without groups', 'groups', () => given.crossScoreMetrics(engine, { sums, lengths })],
+  ['without lengths', 'lengths', () => given.crossScoreMetrics(engine, { sums, groups })],
+  ['sums that are no tensor', 'sums.shape', () => given.crossScoreMetrics(engine, { sums: [], lengths, groups })],
+  [
+    'prompts that are none',
+    'promptTokens',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups, promptTokens: null }),
+  ],
+  ...[Number.NaN, 'a', 0.5, null, [1]].map((id): [string, string, () => unknown] => [
+    `a group id of ${String(id)}`,
+    'groups',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups: [id, 1, 2, id, 1, 2] }),
+  ]),
+  ['planScores of NaN', 'groups', () => given.planScores({ groups: [Number.NaN], lengths: [1] }, { negatives: 3 })],
+  ['planScores without options', 'options', () => given.planScores({ groups, lengths })],
+  ['estimateFromPairs of nothing', 'plan', () => given.estimateFromPairs()],
+  ['completeSums of nothing', 'plan', () => given.completeSums()],
+  ['sumPairTokens of nothing', 'plan', () => given.sumPairTokens(engine)],
+  ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds()],
+  ['sampleRows without options', 'sampler', () => given.sampleRows([0], [0])],
+  ['effectiveSize of nothing', 'rows', () => given.effectiveSize()],
+  ['readEvidence of nothing', 'evidence', () => given.readEvidence()],
+  ['filterGate of nothing', 'rewardVariances', () => given.filterGate()],
+  ...[Number.NaN, -1, Number.POSITIVE_INFINITY, '1'].map((variance): [string, string, () => unknown] => [
+    `filterGate of a variance of ${variance}`,
+    'rewardVariances',
+    () => given.filterGate([1, variance, 2]),
+  ]),
+  [
+    'filterGroups of rewards whose memory is gone',
+    'rewards.values',
+    () => given.filterGroups({ rewards: { values: transferred(new Float64Array(4)), groupSize: 2 } }),
+  ],
+  [
+    'pairs that are no list',
+    'options.pairs',
+    () => given.Engine.prototype.tokenSumsSink.call(engine, { ...sinkOptions, pairs: 1 }),
+  ],
+  [
+    'pairs without rows',
+    'options.pairs[0].rows',
+    () => engine.tokenSumsSink({ ...sinkOptions, pairs: [{ prompt: 0 } as never] }),
+  ],
+  [
+    'lengths whose memory is gone',
+    'options.lengths',
+    () => engine.tokenSumsSink({ ...sinkOptions, lengths: transferred(Int32Array.of(1)) }),
+  ],
+  ['readStepFile of nothing', 'path', () => given.readStepFile()],
+  ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
+  ['findSteps of nothing', 'paths', () => given.findSteps()],
+  ['findSteps of what is no path', 'paths', () => given.findSteps([1])],
+  ['listSteps of nothing', 'paths', () => given.listSteps()],
+  ['writeStep of nothing', 'step', () => given.writeStep('a.safetensors')],
+  ['a tensor that is none', 'step.logprobs', () => given.writeStep('a.safetensors', { logprobs: null })],
+  ['planShards without a manifest', 'options.out', () => given.planShards('test', {})],
+  ['mapShard of nothing', 'options', () => given.mapShard()],
+  ['mergeStates without a result', 'options.out', () => given.mergeStates(['a'], {})],
+  ['finalizeShards of nothing', 'options', () => given.finalizeShards().next()],
+];
+
+describe('arguments of a wrong type', () => {
+  it.each(calls)('%s: %s', async (_what, argument, call) => {
+    const error = await (async () => call())().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ArgumentError);
+    expect(error).toMatchObject({ argument });
+  });
+
+  it('array-likes of numbers are arrays', () => {
+    expect(collapsar.filterGate({ length: 2, 0: 1, 1: 1 }).verdict).toBe('keep_all');
+  });
+});
