@@ -2,7 +2,8 @@
 export type { CudaDevice } from './cuda-probe.js';
 export type { DeviceImport } from './device-import.js';
 export { DeviceTensor } from './device-tensor.js';
-export { Engine, type EngineOptions, openEngine } from './engine.js';
+export { Engine } from './engine.js';
+export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations.js';
 export type * from './tensor.js';
 export type { IndexRange, SumsBlock, TokenBlock, TokenBox } from './token-block.js';
