@@ -22,7 +22,8 @@ import { Journal, type JournalOptions, type JournalStep } from '../src/analysis/
 import { ResultDirectory } from '../src/analysis/result-directory.js';
 import { measureOptions, type StepMeasurement } from '../src/analysis/step-measurement.js';
 import { Interrupted } from '../src/cli/streams.js';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { FileError } from '../src/errors.js';
 import { elementOf, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';

@@ -1,7 +1,8 @@
 // Every bad argument rejects with an ArgumentError that names it, and the engine works on afterwards.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import type { RowStats } from '../src/engine/operations.js';
 import type { HostTensor, Tensor } from '../src/engine/tensor.js';
 import { ArgumentError, CollapsarError, DeviceError } from '../src/errors.js';

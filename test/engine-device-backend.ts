@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { addonPath } from '../src/engine/addon.js';
 import { forgetProbes } from '../src/engine/cuda-probe.js';
-import { type Engine, type EngineOptions, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { type EngineOptions, openEngine } from '../src/engine/open-engine.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = join(root, 'native', 'test', 'fake_cuda_backend.cpp');

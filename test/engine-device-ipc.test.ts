@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
 import { type DeviceImport, importArguments } from '../src/engine/device-import.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, DeviceError } from '../src/errors.js';
 import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace } from './engine-device-backend.js';
 

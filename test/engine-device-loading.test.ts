@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { DeviceError } from '../src/errors.js';
 import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace, useBackend } from './engine-device-backend.js';
 

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { DeviceTensor } from '../src/engine/device-tensor.js';
 import type { Engine } from '../src/engine/engine.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import type { LogitStats, RowStats } from '../src/engine/operations.js';
 import type { DType, HostTensor, Tensor, TensorData } from '../src/engine/tensor.js';
 import { DeviceError } from '../src/errors.js';

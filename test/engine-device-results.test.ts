@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DeviceTensor } from '../src/engine/device-tensor.js';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import type { HostIntegers, HostTensor, Tensor } from '../src/engine/tensor.js';
 import { ArgumentError, DeviceError, DisposedError } from '../src/errors.js';
 import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace } from './engine-device-backend.js';

@@ -2,7 +2,8 @@
 import { MessageChannel } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadAddon } from '../src/engine/addon.js';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import type { Tensor } from '../src/engine/tensor.js';
 import { ArgumentError } from '../src/errors.js';
 import { collected } from './engine-leaks.js';

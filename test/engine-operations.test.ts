@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadAddon } from '../src/engine/addon.js';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import type { DType, Tensor, TensorData } from '../src/engine/tensor.js';
 import { fromBits, moments, rowStats } from './engine-reference.js';
 

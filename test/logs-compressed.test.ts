@@ -5,7 +5,7 @@ import { createGzip, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { measureOptions, measureStep } from '../src/analysis/step-measurement.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { FileError } from '../src/errors.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import type { StepData } from '../src/logs/step-data.js';

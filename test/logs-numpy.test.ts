@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { measureOptions, measureStep } from '../src/analysis/step-measurement.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { fileErrorOf, fileOf, fullStep, put, type RawTensor, temporaryFolder } from './logs-files.js';
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { measureOptions, measureStep } from '../src/analysis/step-measurement.js';
-import { openEngine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { FileError } from '../src/errors.js';
 import { findSteps } from '../src/logs/find-steps.js';
 import { listSteps, readSteps } from '../src/logs/read-steps.js';

@@ -4,8 +4,9 @@ import { appendFile, open, readdir, readFile, truncate, utimes, writeFile } from
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError, FileError } from '../src/errors.js';
+import type { ReadStepOptions } from '../src/logs/read-step-options.js';
 import type { StepData } from '../src/logs/step-data.js';
-import { type ReadStepOptions, readStepFile, readStepHeader } from '../src/logs/step-file.js';
+import { readStepFile, readStepHeader } from '../src/logs/step-file.js';
 import {
   container,
   fileErrorOf,

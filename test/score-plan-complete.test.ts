@@ -1,7 +1,8 @@
 // A plan that scores every pair gives what crossScoreMetrics gives: figures and intervals, equal prompts and all.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Engine, openEngine } from '../src/engine/engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
 import { estimateFromPairs } from '../src/metrics/planned-estimates.js';

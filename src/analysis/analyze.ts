@@ -1,6 +1,7 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
-import { type Engine, openEngine } from '../engine/engine.js';
+import type { Engine } from '../engine/engine.js';
+import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { orFileError } from '../logs/read-steps.js';

@@ -1,6 +1,7 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
 import { checkObject, checkPath } from '../engine/argument-checks.js';
-import { type Engine, openEngine } from '../engine/engine.js';
+import type { Engine } from '../engine/engine.js';
+import { openEngine } from '../engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
 import { isOutOfReach } from '../logs/out-of-reach.js';
 import { readStepHeader } from '../logs/step-file.js';

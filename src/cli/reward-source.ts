@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { openEngine } from '../engine/engine.js';
+import { openEngine } from '../engine/open-engine.js';
 import type { Tensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
 import type { FilterInput } from '../filter/filter-input.js';

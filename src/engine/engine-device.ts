@@ -19,6 +19,12 @@ export interface ChosenDevice {
   readonly takesHostTensors: boolean;
 }
 
+/** The GPU of an engine, or why it has none. */
+export interface Placement {
+  readonly fallback: string | null;
+  readonly chosen?: ChosenDevice;
+}
+
 export class EngineDevice {
   readonly name: `cuda:${number}`;
   readonly gpu: CudaDevice;

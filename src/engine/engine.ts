@@ -1,24 +1,12 @@
 // The engine: typed operations on score tensors, computed by native threads of its own.
-import { availableParallelism } from 'node:os';
-import { getSystemErrorName, types } from 'node:util';
+import { getSystemErrorName } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
-import {
-  type DeviceMemory,
-  type LabelArguments,
-  loadAddon,
-  type MatrixArguments,
-  type NativeAddon,
-  type NativeEngine,
-  type NativeResults,
-  type RowStatsArguments,
-  type Settle,
-  type TokenArguments,
-} from './addon.js';
-import { probeCuda } from './cuda-probe.js';
+import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle } from './addon.js';
 import type { DeviceImport } from './device-import.js';
-import { DeviceTensor } from './device-tensor.js';
-import { type ChosenDevice, EngineDevice } from './engine-device.js';
+import type { DeviceTensor } from './device-tensor.js';
+import { EngineDevice, type Placement } from './engine-device.js';
 import { FileReadError } from './file-read-error.js';
+import { checkFileScores } from './file-scores.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { logitArguments } from './logit-options.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
@@ -47,86 +35,24 @@ import type {
   TokenRowStatsOptions,
   TokenSums,
 } from './operations.js';
+import { statsArguments, statsExtents } from './row-stats-arguments.js';
 import { checkOptions, RunningJobs } from './running-jobs.js';
+import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
 import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
+import { matrixArguments, tokenArguments } from './tensor-arguments.js';
 import {
   checkDType,
   checkShape,
   dtypeCode,
   type HostView,
-  isDense,
   shown,
-  type TensorView,
+  viewDenseFloat64,
   viewHostTensor,
   viewTensor,
 } from './tensor-view.js';
 import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
 
-export interface EngineOptions {
-  /**
-   * - `'cpu'`: the CPU, and nothing of CUDA is looked at.
-   * - `'auto'` (default): a GPU for tensors that are on it (`upload`, `importDevice`), the CPU for tensors of the host:
-   *   sending those through the GPU would take longer than the CPU's pass over them, and so they give the same bits on every
-   *   machine. Without a usable GPU the CPU alone; `info.fallback` says why. The GPU is opened when it is first needed.
-   * - `'cuda'` (the first GPU) or `'cuda:1'` (by its number): that GPU for all tensors, those of the host are sent through it
-   *   in blocks. Throws if it cannot be had.
-   */
-  device?: 'auto' | 'cpu' | 'cuda' | `cuda:${number}` | undefined;
-  /** Threads that compute, 1 to 1024. Default: as many as the machine lets this process run at once. */
-  threads?: number | undefined;
-  signal?: AbortSignal | undefined;
-}
-
-const maxThreads = 1024;
-const maxTopK = 8;
-const rowStatsArrays = [
-  'matchedSeq',
-  'matchedToken',
-  'marginalSeq',
-  'marginalToken',
-  'looMarginalSeq',
-  'looMarginalToken',
-  'posteriorEntropy',
-  'argmax',
-  'rankAbove',
-  'rankEqual',
-  'topColumns',
-] as const;
-
-/**
- * Opens an engine: loads the addon and starts its threads.
- * @throws ArgumentError, AddonError (no addon), DeviceError (the device asked for cannot be had), or `signal.reason`
- */
-export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
-  checkOptions(options);
-  const { device = 'auto', threads = Math.min(availableParallelism(), maxThreads), signal } = options;
-  signal?.throwIfAborted();
-  if (typeof device !== 'string' || !/^(auto|cpu|cuda|cuda:\d+)$/.test(device)) {
-    throw new ArgumentError(
-      'options.device',
-      `got ${shown(device)}, expected 'auto', 'cpu', 'cuda' or 'cuda:<number>'`,
-    );
-  }
-  if (!Number.isInteger(threads) || threads < 1 || threads > maxThreads) {
-    throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
-  }
-  const addon = loadAddon();
-  if (device === 'cpu') return Engine.open(addon, { fallback: null }, threads, signal);
-  const index = device.startsWith('cuda:') ? Number(device.slice('cuda:'.length)) : 0;
-  const answer = await probeCuda(index, signal);
-  if ('problem' in answer) {
-    if (device === 'auto') return Engine.open(addon, { fallback: answer.problem }, threads, signal);
-    throw new DeviceError(`${device}: ${answer.problem}; device 'cpu' needs no GPU`, { reason: answer.reason });
-  }
-  const chosen = { machine: answer, index, takesHostTensors: device !== 'auto' };
-  return Engine.open(addon, { fallback: null, chosen }, threads, signal);
-}
-
-/** The GPU of an engine, or why it has none. */
-interface Placement {
-  fallback: string | null;
-  chosen?: ChosenDevice;
-}
+const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 
 /**
  * Computes on score tensors. Operations run one after the other in the order of their calls, off the event loop and off
@@ -260,7 +186,7 @@ export class Engine {
     const { out, signal } = options;
     const shape = [rows, view.shape[0] as number];
     const target = out === 'device' ? await this.allocDevice('float64', shape, { signal }) : out;
-    const outView = target && denseFloat64(target, 'options.out', this.#device, 'sumTokens');
+    const outView = target && viewDenseFloat64(target, 'options.out', this.#device, 'sumTokens');
     const running = this.#jobs.run<NativeResults['sumTokens'], TokenSums<HostTensor | DeviceTensor>>(
       'sumTokens',
       options,
@@ -360,10 +286,10 @@ export class Engine {
     options: SumFileTokensOptions = {},
   ): Promise<Pick<TokenSums, 'sums' | 'firstInvalid'>> {
     this.#begin('sumFileTokens', options);
-    const { fd, offset, dtype, shape, prompts, rows, tokens } = fileScores(scores);
+    const { fd, offset, dtype, prompts, rows, tokens } = checkFileScores(scores);
     const rowLengths = integerArray(lengths, 'lengths');
     const out = options.out;
-    const outView = out === undefined ? undefined : denseFloat64(out, 'options.out');
+    const outView = out === undefined ? undefined : viewDenseFloat64(out, 'options.out');
     return this.#jobs.run<NativeResults['sumFileTokens'], Pick<TokenSums, 'sums' | 'firstInvalid'>>(
       'sumFileTokens',
       options,
@@ -386,7 +312,8 @@ export class Engine {
           throw new FileReadError(failure.error === 0 ? undefined : getSystemErrorName(-failure.error), failure.offset);
         }
         if (out !== undefined) return { sums: out, firstInvalid };
-        return { sums: { data: noteEngineMemory(sums as Float64Array), dtype: 'float64', shape }, firstInvalid };
+        const data = noteEngineMemory(sums as Float64Array);
+        return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, firstInvalid };
       },
     );
   }
@@ -492,7 +419,7 @@ export class Engine {
    */
   async inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
     this.#begin('inferStep', options);
-    const view = denseFloat64(sums, 'sums') as HostView;
+    const view = viewDenseFloat64(sums, 'sums') as HostView;
     const extents = statsExtents(stats);
     const [rows, columns, topK] = extents;
     if (view.shape[0] !== rows || view.shape[1] !== columns) {
@@ -556,139 +483,4 @@ export class Engine {
     checkOptions(options, argument);
     options.signal?.throwIfAborted();
   }
-}
-
-const tokenShapes = 'padded [P, R, T] or packed [P, N]';
-
-function denseFloat64(
-  tensor: Tensor,
-  argument: string,
-  device: EngineDevice | undefined | 'host' = 'host',
-  operation = '',
-): TensorView {
-  const view = viewTensor(tensor, argument, [2], '[rows, columns]', device, operation);
-  if (view.dtype !== 'float64') throw new ArgumentError(`${argument}.dtype`, `got ${view.dtype}, expected float64`);
-  if (!isDense(view)) throw new ArgumentError(`${argument}.strides`, 'expected a dense row-major tensor');
-  return view;
-}
-
-function fileScores(scores: FileScores) {
-  if (scores === null || typeof scores !== 'object') {
-    throw new ArgumentError('scores', `got ${shown(scores)}, expected { fd, offset, dtype, shape }`);
-  }
-  const { fd, offset, dtype } = scores;
-  for (const [name, value] of Object.entries({ fd, offset })) {
-    if (!Number.isSafeInteger(value) || value < 0) {
-      throw new ArgumentError(`scores.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-    }
-  }
-  checkDType(dtype, 'scores.dtype');
-  const { shape, elements } = checkShape(scores.shape, 'scores.shape');
-  const [prompts, rows, tokens] = shape;
-  if (prompts === undefined || rows === undefined || tokens === undefined || shape.length !== 3) {
-    throw new ArgumentError('scores.shape', `got [${shape.join(', ')}], expected [P, R, T]`);
-  }
-  if (!Number.isSafeInteger(offset + 8 * elements)) {
-    throw new ArgumentError('scores.shape', `[${shape.join(', ')}] has more bytes than a file can hold`);
-  }
-  return { fd, offset, dtype, shape: [rows, prompts], prompts, rows, tokens };
-}
-
-function topKOf({ topK = maxTopK }: { topK?: number | undefined }): number {
-  if (!Number.isInteger(topK) || topK < 0 || topK > maxTopK) {
-    throw new ArgumentError('options.topK', `got ${shown(topK)}, expected an integer from 0 to ${maxTopK}`);
-  }
-  return topK;
-}
-
-/** Whether `options.out` asks for results that stay on the GPU. */
-function staysOnDevice(options: object): boolean {
-  const { out } = options as { out?: unknown };
-  if (out === undefined || out === 'device') return out === 'device';
-  throw new ArgumentError('options.out', `got ${shown(out)}, expected 'device' or nothing`);
-}
-
-/** Whether the memory may be read in place: that of the GPU may always. */
-function protect(held: HeldBuffers, { data }: TensorView, argument: string): boolean {
-  return typeof data === 'number' || held.protect(data, argument);
-}
-
-function matrixArguments(view: TensorView, argument: string, held: HeldBuffers): MatrixArguments {
-  const [rows, columns] = view.shape as [number, number];
-  const [rowStride, columnStride] = view.strides as [number, number];
-  return [view.data, view.code, protect(held, view, argument), rows, columns, rowStride, columnStride];
-}
-
-/** The arguments are checked now, the memory is protected when the job starts. */
-function tokenArguments(
-  view: TensorView,
-  lengths: Integers,
-  offsets: Integers | undefined,
-): (held: HeldBuffers) => TokenArguments {
-  const packed = view.shape.length === 2;
-  const [prompts, rows, tokens] = (packed ? [view.shape[0], 0, view.shape[1]] : view.shape) as [number, number, number];
-  const [promptStride, rowStride, tokenStride] = (packed ? [view.strides[0], 0, view.strides[1]] : view.strides) as [
-    number,
-    number,
-    number,
-  ];
-  const rowLengths = integerArray(lengths, 'lengths');
-  const rowOffsets = optionalIntegers(offsets, 'options.offsets');
-  return (held) => [
-    view.data,
-    view.code,
-    protect(held, view, 'logprobs'),
-    packed,
-    prompts,
-    rows,
-    tokens,
-    promptStride,
-    rowStride,
-    tokenStride,
-    rowLengths,
-    rowOffsets,
-  ];
-}
-
-function labelArguments(labels: RowLabels, argument: string): LabelArguments {
-  return [
-    integerArray(labels.own, `${argument}.own`),
-    integerArray(labels.lengths, `${argument}.lengths`),
-    optionalIntegers(labels.signatures, `${argument}.signatures`),
-  ];
-}
-
-type StatsExtents = [rows: number, columns: number, topK: number];
-
-function statsExtents(stats: RowStats): StatsExtents {
-  if (stats === null || typeof stats !== 'object') {
-    throw new ArgumentError('stats', `got ${shown(stats)}, expected what scoreStats() gave`);
-  }
-  const { rows, columns, topK } = stats;
-  for (const [name, value] of Object.entries({ rows, columns, topK })) {
-    if (!Number.isSafeInteger(value) || value < 0) {
-      throw new ArgumentError(`stats.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-    }
-  }
-  const most = Math.min(maxTopK, columns);
-  if (topK > most || (rows > 0 && columns > 0 && topK === 0)) {
-    throw new ArgumentError('stats.topK', `got ${topK}, expected 1 to ${most}: pass topK to scoreStats()`);
-  }
-  return [rows, columns, topK];
-}
-
-function statsArguments(stats: RowStats, extents: StatsExtents, held: HeldBuffers): RowStatsArguments {
-  const flat: (Float64Array | Int32Array | boolean)[] = [];
-  for (const name of rowStatsArrays) {
-    const array: unknown = stats[name];
-    if (array instanceof DeviceTensor) {
-      const problem = "a DeviceTensor, expected memory of the host: what scoreStats() gives without out: 'device'";
-      throw new ArgumentError(`stats.${name}`, problem);
-    }
-    if (!types.isFloat64Array(array) && !types.isInt32Array(array)) {
-      throw new ArgumentError(`stats.${name}`, `got ${shown(array)}, expected what scoreStats() gave`);
-    }
-    flat.push(array, held.protect(array, `stats.${name}`));
-  }
-  return [...extents, ...flat];
 }

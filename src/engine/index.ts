@@ -2,7 +2,9 @@
 export type { CudaDevice } from './cuda-probe.js';
 export type { DeviceImport } from './device-import.js';
 export { DeviceTensor } from './device-tensor.js';
-export { Engine, type EngineOptions, openEngine } from './engine.js';
+export { Engine } from './engine.js';
+export type { MissingTokens } from './missing-tokens.js';
+export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations.js';
 export type * from './tensor.js';
 export type { IndexRange, SumsBlock, TokenBlock, TokenBox } from './token-block.js';
@@ -10,7 +12,6 @@ export {
   type BlockOptions,
   type BlockSession,
   type HeldTokens,
-  type MissingTokens,
   TokenSumsSink,
   type TokenSumsSinkOptions,
 } from './token-sums-sink.js';

@@ -1,9 +1,9 @@
 // Sums of a block that cannot be right -> the tokens that made them so: the first NaN or +inf of a row.
 import type { Engine } from './engine.js';
+import { LEAF_TOKENS } from './leaf-grid.js';
 import type { Tensor } from './tensor.js';
 import type { HostView } from './tensor-view.js';
 import type { CheckedBlock } from './token-block.js';
-import { LEAF_TOKENS } from './waiting-tokens.js';
 
 /** A NaN or +inf. */
 export interface InvalidToken {

@@ -218,3 +218,20 @@ export function isDense(view: TensorView): boolean {
     view.shape.includes(0) || dense.every((stride, axis) => view.shape[axis] === 1 || view.strides[axis] === stride)
   );
 }
+
+/**
+ * A dense float64 matrix.
+ * @param device as for viewTensor()
+ * @throws ArgumentError for another one, too
+ */
+export function viewDenseFloat64(
+  tensor: Tensor,
+  argument: string,
+  device: EngineDevice | undefined | 'host' = 'host',
+  operation = '',
+): TensorView {
+  const view = viewTensor(tensor, argument, [2], '[rows, columns]', device, operation);
+  if (view.dtype !== 'float64') throw new ArgumentError(`${argument}.dtype`, `got ${view.dtype}, expected float64`);
+  if (!isDense(view)) throw new ArgumentError(`${argument}.strides`, 'expected a dense row-major tensor');
+  return view;
+}

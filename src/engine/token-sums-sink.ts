@@ -2,26 +2,29 @@
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
 import { ArgumentError } from '../errors.js';
 import { checkArray, checkMemory, checkObject } from './argument-checks.js';
+import type { BegunRow } from './begun-row.js';
+import { BlockPieces } from './block-pieces.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
-import { findInvalid, type InvalidToken } from './invalid-tokens.js';
-import { lengthOfArray } from './memory.js';
+import { LEAF_TOKENS } from './leaf-grid.js';
+import { type MissingTokens, missingSentence } from './missing-tokens.js';
 import type { TokenSums } from './operations.js';
 import { checkOptions } from './running-jobs.js';
-import type { DType, HostTensor, Integers } from './tensor.js';
-import { type HostView, shown, viewHostTensor } from './tensor-view.js';
+import { StepSums } from './step-sums.js';
+import { type BlockSums, sumBlock } from './sum-block.js';
+import type { Integers } from './tensor.js';
+import { shown, viewHostTensor } from './tensor-view.js';
 import {
   blockAxis,
   type CheckedBlock,
   checkBlock,
-  type PartOfRow,
   type SumsBlock,
   type TokenBlock,
   type TokenBox,
 } from './token-block.js';
-import { addSpan, firstCommon, firstGap, removeSpan, type TokenSpans } from './token-spans.js';
-import { copyTokens, LEAF_TOKENS, type WaitingPlace, WaitingTokens } from './waiting-tokens.js';
+import { type ClaimedBlock, TokenClaims } from './token-claims.js';
+import { sumReadyLeaves, WaitingLeaves } from './waiting-leaves.js';
 
 export interface TokenSumsSinkOptions {
   /** P */
@@ -50,53 +53,6 @@ export interface HeldTokens {
   readonly bytes: number;
 }
 
-/** What has not come of one prompt. */
-export interface MissingTokens {
-  readonly prompt: number;
-  /** Rows that are not complete. */
-  readonly rows: number;
-  /** The first of them, and the first tokens [from, to) that it lacks. */
-  readonly row: number;
-  readonly from: number;
-  readonly to: number;
-  /** No token of any row has come. */
-  readonly untouched: boolean;
-}
-
-/** State of a (row, prompt) pair; what is being taken in counts as there. */
-const NOTHING = 0;
-const PART = 1;
-const WHOLE = 2;
-
-/** A pair that has come in part. */
-interface PartRow {
-  readonly dtype: DType;
-  readonly spans: TokenSpans;
-  readonly waiting: WaitingLeaf[];
-  /** Sum of the first `summed` leaves … */
-  total: number;
-  summed: number;
-  /** … and those of later ones, by leaf. */
-  later: Map<number, number> | undefined;
-}
-
-interface WaitingLeaf {
-  readonly pair: number;
-  readonly part: PartRow;
-  readonly leaf: number;
-  readonly length: number;
-  readonly place: WaitingPlace;
-  /** Tokens that have not been taken in. */
-  missing: number;
-  /** Blocks that are writing to it. */
-  writers: number;
-}
-
-interface Piece {
-  readonly leaf: WaitingLeaf;
-  readonly tokens: number;
-}
-
 /** Blocks that belong together, such as those of one stream. */
 export interface BlockSession {
   /** As TokenSumsSink.add() */
@@ -106,21 +62,6 @@ export interface BlockSession {
   /** Forgets every row under every prompt of which one of these blocks gave something; they may come again. */
   undo(): Promise<void>;
 }
-
-/** What of a block is claimed: its tokens are then nobody else's to give. */
-type ClaimedBlock = Pick<CheckedBlock, 'prompts' | 'rows' | 'whole' | 'parts' | 'view'>;
-
-/** What a block gives before it is taken in. */
-interface Summed {
-  /** Positions of the rows, their leaf (undefined: whole rows), and sums [r, p] at all positions of the block. */
-  readonly at: readonly number[];
-  readonly leaf: number | undefined;
-  readonly sums: HostTensor;
-}
-
-// Elements, and pieces of rows, that are copied before the event loop gets its turn: about a millisecond.
-const COPIED_AT_ONCE = 2 ** 18;
-const PIECES_AT_ONCE = 2 ** 12;
 
 /**
  * Collects a step's sums over tokens from blocks: any boxes of prompts × rows × tokens, in any order, several at a time.
@@ -143,16 +84,9 @@ export class TokenSumsSink {
   readonly #engine: () => Promise<Engine>;
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
-  /** NOTHING, PART or WHOLE of pair prompt·R + row. */
-  #state: Uint8Array;
-  readonly #parts = new Map<number, PartRow>();
-  #waiting: WaitingTokens | undefined;
-  #waitingTokens = 0;
-  /** Complete leaves that wait to be summed. */
-  #ready: WaitingLeaf[] = [];
-  #sums: HostTensor | undefined;
-  /** The first NaN or +inf of pairs that have one; of blocks of whole rows only that of the first such pair. */
-  readonly #invalid = new Map<number, number>();
+  readonly #claims: TokenClaims;
+  readonly #waiting = new WaitingLeaves();
+  readonly #sums: StepSums;
   readonly #running = new Map<Promise<unknown>, AbortController>();
   #aborted: { readonly reason: unknown } | undefined;
   #result: TokenSums | undefined;
@@ -190,12 +124,8 @@ export class TokenSumsSink {
         rows: blockAxis(Array.from(pair.rows), rows, undefined, 'rows', 'row').indices,
       };
     });
-    try {
-      this.#state = new Uint8Array(prompts * rows);
-    } catch (error) {
-      const problem = `${prompts} prompts × ${rows} rows are more pairs than memory can be had for`;
-      throw new ArgumentError('options.prompts', problem, { cause: error });
-    }
+    this.#claims = new TokenClaims(prompts, this.#lengths);
+    this.#sums = new StepSums(prompts, this.#lengths);
     if (signal === undefined) return;
     const onAbort = (): void => this.abort(signal.reason);
     if (signal.aborted) onAbort();
@@ -206,7 +136,7 @@ export class TokenSumsSink {
   }
 
   get held(): HeldTokens {
-    return { pairs: this.#parts.size, tokens: this.#waitingTokens, bytes: this.#waiting?.bytes ?? 0 };
+    return { pairs: this.#claims.begunPairs, tokens: this.#waiting.tokens, bytes: this.#waiting.bytes };
   }
 
   /**
@@ -229,7 +159,7 @@ export class TokenSumsSink {
 
   /** Blocks that can be undone together. Holds a byte a (row, prompt) pair. */
   session(): BlockSession {
-    const touched = new Uint8Array(this.#state.length);
+    const touched = new Uint8Array(this.prompts * this.rows);
     return {
       add: (block, options = {}) => this.#add(block, options, touched),
       addSums: (block, options = {}) => this.#addSums(block, options, touched),
@@ -242,7 +172,7 @@ export class TokenSumsSink {
     this.#begin(options);
     if (block?.logprobs?.data instanceof DeviceTensor) return this.#addOnDevice(block, options, touched);
     const checked = checkBlock(block, this.prompts, this.#lengths);
-    await this.#claimed(checked, touched, options.signal, (signal, claimed) => this.#take(checked, claimed, signal));
+    await this.#claimed(checked, touched, options.signal, (signal, begun) => this.#take(checked, begun, signal));
     try {
       await this.#track(options.signal, (signal) => this.#sumReady(signal));
     } catch {
@@ -298,8 +228,8 @@ export class TokenSumsSink {
     const rows = blockAxis(box.rows, this.rows, undefined, 'rows', 'row').indices;
     for (const prompt of prompts) {
       for (const row of rows) {
-        const pair = prompt * this.rows + row;
-        if (this.#state[pair] !== NOTHING) return { prompt, row, token: this.#parts.get(pair)?.spans[0] ?? 0 };
+        const token = this.#claims.firstGiven(prompt * this.rows + row);
+        if (token !== undefined) return { prompt, row, token };
       }
     }
     return undefined;
@@ -313,19 +243,8 @@ export class TokenSumsSink {
     const found: MissingTokens[] = [];
     if (this.#result !== undefined) return found;
     for (const { prompt, rows } of wanted) {
-      const lacking = rows.filter((row) => this.#lengths[row] !== 0 && this.#state[prompt * this.rows + row] !== WHOLE);
-      const [row] = lacking;
-      if (row === undefined) continue;
-      const spans = this.#parts.get(prompt * this.rows + row)?.spans ?? [];
-      const length = this.#lengths[row] as number;
-      const untouched = rows.every((each) => this.#state[prompt * this.rows + each] === NOTHING);
-      found.push({
-        prompt,
-        rows: lacking.length,
-        row,
-        ...(firstGap(spans, length) ?? { from: 0, to: length }),
-        untouched,
-      });
+      const missing = this.#claims.missing(prompt, rows);
+      if (missing !== undefined) found.push(missing);
     }
     return found.sort((a, b) => a.prompt - b.prompt);
   }
@@ -339,7 +258,7 @@ export class TokenSumsSink {
     if (this.#result !== undefined) return this.#result;
     this.#expectOpen();
     const engine = await this.#open(undefined);
-    while (this.#running.size > 0 || this.#ready.length > 0) {
+    while (this.#running.size > 0 || this.#waiting.hasReady) {
       await this.settled();
       await this.#track(undefined, (signal) => this.#sumReady(signal));
     }
@@ -348,13 +267,7 @@ export class TokenSumsSink {
     if (this.#result !== undefined) return this.#result;
     const missing = this.missing();
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
-    const pair = this.#invalid.size === 0 ? -1 : [...this.#invalid.keys()].reduce((a, b) => Math.min(a, b));
-    const token = this.#invalid.get(pair) ?? -1;
-    const result: TokenSums = {
-      sums: this.#matrix(engine),
-      lengths: BigInt64Array.from(this.#lengths, BigInt),
-      firstInvalid: pair < 0 ? null : { prompt: Math.floor(pair / this.rows), row: pair % this.rows, token },
-    };
+    const result = this.#sums.result(engine);
     this.#result = result;
     this.#release();
     return result;
@@ -366,7 +279,7 @@ export class TokenSumsSink {
     this.#aborted = { reason };
     for (const controller of this.#running.values()) controller.abort(reason);
     this.#release();
-    this.#sums = undefined;
+    this.#sums.clear();
   }
 
   /**
@@ -434,14 +347,14 @@ export class TokenSumsSink {
     block: ClaimedBlock,
     touched: Uint8Array | undefined,
     signal: AbortSignal | undefined,
-    work: (signal: AbortSignal, claimed: readonly PartRow[]) => Promise<void>,
+    work: (signal: AbortSignal, begun: readonly BegunRow[]) => Promise<void>,
   ): Promise<void> {
-    const claimed = this.#claim(block);
+    const begun = this.#claims.claim(block);
     await this.#track(signal, async (own) => {
       try {
-        await work(own, claimed);
+        await work(own, begun);
       } catch (error) {
-        if (this.#aborted === undefined) this.#unclaim(block);
+        if (this.#aborted === undefined) this.#claims.unclaim(block);
         throw error;
       }
       if (touched === undefined) return;
@@ -452,303 +365,65 @@ export class TokenSumsSink {
     });
   }
 
-  /** @returns what the block's parts are parts of, prompt by prompt */
-  #claim({ prompts, rows, whole, parts, view }: ClaimedBlock): PartRow[] {
-    const begun: (PartRow | undefined)[] = [];
-    for (const prompt of prompts.indices) {
-      const first = prompt * this.rows;
-      for (const at of whole) {
-        const pair = first + (rows.indices[at] as number);
-        if (this.#state[pair] !== NOTHING) this.#refuse(pair, this.#parts.get(pair)?.spans[0] ?? 0);
-      }
-      for (const { row, from, to } of parts) {
-        const pair = first + row;
-        const part = this.#state[pair] === PART ? this.#parts.get(pair) : undefined;
-        begun.push(part);
-        if (this.#state[pair] === NOTHING) continue;
-        const common = part === undefined ? from : firstCommon(part.spans, from, to);
-        if (common !== undefined) this.#refuse(pair, common);
-        if (part === undefined || part.dtype === view.dtype) continue;
-        throw new ArgumentError(
-          'logprobs.dtype',
-          `got ${view.dtype}, but other tokens of prompt ${prompt}, row ${row} came as ${part.dtype}: ` +
-            'give all tokens of a row in one dtype',
-        );
-      }
-    }
-    const { dtype } = view;
-    const claimed: PartRow[] = [];
-    for (const prompt of prompts.indices) {
-      const first = prompt * this.rows;
-      for (const at of whole) this.#state[first + (rows.indices[at] as number)] = WHOLE;
-      for (const { row, from, to } of parts) {
-        let part = begun[claimed.length];
-        if (part === undefined) {
-          part = { dtype, spans: [from, to], waiting: [], total: 0, summed: 0, later: undefined };
-          this.#state[first + row] = PART;
-          this.#parts.set(first + row, part);
-        } else addSpan(part.spans, from, to);
-        claimed.push(part);
-      }
-    }
-    return claimed;
-  }
-
-  #refuse(pair: number, token: number): never {
-    const [prompt, row] = [Math.floor(pair / this.rows), pair % this.rows];
-    const problem = `prompt ${prompt}, row ${row}, token ${token} came before: give each token of a step once`;
-    throw new ArgumentError('block', problem);
-  }
-
-  #unclaim({ prompts, rows, whole, parts }: ClaimedBlock): void {
-    for (const prompt of prompts.indices) {
-      const first = prompt * this.rows;
-      for (const at of whole) this.#state[first + (rows.indices[at] as number)] = NOTHING;
-      for (const { row, from, to } of parts) {
-        const { spans } = this.#parts.get(first + row) as PartRow;
-        removeSpan(spans, from, to);
-        if (spans.length > 0) continue;
-        this.#parts.delete(first + row);
-        this.#state[first + row] = NOTHING;
-      }
-    }
-  }
-
   async #forget(touched: Uint8Array): Promise<void> {
     await this.settled();
     if (this.#aborted !== undefined || this.#result !== undefined) return;
-    this.#ready = this.#ready.filter(({ pair }) => touched[pair] === 0);
+    const begun: BegunRow[] = [];
     for (let pair = touched.indexOf(1); pair >= 0; pair = touched.indexOf(1, pair + 1)) {
-      this.#state[pair] = NOTHING;
-      this.#invalid.delete(pair);
-      if (this.#sums !== undefined) {
-        this.#sums.data[(pair % this.rows) * this.prompts + Math.floor(pair / this.rows)] = Number.NaN;
-      }
-      for (const leaf of this.#parts.get(pair)?.waiting ?? []) {
-        this.#waitingTokens -= leaf.length - leaf.missing;
-        this.#waiting?.release(leaf.place);
-      }
-      this.#parts.delete(pair);
+      const row = this.#claims.forget(pair);
+      if (row !== undefined) begun.push(row);
+      this.#sums.forget(pair);
     }
+    this.#waiting.forget(begun);
     touched.fill(0);
   }
 
   /** Everything that can fail comes first; then the block is taken in at once. */
-  async #take(block: CheckedBlock, claimed: readonly PartRow[], signal: AbortSignal): Promise<void> {
+  async #take(block: CheckedBlock, begun: readonly BegunRow[], signal: AbortSignal): Promise<void> {
     const engine = await this.#open(signal);
-    const summed: Summed[] = [];
-    const invalid: InvalidToken[] = [];
-    if (block.whole.length > 0) invalid.push(...(await this.#sumWhole(engine, block, summed, signal)));
-    for (const leaf of wholeLeaves(block.parts, this.#lengths)) {
-      for (const found of await this.#sumLeaf(engine, block, leaf, summed, signal)) invalid.push(found);
-    }
-    const pieces: Piece[] = [];
+    const { summed, invalid } = await sumBlock(engine, block, this.#lengths, this.#sums, signal);
+    this.#expectOpen();
+    const pieces = new BlockPieces(engine, this.#waiting, block, begun, this.#lengths);
     try {
-      await this.#copyPieces(engine, block, claimed, pieces, signal);
-    } catch (error) {
-      if (this.#aborted === undefined) this.#dropPieces(pieces);
-      throw error;
-    }
-    for (const sums of summed) this.#place(engine, block.prompts.indices, block.rows.indices, sums);
-    for (const found of invalid) this.#note(found);
-    for (const { leaf, tokens } of pieces) {
-      leaf.writers--;
-      leaf.missing -= tokens;
-      this.#waitingTokens += tokens;
-      if (leaf.missing === 0) this.#ready.push(leaf);
-    }
-  }
-
-  async #sumWhole(engine: Engine, block: CheckedBlock, summed: Summed[], signal: AbortSignal): Promise<InvalidToken[]> {
-    const { view, prompts, rows, whole, wholeLengths: lengths } = block;
-    const columns = prompts.indices;
-    // Straight into the result where no cell in between belongs to another block.
-    if (rows.first !== undefined && block.parts.length === 0 && whole.length === rows.indices.length) {
-      const { data } = this.#matrix(engine);
-      const [begin, end] = [rows.first, rows.first + lengths.length].map((row) => row * this.prompts);
-      const out: HostTensor = {
-        data: data.subarray(begin, end),
-        dtype: 'float64',
-        shape: [lengths.length, this.prompts],
-      };
-      const { firstInvalid } = await engine.sumTokens(view, lengths, { out, columns, signal });
-      if (firstInvalid === null) return [];
-      const sumAt = (at: number, column: number) => out.data[at * this.prompts + (columns[column] as number)] as number;
-      return findInvalid(engine, this.rows, block, { view, lengths, sumAt, leaf: undefined }, signal);
-    }
-    const { sums, firstInvalid } = await engine.sumTokens(view, lengths, { signal });
-    summed.push({ at: whole, leaf: undefined, sums });
-    if (firstInvalid === null) return [];
-    const sumAt = (at: number, column: number) => sums.data[at * columns.length + column] as number;
-    return findInvalid(engine, this.rows, block, { view, lengths, sumAt, leaf: undefined }, signal);
-  }
-
-  /** One leaf of all rows of which the block holds that leaf whole. */
-  async #sumLeaf(
-    engine: Engine,
-    block: CheckedBlock,
-    leaf: number,
-    summed: Summed[],
-    signal: AbortSignal,
-  ): Promise<InvalidToken[]> {
-    const { view, firstToken, rows, prompts, parts } = block;
-    const lengths = new BigInt64Array(rows.indices.length);
-    const at: number[] = [];
-    for (const part of parts) {
-      const length = this.#lengths[part.row] as number;
-      if (!holdsLeaf(part, leaf, length)) continue;
-      lengths[part.at] = BigInt(leafLength(leaf, length));
-      at.push(part.at);
-    }
-    const [promptCount, rowCount, tokenCount] = view.shape as [number, number, number];
-    const skipped = leaf * LEAF_TOKENS - firstToken;
-    const from: HostView = {
-      ...view,
-      data: view.data.subarray(skipped * (view.strides[2] as number)),
-      shape: [promptCount, rowCount, Math.min(LEAF_TOKENS, tokenCount - skipped)],
-    };
-    const { sums, firstInvalid } = await engine.sumTokens(from, lengths, { signal });
-    summed.push({ at, leaf, sums });
-    if (firstInvalid === null) return [];
-    const sumAt = (row: number, column: number) => sums.data[row * prompts.indices.length + column] as number;
-    return findInvalid(engine, this.rows, block, { view: from, lengths, sumAt, leaf }, signal);
-  }
-
-  #note({ pair, token }: InvalidToken): void {
-    this.#invalid.set(pair, Math.min(token, this.#invalid.get(pair) ?? token));
-  }
-
-  /** Copies what waits. Notes every piece, so that it can be dropped. */
-  async #copyPieces(
-    engine: Engine,
-    block: CheckedBlock,
-    claimed: readonly PartRow[],
-    pieces: Piece[],
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { data } = block.view;
-    const available = lengthOfArray(data);
-    const left = { tokens: COPIED_AT_ONCE, pieces: PIECES_AT_ONCE };
-    for (let column = 0; column < block.prompts.indices.length; column++) {
-      for (let next = 0; next < block.parts.length; ) {
-        next = this.#copyParts(engine, block, claimed, column, next, pieces, left);
-        if (left.tokens > 0 && left.pieces > 0) continue;
-        left.tokens = COPIED_AT_ONCE;
-        left.pieces = PIECES_AT_ONCE;
+      while (pieces.copySome()) {
         await new Promise(setImmediate);
         this.#expectOpen();
         signal.throwIfAborted();
-        if (lengthOfArray(data) < available) {
-          throw new ArgumentError('logprobs', 'the ArrayBuffer was detached while it was being copied');
-        }
       }
+    } catch (error) {
+      if (this.#aborted === undefined) pieces.drop();
+      throw error;
     }
-  }
-
-  /**
-   * Copies parts of rows under one prompt until nothing is left to copy or of the allowance.
-   * A function of its own, as an asynchronous one starts unoptimized whenever it goes on.
-   * @returns the part to go on with
-   */
-  #copyParts(
-    engine: Engine,
-    { view, prompts, parts, firstToken }: CheckedBlock,
-    claimed: readonly PartRow[],
-    column: number,
-    next: number,
-    pieces: Piece[],
-    left: { tokens: number; pieces: number },
-  ): number {
-    const { data, dtype } = view;
-    const [promptStride, rowStride, tokenStride] = view.strides as [number, number, number];
-    const first = (prompts.indices[column] as number) * this.rows;
-    let at = next;
-    for (; at < parts.length && left.tokens > 0 && left.pieces > 0; at++) {
-      const part = parts[at] as PartOfRow;
-      const length = this.#lengths[part.row] as number;
-      const start = column * promptStride + part.at * rowStride - firstToken * tokenStride;
-      for (let leaf = Math.floor(part.from / LEAF_TOKENS); leaf * LEAF_TOKENS < part.to; leaf++) {
-        if (holdsLeaf(part, leaf, length)) continue;
-        const begin = Math.max(part.from, leaf * LEAF_TOKENS);
-        const tokens = Math.min(part.to, (leaf + 1) * LEAF_TOKENS) - begin;
-        const owner = claimed[column * parts.length + at] as PartRow;
-        const waiting = this.#waitingLeaf(engine, owner, first + part.row, leaf, leafLength(leaf, length), dtype);
-        waiting.writers++;
-        pieces.push({ leaf: waiting, tokens });
-        const { slab, offset } = waiting.place;
-        const place = offset + begin - leaf * LEAF_TOKENS;
-        copyTokens(data, start + begin * tokenStride, tokenStride, slab.tensor.data, place, tokens);
-        left.tokens -= tokens;
-        left.pieces--;
-      }
-    }
-    return at;
-  }
-
-  #waitingLeaf(engine: Engine, part: PartRow, pair: number, leaf: number, length: number, dtype: DType): WaitingLeaf {
-    for (const begun of part.waiting) if (begun.leaf === leaf) return begun;
-    this.#waiting ??= new WaitingTokens((type, elements) => engine.alloc(type, [elements]));
-    const place = this.#waiting.reserve(dtype, length);
-    const waiting: WaitingLeaf = { pair, part, leaf, length, place, missing: length, writers: 0 };
-    part.waiting.push(waiting);
-    return waiting;
-  }
-
-  #dropPieces(pieces: readonly Piece[]): void {
-    for (const { leaf } of pieces) {
-      leaf.writers--;
-      if (leaf.writers === 0 && leaf.missing === leaf.length) this.#releaseLeaf(leaf);
-    }
-  }
-
-  #releaseLeaf(leaf: WaitingLeaf): void {
-    leaf.part.waiting.splice(leaf.part.waiting.indexOf(leaf), 1);
-    this.#waiting?.release(leaf.place);
+    for (const sums of summed) this.#place(engine, block.prompts.indices, block.rows.indices, sums);
+    for (const found of invalid) this.#sums.noteInvalid(found);
+    pieces.takeIn();
   }
 
   /** Sums the leaves that are complete, a slab at a time. */
   async #sumReady(signal: AbortSignal): Promise<void> {
-    if (this.#ready.length === 0) return;
+    if (!this.#waiting.hasReady) return;
     const engine = await this.#open(signal);
-    const bySlab = new Map<HostTensor, WaitingLeaf[]>();
-    for (const leaf of this.#ready) {
-      const { tensor } = leaf.place.slab;
-      const leaves = bySlab.get(tensor);
-      if (leaves === undefined) bySlab.set(tensor, [leaf]);
-      else leaves.push(leaf);
-    }
-    this.#ready = [];
+    const ready = this.#waiting.takeReady();
+    let done = 0;
     try {
-      for (const [tensor, leaves] of bySlab) {
-        const lengths = Int32Array.from(leaves, ({ length }) => length);
-        const offsets = Int32Array.from(leaves, ({ place }) => place.offset);
-        const packed: HostTensor = { ...tensor, shape: [1, tensor.data.length] };
-        const { sums, firstInvalid } = await engine.sumTokens(packed, lengths, { offsets, signal });
-        const invalid: InvalidToken[] = [];
-        for (const [at, { pair, leaf }] of firstInvalid === null ? [] : leaves.entries()) {
-          if ((sums.data[at] as number) < Infinity) continue;
-          const [length, offset] = [lengths, offsets].map((of) => of.subarray(at, at + 1)) as [Int32Array, Int32Array];
-          const { firstInvalid: found } = await engine.sumTokens(packed, length, { offsets: offset, signal });
-          if (found !== null) invalid.push({ pair, token: leaf * LEAF_TOKENS + found.token });
-        }
+      for (const batch of ready) {
+        const { sums, invalid } = await sumReadyLeaves(engine, batch, signal);
         this.#expectOpen();
-        bySlab.delete(tensor);
-        for (const found of invalid) this.#note(found);
-        leaves.forEach((leaf, at) => {
-          this.#waitingTokens -= leaf.length;
-          this.#releaseLeaf(leaf);
-          this.#addLeaf(engine, leaf.pair, leaf.leaf, sums.data[at] as number);
+        done++;
+        for (const found of invalid) this.#sums.noteInvalid(found);
+        batch.leaves.forEach((leaf, at) => {
+          this.#waiting.summed(leaf);
+          this.#addLeaf(engine, leaf.pair, leaf.leaf, sums[at] as number);
         });
       }
     } catch (error) {
-      if (this.#aborted === undefined)
-        for (const leaves of bySlab.values()) for (const leaf of leaves) this.#ready.push(leaf);
+      if (this.#aborted === undefined) for (const batch of ready.slice(done)) this.#waiting.putBack(batch);
       throw error;
     }
   }
 
-  #place(engine: Engine, prompts: Int32Array, rows: Int32Array, { at: positions, leaf, sums }: Summed): void {
-    const { data } = this.#matrix(engine);
+  #place(engine: Engine, prompts: Int32Array, rows: Int32Array, { at: positions, leaf, sums }: BlockSums): void {
+    const { data } = this.#sums.tensor(engine);
     for (const at of positions) {
       const row = rows[at] as number;
       for (let column = 0; column < prompts.length; column++) {
@@ -760,75 +435,20 @@ export class TokenSumsSink {
     }
   }
 
-  /** Leaves are added in their order, as native/engine/sum_tokens.cpp does. */
   #addLeaf(engine: Engine, pair: number, leaf: number, sum: number): void {
-    const part = this.#parts.get(pair) as PartRow;
-    if (leaf !== part.summed) {
-      part.later ??= new Map();
-      part.later.set(leaf, sum);
-      return;
-    }
-    for (let next: number | undefined = sum; next !== undefined; next = part.later?.get(part.summed)) {
-      part.total += next;
-      part.later?.delete(part.summed);
-      part.summed++;
-    }
-    const row = pair % this.rows;
-    if (part.summed * LEAF_TOKENS < (this.#lengths[row] as number)) return;
-    const { data } = this.#matrix(engine);
+    const begun = this.#claims.begun(pair);
+    begun.addLeaf(leaf, sum);
+    const [prompt, row] = [Math.floor(pair / this.rows), pair % this.rows];
+    if (begun.summed * LEAF_TOKENS < (this.#lengths[row] as number)) return;
     // One NaN for all, whatever the processor makes of inf − inf.
-    data[row * this.prompts + Math.floor(pair / this.rows)] = Number.isNaN(part.total) ? Number.NaN : part.total;
-    this.#state[pair] = WHOLE;
-    this.#parts.delete(pair);
-  }
-
-  #matrix(engine: Engine): HostTensor {
-    if (this.#sums === undefined) {
-      this.#sums = engine.alloc('float64', [this.rows, this.prompts]);
-      const { data } = this.#sums;
-      data.fill(Number.NaN);
-      this.#lengths.forEach((length, row) => {
-        if (length === 0) data.fill(0, row * this.prompts, (row + 1) * this.prompts);
-      });
-    }
-    return this.#sums;
+    const total = Number.isNaN(begun.total) ? Number.NaN : begun.total;
+    this.#sums.tensor(engine).data[row * this.prompts + prompt] = total;
+    this.#claims.complete(pair);
   }
 
   #release(): void {
     this.#unlisten();
-    this.#state = new Uint8Array(0);
-    this.#parts.clear();
-    this.#ready = [];
-    this.#waiting = undefined;
-    this.#waitingTokens = 0;
+    this.#claims.clear();
+    this.#waiting.clear();
   }
-}
-
-function leafLength(leaf: number, rowLength: number): number {
-  return Math.min(LEAF_TOKENS, rowLength - leaf * LEAF_TOKENS);
-}
-
-function holdsLeaf({ from, to }: Pick<PartOfRow, 'from' | 'to'>, leaf: number, rowLength: number): boolean {
-  const begin = leaf * LEAF_TOKENS;
-  return begin < rowLength && from <= begin && to >= begin + leafLength(leaf, rowLength);
-}
-
-/** Leaves that the block holds whole of some row, ascending. */
-function wholeLeaves(parts: readonly PartOfRow[], lengths: Float64Array): number[] {
-  const leaves = new Set<number>();
-  for (const part of parts) {
-    for (let leaf = Math.ceil(part.from / LEAF_TOKENS); leaf * LEAF_TOKENS < part.to; leaf++) {
-      if (holdsLeaf(part, leaf, lengths[part.row] as number)) leaves.add(leaf);
-    }
-  }
-  return [...leaves].sort((a, b) => a - b);
-}
-
-function missingSentence(missing: readonly MissingTokens[]): string {
-  const named = missing.slice(0, 8).map(({ prompt, rows, row, from, to, untouched }) => {
-    const all = untouched ? ', none of which has come' : '';
-    return `prompt ${prompt} lacks ${rows} rows${all} (row ${row}: tokens ${from} to ${to - 1})`;
-  });
-  const more = missing.length > 8 ? `; and ${missing.length - 8} more prompts` : '';
-  return `not all has come: ${named.join('; ')}${more}. Add it, then call finish() again`;
 }

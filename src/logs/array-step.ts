@@ -1,7 +1,7 @@
 // Arrays as numpy writes them, by name, in; tensors and metadata of a step out. What npz.ts and npy.ts have in common: which
 // array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
 import { FileError } from '../errors.js';
-import type { ByteSource, ReadOptions } from './byte-source.js';
+import { type ByteSource, placeOf, type ReadOptions } from './byte-source.js';
 import { NPY_FIRST_BYTES, type NpyHeader, npyHeaderBytes, parseNpyHeader } from './npy-header.js';
 import { printable } from './printable.js';
 import type { TensorEntry } from './safetensors.js';
@@ -169,8 +169,4 @@ export function withStepNumber(
   const found = numbers.length === 0 ? 'no number' : `${numbers.length} numbers`;
   const problem = `no step among the metadata, and ${found} in the file's name: add step = 120 to what is saved, or name the file step_00120`;
   throw new FileError({ path }, problem);
-}
-
-function placeOf(source: ByteSource, position: number): { path: string; offset: number } {
-  return source.placeOf?.(position) ?? { path: source.path, offset: position };
 }

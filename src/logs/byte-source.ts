@@ -157,3 +157,8 @@ function revisionOf(found: BigIntStats): string {
 function stampOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}-${mtimeNs}`;
 }
+
+/** Where a position lies for the user: in which file, and where there. */
+export function placeOf(source: ByteSource, position: number): { path: string; offset: number } {
+  return source.placeOf?.(position) ?? { path: source.path, offset: position };
+}

@@ -3,8 +3,9 @@
 import { FileError } from '../errors.js';
 import { findSteps, type StepLocation } from './find-steps.js';
 import { naturalOrder } from './natural-order.js';
+import type { ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
-import { type ReadStepOptions, readStepFile, readStepHeader, type StepHeader } from './step-file.js';
+import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 
 export interface ListStepsOptions {
   /**

@@ -2,10 +2,11 @@
 // stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
+import type { MissingTokens } from '../engine/missing-tokens.js';
 import type { HostTensor, Integers, Tensor } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
 import type { TokenBox } from '../engine/token-block.js';
-import { type BlockSession, type HeldTokens, type MissingTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
+import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
 import { groupOfPrompt, type OpenLabels } from './step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';

@@ -1,12 +1,6 @@
 // Memory for tokens that wait until their leaf is whole: compact, in the dtype that they came in, in slabs that are given
 // back when all their leaves are through.
-import type { DType, HostTensor, TensorData } from './tensor.js';
-
-/**
- * Tokens of a row that native code adds up by themselves before it adds them to the row's sum (kLeafTokens in
- * native/engine/simd/kernel_table.h): the sum of a row is the sum of its leaves' sums in order, to the bit.
- */
-export const LEAF_TOKENS = 4096;
+import type { DType, HostTensor } from './tensor.js';
 
 // Some dozens of rows: enough to make a job of, little to hold for the sake of one row.
 const SLAB_BYTES = 2 ** 18;
@@ -20,13 +14,13 @@ interface Slab {
 }
 
 /** The place of one leaf's tokens. */
-export interface WaitingPlace {
+export interface LeafPlace {
   readonly slab: Slab;
   /** In elements, of the leaf's first token. */
   readonly offset: number;
 }
 
-export class WaitingTokens {
+export class LeafSlabs {
   readonly #alloc: (dtype: DType, elements: number) => HostTensor;
   /** Free slabs, all of one dtype. */
   #free: Slab[] = [];
@@ -43,7 +37,7 @@ export class WaitingTokens {
   }
 
   /** @param length tokens of the leaf, 1 to LEAF_TOKENS */
-  reserve(dtype: DType, length: number): WaitingPlace {
+  reserve(dtype: DType, length: number): LeafPlace {
     let slab = this.#filling;
     if (slab === undefined || slab.used + length > slab.tensor.data.length || slab.tensor.dtype !== dtype) {
       slab = this.#take(dtype);
@@ -55,7 +49,7 @@ export class WaitingTokens {
     return place;
   }
 
-  release({ slab }: WaitingPlace): void {
+  release({ slab }: LeafPlace): void {
     slab.live--;
     if (slab.live > 0) return;
     this.#bytes -= slab.tensor.data.byteLength;
@@ -71,18 +65,4 @@ export class WaitingTokens {
     this.#bytes += slab.tensor.data.byteLength;
     return slab;
   }
-}
-
-/** Copies `count` elements that stand `stride` apart. */
-export function copyTokens(
-  from: TensorData,
-  start: number,
-  stride: number,
-  to: TensorData,
-  offset: number,
-  count: number,
-): void {
-  // A view costs about as much as so many elements.
-  if (stride === 1 && count >= 24) to.set(from.subarray(start, start + count), offset);
-  else for (let at = 0; at < count; at++) to[offset + at] = from[start + at * stride] as number;
 }

@@ -1,0 +1,54 @@
+// What a caller wants to compute with -> an engine: on the CPU, or on a GPU that was found and tried.
+import { availableParallelism } from 'node:os';
+import { ArgumentError, DeviceError } from '../errors.js';
+import { loadAddon } from './addon.js';
+import { probeCuda } from './cuda-probe.js';
+import { Engine } from './engine.js';
+import { checkOptions } from './running-jobs.js';
+import { shown } from './tensor-view.js';
+
+export interface EngineOptions {
+  /**
+   * - `'cpu'`: the CPU, and nothing of CUDA is looked at.
+   * - `'auto'` (default): a GPU for tensors that are on it (`upload`, `importDevice`), the CPU for tensors of the host:
+   *   sending those through the GPU would take longer than the CPU's pass over them, and so they give the same bits on every
+   *   machine. Without a usable GPU the CPU alone; `info.fallback` says why. The GPU is opened when it is first needed.
+   * - `'cuda'` (the first GPU) or `'cuda:1'` (by its number): that GPU for all tensors, those of the host are sent through it
+   *   in blocks. Throws if it cannot be had.
+   */
+  device?: 'auto' | 'cpu' | 'cuda' | `cuda:${number}` | undefined;
+  /** Threads that compute, 1 to 1024. Default: as many as the machine lets this process run at once. */
+  threads?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+const maxThreads = 1024;
+
+/**
+ * Opens an engine: loads the addon and starts its threads.
+ * @throws ArgumentError, AddonError (no addon), DeviceError (the device asked for cannot be had), or `signal.reason`
+ */
+export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
+  checkOptions(options);
+  const { device = 'auto', threads = Math.min(availableParallelism(), maxThreads), signal } = options;
+  signal?.throwIfAborted();
+  if (typeof device !== 'string' || !/^(auto|cpu|cuda|cuda:\d+)$/.test(device)) {
+    throw new ArgumentError(
+      'options.device',
+      `got ${shown(device)}, expected 'auto', 'cpu', 'cuda' or 'cuda:<number>'`,
+    );
+  }
+  if (!Number.isInteger(threads) || threads < 1 || threads > maxThreads) {
+    throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
+  }
+  const addon = loadAddon();
+  if (device === 'cpu') return Engine.open(addon, { fallback: null }, threads, signal);
+  const index = device.startsWith('cuda:') ? Number(device.slice('cuda:'.length)) : 0;
+  const answer = await probeCuda(index, signal);
+  if ('problem' in answer) {
+    if (device === 'auto') return Engine.open(addon, { fallback: answer.problem }, threads, signal);
+    throw new DeviceError(`${device}: ${answer.problem}; device 'cpu' needs no GPU`, { reason: answer.reason });
+  }
+  const chosen = { machine: answer, index, takesHostTensors: device !== 'auto' };
+  return Engine.open(addon, { fallback: null, chosen }, threads, signal);
+}

@@ -1,0 +1,76 @@
+// Memory for a tensor of a file, and its values there as typed arrays.
+import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
+import { FileError } from '../errors.js';
+import type { ReadStepOptions } from './read-step-options.js';
+import { elementBytes, type SafetensorsDType, type TensorEntry } from './safetensors.js';
+import type { IntegerArray } from './step-data.js';
+
+/** A tensor whose bytes have been read. */
+export interface ReadTensor {
+  readonly entry: TensorEntry;
+  readonly memory: ArrayBufferLike;
+}
+
+/** @throws FileError if there is no memory for so many bytes */
+export function allocated(
+  path: string,
+  bytes: number,
+  tensor: string,
+  allocate: ReadStepOptions['allocate'] = (size) => new SharedArrayBuffer(size),
+): ArrayBufferLike {
+  try {
+    return allocate(bytes);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new FileError({ path, tensor }, `no memory for ${bytes} bytes: ${error.message}`, { cause: error });
+  }
+}
+
+const FLOAT_DTYPES: Readonly<Partial<Record<SafetensorsDType, DType>>> = {
+  F64: 'float64',
+  F32: 'float32',
+  F16: 'float16',
+  BF16: 'bfloat16',
+};
+
+export function floatDType(entry: TensorEntry): DType {
+  const dtype = FLOAT_DTYPES[entry.dtype];
+  // Not to be had: checkLayout lets no other dtype through.
+  if (dtype === undefined)
+    throw new TypeError(`${entry.name}: ${entry.dtype} is no floating-point dtype of the engine`);
+  return dtype;
+}
+
+export function floatView(dtype: DType, memory: ArrayBufferLike, elements: number): TensorData {
+  if (dtype === 'float64') return new Float64Array(memory, 0, elements);
+  if (dtype === 'float32') return new Float32Array(memory, 0, elements);
+  return new Uint16Array(memory, 0, elements);
+}
+
+export function elementsOf(entry: TensorEntry): number {
+  return (entry.end - entry.begin) / elementBytes(entry.dtype);
+}
+
+export function floats(tensor: ReadTensor | undefined): HostTensor | undefined {
+  if (tensor === undefined) return undefined;
+  const dtype = floatDType(tensor.entry);
+  return { data: floatView(dtype, tensor.memory, elementsOf(tensor.entry)), dtype, shape: tensor.entry.shape };
+}
+
+export function integers(tensor: ReadTensor | undefined): IntegerArray | undefined {
+  if (tensor === undefined) return undefined;
+  const elements = elementsOf(tensor.entry);
+  if (tensor.entry.dtype === 'I64') return new BigInt64Array(tensor.memory, 0, elements);
+  return new Int32Array(tensor.memory, 0, elements);
+}
+
+export function widened(tensor: ReadTensor | undefined): Float64Array | undefined {
+  if (tensor === undefined) return undefined;
+  const elements = elementsOf(tensor.entry);
+  if (tensor.entry.dtype === 'F64') return new Float64Array(tensor.memory, 0, elements);
+  return new Float64Array(new Float32Array(tensor.memory, 0, elements));
+}
+
+export function flags(tensor: ReadTensor | undefined): Uint8Array | undefined {
+  return tensor === undefined ? undefined : new Uint8Array(tensor.memory, 0, elementsOf(tensor.entry));
+}
