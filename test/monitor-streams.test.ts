@@ -91,6 +91,17 @@ describe('reports()', () => {
     expect(seen).toEqual({ begun: 3, closed: true });
   });
 
+  it('asks for no step after an abort', async () => {
+    const { seen, steps } = source(9);
+    const controller = new AbortController();
+    const reports = open().reports(steps, { signal: controller.signal });
+    await reports.next();
+    controller.abort(new Error('enough'));
+    await expect(reports.next()).rejects.toThrow('enough');
+    await settle();
+    expect(seen).toEqual({ begun: 1, closed: true });
+  });
+
   it('ends with the error of a step; the monitor is as after the last report', async () => {
     const inputs = [inputOf(1), inputOf(2), { ...inputOf(3), outcomes: { rewards: [1] } }, inputOf(4)];
     const monitor = open();

@@ -358,6 +358,23 @@ describe('bad input', () => {
     expect(error.message).toContain(words);
   });
 
+  it('a step that was given up, due or not', async () => {
+    const { labels, outcomes } = smallStep(1);
+    const monitor = new Monitor({ engine });
+    for (const due of [true, false]) {
+      const step = monitor.step(1, { ...labels, due });
+      step.abort(new Error('given up'));
+      await expect(step.finish(outcomes)).rejects.toThrow('given up');
+    }
+    expect(monitor.lastStep).toBeNull();
+  });
+
+  it('a step that is due neither yes nor no', () => {
+    const { labels } = smallStep(1);
+    const due = 'no' as unknown as boolean;
+    expect(() => new Monitor().step(1, { ...labels, due })).toThrow('due: got "no", expected true or false');
+  });
+
   it('a step number that goes back, when it is opened and when it is finished', async () => {
     const monitor = open();
     const early = monitor.step(3, labels);

@@ -25,6 +25,7 @@ export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal)
   let ended = false;
   try {
     for (;;) {
+      signal?.throwIfAborted();
       const { done, value } = await unlessAborted(next(), signal);
       if (done) {
         ended = true;

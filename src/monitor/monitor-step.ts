@@ -36,6 +36,7 @@ export class MonitorStep {
   readonly #host: StepHost;
   readonly #open: OpenStep;
   readonly #wanted: WantedPairs;
+  #givenUp: { readonly reason: unknown } | undefined;
 
   /** @internal Use `monitor.step()`. */
   constructor(host: StepHost, step: number, due: boolean, labels: OpenLabels) {
@@ -153,6 +154,7 @@ export class MonitorStep {
 
   /** Gives the step up: what is being scored stops and rejects with the reason, as every later call does; memory is released. */
   abort(reason: unknown = new DOMException('the step was aborted', 'AbortError')): void {
+    this.#givenUp ??= { reason };
     this.#open.scores?.abort(reason);
   }
 
@@ -171,6 +173,7 @@ export class MonitorStep {
    *   finished meanwhile; `signal.reason` when aborted
    */
   async finish(outcomes: StepOutcomes = {}, { signal }: ScoreOptions = {}): Promise<MonitorReport> {
+    if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
   }
 
