@@ -595,6 +595,15 @@ describe('the saved judge', () => {
     expect(JSON.stringify(other.summary())).toBe(JSON.stringify(whole.summary()));
   });
 
+  it('figures that go with success alike come in the same order, whatever they are called', () => {
+    const judge = new Judge();
+    for (let step = 1; step <= 8; step++) {
+      judge.add({ step, success: step / 10, figures: step === 1 ? { loss: 1 } : { loss: step, '7': step } });
+    }
+    const names = (of: Judge) => of.summary().correlations.figures.map(({ figure }) => figure);
+    expect(names(Judge.from(JSON.parse(JSON.stringify(judge))))).toEqual(names(judge));
+  });
+
   it('does not grow over 100,000 steps', () => {
     const judge = new Judge();
     const uniform = uniformNumbers(1);
