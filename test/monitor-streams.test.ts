@@ -91,6 +91,20 @@ describe('reports()', () => {
     expect(seen).toEqual({ begun: 3, closed: true });
   });
 
+  it.each([null, 5, 'steps', {}])('is refused by name where the source is none: %j', async (source) => {
+    const none = source as unknown as MonitorInput[];
+    await expect(open().reports(none).next()).rejects.toThrow(ArgumentError);
+    const { labels } = inputOf(1);
+    const blocks = none as unknown as [];
+    await expect(open().step(1, labels).scoreBlocks(blocks)).rejects.toThrow('expected an (async) iterable');
+    await expect(
+      open()
+        .reports([], null as unknown as object)
+        .next(),
+    ).rejects.toThrow(ArgumentError);
+    expect(() => open().transform(null as unknown as object)).toThrow(ArgumentError);
+  });
+
   it('asks for no step after an abort', async () => {
     const { seen, steps } = source(9);
     const controller = new AbortController();

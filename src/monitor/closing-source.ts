@@ -1,5 +1,7 @@
 // What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an abort,
 // also while it waits, and closes its source however it ends.
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
 
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 
@@ -14,6 +16,12 @@ export function isSource(value: unknown): value is Source<unknown> {
 
 function isStream(value: object): value is ReadableStream<unknown> {
   return 'getReader' in value && typeof value.getReader === 'function';
+}
+
+/** @throws {ArgumentError} unless it can be iterated */
+export function expectSource(value: unknown, argument: string): void {
+  if (isSource(value)) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an (async) iterable or a ReadableStream`);
 }
 
 /**

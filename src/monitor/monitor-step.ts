@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.js';
 import type { TokenBox } from '../engine/token-block.js';
 import type { HeldTokens } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
-import { closingSource, type Source } from './closing-source.js';
+import { closingSource, expectSource, type Source } from './closing-source.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import { type OpenStep, previewBuckets } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
@@ -116,6 +116,7 @@ export class MonitorStep {
    */
   async scoreBlocks(blocks: Source<ScoreBlock>, { signal }: ScoreOptions = {}): Promise<void> {
     const scores = this.#scores();
+    expectSource(blocks, 'blocks');
     const session = scores.session();
     try {
       for await (const block of closingSource(blocks, signal)) await scores.addBlock(block, signal, session);
