@@ -90,6 +90,19 @@ describe('a restored monitor', () => {
     expect(JSON.stringify(state)).toBe(text);
   });
 
+  it('is of one step at any moment, also while a step is being finished', async () => {
+    const monitor = new Monitor({ everySteps: 'never' });
+    const { labels, outcomes } = smallStep(1);
+    const finishing = monitor.step(1, labels).finish(outcomes);
+    for (let turn = 0; turn < 20; turn++) {
+      const { step, judge } = monitor.save();
+      expect(judge?.lastStep).toBe(step);
+      await null;
+    }
+    await finishing;
+    expect(monitor.lastStep).toBe(1);
+  });
+
   it('knows the last step', async () => {
     const monitor = new Monitor({ engine, permutations: 9 });
     await take(monitor, 4, smallStep(1));

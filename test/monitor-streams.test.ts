@@ -91,6 +91,31 @@ describe('reports()', () => {
     expect(seen).toEqual({ begun: 3, closed: true });
   });
 
+  it.each([null, 5, 'steps', {}])('is refused by name where the source is none: %j', async (source) => {
+    const none = source as unknown as MonitorInput[];
+    await expect(open().reports(none).next()).rejects.toThrow(ArgumentError);
+    const { labels } = inputOf(1);
+    const blocks = none as unknown as [];
+    await expect(open().step(1, labels).scoreBlocks(blocks)).rejects.toThrow('expected an (async) iterable');
+    await expect(
+      open()
+        .reports([], null as unknown as object)
+        .next(),
+    ).rejects.toThrow(ArgumentError);
+    expect(() => open().transform(null as unknown as object)).toThrow(ArgumentError);
+  });
+
+  it('asks for no step after an abort', async () => {
+    const { seen, steps } = source(9);
+    const controller = new AbortController();
+    const reports = open().reports(steps, { signal: controller.signal });
+    await reports.next();
+    controller.abort(new Error('enough'));
+    await expect(reports.next()).rejects.toThrow('enough');
+    await settle();
+    expect(seen).toEqual({ begun: 1, closed: true });
+  });
+
   it('ends with the error of a step; the monitor is as after the last report', async () => {
     const inputs = [inputOf(1), inputOf(2), { ...inputOf(3), outcomes: { rewards: [1] } }, inputOf(4)];
     const monitor = open();

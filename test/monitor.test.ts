@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filterGroups } from '../src/filter/index.js';
 import { ArgumentError, crossScoreMetrics, type Engine, openEngine, RunningState } from '../src/index.js';
 import { Monitor, type MonitorOptions, type StepLabels, type StepOutcomes } from '../src/monitor/index.js';
+import { Judge, type ReasoningSwaps } from '../src/monitor/verdicts/index.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 
 let engine: Engine;
@@ -356,6 +357,50 @@ describe('bad input', () => {
     const error = await refusal(() => step.finish(outcomes));
     expect(error.argument.endsWith(argument) || error.argument.startsWith(argument)).toBe(true);
     expect(error.message).toContain(words);
+  });
+
+  it('what is written into outcomes after finish() was called has no effect', async () => {
+    const outcomesOf = () => ({
+      rewards: [0, 1, 0, 1],
+      reasoningSwaps: { logprobs: Float64Array.from({ length: 16 }, (_, at) => -(at % 5)), reasonings: 4 },
+      gradientNorms: { all: { task: 1 } },
+    });
+    const finished = async (outcomes: ReturnType<typeof outcomesOf>, after: () => void) => {
+      const monitor = new Monitor({ everySteps: 'never', buckets: {} });
+      const finishing = monitor.step(1, { groups: [0, 0, 1, 1] }).finish(outcomes);
+      after();
+      return finishing;
+    };
+    const changed = outcomesOf();
+    const report = await finished(changed, () => {
+      changed.reasoningSwaps.logprobs.fill(-1);
+      changed.gradientNorms.all.task = Number.NaN;
+    });
+    expect(report).toEqual(await finished(outcomesOf(), () => undefined));
+  });
+
+  it.each([null, 5, {}])('reasoning swaps that are none: %j', async (swaps) => {
+    const step = new Monitor({ everySteps: 'never' }).step(1, { groups: [0, 0, 1, 1] });
+    const reasoningSwaps = swaps as unknown as ReasoningSwaps;
+    await expect(step.finish({ reasoningSwaps })).rejects.toThrow(ArgumentError);
+    expect(() => new Judge().add({ step: 1, rows: { groups: [0, 0], reasoningSwaps } })).toThrow(ArgumentError);
+  });
+
+  it('a step that was given up, due or not', async () => {
+    const { labels, outcomes } = smallStep(1);
+    const monitor = new Monitor({ engine });
+    for (const due of [true, false]) {
+      const step = monitor.step(1, { ...labels, due });
+      step.abort(new Error('given up'));
+      await expect(step.finish(outcomes)).rejects.toThrow('given up');
+    }
+    expect(monitor.lastStep).toBeNull();
+  });
+
+  it('a step that is due neither yes nor no', () => {
+    const { labels } = smallStep(1);
+    const due = 'no' as unknown as boolean;
+    expect(() => new Monitor().step(1, { ...labels, due })).toThrow('due: got "no", expected true or false');
   });
 
   it('a step number that goes back, when it is opened and when it is finished', async () => {

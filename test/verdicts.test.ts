@@ -154,6 +154,50 @@ describe('regimes', () => {
     expect(judge.add({ step: 11, metrics: ragen }).regime.sentence).toContain('ragen');
   });
 
+  const wavering = (judge: Judge, from: number, to: number) => {
+    for (let step = from; step <= to; step++) {
+      judge.add({ step, metrics: metricsOf(1.5 + 0.05 * (step % 2), 0.8 + 0.01 * (step % 2)) });
+    }
+  };
+
+  it('a verdict that one step left no doubt of goes on where wide intervals say nothing against it', () => {
+    const judge = new Judge();
+    wavering(judge, 1, 12);
+    expect(judge.add({ step: 13, metrics: metricsOf(0.1, 0.8, 0.03) }).verdicts).toHaveLength(1);
+    const open = judge.add({ step: 14, metrics: metricsOf(0.5, 0.8, 0.7) });
+    expect(open.regime.regime).toBe('template_collapse');
+    expect(open.verdicts).toMatchObject([{ kind: 'template_collapse', since: 13, raised: 13 }]);
+  });
+
+  it('a collapse soon after the start does not take away what it fell from', () => {
+    const judge = new Judge();
+    wavering(judge, 1, 5);
+    for (let step = 6; step <= 20; step++) {
+      const { regime, verdicts } = judge.add({ step, metrics: metricsOf(0.05, 0.8, 0.03) });
+      expect(regime).toMatchObject({ regime: 'template_collapse', since: 6 });
+      expect(verdicts[0]).toMatchObject({ kind: 'template_collapse', since: 6, raised: 6 });
+    }
+  });
+
+  it('a verdict begins where its sentence says', () => {
+    const judge = new Judge();
+    wavering(judge, 1, 12);
+    for (let step = 13; step <= 15; step++) judge.add({ step, metrics: metricsOf(0.1, 0.8, 0.03) });
+    const { verdicts } = judge.add({ step: 16, metrics: metricsOf(0.1, 0.1, 0.03) });
+    expect(verdicts).toMatchObject([{ kind: 'low_entropy_collapse', since: 16, raised: 16 }]);
+    expect(verdicts[0]?.sentence).toContain('since step 16');
+  });
+
+  it('the sentence is of the kind of the verdict, where the step’s regime is not sure yet', () => {
+    const judge = new Judge();
+    wavering(judge, 1, 12);
+    for (let step = 13; step <= 16; step++) judge.add({ step, metrics: metricsOf(1.5, 0.1, 0.05) });
+    const { regime, verdicts } = judge.add({ step: 17, metrics: metricsOf(0.6, 0.1, 0.05) });
+    expect(regime.regime).toBe('low_entropy_collapse');
+    expect(verdicts).toMatchObject([{ kind: 'compressed', since: 13 }]);
+    expect(verdicts[0]?.sentence).toContain('still depends on its prompt');
+  });
+
   it('a verdict stands over steps without metrics', () => {
     const { judge } = judged(40, fall(1.5, 0.2), fall(0.8, 0.9));
     const { verdicts } = judge.add({ step: 41 });
@@ -272,6 +316,17 @@ describe('triage of prompts', () => {
     expect(triage([group(0, [1e-9, 3e-9]), group(1, [2e-9, 3e-9])])).toEqual(['varied', 'varied']);
     expect(triage([group(0, [1]), group(1, [Number.NaN, 1]), group(2, [])])).toEqual([]);
     expect(triage([])).toEqual([]);
+  });
+
+  it('leaves out prompts whose variance no number holds', () => {
+    const { triage } = new Judge().add({
+      step: 1,
+      groups: [
+        { group: 1, rewards: [1e200, -1e200] },
+        { group: 2, rewards: [0, 1] },
+      ],
+    });
+    expect(triage.map(({ group }) => group)).toEqual([2]);
   });
 
   it('one constant reward all run long is neither best nor worst', () => {
@@ -406,6 +461,21 @@ describe('specific is not correct', () => {
       genericWrong: 0.25,
     });
   });
+  it('right is a reward above the mean, where rewards are not 0 or 1', () => {
+    const rightOf = (rewards: number[]) =>
+      new Judge().add(
+        step(
+          1,
+          rewards.map(() => 1),
+          rewards,
+        ),
+      ).specificity?.specificRight;
+    expect(rightOf([0, 0.5, 1])).toBeCloseTo(1 / 3);
+    expect(rightOf([0.5, 0.5])).toBe(0);
+    // The mean of six times .1 comes out below .1.
+    expect(rightOf([0.1, 0.1, 0.1, 0.1, 0.1, 0.1])).toBe(0);
+    expect(rightOf([0.1, 0.1, 0.4])).toBeCloseTo(1 / 3);
+  });
   it('says when specific rows succeed less', () => {
     const judge = new Judge();
     const retrieved = Array.from({ length: 40 }, (_, row) => row % 2);
@@ -523,6 +593,15 @@ describe('the saved judge', () => {
     }
     expect(JSON.stringify(other)).toBe(JSON.stringify(whole));
     expect(JSON.stringify(other.summary())).toBe(JSON.stringify(whole.summary()));
+  });
+
+  it('figures that go with success alike come in the same order, whatever they are called', () => {
+    const judge = new Judge();
+    for (let step = 1; step <= 8; step++) {
+      judge.add({ step, success: step / 10, figures: step === 1 ? { loss: 1 } : { loss: step, '7': step } });
+    }
+    const names = (of: Judge) => of.summary().correlations.figures.map(({ figure }) => figure);
+    expect(names(Judge.from(JSON.parse(JSON.stringify(judge))))).toEqual(names(judge));
   });
 
   it('does not grow over 100,000 steps', () => {

@@ -1,5 +1,7 @@
 // What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an abort,
 // also while it waits, and closes its source however it ends.
+import { shown } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
 
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 
@@ -16,6 +18,12 @@ function isStream(value: object): value is ReadableStream<unknown> {
   return 'getReader' in value && typeof value.getReader === 'function';
 }
 
+/** @throws {ArgumentError} unless it can be iterated */
+export function expectSource(value: unknown, argument: string): void {
+  if (isSource(value)) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an (async) iterable or a ReadableStream`);
+}
+
 /**
  * @throws {unknown} what the source throws; `signal.reason` when aborted. A stream is then cancelled with the reason, an
  *   iterator returned
@@ -25,6 +33,7 @@ export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal)
   let ended = false;
   try {
     for (;;) {
+      signal?.throwIfAborted();
       const { done, value } = await unlessAborted(next(), signal);
       if (done) {
         ended = true;

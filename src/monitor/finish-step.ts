@@ -1,5 +1,5 @@
 // An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a step
-// that fails leaves the run as it was.
+// that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
 import type { Engine } from '../engine/engine.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterResult, filterGroups } from '../filter/index.js';
@@ -48,7 +48,8 @@ export async function finishStep(
   options: RunOptions,
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
-): Promise<{ report: MonitorReport; run: RunProgress }> {
+  commit: (run: RunProgress) => void,
+): Promise<MonitorReport> {
   const { step, labels, scores } = open;
   const { filter, groups } = filtered(labels, outcomes, options);
   const buckets = groups && bucketed(outcomes, options, groups, filter);
@@ -106,8 +107,9 @@ export async function finishStep(
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
   const judgement = run.judge?.add(evidenceOf(open, outcomes, measured[0], rollouts, filter));
+  commit({ step, averages, earlyStops, judge: run.judge });
   const [stop] = stops;
-  const report: MonitorReport = {
+  return {
     step,
     due: scores !== undefined,
     metrics,
@@ -123,7 +125,6 @@ export async function finishStep(
     stops,
     lossScale: filter?.lossScale ?? 1,
   };
-  return { report, run: { step, averages, earlyStops, judge: run.judge } };
 }
 
 /** The filter's choice, and what each group got. Without rewards there is neither. */

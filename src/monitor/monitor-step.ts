@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.js';
 import type { TokenBox } from '../engine/token-block.js';
 import type { HeldTokens } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
-import { closingSource, type Source } from './closing-source.js';
+import { closingSource, expectSource, type Source } from './closing-source.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import { type OpenStep, previewBuckets } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
@@ -36,6 +36,7 @@ export class MonitorStep {
   readonly #host: StepHost;
   readonly #open: OpenStep;
   readonly #wanted: WantedPairs;
+  #givenUp: { readonly reason: unknown } | undefined;
 
   /** @internal Use `monitor.step()`. */
   constructor(host: StepHost, step: number, due: boolean, labels: OpenLabels) {
@@ -115,6 +116,7 @@ export class MonitorStep {
    */
   async scoreBlocks(blocks: Source<ScoreBlock>, { signal }: ScoreOptions = {}): Promise<void> {
     const scores = this.#scores();
+    expectSource(blocks, 'blocks');
     const session = scores.session();
     try {
       for await (const block of closingSource(blocks, signal)) await scores.addBlock(block, signal, session);
@@ -153,6 +155,7 @@ export class MonitorStep {
 
   /** Gives the step up: what is being scored stops and rejects with the reason, as every later call does; memory is released. */
   abort(reason: unknown = new DOMException('the step was aborted', 'AbortError')): void {
+    this.#givenUp ??= { reason };
     this.#open.scores?.abort(reason);
   }
 
@@ -171,6 +174,7 @@ export class MonitorStep {
    *   finished meanwhile; `signal.reason` when aborted
    */
   async finish(outcomes: StepOutcomes = {}, { signal }: ScoreOptions = {}): Promise<MonitorReport> {
+    if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
   }
 

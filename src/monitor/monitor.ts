@@ -141,9 +141,10 @@ export class Monitor {
       await before;
       signal?.throwIfAborted();
       this.#expectLater(open.step);
-      const { report, run } = await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal);
-      this.#run = run;
-      return report;
+      const commit = (run: RunProgress): void => {
+        this.#run = run;
+      };
+      return await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
     })();
     this.#last = turn.catch(() => undefined);
     return turn;

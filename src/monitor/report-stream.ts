@@ -1,5 +1,5 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
-import { closeUnread, closingSource, isSource, type Source, unlessAborted } from './closing-source.js';
+import { closeUnread, closingSource, expectSource, isSource, type Source, unlessAborted } from './closing-source.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
 import type { MonitorStep, ScoreOptions } from './monitor-step.js';
@@ -33,8 +33,11 @@ interface StepOpener {
 export async function* reportsOf(
   monitor: StepOpener,
   source: Source<MonitorInput>,
-  { signal }: ScoreOptions,
+  options: ScoreOptions,
 ): AsyncGenerator<MonitorReport, void, undefined> {
+  expectSource(source, 'source');
+  optionsObject(options, 'options');
+  const { signal } = options;
   signal?.throwIfAborted();
   for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
@@ -49,10 +52,9 @@ interface Offer {
  * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of the
  * reader stop the step that is being computed.
  */
-export function reportStream(
-  monitor: StepOpener,
-  { signal }: ScoreOptions,
-): TransformStream<MonitorInput, MonitorReport> {
+export function reportStream(monitor: StepOpener, options: ScoreOptions): TransformStream<MonitorInput, MonitorReport> {
+  optionsObject(options, 'options');
+  const { signal } = options;
   const stop = new AbortController();
   let output!: ReadableStreamDefaultController<MonitorReport>;
   let input!: WritableStreamDefaultController;

@@ -46,6 +46,9 @@ const names = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 
  */
 export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   expectKnownOptions(optionsObject(labels, 'labels'), 'labels', names);
+  if (labels.due !== undefined && typeof labels.due !== 'boolean') {
+    throw new ArgumentError('due', `got ${shown(labels.due)}, expected true or false`);
+  }
   const groups = copyIntegers(labels.groups, 'groups');
   const rows = groups.length;
   const optional = (values: Integers | undefined, argument: string, count?: number): Integers | undefined =>

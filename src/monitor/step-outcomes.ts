@@ -1,4 +1,5 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
+import { checkArray } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -85,11 +86,29 @@ export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcome
       ablated === undefined
         ? undefined
         : copyNumbers(ablated, 'outcomes.ablated', rows, 'a log-prob', (value) => !Number.isNaN(value)),
-    reasoningSwaps,
+    reasoningSwaps: reasoningSwaps === undefined ? undefined : copySwaps(reasoningSwaps),
     success: successByTask(given.success),
-    gradientNorms,
+    gradientNorms: gradientNorms === undefined ? undefined : copyNorms(gradientNorms),
     figures: checkFigures(figures),
   };
+}
+
+/** Whether they fit the rows the judge looks at. */
+function copySwaps(swaps: ReasoningSwaps): ReasoningSwaps {
+  optionsObject(swaps, 'outcomes.reasoningSwaps');
+  const { logprobs, reasonings } = swaps;
+  checkArray(logprobs, 'outcomes.reasoningSwaps.logprobs');
+  return { logprobs: Float64Array.from(logprobs), reasonings };
+}
+
+/** Which buckets there are is known when the step ends: checkGradients() looks at the norms. */
+function copyNorms(gradients: BucketGradients): BucketGradients {
+  const argument = 'outcomes.gradientNorms';
+  const copies = Object.entries(optionsObject(gradients, argument)).map(([bucket, norms]) => [
+    bucket,
+    { ...optionsObject(norms, `${argument}.${bucket}`) },
+  ]);
+  return Object.fromEntries(copies) as BucketGradients;
 }
 
 function successByTask(success: StepOutcomes['success']): Readonly<Record<string, number>> | undefined {

@@ -1,5 +1,5 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
-import { checkObject } from '../../engine/argument-checks.js';
+import { checkArray, checkObject } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/tensor-view.js';
 import { ArgumentError } from '../../errors.js';
 import { rowsByGroup } from './group-outcomes.js';
@@ -61,7 +61,9 @@ function checkRows(rows: RowEvidence): void {
     );
   }
   if (reasoningSwaps === undefined) return;
+  checkObject(reasoningSwaps, 'evidence.rows.reasoningSwaps');
   const { logprobs, reasonings } = reasoningSwaps;
+  checkArray(logprobs, 'evidence.rows.reasoningSwaps.logprobs');
   if (logprobs.length !== reasonings * groups.length) {
     const wanted = `${reasonings} × ${groups.length}`;
     throw new ArgumentError(

@@ -48,9 +48,11 @@ export interface PromptRewards {
   readonly successes: 'all' | 'none' | 'some' | null;
 }
 
-/** Groups with fewer than two rollouts, or with a reward that is not finite, say nothing and are left out. */
+/** Groups with fewer than two rollouts, or with a reward (or a variance) that is not finite, say nothing and are left out. */
 export function promptRewards(groups: readonly RolloutGroup[]): PromptRewards[] {
-  const usable = groups.filter(({ rewards }) => rewards.length >= 2 && areFinite(rewards));
+  const usable = groups.filter(
+    ({ rewards }) => rewards.length >= 2 && areFinite(rewards) && Number.isFinite(standardDeviation(rewards) ** 2),
+  );
   const stds = usable.map(({ rewards }) => standardDeviation(rewards));
   const meanStd = stds.reduce((total, std) => total + std, 0) / Math.max(1, stds.length);
   return usable.map(({ group, rewards, outcomes, behaviours }, at) => {

@@ -15,6 +15,9 @@ export const FALLEN = 0.5;
 const WIDTH_95 = 1.96;
 const WIDTH_999 = 3.29;
 
+/** Steps that agree, from which a standing is a verdict. */
+const SURE = 2;
+
 const MI = 'mi_seq_estimate';
 const ENTROPY = 'conditional_entropy_est';
 
@@ -22,7 +25,7 @@ const standingShape = fields({
   state: oneOf('stands', 'fallen'),
   /** First step of the unbroken stretch. */
   since: count,
-  /** Computed steps of the stretch whose own interval said so. */
+  /** Computed steps of the stretch whose own interval said so; one beyond doubt is SURE at once. */
   sure: count,
 });
 
@@ -116,7 +119,8 @@ export class Regimes {
       const sentence = `Step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
       return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
     }
-    if (mi.start <= WIDTH_95 * mi.startError) {
+    // Asked until a regime is known: a collapse soon after the start must not take away what it fell from.
+    if (this.#miStanding === null && mi.start <= WIDTH_95 * mi.startError) {
       const sentence =
         `I(X;Z) was ${figure(mi.start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
         'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.';
@@ -134,7 +138,7 @@ export class Regimes {
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
     const since = this.#regime.since;
     const reading = { regime: name, since, ...figures, sentence: describe(name, since, levels, mi, entropy) };
-    return { reading, finding: this.#finding(name, levels, fell, narrowed) };
+    return { reading, finding: this.#finding(levels) };
   }
 
   /** A step whose figures cannot be used: nothing changes. */
@@ -143,14 +147,17 @@ export class Regimes {
   }
 
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
-  #finding(name: Regime, levels: StepLevels, fell: Place, narrowed: Place): Finding | undefined {
+  #finding(levels: StepLevels): Finding | undefined {
     const { mi, entropy } = this;
-    const [miStanding, entropyStanding] = [this.#miStanding as Standing, this.#entropyStanding as Standing];
-    const sure = (standing: Standing, now: Place): boolean =>
-      standing.state === 'fallen' && (standing.sure >= 2 || now.beyondDoubt);
-    const miFell = sure(miStanding, fell);
-    const entropyFell = sure(entropyStanding, narrowed);
-    if (!miFell && !entropyFell) return undefined;
+    const fallen = [this.#miStanding, this.#entropyStanding].map((standing) =>
+      standing?.state === 'fallen' && standing.sure >= SURE ? standing.since : undefined,
+    );
+    const [miFell, entropyFell] = fallen;
+    if (miFell === undefined && entropyFell === undefined) return undefined;
+    // Until the entropy's own fall is sure, MI alone decides what to call it.
+    const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
+    const kind = miFell === undefined ? 'compressed' : collapse;
+    const since = Math.max(...fallen.filter((step) => step !== undefined));
     const evidence = {
       mi: levels.mi,
       miLow: levels.low,
@@ -163,27 +170,14 @@ export class Regimes {
       chance: levels.chance,
       pValue: levels.pValue,
     };
-    const sentence = describe(name, this.#sinceOf(miFell, entropyFell), levels, mi, entropy);
-    if (miFell) {
-      // Until the entropy's own fall is sure, MI alone decides what to call it.
-      const kind = entropyFell ? 'low_entropy_collapse' : 'template_collapse';
-      return { kind, severity: 'critical', since: miStanding.since, evidence, advice: ADVICE[kind], sentence };
-    }
     return {
-      kind: 'compressed',
-      severity: 'info',
-      since: entropyStanding.since,
+      kind,
+      severity: kind === 'compressed' ? 'info' : 'critical',
+      since,
       evidence,
-      advice: ADVICE.compressed,
-      sentence,
+      advice: ADVICE[kind],
+      sentence: describe(kind, since, levels, mi, entropy),
     };
-  }
-
-  #sinceOf(miFell: boolean, entropyFell: boolean): number {
-    const since = [];
-    if (miFell && this.#miStanding) since.push(this.#miStanding.since);
-    if (entropyFell && this.#entropyStanding) since.push(this.#entropyStanding.since);
-    return Math.max(...since);
   }
 }
 
@@ -216,8 +210,9 @@ function place(value: number, above: number, below: number, threshold: number, e
 function carry(before: Standing | null, now: Place, step: number): Standing {
   // A run begins as it should: only evidence says otherwise.
   const state = now.state === 'open' ? (before?.state ?? 'stands') : now.state;
-  if (before === null || before.state !== state) return { state, since: step, sure: 1 };
-  return { ...before, sure: before.sure + (now.state === 'open' ? 0 : 1) };
+  const told = now.state === 'open' ? 0 : now.beyondDoubt ? SURE : 1;
+  if (before === null || before.state !== state) return { state, since: step, sure: Math.max(1, told) };
+  return { ...before, sure: before.sure + told };
 }
 
 function regimeOf(mi: Standing, entropy: Standing): Regime {

@@ -47,7 +47,8 @@ export function summarize({ firstStep, lastStep, steps, regimes, verdicts, figur
     if (typeof pair === 'string') absent[figure] = pair;
     else found.push({ figure, ...pair });
   }
-  found.sort((a, b) => Math.abs(b.spearman.estimate) - Math.abs(a.spearman.estimate));
+  // Equal ones by name: a saved object may name its figures in another order.
+  found.sort((a, b) => Math.abs(b.spearman.estimate) - Math.abs(a.spearman.estimate) || (a.figure < b.figure ? -1 : 1));
   return {
     firstStep,
     lastStep,

@@ -75,9 +75,8 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   if (perRow === undefined || earned === undefined) return null;
   const values = finiteValues(earned, perRow.row);
   if (values === undefined) return null;
-  const bar = rows?.outcomes ? 0.5 : successBar(values);
-  const isRight = (at: number): boolean => (values[at] as number) > bar || (bar === 0.5 && values[at] === 0.5);
-  return countSpecificity(perRow.retrieved, isRight);
+  const from = rows?.outcomes || values.every((value) => value === 0 || value === 1) ? 0.5 : aboveMean(values);
+  return countSpecificity(perRow.retrieved, (at) => (values[at] as number) >= from);
 }
 
 /** Undefined where one of them is none. */
@@ -91,15 +90,18 @@ function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array
   return found;
 }
 
-function successBar(rewards: Float64Array): number {
-  let isBinary = true;
-  let total = 0;
-  for (let at = 0; at < rewards.length; at++) {
-    const reward = rewards[at] as number;
-    if (reward !== 0 && reward !== 1) isBinary = false;
+/** The least of the rewards that are above their mean; equal rewards are none, whatever rounding makes of their mean. */
+function aboveMean(rewards: Float64Array): number {
+  let [total, lowest] = [0, Number.POSITIVE_INFINITY];
+  for (const reward of rewards) {
     total += reward;
+    if (reward < lowest) lowest = reward;
   }
-  return isBinary ? 0.5 : total / rewards.length;
+  const mean = Math.max(lowest, total / rewards.length);
+  return rewards.reduce(
+    (least, reward) => (reward > mean && reward < least ? reward : least),
+    Number.POSITIVE_INFINITY,
+  );
 }
 
 /** log p(z|x) of every row, NaN where the metrics left it out. */
