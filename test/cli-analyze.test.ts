@@ -304,6 +304,7 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--threads', '0'], 'whole number from 1'],
     [['analyze', 'x', '--threads', 'many'], 'whole number'],
     [['analyze', 'x', '--permutations', '-1'], 'whole number from 0'],
+    [['analyze', 'x', '--seed', '9007199254740992'], 'whole number from 0 to 9007199254740991'],
     [['analyze', 'x', '--seed', '1.5'], 'whole number'],
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],

@@ -306,6 +306,14 @@ describe('--dry-run', () => {
     }
   });
 
+  it('prints a script whose texts end where they do, whatever the paths are', async () => {
+    work = join(work, 'a\nEND_OF_FILE\nexit 3\n');
+    const dry = await first(`--collapsar=${shellWord(program)}`, '--dry-run');
+    const { status, stderr } = spawnSync('sh', { input: dry.out, encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(join(work, 'submissions', '001', 'merge.sh'), 'utf8')).toMatch(/\nexit "\$status"\n$/);
+  });
+
   it('prints the driver of Ray and what it is given', async () => {
     const more = ['--ray-address=head:6379', '--ray-resource=fast=.5', '--mem=1GiB', '--cpus=2', '--throttle=10'];
     const { status, out: text } = await submit(

@@ -7,7 +7,8 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   return (text) => {
     const value = Number(text);
     if (!/^[0-9]+$/.test(text) || value < least || value > most) {
-      const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+      const range =
+        most === Number.MAX_SAFE_INTEGER && !(value > most) ? `from ${least} on` : `from ${least} to ${most}`;
       throw new InvalidArgumentError(`Expected a whole number ${range}.`);
     }
     return value;

@@ -347,7 +347,10 @@ function asScript(
   const lines = ['#!/bin/sh', 'set -e', `mkdir -p ${shellWord(join(directory, 'logs'))}`];
   if (plan !== undefined) lines.push(plan);
   for (const { path, text, isProgram } of files) {
-    lines.push('', `cat >${shellWord(path)} <<'END_OF_FILE'`, `${text}END_OF_FILE`);
+    // Whatever the text is, it does not end before its end: a path in it may have lines of its own.
+    let end = 'END_OF_FILE';
+    while (text.includes(end)) end += '_';
+    lines.push('', `cat >${shellWord(path)} <<'${end}'`, `${text}${end}`);
     if (isProgram) lines.push(`chmod +x ${shellWord(path)}`);
   }
   return `${[...lines, '', ...commands].join('\n')}\n`;
