@@ -27,6 +27,12 @@ export function notEmpty(text: string): string {
   return text;
 }
 
+/** A name, an address, a command: whatever is there. */
+export function something(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
+  return text;
+}
+
 /** A file or directory to write. */
 export function outputPath(text: string): string {
   if (isAddress(text)) throw new InvalidArgumentError('Results go to a file system: expected a local path.');

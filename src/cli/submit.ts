@@ -285,7 +285,8 @@ function engineOf(flags: SubmitFlags): Engine | undefined {
   const resources = Object.fromEntries(
     rayResource.map((text) => {
       const [name, amount] = pair(text, '=', '--ray-resource');
-      if (!(Number(amount) > 0)) throw new Usage(`--ray-resource ${text}: expected NAME=NUMBER`);
+      if (!(Number(amount) > 0 && Number.isFinite(Number(amount))))
+        throw new Usage(`--ray-resource ${text}: expected NAME=NUMBER`);
       return [name, Number(amount)];
     }),
   );
