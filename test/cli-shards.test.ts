@@ -204,6 +204,20 @@ describe('a path that a shell would take apart', () => {
   });
 });
 
+it('a path with control characters is shown on stderr without them', async () => {
+  const place = join(fresh('bell'), 'a\u0007b');
+  const plan = await planned([join(exampleRuns, 'healthy', 'step_00001.safetensors')], '--permutations', '0');
+  const moved = { ...plan, states: place };
+  await succeed(mapArgs(moved, 0));
+  writeFileSync(stateOf(moved, 0), 'x');
+  const { err } = await collapsar([...mapArgs(moved, 0), '--quiet']);
+  expect(err).toContain('a\\u{7}b/shards/00000.state: this is no state');
+  expect(err).not.toContain('\u0007');
+  const twice = await collapsar(['merge', place, place, '--out', join(place, 'x')]);
+  expect(twice.err).toContain('a\\u{7}b/shards/00000.state is given twice');
+  expect(twice.err).not.toContain('\u0007');
+});
+
 describe('merge', () => {
   it('into one of its states, or of one twice, is wrong usage that names the option', async () => {
     const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');

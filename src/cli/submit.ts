@@ -22,6 +22,7 @@ import {
   writeSubmission,
 } from '../analysis/submit/submission.js';
 import { type FileError, StateError } from '../errors.js';
+import { escaped } from '../logs/printable.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
@@ -94,7 +95,7 @@ export async function submitCommand(
     return await submit(paths, flags, given, streams);
   } catch (error) {
     if (!(error instanceof Usage)) throw error;
-    await streams.err.write(`error: ${error.message}\n(see collapsar submit --help)\n`);
+    await streams.err.write(`error: ${escaped(error.message)}\n(see collapsar submit --help)\n`);
     return EXIT.usage;
   }
 }
@@ -362,7 +363,7 @@ async function warnOfLocal(paths: readonly string[], { err }: Streams): Promise<
     const name = await localFileSystem(path);
     if (name === undefined) continue;
     await err.write(
-      `note: ${path} is on ${name}, which is mostly of one machine: all nodes must see it under this path\n`,
+      `note: ${escaped(path)} is on ${name}, which is mostly of one machine: all nodes must see it under this path\n`,
     );
   }
 }
