@@ -54,6 +54,34 @@ describe('the table', () => {
     expect(out).not.toMatch(/\u001b/);
   });
 
+  it('marks remarks of more kinds than there are letters', async () => {
+    const run = join(directory, 'one-number');
+    const names = Array.from({ length: 42 }, (_, at) => 'abcdef'.charAt(at % 6) + 'uvwxyz!'.charAt(at / 6)).sort();
+    for (const name of names) await putStep(join(run, `${name}.safetensors`), smallStep(1));
+    const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet']);
+    const marks = [...out.matchAll(/^ +1 .* — {2}(.*)$/gm)].map(([, mark]) => mark);
+    const explained = [...out.matchAll(/^ {2}([a-z][0-9]*) {2}step 1: step 1 of run one-number comes from/gm)];
+    expect(explained).toHaveLength(41);
+    for (const [, mark] of explained)
+      expect(marks.filter((shown) => shown?.match(/[a-z][0-9]*/g)?.includes(mark as string))).toHaveLength(1);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
+    expect(out).not.toMatch(/[\u0000-\u0009\u007f-\u009f]/);
+  });
+
+  it('shows remarks about files without what steers a terminal', async () => {
+    const run = join(directory, 'two-names');
+    for (const name of ['a\u001b[2J\n', 'b']) await putStep(join(run, `${name}.safetensors`), smallStep(1));
+    const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet']);
+    expect(out.replace(/\s+/g, ' ')).toContain(`${join(run, 'a\\u{1b}[2J\\u{a}.safetensors')} and from`);
+    expect(out).not.toContain('\u001b');
+  });
+
+  it('has no trend where what was chosen has none', async () => {
+    const { out } = await collapsar(['analyze', healthy, '--metrics', 'verdicts', '--permutations', '0', '--quiet']);
+    expect(out).toMatch(/^ +200$/m);
+    expect(out).not.toContain('trend');
+  });
+
   it('under ragen shows the figures of the reference', async () => {
     const { out } = await collapsar(['analyze', healthy, '--profile', 'ragen']);
     expect(out).toMatch(/step +H\(Z\|X\) +MI\/token +MI +retrieval +chance +z +rows/);
@@ -304,6 +332,7 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--threads', '0'], 'whole number from 1'],
     [['analyze', 'x', '--threads', 'many'], 'whole number'],
     [['analyze', 'x', '--permutations', '-1'], 'whole number from 0'],
+    [['analyze', 'x', '--seed', '9007199254740992'], 'whole number from 0 to 9007199254740991'],
     [['analyze', 'x', '--seed', '1.5'], 'whole number'],
     [['analyze', 'x', '--metrics', ''], 'names or globs'],
     [['analyze', 'x', '--out', ''], 'path'],

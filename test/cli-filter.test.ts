@@ -118,6 +118,20 @@ describe('for people', () => {
     const { status, out, err } = await fromStdin(shaped, '--value', '1');
     expect({ status, out }).toEqual({ status: 0, out: 'a\nb\n' });
     expect(err).toMatch(/^note: 1 of 2 kept groups has reward variance from shaping alone/);
+    // Under the names that they have here, not by where they stand.
+    const numbered = '7, 0, 0\n7, 1, 1\n1, 0.1, 0\n1, -0.3, 0\n0, 1, 1\n0, 0.9, 1\n';
+    const named = await fromStdin(numbered, '--value', '1', '--json');
+    expect(JSON.parse(named.out).warnings).toEqual([expect.stringContaining('(groups 1, 0)')]);
+    const ringing = JSON.stringify({ group: 'a\u0007', reward: 1 });
+    const alone = await fromStdin(ringing, '--singletons', 'error');
+    expect(alone.err).toContain('group a\\u{7} has one rollout');
+    expect(alone.err).toContain('say with --singletons');
+  });
+
+  it('names of groups do not steer the terminal', async () => {
+    const rows = [0.5, 1].map((reward) => JSON.stringify({ group: '\u001b[2J', reward, outcome: 1 }));
+    const { err } = await fromStdin(rows.join('\n'), '--value', '1');
+    expect(err).toMatch(/same\n? +outcome \(group \\u\{1b\}\[2J\)/);
   });
 });
 
@@ -176,7 +190,9 @@ describe('for machines', () => {
     });
     const { status, err } = await fromStdin(text);
     expect(status).toBe(1);
-    expect(err).toMatch(/^error: stdin: rewards: row 3 is NaN.*row 0 is line 1/);
+    expect(err).toMatch(/^error: stdin: rewards: row 3 is NaN.* with --non-finite exclude .*row 0 is line 1/);
+    const lacking = await fromStdin(text, '--metric', 'entropy');
+    expect(lacking.err).toMatch(/^error: stdin: .*mean token entropy of each row\n$/);
     expect(await fromStdin('a 1\na 0\nb 3\n', '--singletons', 'error')).toMatchObject({ status: 1 });
   });
 });

@@ -134,7 +134,7 @@ describe('plan-scores', () => {
   });
 
   it.each([
-    [join(directory, 'missing.jsonl'), [], /missing\.jsonl: cannot be read/],
+    [join(directory, 'missing.jsonl'), [], /missing\.jsonl: there is no such file/],
     [join(directory, 'missing.safetensors'), [], /missing\.safetensors/],
     [stepFile, ['--hard'], /tensor "turn": missing/],
   ])('%s with %j ends with 1', async (file, more, message) => {

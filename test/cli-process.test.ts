@@ -1,6 +1,7 @@
 // The command as a process of its own: streams, signals and the time it takes. It runs what is in dist/.
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -135,6 +136,32 @@ describe('the process', () => {
     expect(results).toMatchObject({ status: expected, err: `interrupted by ${signal}\n` });
     expect(readdirSync(out)).toEqual([]);
   });
+});
+
+describe.skipIf(process.platform === 'win32').each(['SIGINT', 'SIGTERM'] as const)('%s', (signal) => {
+  it.each([['filter'], ['plan-scores', '--negatives', '3']])(
+    'ends %s while it waits for a pipe',
+    async (...command) => {
+      const pipe = join(directory, `${command[0]}-${signal}`);
+      spawnSync('mkfifo', [pipe]);
+      for (const path of ['-', pipe]) {
+        const child = spawn(process.execPath, [main, ...command, path]);
+        let err = '';
+        child.stderr.on('data', (data) => {
+          err += data;
+        });
+        const ended = new Promise((resolve) => child.on('close', (status, by) => resolve(by ?? status)));
+        // When it reads: it listens to signals then.
+        const writer = path === '-' ? undefined : await open(pipe, 'w');
+        if (writer === undefined) await new Promise((resolve) => child.stdin.write('\n'.repeat(2 ** 20), resolve));
+        child.kill(signal);
+        // Who cannot call off its reading is ended by the signal itself, of which a shell says the same.
+        expect([signal, signal === 'SIGINT' ? 130 : 143]).toContain(await ended);
+        expect(err).toBe(`interrupted by ${signal}\n`);
+        await writer?.close();
+      }
+    },
+  );
 });
 
 describe('doctor', () => {

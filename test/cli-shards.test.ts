@@ -1,5 +1,15 @@
 // plan, map, merge and finalize as a user meets them: the bytes of one analysis, whatever it was cut into.
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
@@ -180,6 +190,34 @@ describe('a bad file among many', () => {
   });
 });
 
+describe('a path that a shell would take apart', () => {
+  it('is quoted in the commands that plan and finalize name', async () => {
+    const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
+    const manifest = join(fresh('plan'), 'my plan.json');
+    expect(await succeed(['plan', step, '--out', manifest])).toContain(`collapsar map --manifest '${manifest}' --out`);
+    const two = await planned([step, step.replace('1.', '4.')], '--shards', '2', '--permutations', '0');
+    await succeed(mapArgs(two, 1));
+    const moved = join(fresh('plan'), "it's.json");
+    copyFileSync(two.manifest, moved);
+    const { err } = await collapsar(['finalize', '--manifest', moved, '--state', two.states]);
+    expect(err).toContain(`collapsar map --manifest '${moved.replace("'", "'\\''")}' --out`);
+  });
+});
+
+it('a path with control characters is shown on stderr without them', async () => {
+  const place = join(fresh('bell'), 'a\u0007b');
+  const plan = await planned([join(exampleRuns, 'healthy', 'step_00001.safetensors')], '--permutations', '0');
+  const moved = { ...plan, states: place };
+  await succeed(mapArgs(moved, 0));
+  writeFileSync(stateOf(moved, 0), 'x');
+  const { err } = await collapsar([...mapArgs(moved, 0), '--quiet']);
+  expect(err).toContain('a\\u{7}b/shards/00000.state: this is no state');
+  expect(err).not.toContain('\u0007');
+  const twice = await collapsar(['merge', place, place, '--out', join(place, 'x')]);
+  expect(twice.err).toContain('a\\u{7}b/shards/00000.state is given twice');
+  expect(twice.err).not.toContain('\u0007');
+});
+
 describe('merge', () => {
   it('into one of its states, or of one twice, is wrong usage that names the option', async () => {
     const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
@@ -199,6 +237,25 @@ describe('merge', () => {
     const into = await collapsar(['merge', state, '--out', plan.states]);
     expect(into.status).toBe(1);
     expect(into.err).toContain(`${plan.states}: cannot write here: this is a directory: name a file`);
+  });
+
+  it.skipIf(process.platform === 'win32')('does not take the place of a device or a pipe', async () => {
+    const plan = await planned([join(exampleRuns, 'healthy', 'step_00001.safetensors')], '--permutations', '0');
+    await mapAll(plan);
+    const pipe = join(plan.states, 'pipe');
+    spawnSync('mkfifo', [pipe]);
+    for (const command of [
+      ['merge', plan.states],
+      ['plan', exampleRuns],
+    ]) {
+      const { status, out, err } = await collapsar([...command, '--out', pipe]);
+      expect({ status, out }).toEqual({ status: 1, out: '' });
+      expect(err).toBe(
+        `error: ${pipe}: cannot write here: this is a device, a pipe or a socket, and a file would take its place: name a file\n`,
+      );
+      expect(lstatSync(pipe).isFIFO()).toBe(true);
+    }
+    expect(readdirSync(plan.states).sort()).toEqual(['completions', 'pipe', 'shards']);
   });
 });
 

@@ -1,5 +1,6 @@
 // writeStep: what is written is read again, nothing is left half there, and the reader's rules hold before anything is written.
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DType, HostTensor } from '../src/engine/tensor.js';
@@ -214,6 +215,15 @@ describe('whole or not at all', () => {
       'this is a directory',
     );
     expect(await readdir(folder.path('taken'))).toEqual(['s.safetensors']);
+  });
+
+  it.skipIf(process.platform === 'win32')('does not take the place of a device or a pipe', async () => {
+    await mkdir(folder.path('pipes'));
+    spawnSync('mkfifo', [folder.path('pipes/s.safetensors')]);
+    const { message } = await fileErrorOf(writeStep(folder.path('pipes/s.safetensors'), minimal()));
+    expect(message).toContain('cannot be written: this is a device, a pipe or a socket');
+    expect((await lstat(folder.path('pipes/s.safetensors'))).isFIFO()).toBe(true);
+    expect(await readdir(folder.path('pipes'))).toEqual(['s.safetensors']);
   });
 
   it.skipIf(!canBeUnprivileged)('a folder without the right to write', async () => {

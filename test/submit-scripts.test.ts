@@ -312,6 +312,25 @@ describe('jobs for Kubernetes', () => {
     ]);
   });
 
+  it('are several where more shards are left than a command can list', () => {
+    const left = Array.from({ length: 30_000 }, (_, index) => 1_000_000 + index);
+    const text = kubernetesJobs({ ...submission, shards: 2_000_000, missing: left }, options);
+    const lists = [...text.matchAll(/^ *set -- (.*)$/gm)].map(([, list = '']) => list);
+    expect(lists.flatMap((list) => list.split(' ').map(Number))).toEqual(left);
+    expect(text.match(/completions: .*/g)).toEqual(lists.map((list) => `completions: ${list.split(' ').length}`));
+    // MAX_ARG_STRLEN, less what else the script says.
+    for (const list of lists) expect(list.length).toBeLessThan(128 * 1024 - 8192);
+  });
+
+  it('have paths in them that Kubernetes would put variables into', () => {
+    const place = '/data/$$a$(HOME)$$(UID)$b';
+    const text = kubernetesJobs({ ...submission, work: place, directory: `${place}/submissions/001` }, options);
+    // As Kubernetes reads a command: $$ is a dollar sign, $(NAME) a variable.
+    const read = text.replace(/\$(?:(\$)|\(([A-Za-z_]+)\))/g, (_, dollar) => dollar ?? 'a variable');
+    expect(text).toContain("work='/data/$$$a$$(HOME)$$$$(UID)$b'");
+    expect(read).toContain(`work='${place}'`);
+  });
+
   it('quote everything that YAML would read as something else', () => {
     const text = yamlDocuments([
       { no: 'no', list: ['1e3', '~', ' a', 'x\ny', '\u2028é😀', { deep: [[1], []] }], none: {} },

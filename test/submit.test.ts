@@ -66,6 +66,10 @@ describe('usage', () => {
     [['--engine=slurm', runs, '--shards=2', '--target-bytes=1GiB'], 'cannot be used with'],
     [['--engine=ray', runs, '--ray-resource=fast'], '--ray-resource fast: expected two parts'],
     [['--engine=ray', runs, '--ray-resource=fast=no'], 'NAME=NUMBER'],
+    [['--engine=ray', runs, '--ray-resource=fast=1e999'], 'NAME=NUMBER'],
+    [['--engine=slurm', runs, '--partition='], 'Expected something'],
+    [['--engine=slurm', runs, '--sbatch-arg='], 'Expected something'],
+    [['--engine=kubernetes', runs, '--env-secret='], 'Expected something'],
     [['--engine=kubernetes', runs], 'needs --image'],
     [['--engine=kubernetes', runs, '--image=x'], 'needs --claim'],
     [['--engine=kubernetes', runs, '--image=x', '--claim=data:/elsewhere'], 'is in no --claim'],
@@ -201,6 +205,7 @@ describe('slurm', () => {
       { dependency: 'afterany:101:103', script: 'submissions/002/merge.sh' },
     ]);
     expect(slurm.calls('scancel')).toEqual([['102']]);
+    expect((await again('--dry-run')).out).toMatch(/afterany:101:\$\{map_1%%;\*\} .*\nscancel 102 \|\| true\n$/);
     // Now there is nothing that is not under way.
     slurm.setQueue([
       ...[1, 4].map((index) => ['101', index, 'RUNNING'] as const),
@@ -304,6 +309,14 @@ describe('--dry-run', () => {
       // The quote within it is written differently.
       expect(written.replaceAll('the other work', 'work')).toBe(scripts[at]);
     }
+  });
+
+  it('prints a script whose texts end where they do, whatever the paths are', async () => {
+    work = join(work, 'a\nEND_OF_FILE\nexit 3\n');
+    const dry = await first(`--collapsar=${shellWord(program)}`, '--dry-run');
+    const { status, stderr } = spawnSync('sh', { input: dry.out, encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(join(work, 'submissions', '001', 'merge.sh'), 'utf8')).toMatch(/\nexit "\$status"\n$/);
   });
 
   it('prints the driver of Ray and what it is given', async () => {

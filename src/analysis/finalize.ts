@@ -10,6 +10,7 @@ import { RunSequence } from './run-sequence.js';
 import { stepOutcome } from './state-file.js';
 import { type MergedLine, StateMerge, statePaths } from './state-merge.js';
 import type { StepReport } from './step-report.js';
+import { shellWord } from './submit/shell-words.js';
 
 export interface FinalizeOptions {
   /** Path of the manifest, or what `readManifest` gave. */
@@ -113,7 +114,7 @@ async function checkComplete(
   const what = steps === 1 ? '1 step is' : `${steps} of ${manifest.steps} steps are`;
   const which = shards.length === 1 ? `shard ${shards[0]}` : `shards ${ranges(shards)}`;
   throw new StateError(
-    `${state}: ${what} missing, all of ${which}: run collapsar map --manifest ${manifest.path} --out DIR --index ` +
+    `${state}: ${what} missing, all of ${which}: run collapsar map --manifest ${shellWord(manifest.path)} --out DIR --index ` +
       `${shards[0]}${shards.length > 1 ? ' and so on' : ''}, and then merge again`,
   );
 }

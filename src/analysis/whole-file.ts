@@ -2,6 +2,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../errors.js';
+import { checkReplaceable } from '../logs/check-replaceable.js';
 import { systemProblem } from '../logs/system-problem.js';
 
 /** What is written is collected to pieces of about this many bytes before it goes to the file. */
@@ -21,9 +22,13 @@ export class WholeFile {
 
   /** @param mark tells this writer's unfinished file from those of others */
   static async open(directory: string, name: string, mark = String(process.pid)): Promise<WholeFile> {
+    const path = join(directory, name);
+    await checkReplaceable(path).catch((error: unknown) => {
+      throw writeError(path, error);
+    });
     const temporary = join(directory, `.${name}.${mark}.tmp`);
     try {
-      return new WholeFile(join(directory, name), temporary, await open(temporary, 'w'));
+      return new WholeFile(path, temporary, await open(temporary, 'w'));
     } catch (error) {
       throw writeError(temporary, error);
     }

@@ -2,6 +2,7 @@
 import { analyze } from '../analysis/analyze.js';
 import type { Journal } from '../analysis/journal.js';
 import { measureOptions } from '../analysis/step-measurement.js';
+import { escaped } from '../logs/printable.js';
 import { packageVersion } from './package-version.js';
 import { type ReportFlags, reportSteps } from './report-steps.js';
 import type { Streams } from './streams.js';
@@ -25,7 +26,8 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
       version: packageVersion(),
       measuring: measureOptions({ profile, permutations, seed, samples, nonFinite }),
     });
-    if (journal !== undefined && !flags.quiet) await streams.err.write(journalNote(flags.out as string, journal));
+    if (journal !== undefined && !flags.quiet)
+      await streams.err.write(journalNote(escaped(flags.out as string), journal));
     const measuring = { profile, permutations, seed, samples, nonFinite, metrics };
     return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onFailure });
   });

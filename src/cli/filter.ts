@@ -45,8 +45,9 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     return EXIT.usage;
   }
   const source = await readFilterSource(path, settings, streams.signal);
-  const result = filterSource(source, options);
-  for (const warning of result.warnings) await streams.err.write(`${wrap(warning, WIDTH, 'note: ')}\n`);
+  const found = filterSource(source, options);
+  const result = { ...found, warnings: found.warnings.map((warning) => inOurWords(warning, source)) };
+  for (const warning of result.warnings) await streams.err.write(`${wrap(escaped(warning), WIDTH, 'note: ')}\n`);
   if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
   else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
   else await streams.out.write(result.kept.map((group) => `${source.nameOf(group)}\n`).join(''));
@@ -64,8 +65,24 @@ function filterSource(source: FilterSource, options: FilterOptions): FilterResul
     return filterGroups(source.input, options);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    throw new FileError({ path: source.path }, `${error.message}${source.rowHint}`, { cause: error });
+    const problem = inOurWords(error.message, source);
+    const hint = /\brow [0-9]/.test(problem) ? source.rowHint : '';
+    throw new FileError({ path: source.path }, problem + hint, { cause: error });
   }
+}
+
+/** How the command line says what the library says of its options. */
+const OPTIONS = [
+  ['with nonFinite: "exclude"', 'with --non-finite exclude'],
+  ['say with singletons', 'say with --singletons'],
+  ['set includeZero to false', 'give --no-include-zero'],
+] as const;
+
+/** A remark of the library, with options as they are given here, and groups by the names that the source has for them. */
+function inOurWords(remark: string, { nameOf }: FilterSource): string {
+  const said = OPTIONS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), remark);
+  const lists = /\bgroups? [0-9]+(?:, [0-9]+)*/g;
+  return said.replace(lists, (list) => list.replace(/[0-9]+/g, (id) => nameOf(Number(id))));
 }
 
 function record(source: FilterSource, settings: FilterSettings, result: FilterResult) {

@@ -15,3 +15,9 @@ process.exitCode = await runProgram(process.argv.slice(2), {
   environment: process.env,
   signal: ending.signal,
 });
+
+const { reason } = ending.signal;
+if (reason instanceof Interrupted) {
+  // A read of a pipe that nobody writes to cannot be called off, and would keep the process.
+  setTimeout(() => process.kill(process.pid, reason.signal), 1000).unref();
+}

@@ -1,6 +1,7 @@
 // `collapsar map`: a manifest in, the state of one shard in a directory out.
 import { mapShard } from '../analysis/map-shard.js';
 import { ArgumentError, type FileError } from '../errors.js';
+import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
 import { packageVersion } from './package-version.js';
@@ -42,7 +43,7 @@ export async function mapCommand(flags: MapFlags, { out, err, environment, signa
     });
     progress.clear();
     const { state, steps, wasComplete, replaced } = mapped;
-    if (replaced !== undefined) await err.write(`${replaced} (it has been mapped again)\n`);
+    if (replaced !== undefined) await err.write(`${escaped(replaced)} (it has been mapped again)\n`);
     if (failures.length > 0)
       await err.write(failedFiles(failures, `the state has ${steps - failures.length} of ${steps} steps`));
     const failed = mapped.failures === 0 ? '' : `, ${mapped.failures} of them failed`;
@@ -58,6 +59,6 @@ export async function mapCommand(flags: MapFlags, { out, err, environment, signa
 }
 
 async function usage(err: Streams['err'], problem: string): Promise<number> {
-  await err.write(`error: ${problem}\n(see collapsar map --help)\n`);
+  await err.write(`error: ${escaped(problem)}\n(see collapsar map --help)\n`);
   return EXIT.usage;
 }

@@ -2,6 +2,7 @@
 import { Aggregates } from '../analysis/aggregates.js';
 import { mergeStates } from '../analysis/merge.js';
 import { ArgumentError } from '../errors.js';
+import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
@@ -46,7 +47,7 @@ export async function mergeCommand(paths: readonly string[], flags: MergeFlags, 
   } catch (error) {
     progress.clear();
     if (error instanceof ArgumentError) {
-      await err.write(`error: ${optionText(error)}\n(see collapsar merge --help)\n`);
+      await err.write(`error: ${escaped(optionText(error))}\n(see collapsar merge --help)\n`);
       return EXIT.usage;
     }
     throw error;

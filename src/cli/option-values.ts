@@ -7,7 +7,8 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   return (text) => {
     const value = Number(text);
     if (!/^[0-9]+$/.test(text) || value < least || value > most) {
-      const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+      const range =
+        most === Number.MAX_SAFE_INTEGER && !(value > most) ? `from ${least} on` : `from ${least} to ${most}`;
       throw new InvalidArgumentError(`Expected a whole number ${range}.`);
     }
     return value;
@@ -23,6 +24,12 @@ export function nameList(text: string, before: string[] | undefined): string[] {
 
 export function notEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
+  return text;
+}
+
+/** A name, an address, a command: whatever is there. */
+export function something(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
   return text;
 }
 

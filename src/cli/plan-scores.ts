@@ -1,11 +1,14 @@
 // `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what that saves
 // on stderr.
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { ArgumentError, FileError } from '../errors.js';
+import { onAbort } from '../logs/abort-listeners.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
+import { systemProblem } from '../logs/system-problem.js';
 import { planScores, type ScorePlan, type ScorePlanInput, turnsOfPrompts } from '../metrics/score-plan.js';
 import { EXIT } from './exit-codes.js';
 import type { Streams } from './streams.js';
@@ -37,12 +40,12 @@ export async function planScoresCommand(
   path: string,
   flags: PlanScoresFlags,
   streams: Streams,
-  stdin: AsyncIterable<Uint8Array | string> = process.stdin,
+  stdin: Readable = process.stdin,
 ): Promise<number> {
-  const { out, err } = streams;
+  const { out, err, signal } = streams;
   const { input, columnGroups } = isStepName(nameOf(path))
-    ? await fromStepFile(path, flags)
-    : fromLines(path, await contentOf(path, stdin), flags);
+    ? await fromStepFile(path, flags, signal)
+    : fromLines(path, await contentOf(path, stdin, signal), flags);
   const plan = planScores(input, { negatives: flags.negatives, seed: flags.seed, hardShare: flags.hardShare });
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
@@ -77,8 +80,8 @@ function saving({ cost, complete }: ScorePlan): string {
   return parts.join('\n');
 }
 
-async function fromStepFile(path: string, flags: PlanScoresFlags): Promise<PlannedStep> {
-  const step = await readStepFile(path);
+async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortSignal): Promise<PlannedStep> {
+  const step = await readStepFile(path, { signal });
   const { group: groups, lengths, columnGroup: columnGroups, prompts: promptTokens } = step;
   if (flags.hard && step.turn === undefined) {
     throw new FileError({ path, tensor: 'turn' }, 'missing; --hard needs the turn of each row');
@@ -87,12 +90,18 @@ async function fromStepFile(path: string, flags: PlanScoresFlags): Promise<Plann
   return { input: { groups, lengths, columnGroups, promptTokens, promptTurns }, columnGroups };
 }
 
-async function contentOf(path: string, stdin: AsyncIterable<Uint8Array | string>): Promise<string> {
+/** @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing */
+async function contentOf(path: string, stdin: Readable, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted();
+  const stream = path === STDIN ? stdin : createReadStream(path);
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
   try {
-    return await text((path === STDIN ? stdin : createReadStream(path)) as NodeJS.ReadableStream);
+    return await Promise.race([text(stream), aborted]);
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
-    throw new FileError({ path }, `cannot be read: ${problem}`, { cause: error });
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    stream.destroy();
   }
 }
 

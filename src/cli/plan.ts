@@ -1,5 +1,6 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
 import { plan } from '../analysis/plan.js';
+import { shellWord } from '../analysis/submit/shell-words.js';
 import type { FileError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { EXIT } from './exit-codes.js';
@@ -53,7 +54,7 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
   } else {
     await out.write(
       `${path}: ${counted(steps, 'step')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shard')}. Next, for each --index from 0 to ` +
-        `${shards.length - 1}:\n  collapsar map --manifest ${path} --out DIR --index 0\n`,
+        `${shards.length - 1}:\n  collapsar map --manifest ${shellWord(path)} --out DIR --index 0\n`,
     );
   }
   // What could be planned can be mapped; what could not is listed again, with exit status 1, by finalize.

@@ -5,6 +5,7 @@ import { MetricChoice } from '../analysis/metric-choice.js';
 import { ResultDirectory } from '../analysis/result-directory.js';
 import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
 import type { FileError } from '../errors.js';
+import { escaped } from '../logs/printable.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
@@ -95,7 +96,7 @@ export async function reportSteps(
     await err.write(failureList(failures, reported));
     if (keepsJournal && !flags.quiet) {
       await err.write(
-        `${flags.out} keeps what was measured: the same command, when they are repaired, measures only them.\n`,
+        `${escaped(flags.out as string)} keeps what was measured: the same command, when they are repaired, measures only them.\n`,
       );
     }
   }

@@ -148,12 +148,12 @@ class SampleTable {
     ];
     if (this.#footnotes.any) columns.push(column('notes', 'left', ({ marks }) => ({ text: marks, style: 'yellow' })));
     const parts = [layoutTable(columns, TABLE_WIDTH, paint)];
-    if (this.#steps > 1) parts.push(this.#trends(shownColumns));
+    if (this.#steps > 1) parts.push(...this.#trends(shownColumns));
     if (this.#footnotes.any) parts.push(this.#footnotes.text());
     return (label === undefined ? '' : `  ${label}\n`) + parts.join('\n');
   }
 
-  #trends(columns: readonly StepColumn[]): string {
+  #trends(columns: readonly StepColumn[]): string[] {
     const { unicode, paint } = this.#options;
     const series = columns.flatMap(({ title, figure }, at) =>
       figure === undefined ? [] : [{ title, values: this.#figures[at] ?? [] }],
@@ -166,7 +166,8 @@ class SampleTable {
       const line = sparkline(values, SPARKLINE_WIDTH, unicode);
       return [`    ${title.padEnd(widest)}  ${line}  ${shortNumber(finite[0])} ${arrow} ${shortNumber(finite.at(-1))}`];
     });
-    return [paint('dim', `  trend, step ${this.#firstStep} to ${this.#lastStep}`), ...lines].join('\n');
+    if (lines.length === 0) return [];
+    return [paint('dim', `  trend, step ${this.#firstStep} to ${this.#lastStep}`), ...lines];
   }
 }
 
@@ -175,6 +176,10 @@ function* chosenKeys({ record, filter }: StepReport, { logged, label }: StepMetr
   for (const key of Object.keys(record)) if (key in logged || key in (filter?.metrics ?? {})) yield key;
   for (const key of Object.keys(record.absent ?? {})) if (key.startsWith(`${label}/`)) yield key;
 }
+
+/** a, b, …, z, a1, b1, …: side by side they are still told apart. */
+const markOf = (index: number): string =>
+  String.fromCharCode('a'.charCodeAt(0) + (index % 26)) + (index < 26 ? '' : Math.floor(index / 26));
 
 /** Remarks about steps, each kind under one letter. */
 class Footnotes {
@@ -193,7 +198,7 @@ class Footnotes {
     const kind = note.replace(/[0-9][0-9.,e+-]*/g, '#');
     let entry = this.#kinds.get(kind);
     if (entry === undefined) {
-      entry = { mark: String.fromCharCode('a'.charCodeAt(0) + this.#kinds.size), example: note, first: step, steps: 0 };
+      entry = { mark: markOf(this.#kinds.size), example: note, first: step, steps: 0 };
       this.#kinds.set(kind, entry);
     }
     entry.steps++;
@@ -204,7 +209,7 @@ class Footnotes {
     return [...this.#kinds.values()]
       .map(({ mark, example, first, steps }) => {
         const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
-        return wrap(`${where}: ${example}`, TABLE_WIDTH, `  ${mark}  `);
+        return wrap(`${where}: ${escaped(example)}`, TABLE_WIDTH, `  ${mark}  `);
       })
       .join('\n');
   }

@@ -1,7 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { addMeasuringOptions } from './measuring-options.js';
-import { byteCount, notEmpty, outputPath, wholeNumber } from './option-values.js';
+import { byteCount, notEmpty, outputPath, something, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 import type { SubmitFlags } from './submit.js';
 
@@ -39,7 +39,7 @@ export const PLAN_OPTIONS = [
 ] as const;
 
 function each(text: string, before: string[] | undefined): string[] {
-  return [...(before ?? []), text];
+  return [...(before ?? []), something(text)];
 }
 
 /** A name as Kubernetes takes them (RFC 1123 label), short enough for a number and a word behind it. */
@@ -80,7 +80,11 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--every <n>', 'show every n-th step in tables', wholeNumber(1), 1)
     .option('--dry-run', 'print scripts and commands, as a script that does it; write and submit nothing')
     .option('--wait', 'follow it to its end; then what finalize printed, and its exit status')
-    .option('--collapsar <command>', 'how a node starts collapsar, as a shell reads it (default: this installation)')
+    .option(
+      '--collapsar <command>',
+      'how a node starts collapsar, as a shell reads it (default: this installation)',
+      something,
+    )
     .addOption(new Option('--name <name>', 'of the jobs').argParser(taskName).default('collapsar'))
     .option('--cpus <n>', 'cores of a task', wholeNumber(1, 4096))
     .option('--mem <bytes>', 'memory of a task, such as 4GiB', byteCount)
@@ -94,18 +98,18 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     )
     .option('--quiet', 'no progress on stderr')
     .optionsGroup('Slurm:')
-    .option('--partition <name>', 'partition of the jobs', notEmpty)
-    .option('--account <name>', 'account of the jobs', notEmpty)
-    .option('--qos <name>', 'quality of service of the jobs', notEmpty)
-    .option('--time <limit>', 'time limit of a task, as sbatch takes it', notEmpty)
+    .option('--partition <name>', 'partition of the jobs', something)
+    .option('--account <name>', 'account of the jobs', something)
+    .option('--qos <name>', 'quality of service of the jobs', something)
+    .option('--time <limit>', 'time limit of a task, as sbatch takes it', something)
     .option('--sbatch-arg <arg>', 'anything else for sbatch, such as --sbatch-arg=--constraint=ssd; repeatable', each)
     .optionsGroup('Ray:')
-    .option('--ray-address <address>', "of the cluster (default: RAY_ADDRESS, else this node's)", notEmpty)
-    .option('--python <program>', 'interpreter that has the package ray (default: python3)', notEmpty)
+    .option('--ray-address <address>', "of the cluster (default: RAY_ADDRESS, else this node's)", something)
+    .option('--python <program>', 'interpreter that has the package ray (default: python3)', something)
     .option('--ray-resource <name=n>', 'custom resource that a task takes; repeatable', each)
     .optionsGroup('Kubernetes:')
-    .option('--image <image>', 'container image with collapsar', notEmpty)
-    .option('--namespace <name>', 'namespace of the jobs', notEmpty)
+    .option('--image <image>', 'container image with collapsar', something)
+    .option('--namespace <name>', 'namespace of the jobs', something)
     .option('--claim <name:dir>', 'persistent volume claim and where pods have it; repeatable', each)
     .option('--env-secret <name>', 'secret whose keys become environment variables; repeatable', each)
     .option('--node-selector <key=value>', 'label that nodes must have; repeatable', each)

@@ -22,6 +22,7 @@ import {
   writeSubmission,
 } from '../analysis/submit/submission.js';
 import { type FileError, StateError } from '../errors.js';
+import { escaped } from '../logs/printable.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
@@ -94,7 +95,7 @@ export async function submitCommand(
     return await submit(paths, flags, given, streams);
   } catch (error) {
     if (!(error instanceof Usage)) throw error;
-    await streams.err.write(`error: ${error.message}\n(see collapsar submit --help)\n`);
+    await streams.err.write(`error: ${escaped(error.message)}\n(see collapsar submit --help)\n`);
     return EXIT.usage;
   }
 }
@@ -285,7 +286,8 @@ function engineOf(flags: SubmitFlags): Engine | undefined {
   const resources = Object.fromEntries(
     rayResource.map((text) => {
       const [name, amount] = pair(text, '=', '--ray-resource');
-      if (!(Number(amount) > 0)) throw new Usage(`--ray-resource ${text}: expected NAME=NUMBER`);
+      if (!(Number(amount) > 0 && Number.isFinite(Number(amount))))
+        throw new Usage(`--ray-resource ${text}: expected NAME=NUMBER`);
       return [name, Number(amount)];
     }),
   );
@@ -347,7 +349,10 @@ function asScript(
   const lines = ['#!/bin/sh', 'set -e', `mkdir -p ${shellWord(join(directory, 'logs'))}`];
   if (plan !== undefined) lines.push(plan);
   for (const { path, text, isProgram } of files) {
-    lines.push('', `cat >${shellWord(path)} <<'END_OF_FILE'`, `${text}END_OF_FILE`);
+    // Whatever the text is, it does not end before its end: a path in it may have lines of its own.
+    let end = 'END_OF_FILE';
+    while (text.includes(end)) end += '_';
+    lines.push('', `cat >${shellWord(path)} <<'${end}'`, `${text}${end}`);
     if (isProgram) lines.push(`chmod +x ${shellWord(path)}`);
   }
   return `${[...lines, '', ...commands].join('\n')}\n`;
@@ -358,7 +363,7 @@ async function warnOfLocal(paths: readonly string[], { err }: Streams): Promise<
     const name = await localFileSystem(path);
     if (name === undefined) continue;
     await err.write(
-      `note: ${path} is on ${name}, which is mostly of one machine: all nodes must see it under this path\n`,
+      `note: ${escaped(path)} is on ${name}, which is mostly of one machine: all nodes must see it under this path\n`,
     );
   }
 }

@@ -7,6 +7,7 @@ import { checkArray, checkMemory, checkObject, checkPath } from '../engine/argum
 import type { DType, HostTensor } from '../engine/tensor.js';
 import { checkShape, shown } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { checkReplaceable } from './check-replaceable.js';
 import { LONE_SURROGATE } from './json-scanner.js';
 import { printable } from './printable.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
@@ -246,6 +247,7 @@ async function writeWhole(path: string, pieces: readonly Piece[], signal: AbortS
   let handle: FileHandle | undefined;
   try {
     signal?.throwIfAborted();
+    await checkReplaceable(path);
     handle = await open(temporary, 'wx');
     for (const piece of pieces) await writePiece(handle, piece, signal);
     await handle.sync();

@@ -16,6 +16,8 @@ export interface KubernetesOptions extends TaskOptions {
 
 /** An Indexed Job whose indices fail one by one has at most so many. */
 const MOST_COMPLETIONS = 100_000;
+/** Numbers of shards that a script lists, at most: it is one word of a command, which has at most 128 KiB on Linux. */
+const MOST_LISTED = 15_000;
 /** The merge goes on so long without a new marker: evicted pods and new nodes take their time. */
 const MARKER_WAIT = 6 * 3600;
 
@@ -25,10 +27,11 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
   // Without a limit a pod sees all cores of its node.
   const threads = options.cpus === undefined ? {} : { threads: String(options.cpus) };
   const documents: YamlValue[] = [];
-  const parts = Math.ceil(missing.length / MOST_COMPLETIONS);
+  const most = missing.length === shards ? MOST_COMPLETIONS : MOST_LISTED;
+  const parts = Math.ceil(missing.length / most);
   for (let part = 0; part < parts; part++) {
-    const offset = part * MOST_COMPLETIONS;
-    const indices = missing.slice(offset, offset + MOST_COMPLETIONS);
+    const offset = part * most;
+    const indices = missing.slice(offset, offset + most);
     const suffix = parts === 1 ? 'map' : `map-${part + 1}`;
     const name = `${options.name}-${number}-${suffix}`;
     // An Indexed Job counts from 0: where only some shards are left, the script looks up which ones they are.
@@ -58,6 +61,11 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
   return yamlDocuments(documents);
 }
 
+/** Kubernetes puts variables of its own into a command, as $(NAME), and takes $$ for a dollar sign: in a path they stand for themselves. */
+function literal(script: string): string {
+  return script.replace(/\$(?=\$|\([A-Za-z_.-][A-Za-z0-9_.-]*\))/g, '$$$$');
+}
+
 function lookUp(indices: readonly number[]): string {
   return `# The shards that are left; this task's is at its index.
 set -- ${indices.join(' ')}
@@ -74,7 +82,7 @@ function job(name: string, options: KubernetesOptions, script: string, spec: Rec
   const container = {
     name: 'collapsar',
     image,
-    command: ['/bin/sh', '-c', script],
+    command: ['/bin/sh', '-c', literal(script)],
     ...(secrets.length > 0 && { envFrom: secrets.map((secret) => ({ secretRef: { name: secret } })) }),
     ...(Object.keys(resources).length > 0 && {
       resources: { requests: resources, ...(memory !== undefined && { limits: { memory: String(memory) } }) },

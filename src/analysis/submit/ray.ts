@@ -73,9 +73,7 @@ export class Ray implements Engine {
   async submit({ directory, missing }: Submission): Promise<string> {
     const { python } = this.options;
     const advice = 'name an interpreter that has Ray with --python';
-    await engineProgram([python, '-c', 'import ray'], advice).catch((error: unknown) => {
-      throw new ClusterError(`${(error as Error).message}\n${advice}`, { cause: error });
-    });
+    await engineProgram([python, '-c', 'import ray'], advice, advice);
     const log = openSync(join(directory, FILES.log), 'a');
     try {
       const [program = '', ...args] = this.#driver(directory);

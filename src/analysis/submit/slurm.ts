@@ -47,6 +47,12 @@ interface Queued {
   readonly index: string;
 }
 
+/** Jobs of earlier submissions that are in the queue. */
+interface Earlier {
+  readonly maps: { job: string; shards: number[] }[];
+  readonly merges: { job: string }[];
+}
+
 export class Slurm implements Engine {
   constructor(private readonly options: SlurmOptions) {}
 
@@ -84,15 +90,13 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
     const arrays = shardArrays(submission.missing, size);
     const names = arrays.map((_, at) => `map_${at + 1}`);
     const lines = arrays.map((array, at) => {
-      // A variable of the shell cannot be quoted as a word: it is put in afterwards.
-      const before = this.#before(
-        at,
-        names.slice(0, at).map((name) => `$${name}`),
-      );
+      const before = this.#before(at, names.slice(0, at).map(numberIn));
       return `${names[at]}=$(${dependent(this.#mapWords(submission, array), before)})`;
     });
-    const jobs = [...(await this.#earlierJobs(submission.work)), ...names.map((name) => `$${name}`)];
+    const earlier = await this.#earlierIfAnswered(submission.work);
+    const jobs = [...earlier.maps.map(({ job }) => job), ...names.map(numberIn)];
     lines.push(dependent(this.#mergeWords(submission), jobs));
+    if (earlier.merges.length > 0) lines.push(`scancel ${earlier.merges.map(({ job }) => job).join(' ')} || true`);
     return [...notes, ...lines];
   }
 
@@ -157,21 +161,20 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
     return this.options.throttle === undefined || at === 0 ? [] : [jobs[at - 1] as string];
   }
 
-  async #earlierJobs(work: string): Promise<string[]> {
+  async #earlierIfAnswered(work: string): Promise<Earlier> {
     try {
-      return (await this.#earlier(work)).maps.map(({ job }) => job);
+      return await this.#earlier(work);
     } catch (error) {
-      if (error instanceof ClusterError) return [];
+      if (error instanceof ClusterError) return { maps: [], merges: [] };
       throw error;
     }
   }
 
-  /** Jobs of earlier submissions that are in the queue. */
-  async #earlier(work: string): Promise<{ maps: { job: string; shards: number[] }[]; merges: { job: string }[] }> {
+  async #earlier(work: string): Promise<Earlier> {
     const recorded: Job[] = [];
     for (const directory of await submissionDirectories(work)) recorded.push(...(await recordedJobs(directory)));
-    const maps: { job: string; shards: number[] }[] = [];
-    const merges: { job: string }[] = [];
+    const maps: Earlier['maps'] = [];
+    const merges: Earlier['merges'] = [];
     if (recorded.length === 0) return { maps, merges };
     const tasks = await queue();
     for (const { job, array } of recorded) {
@@ -225,6 +228,9 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
     ];
   }
 }
+
+/** A variable of the shell cannot be quoted as a word: it is put in afterwards. With several clusters it is "number;cluster". */
+const numberIn = (variable: string): string => `\${${variable}%%;*}`;
 
 const AFTER = '--dependency=afterany';
 
