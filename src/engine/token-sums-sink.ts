@@ -503,7 +503,7 @@ export class TokenSumsSink {
   #unclaim({ prompts, rows, whole, parts }: ClaimedBlock): void {
     for (const prompt of prompts.indices) {
       const first = prompt * this.rows;
-      for (const at of whole) this.#state[first + (rows.indices[at] as number)] = NOTHING;
+      for (const at of whole) this.#clear(first + (rows.indices[at] as number));
       for (const { row, from, to } of parts) {
         const { spans } = this.#parts.get(first + row) as PartRow;
         removeSpan(spans, from, to);
@@ -514,16 +514,20 @@ export class TokenSumsSink {
     }
   }
 
+  /** Nothing of the pair has come, whatever stands in its place: a job that failed may have written there. */
+  #clear(pair: number): void {
+    this.#state[pair] = NOTHING;
+    if (this.#sums === undefined) return;
+    this.#sums.data[(pair % this.rows) * this.prompts + Math.floor(pair / this.rows)] = Number.NaN;
+  }
+
   async #forget(touched: Uint8Array): Promise<void> {
     await this.settled();
     if (this.#aborted !== undefined || this.#result !== undefined) return;
     this.#ready = this.#ready.filter(({ pair }) => touched[pair] === 0);
     for (let pair = touched.indexOf(1); pair >= 0; pair = touched.indexOf(1, pair + 1)) {
-      this.#state[pair] = NOTHING;
+      this.#clear(pair);
       this.#invalid.delete(pair);
-      if (this.#sums !== undefined) {
-        this.#sums.data[(pair % this.rows) * this.prompts + Math.floor(pair / this.rows)] = Number.NaN;
-      }
       for (const leaf of this.#parts.get(pair)?.waiting ?? []) {
         this.#waitingTokens -= leaf.length - leaf.missing;
         this.#waiting?.release(leaf.place);
@@ -627,10 +631,12 @@ export class TokenSumsSink {
     signal: AbortSignal,
   ): Promise<void> {
     const { data } = block.view;
-    const available = lengthOfArray(data);
     const left = { tokens: COPIED_AT_ONCE, pieces: PIECES_AT_ONCE };
     for (let column = 0; column < block.prompts.indices.length; column++) {
       for (let next = 0; next < block.parts.length; ) {
+        if (lengthOfArray(data) < block.available) {
+          throw new ArgumentError('logprobs', 'the ArrayBuffer was detached before all of it was copied');
+        }
         next = this.#copyParts(engine, block, claimed, column, next, pieces, left);
         if (left.tokens > 0 && left.pieces > 0) continue;
         left.tokens = COPIED_AT_ONCE;
@@ -638,9 +644,6 @@ export class TokenSumsSink {
         await new Promise(setImmediate);
         this.#expectOpen();
         signal.throwIfAborted();
-        if (lengthOfArray(data) < available) {
-          throw new ArgumentError('logprobs', 'the ArrayBuffer was detached while it was being copied');
-        }
       }
     }
   }
