@@ -1,7 +1,7 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
 import { ArgumentError } from '../errors.js';
-import { checkArray, checkMemory, checkObject } from './argument-checks.js';
+import { checkArray, checkObject } from './argument-checks.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
@@ -169,7 +169,6 @@ export class TokenSumsSink {
       if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31) continue;
       throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected a count below 2^31`);
     }
-    checkMemory(lengths, 'options.lengths');
     this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
     if (this.#lengths.length !== rows) {
       throw new ArgumentError('options.lengths', `has ${this.#lengths.length} entries, expected one a row: ${rows}`);
