@@ -9,6 +9,7 @@ afterAll(() => engine.dispose());
 const groups = [0, 1, 2, 0, 1, 2];
 const lengths = [1, 2, 3, 1, 2, 3];
 const sums = { data: new Float64Array(18).fill(-1), dtype: 'float64', shape: [6, 3] };
+const fourScores = { data: new Float64Array(4), dtype: 'float64', shape: [2, 2] } as const;
 const sinkOptions = { prompts: 1, rows: 1, lengths: [1] };
 
 function transferred<T extends ArrayBufferView>(array: T): T {
@@ -68,6 +69,29 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'lengths whose memory is gone',
     'options.lengths',
     () => engine.tokenSumsSink({ ...sinkOptions, lengths: transferred(Int32Array.of(1)) }),
+  ],
+  [
+    'lengths of packed scores whose memory is gone',
+    'lengths',
+    () => engine.sumTokens(fourScores, transferred(Int32Array.of(1))),
+  ],
+  [
+    'rows to gather whose memory is gone',
+    'options.rows',
+    () => engine.gatherScores(fourScores, { rows: transferred(Int32Array.of(1)) }),
+  ],
+  [
+    'a mask whose memory is gone',
+    'options.mask',
+    () => engine.logitStats(fourScores, { mask: transferred(Uint8Array.of(1, 1)) }),
+  ],
+  [
+    'rows of a block whose memory is gone',
+    'rows',
+    () => {
+      const logprobs = { ...fourScores, shape: [1, 4] };
+      return engine.tokenSumsSink(sinkOptions).add({ rows: transferred(Int32Array.of(0)), logprobs });
+    },
   ],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],

@@ -249,6 +249,16 @@ describe('a sink of blocks', () => {
     await refused(losing, 'logprobs', 'detached');
     expect(sink.held).toEqual(before);
 
+    // Before the first token was copied, too.
+    for (const tokens of [10, 999]) {
+      const early = blockOf(step, { ...most, prompts: [0], rows: [0], to: tokens }, plain);
+      const gone = sink.add(early);
+      const { buffer: memory } = early.logprobs.data as Float32Array;
+      structuredClone(memory, { transfer: [memory as ArrayBuffer] });
+      await refused(gone, 'logprobs', 'detached');
+      expect(sink.held).toEqual(before);
+    }
+
     let turns = 0;
     let running = true;
     const adding = sink.add(blockOf(step, most, plain)).finally(() => {
@@ -464,6 +474,27 @@ describe('an end before the end', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('of a block that was not asked for, at any moment: of what is not in nothing stays', async () => {
+    const lengths = Array(300).fill(40);
+    const all = wholeStep('float32', 2, lengths, 3, 0.2);
+    const whole = blockOf(all, { prompts: [1, 0], rows: lengths.map((_, row) => row), from: 0, to: 40 }, plain);
+    const ends = new Set<boolean>();
+    for (let turns = 0; ends.size < 2; turns++) {
+      const sink = engine.tokenSumsSink({ prompts: 2, rows: 300, lengths, pairs: [] });
+      const controller = new AbortController();
+      const adding = sink.add(whole, { signal: controller.signal }).then(
+        () => true,
+        () => false,
+      );
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+      controller.abort();
+      const taken = await adding;
+      ends.add(taken);
+      const { sums, firstInvalid } = await sink.finish();
+      expect(taken ? firstInvalid : [...sums.data].every(Number.isNaN)).toEqual(taken ? expect.anything() : true);
+    }
   });
 
   it('of the sink: all that runs and comes later rejects with the reason, and nothing is held', async () => {

@@ -42,7 +42,7 @@ void expectLogits(const CollapsarCudaLogits& logits, const CollapsarCudaLogitSta
   expect(logits.temperature >= 1e-18 && logits.temperature <= 1e18, "logits.temperature: not in [1e-18, 1e18]");
   const bool ranks = out.target_logprob != nullptr || out.rank_above != nullptr || out.rank_equal != nullptr ||
                      out.mean_target_logprob != nullptr;
-  expect(logits.targets != nullptr || !ranks, "targets: null, but results need them");
+  expect(logits.rows == 0 || logits.targets != nullptr || !ranks, "targets: null, but results need them");
   for (std::int64_t row = 0; logits.targets != nullptr && row < logits.rows; row++) {
     const bool read = logits.mask == nullptr || logits.mask[row] != 0;
     expect(!read || logits.columns == 0 || (logits.targets[row] >= 0 && logits.targets[row] < logits.columns),

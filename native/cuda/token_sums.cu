@@ -105,8 +105,9 @@ __global__ void __launch_bounds__(kBlockThreads)
   const T* const tokens = static_cast<const T*>(job.data) + prompt * job.promptStride + job.starts[row];
   const int length = job.lengths[row];
   int first = length;
-  for (int t = static_cast<int>(threadIdx.x); t < length && first == length; t += kBlockThreads) {
-    if (isSuspicious(static_cast<double>(floatOf(tokens[t * job.tokenStride])))) first = t;
+  // 64 bits: past the last token of the longest row, 32 would begin again below 0.
+  for (int64_t t = threadIdx.x; t < length && first == length; t += kBlockThreads) {
+    if (isSuspicious(static_cast<double>(floatOf(tokens[t * job.tokenStride])))) first = static_cast<int>(t);
   }
   first = ThreadGroup<kBlockThreads>::all(first, [](int a, int b) { return a < b ? a : b; });
   if (threadIdx.x == 0) *found = first;

@@ -160,17 +160,17 @@ void sequencesFromOffsets(LogitStatsJob& job, Napi::Value given) {
 
 // Rows that the mask leaves out may have any target: trainers write -100 there.
 void takeTargets(LogitStatsJob& job, const Napi::Value& targets) {
-  job.targets = integers32(targets, "options.targets", INT32_MIN, INT32_MAX);
-  expectCount(targets.Env(), "options.targets", job.targets.size(), job.logits.rows, "row");
-  for (std::size_t i = 0; i < job.targets.size(); ++i) {
-    std::int32_t& target = job.targets[i];
-    if (job.hasMask && job.mask[i] == 0) {
-      target = 0;
-    } else if (target < 0 || target >= job.logits.columns) {
+  const std::vector<std::int64_t> given = integers64(targets, "options.targets", INT64_MIN, INT64_MAX);
+  expectCount(targets.Env(), "options.targets", given.size(), job.logits.rows, "row");
+  job.targets.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (job.hasMask && job.mask[i] == 0) continue;
+    if (given[i] < 0 || given[i] >= job.logits.columns) {
       rejectArgument(targets.Env(), "options.targets",
-                     "entry " + std::to_string(i) + " is " + std::to_string(target) + ", expected 0 to " +
+                     "entry " + std::to_string(i) + " is " + std::to_string(given[i]) + ", expected 0 to " +
                          std::to_string(job.logits.columns - 1) + "; options.mask leaves out rows without a target");
     }
+    job.targets[i] = static_cast<std::int32_t>(given[i]);
   }
 }
 

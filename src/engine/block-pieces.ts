@@ -24,7 +24,6 @@ export class BlockPieces {
   readonly #block: CheckedBlock;
   readonly #begun: readonly BegunRow[];
   readonly #lengths: Float64Array;
-  readonly #available: number;
   /** What has been copied. */
   readonly #pieces: Piece[] = [];
   /** Where to go on: the position of the prompt in the block, and the part of a row under it. */
@@ -47,18 +46,17 @@ export class BlockPieces {
     this.#block = block;
     this.#begun = begun;
     this.#lengths = lengths;
-    this.#available = lengthOfArray(block.view.data);
   }
 
   /**
    * Copies on, for about a millisecond.
    * @returns whether there may be more
-   * @throws {ArgumentError} if the memory has gone away since the last call
+   * @throws {ArgumentError} if the memory has gone away since the block was checked
    */
   copySome(): boolean {
-    const { view, prompts } = this.#block;
-    if (lengthOfArray(view.data) < this.#available) {
-      throw new ArgumentError('logprobs', 'the ArrayBuffer was detached while it was being copied');
+    const { view, available, prompts } = this.#block;
+    if (lengthOfArray(view.data) < available) {
+      throw new ArgumentError('logprobs', 'the ArrayBuffer was detached before all of it was copied');
     }
     const left = { tokens: COPIED_AT_ONCE, pieces: PIECES_AT_ONCE };
     for (; this.#column < prompts.indices.length; this.#column++) {

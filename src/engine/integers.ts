@@ -2,11 +2,13 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { IntegerArray } from './addon.js';
+import { checkMemory } from './argument-checks.js';
 import type { Integers } from './tensor.js';
 import { shown } from './tensor-view.js';
 
-/** @throws ArgumentError if it is none of Int32Array, BigInt64Array and array of numbers */
+/** @throws ArgumentError if it is none of Int32Array, BigInt64Array and array of numbers, or its memory is gone */
 export function integerArray(values: Integers, argument: string): IntegerArray {
+  checkMemory(values, argument);
   if (types.isInt32Array(values) || types.isBigInt64Array(values)) return values;
   if (Array.isArray(values)) {
     const stranger = values.findIndex((value) => typeof value !== 'number');

@@ -2,6 +2,7 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { IntegerArray, LogitArguments } from './addon.js';
+import { checkMemory } from './argument-checks.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
@@ -44,6 +45,7 @@ function fieldBits(named: unknown, hasTargets: boolean): number {
 
 function maskArray(mask: unknown): IntegerArray | undefined {
   if (mask === undefined) return undefined;
+  checkMemory(mask, 'options.mask');
   if (types.isUint8Array(mask)) {
     const copy = new Int32Array(lengthOfArray(mask));
     copy.set(mask);

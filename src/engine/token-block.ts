@@ -54,6 +54,8 @@ export interface CheckedBlock {
   readonly prompts: BlockAxis;
   readonly rows: BlockAxis;
   readonly view: HostView;
+  /** Elements that `view.data` had when the block was checked: with fewer it was detached or shrunk. */
+  readonly available: number;
   readonly packed: boolean;
   /** The token that stands first on the tensor's last axis. */
   readonly firstToken: number;
@@ -96,14 +98,14 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
   // Rows of like length then wait side by side, and are through together.
   parts.sort((a, b) => (lengths[a.row] as number) - (lengths[b.row] as number) || a.at - b.at);
   const firstToken = tokens?.from ?? 0;
-  expectInside(view, parts);
-  return { prompts: promptAxis, rows: rowAxis, view, packed, firstToken, wholeLengths, whole, parts };
+  const available = lengthOfArray(view.data);
+  expectInside(view, available, parts);
+  return { prompts: promptAxis, rows: rowAxis, view, available, packed, firstToken, wholeLengths, whole, parts };
 }
 
 /** Native code checks what it reads; these tokens are copied here. */
-function expectInside({ data, shape, strides }: HostView, parts: readonly PartOfRow[]): void {
+function expectInside({ shape, strides }: HostView, available: number, parts: readonly PartOfRow[]): void {
   const [promptStride, rowStride, tokenStride] = strides as [number, number, number];
-  const available = lengthOfArray(data);
   const prompts = shape[0] as number;
   for (const { at, from, to } of prompts === 0 ? [] : parts) {
     for (const prompt of [0, prompts - 1]) {

@@ -1,7 +1,7 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
 import { ArgumentError } from '../errors.js';
-import { checkArray, checkMemory, checkObject } from './argument-checks.js';
+import { checkArray, checkObject } from './argument-checks.js';
 import type { BegunRow } from './begun-row.js';
 import { BlockPieces } from './block-pieces.js';
 import { DeviceTensor } from './device-tensor.js';
@@ -103,7 +103,6 @@ export class TokenSumsSink {
       if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31) continue;
       throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected a count below 2^31`);
     }
-    checkMemory(lengths, 'options.lengths');
     this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
     if (this.#lengths.length !== rows) {
       throw new ArgumentError('options.lengths', `has ${this.#lengths.length} entries, expected one a row: ${rows}`);
@@ -354,7 +353,7 @@ export class TokenSumsSink {
       try {
         await work(own, begun);
       } catch (error) {
-        if (this.#aborted === undefined) this.#claims.unclaim(block);
+        if (this.#aborted === undefined) this.#unclaim(block);
         throw error;
       }
       if (touched === undefined) return;
@@ -363,6 +362,14 @@ export class TokenSumsSink {
         for (const { row } of block.parts) touched[prompt * this.rows + row] = 1;
       }
     });
+  }
+
+  /** As if the block had not come, whatever a job that failed has written in its place. */
+  #unclaim(block: ClaimedBlock): void {
+    this.#claims.unclaim(block);
+    for (const prompt of block.prompts.indices) {
+      for (const at of block.whole) this.#sums.forget(prompt * this.rows + (block.rows.indices[at] as number));
+    }
   }
 
   async #forget(touched: Uint8Array): Promise<void> {

@@ -93,6 +93,9 @@ void errorChecks() {
   CHECK_EQUAL(logsumexp[3], -kInfinity);
   given.rows = 0;
   CHECK_EQUAL(static_cast<int>((*device)->logit_stats(device->get(), &given, &out, nullptr, &error)), 0, error.message);
+  // Of no rows there are no targets to point at.
+  out.target_logprob = logsumexp;
+  CHECK_EQUAL(static_cast<int>((*device)->logit_stats(device->get(), &given, &out, nullptr, &error)), 0, error.message);
 }
 
 }  // namespace collapsar::test

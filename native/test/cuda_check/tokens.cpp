@@ -62,6 +62,39 @@ void checkTokens(PlacedTokens& tokens, bool resultsOnDevice, bool scattered, con
   CHECK_EQUAL(out.invalid_token, invalid[2], label.str());
 }
 
+// As long as a row may be, zeros after a NaN: every thread that looks for that goes on to the row's end.
+void checkLongestRow() {
+  static constexpr std::int64_t kTokens = INT32_MAX - 64;
+  constexpr std::int64_t kPart = std::int64_t{1} << 25;
+  const std::vector<std::uint16_t> zeros(static_cast<std::size_t>(kPart));
+  DeviceMemory memory(*device, kTokens * 2);
+  std::uint16_t* const row = memory.as<std::uint16_t>();
+  for (std::int64_t at = 0; at < kTokens; at += kPart) {
+    device->expectOk((*device)->upload(device->get(), row + at, zeros.data(), 2 * std::min(kPart, kTokens - at),
+                                       nullptr, &device->error));
+  }
+  const std::uint16_t nan = 0x7fc0;
+  device->expectOk((*device)->upload(device->get(), row, &nan, sizeof nan, nullptr, &device->error));
+  double sum = 0;
+  CollapsarCudaTokens given{};
+  given.size = sizeof given;
+  given.dtype = static_cast<std::int32_t>(DType::BFloat16);
+  given.data = row;
+  given.data_on_device = 1;
+  given.prompts = given.rows = given.token_stride = 1;
+  given.prompt_stride = given.row_stride = kTokens;
+  given.lengths = &kTokens;
+  CollapsarCudaTokenSums out{};
+  out.size = sizeof out;
+  out.sums = &sum;
+  out.columns = 1;
+  CHECK_EQUAL(static_cast<int>((*device)->sum_tokens(device->get(), &given, &out, nullptr, &device->error)), 0,
+              device->error.message);
+  CHECK(std::isnan(sum));
+  CHECK_EQUAL(out.invalid_token, std::int64_t{0});
+  rowsChecked++;
+}
+
 }  // namespace
 
 void tokenChecks() {
@@ -102,6 +135,7 @@ void tokenChecks() {
   checkTokens(many, false, false, "millions of short segments");
   PlacedTokens longOnes(DType::Float32, 2, 2, 3000000, false, 0, false, numbers);
   checkTokens(longOnes, false, false, "few long segments");
+  checkLongestRow();
 }
 
 }  // namespace collapsar::test
