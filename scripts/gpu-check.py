@@ -28,6 +28,7 @@ What is not there is skipped by name and fails nothing; to leave its goals out t
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -85,7 +86,8 @@ def run(command, limit, env=None, cwd=ROOT):
         output, _ = process.communicate(timeout=max(1.0, limit))
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended just now
+            os.killpg(process.pid, 9)
         output, _ = process.communicate()
         return 124, output + f"\nstopped after {limit:.0f} s\n"
 
