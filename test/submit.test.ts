@@ -447,6 +447,15 @@ describe('ray', () => {
     expect(tasks.shards).toEqual([0, 1]);
   });
 
+  it('is done when its merge is, also while the driver is still leaving the cluster', async () => {
+    const python = standInPython('sh "$(dirname "$1")"/merge.sh; sleep 3; true');
+    const args = ['--engine=ray', `--python=${python}`, `--collapsar=${shellWord(program)}`, '--marker-wait=0'];
+    await submit(runs, ...args, '--shards=2', '--wait');
+    expect(existsSync(join(work, 'submissions', '001', 'status'))).toBe(true);
+    const again = await submit(...args);
+    expect(again.err + again.out).toContain('0 under way, 2 submitted');
+  });
+
   it('is asked for with another interpreter where there is none', async () => {
     const { status, err } = await submit(runs, '--engine=ray', '--python=/does/not/exist');
     expect(status).toBe(1);

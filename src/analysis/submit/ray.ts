@@ -2,7 +2,7 @@
 // a job of Ray's own job interface is not started again when the node of its supervisor dies, so that one job a shard would lose
 // shards, and one job for all is what the driver is.
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ClusterError } from '../../errors.js';
@@ -103,6 +103,8 @@ export class Ray implements Engine {
 
   /** Drivers of other hosts cannot be seen from here: to map a shard twice does no harm. */
   async isUnderWay(directory: string): Promise<boolean> {
+    // With the merge all is done, and the driver needs a moment to leave the cluster.
+    if (existsSync(join(directory, 'status'))) return false;
     const record = await engineRecord(directory, RECORD);
     if (record?.host !== hostname() || !Number.isSafeInteger(record.pid)) return false;
     return runs(record.pid as number, join(directory, FILES.driver));
