@@ -47,15 +47,7 @@ void checkLogits(PlacedMatrix& logits, Numbers& numbers, const LogitExtras& extr
       equal(rows, extras.resultsOnDevice);
   std::vector<double> meanEntropy(begins.size(), -777), meanTarget(begins.size(), -777);
 
-  CollapsarCudaLogits given{};
-  given.size = sizeof given;
-  given.dtype = static_cast<std::int32_t>(logits.dtype());
-  given.data = logits.data();
-  given.data_on_device = logits.onDevice();
-  given.rows = rows;
-  given.columns = columns;
-  given.row_stride = logits.rowStride;
-  given.column_stride = logits.columnStride;
+  auto given = logits.given<CollapsarCudaLogits>();
   given.targets = targets.data();
   given.mask = extras.masked ? mask.data() : nullptr;
   given.temperature = extras.temperature;

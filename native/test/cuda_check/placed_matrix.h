@@ -63,6 +63,20 @@ class PlacedMatrix {
     memory_ = std::make_unique<DeviceMemory>(*device, std::as_const(*elements_).data(), count_ * size);
     return memory_->as<char>() + first_ * size;
   }
+  // As the backend is given a matrix: CollapsarCudaLogits or CollapsarCudaScores, without what belongs to one of them.
+  template <class Given>
+  Given given() {
+    Given out{};
+    out.size = sizeof out;
+    out.dtype = static_cast<std::int32_t>(dtype_);
+    out.data = data();
+    out.data_on_device = onDevice();
+    out.rows = rows_;
+    out.columns = columns_;
+    out.row_stride = rowStride;
+    out.column_stride = columnStride;
+    return out;
+  }
   bool onDevice() const { return layout_ != kHost && layout_ != kHostTransposed; }
   DType dtype() const { return dtype_; }
   std::int64_t rows() const { return rows_; }

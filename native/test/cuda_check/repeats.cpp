@@ -48,15 +48,7 @@ void repeatChecks() {
       checkRepeats("logit_stats", [&] {
         std::vector<double> doubles(15, -777);
         std::vector<std::int32_t> integers(15, -777);
-        CollapsarCudaLogits given{};
-        given.size = sizeof given;
-        given.dtype = static_cast<std::int32_t>(dtype);
-        given.data = logits.data();
-        given.data_on_device = 1;
-        given.rows = 5;
-        given.columns = columns;
-        given.row_stride = logits.rowStride;
-        given.column_stride = 1;
+        auto given = logits.given<CollapsarCudaLogits>();
         given.targets = targets.data();
         given.temperature = 0.7;
         CollapsarCudaLogitStats out{};
@@ -78,15 +70,7 @@ void repeatChecks() {
       const RowLabels labels = labelsFor(9, columns, columns == 200, numbers);
       checkRepeats("score_stats", [&] {
         RowStatsFields fields(9, 8, false);
-        CollapsarCudaScores given{};
-        given.size = sizeof given;
-        given.dtype = static_cast<std::int32_t>(dtype);
-        given.data = scores.data();
-        given.data_on_device = 1;
-        given.rows = 9;
-        given.columns = columns;
-        given.row_stride = scores.rowStride;
-        given.column_stride = 1;
+        const auto given = scores.given<CollapsarCudaScores>();
         const CollapsarCudaRowLabels rowLabels{sizeof(CollapsarCudaRowLabels), 0, labels.own.data(),
                                                labels.lengths.data(),
                                                labels.signature.empty() ? nullptr : labels.signature.data()};

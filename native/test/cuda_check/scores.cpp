@@ -18,15 +18,7 @@ void checkScores(PlacedMatrix& scores, Numbers& numbers, bool signatures, int to
   const std::int64_t rows = scores.rows(), columns = scores.columns();
   const RowLabels labels = labelsFor(rows, columns, signatures, numbers);
   RowStatsFields fields(rows, topK, resultsOnDevice);
-  CollapsarCudaScores given{};
-  given.size = sizeof given;
-  given.dtype = static_cast<std::int32_t>(scores.dtype());
-  given.data = scores.data();
-  given.data_on_device = scores.onDevice();
-  given.rows = rows;
-  given.columns = columns;
-  given.row_stride = scores.rowStride;
-  given.column_stride = scores.columnStride;
+  const auto given = scores.given<CollapsarCudaScores>();
   CollapsarCudaRowLabels rowLabels{sizeof(CollapsarCudaRowLabels), 0, labels.own.data(), labels.lengths.data(),
                                    signatures ? labels.signature.data() : nullptr};
   const CollapsarCudaStatus status =
