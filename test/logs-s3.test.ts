@@ -256,7 +256,6 @@ it('without the client, the error says what to install', async () => {
   await cp('dist/logs', folder.path('dist/logs'), { recursive: true });
   await cp('dist/engine', folder.path('dist/engine'), { recursive: true });
   await copyFile('dist/errors.js', folder.path('dist/errors.js'));
-  await copyFile('dist/package-root.js', folder.path('dist/package-root.js'));
   await writeFile(folder.path('dist/package.json'), '{"type":"module"}');
   const program = `
     import { readStepFile } from '${folder.path('dist/logs/step-file.js')}';

@@ -2,7 +2,7 @@
 // alone.
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';

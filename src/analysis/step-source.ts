@@ -1,7 +1,7 @@
 // Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or steps as
 // someone hands them out.
 import type { ReadableStream } from 'node:stream/web';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type ListStepsOptions, listStepsAs } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';

@@ -1,6 +1,6 @@
 // What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
 import { ArgumentError } from '../errors.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 /** @throws ArgumentError for null, undefined, and what has no properties */
 export function checkObject(value: unknown, argument: string): void {

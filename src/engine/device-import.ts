@@ -4,8 +4,9 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import { elementBytes } from './memory.js';
+import { shown } from './shown.js';
 import type { DType } from './tensor.js';
-import { checkDType, checkShape, checkStrides, reachOf, shown } from './tensor-view.js';
+import { checkDType, checkShape, checkStrides, reachOf } from './tensor-view.js';
 
 /** Bytes, or their base64 (as they travel in JSON). */
 export type Bytes = Uint8Array | string;

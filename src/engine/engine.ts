@@ -38,6 +38,7 @@ import type {
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
 import { checkOptions, RunningJobs } from './running-jobs.js';
 import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
+import { shown } from './shown.js';
 import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
 import { matrixArguments, tokenArguments } from './tensor-arguments.js';
 import {
@@ -45,7 +46,6 @@ import {
   checkShape,
   dtypeCode,
   type HostView,
-  shown,
   viewDenseFloat64,
   viewHostTensor,
   viewTensor,

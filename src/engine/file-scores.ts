@@ -1,8 +1,9 @@
 // A caller's description of scores in a file -> what the native job reads there, checked.
 import { ArgumentError } from '../errors.js';
 import type { FileScores } from './operations.js';
+import { shown } from './shown.js';
 import type { DType } from './tensor.js';
-import { checkDType, checkShape, shown } from './tensor-view.js';
+import { checkDType, checkShape } from './tensor-view.js';
 
 /** Scores [P, R, T] in a file. */
 export interface CheckedFileScores {

@@ -3,8 +3,8 @@ import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { IntegerArray } from './addon.js';
 import { checkMemory } from './argument-checks.js';
+import { shown } from './shown.js';
 import type { Integers } from './tensor.js';
-import { shown } from './tensor-view.js';
 
 /** @throws ArgumentError if it is none of Int32Array, BigInt64Array and array of numbers, or its memory is gone */
 export function integerArray(values: Integers, argument: string): IntegerArray {

@@ -6,7 +6,7 @@ import { checkMemory } from './argument-checks.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 // In the order of native/node/logit_stats_job.cpp: field i is bit i.
 const fields: readonly LogitField[] = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];

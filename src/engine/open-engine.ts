@@ -5,7 +5,7 @@ import { loadAddon } from './addon.js';
 import { probeCuda } from './cuda-probe.js';
 import { Engine } from './engine.js';
 import { checkOptions } from './running-jobs.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 export interface EngineOptions {
   /**

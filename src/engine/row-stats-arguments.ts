@@ -6,7 +6,7 @@ import { DeviceTensor } from './device-tensor.js';
 import type { HeldBuffers } from './memory.js';
 import type { RowStats } from './operations.js';
 import { maxTopK } from './score-options.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 // In the order of native/node/row_stats_input.cpp.
 const rowStatsArrays = [

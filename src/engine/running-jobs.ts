@@ -1,17 +1,16 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
 import { ArgumentError, CollapsarError, DeviceError, type DeviceErrorOptions, DisposedError } from '../errors.js';
 import type { NativeAddon, Settle } from './addon.js';
+import { checkObject } from './argument-checks.js';
 import { HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 const progressMilliseconds = 50;
 
 /** @throws ArgumentError unless the options are an object (or absent) with a usable signal and callback */
 export function checkOptions(options: OperationOptions, argument = 'options'): void {
-  if (options === null || typeof options !== 'object') {
-    throw new ArgumentError(argument, `got ${shown(options)}, expected an object`);
-  }
+  checkObject(options, argument);
   const { signal, onProgress } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError(`${argument}.signal`, `got ${shown(signal)}, expected an AbortSignal`);

@@ -3,7 +3,7 @@ import { ArgumentError } from '../errors.js';
 import type { LabelArguments } from './addon.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import type { RowLabels } from './operations.js';
-import { shown } from './tensor-view.js';
+import { shown } from './shown.js';
 
 // As in native/engine/score_stats.h.
 export const maxTopK = 8;

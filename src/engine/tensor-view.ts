@@ -6,6 +6,7 @@ import type { DeviceMemory } from './addon.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { EngineDevice } from './engine-device.js';
 import { elementBytes, lengthOfArray } from './memory.js';
+import { shown } from './shown.js';
 import type { DType, Tensor, TensorData } from './tensor.js';
 
 /** A tensor read once: what its object says later does not matter. */
@@ -34,16 +35,6 @@ const dtypes: Record<DType, { code: number; array: string; matches: (value: unkn
 /** The dtype's number in native/engine/dtype.h. */
 export function dtypeCode(dtype: DType): number {
   return dtypes[dtype].code;
-}
-
-/** A value as it should stand in an error message: short, and never throwing. */
-export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
-  if (typeof value === 'bigint') return `${value}n`;
-  if (value === null || typeof value !== 'object') return typeof value === 'function' ? 'a function' : String(value);
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (ArrayBuffer.isView(value)) return `a ${Object.prototype.toString.call(value).slice(8, -1)}`;
-  return `a value of type ${Object.prototype.toString.call(value).slice(8, -1)}`;
 }
 
 /** @throws ArgumentError if `dtype` is none of the four */

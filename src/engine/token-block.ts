@@ -2,8 +2,9 @@
 import { ArgumentError } from '../errors.js';
 import { integerArray } from './integers.js';
 import { lengthOfArray } from './memory.js';
+import { shown } from './shown.js';
 import type { Integers, Tensor } from './tensor.js';
-import { type HostView, shown, viewHostTensor } from './tensor-view.js';
+import { type HostView, viewHostTensor } from './tensor-view.js';
 
 /** Neighbouring indices from `from` on. `to` (exclusive) may be left out: the tensor says how many there are. */
 export interface IndexRange {

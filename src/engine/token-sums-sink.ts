@@ -11,10 +11,11 @@ import { LEAF_TOKENS } from './leaf-grid.js';
 import { type MissingTokens, missingSentence } from './missing-tokens.js';
 import type { TokenSums } from './operations.js';
 import { checkOptions } from './running-jobs.js';
+import { shown } from './shown.js';
 import { StepSums } from './step-sums.js';
 import { type BlockSums, sumBlock } from './sum-block.js';
 import type { Integers } from './tensor.js';
-import { shown, viewHostTensor } from './tensor-view.js';
+import { viewHostTensor } from './tensor-view.js';
 import {
   blockAxis,
   type CheckedBlock,

@@ -1,6 +1,6 @@
 // Should a batch be filtered at all? Where all prompts vary alike, a filter drops data and gains nothing.
 import { checkArray } from '../engine/argument-checks.js';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 export interface FilterGate {

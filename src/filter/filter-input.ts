@@ -1,7 +1,7 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
 import { checkMemory } from '../engine/argument-checks.js';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type Ids, type IndexedIds, indexIds } from './row-ids.js';
 

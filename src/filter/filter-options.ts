@@ -1,5 +1,5 @@
 // How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 /** Whose rules decide. docs/filter.md has the formula of each. */

@@ -1,6 +1,6 @@
 // Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once, the
 // scores when they are asked for.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { lent, placeOf } from './byte-source.js';
 import { printable } from './printable.js';

@@ -1,8 +1,8 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (metrics.md §1).
 import { types } from 'node:util';
 import { checkArray } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
-import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 
 export interface Columns {

@@ -323,7 +323,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
-    /** @param retrieval the same rows, where retrieval is asked of other columns than those that `measured` has */
+    /** @param retrieval the same rows among each prompt once: what retrieval is asked of, and what all intervals are of */
     async everything(
       engine: Engine,
       measured: MeasuredStep,

@@ -1,6 +1,6 @@
 // What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an abort,
 // also while it waits, and closes its source however it ends.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;

@@ -3,8 +3,8 @@
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
 import type { MissingTokens } from '../engine/missing-tokens.js';
+import { shown } from '../engine/shown.js';
 import type { HostTensor, Integers, Tensor } from '../engine/tensor.js';
-import { shown } from '../engine/tensor-view.js';
 import type { TokenBox } from '../engine/token-block.js';
 import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';

@@ -1,7 +1,7 @@
 // Gradient norms by bucket of reward std -> how much of each bucket's gradient is the task's and how much is only
 // regularisation: RAGEN-2's gradient analysis. Where reward std is low, the task gradient vanishes, and KL and entropy
 // terms, the same for every prompt, are what moves the policy: towards a template.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { expectKnownOptions, optionsObject } from './option-checks.js';
 import type { RewardBucket } from './reward-buckets.js';

@@ -1,7 +1,7 @@
 // The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine } from '../engine/engine.js';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
 import type { SamplerKind, SamplerOptions } from '../metrics/samplers.js';

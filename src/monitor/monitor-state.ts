@@ -1,6 +1,6 @@
 // What a monitor saves: everything that later steps depend on, as plain JSON, and nothing else.
 import { isDeepStrictEqual } from 'node:util';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, StateError } from '../errors.js';
 import { RunningState, type RunningStateJson } from '../metrics/running-state.js';
 import { EarlyStops, type EarlyStopsJson } from './early-stop/early-stops.js';

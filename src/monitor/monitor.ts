@@ -1,7 +1,7 @@
 // The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import type { Source } from './closing-source.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';

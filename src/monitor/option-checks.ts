@@ -1,5 +1,5 @@
 // Checks that the monitor's options share: an option that is unknown or out of range is named, with what was expected.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 /** @throws {ArgumentError} if it is no plain object */

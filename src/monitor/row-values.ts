@@ -1,8 +1,8 @@
 // Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
 import { types } from 'node:util';
 import { checkMemory } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
-import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 
 /** One number a row. */

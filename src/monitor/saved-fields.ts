@@ -1,5 +1,5 @@
 // One object of a saved state, read field by field: what is missing or of the wrong kind is named, never guessed.
-import { shown } from '../engine/tensor-view.js';
+import { shown } from '../engine/shown.js';
 import { StateError } from '../errors.js';
 
 const advice = 'restore from the object that save() gave, or start a new Monitor';

@@ -1,7 +1,8 @@
 // What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
 // which trajectory it belongs. Checked as a whole when the step is opened.
+
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
-import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, type Columns } from '../metrics/columns.js';
 import { expectKnownOptions, optionsObject } from './option-checks.js';

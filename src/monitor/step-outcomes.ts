@@ -1,7 +1,7 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
 import { checkArray } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
-import { shown } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import type { BucketGradients } from './gradient-decomposition.js';
 import { expectKnownOptions, optionsObject } from './option-checks.js';

@@ -1,6 +1,6 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
 import { checkArray, checkObject } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/tensor-view.js';
+import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';

@@ -1,5 +1,5 @@
 // Saved JSON -> the state that it claims to be, field by field: what is missing or of the wrong kind is named, never guessed.
-import { shown } from '../../engine/tensor-view.js';
+import { shown } from '../../engine/shown.js';
 import { StateError } from '../../errors.js';
 
 /** Takes a value of unknown origin; gives a copy of it, known to be right. @throws {StateError} naming the path. */
