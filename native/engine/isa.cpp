@@ -34,7 +34,8 @@ const KernelTable* tableOf(Isa isa) {
     case Isa::Avx512:
 #if defined(__x86_64__)
       if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && tableOf(Isa::Avx2) != nullptr) {
+          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") &&
+          tableOf(Isa::Avx2) != nullptr) {
         return kAvx512Kernels;
       }
 #endif

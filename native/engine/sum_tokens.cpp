@@ -84,6 +84,13 @@ std::vector<Range> rowRuns(const TokenScores& scores, std::int64_t times, std::i
   return runs;
 }
 
+template <class Take>
+void forEachRun(Range whole, std::int64_t size, Take take) {
+  for (std::int64_t begin = whole.begin; begin < whole.end; begin += size) {
+    take(Range{begin, std::min(begin + size, whole.end)});
+  }
+}
+
 // Runs of `size` out of `count`.
 std::vector<Range> evenRuns(std::int64_t count, std::int64_t size) {
   std::vector<Range> runs;
@@ -133,13 +140,15 @@ class TokenSummer {
 
   void sum(const Tile& tile, int worker, JobControl& control) {
     T* scratch = scratch_.empty() ? nullptr : scratch_[static_cast<std::size_t>(worker)].get();
-    if (rowsInside_) {
-      for (std::int64_t prompt = tile.prompts.begin; prompt < tile.prompts.end; prompt++) {
-        sumRun(tile.rows, scratch, [&](std::int64_t row) { return Segment{prompt, row}; });
-      }
+    if (grouped_) {
+      sumGroups(tile, scratch);
+    } else if (rowsInside_) {
+      forEachRun(tile.prompts, kLinePrompts, [&](Range prompts) {
+        forEachRun(tile.rows, kBatchSegments, [&](Range rows) { sumLines(prompts, rows, scratch); });
+      });
     } else {
       for (std::int64_t row = tile.rows.begin; row < tile.rows.end; row++) {
-        sumRun(tile.prompts, scratch, [&](std::int64_t prompt) { return Segment{prompt, row}; });
+        forEachRun(tile.prompts, kBatchSegments, [&](Range prompts) { sumRow(row, prompts, scratch); });
       }
     }
     std::int64_t tokens = 0;
@@ -184,9 +193,12 @@ class TokenSummer {
     return longest;
   }
 
+  static double* sumAt(const TokenSums& out, Segment at) {
+    return out.sums + at.row * out.columns + (out.columnOf != nullptr ? out.columnOf[at.prompt] : at.prompt);
+  }
+
   void put(Segment at, double sum) {
-    const std::int64_t column = out_.columnOf != nullptr ? out_.columnOf[at.prompt] : at.prompt;
-    out_.sums[at.row * out_.columns + column] = canonical(sum);
+    *sumAt(out_, at) = canonical(sum);
     if (!suspicious(sum)) return;
     const std::int64_t segment = at.prompt * scores_.rows + at.row;
     std::int64_t first = firstSuspicious_.load(std::memory_order_relaxed);
@@ -194,38 +206,66 @@ class TokenSummer {
     }
   }
 
-  template <class SegmentAt>
-  void sumRun(Range run, T* scratch, SegmentAt segmentAt) {
-    if (grouped_) {
-      for (std::int64_t begin = run.begin; begin < run.end; begin += kGroupSegments) {
-        sumGroup({begin, std::min(begin + kGroupSegments, run.end)}, scratch, segmentAt);
+  void sumGroups(const Tile& tile, T* scratch) {
+    if (rowsInside_) {
+      for (std::int64_t prompt = tile.prompts.begin; prompt < tile.prompts.end; prompt++) {
+        forEachRun(tile.rows, kGroupSegments, [&](Range rows) {
+          sumGroup(rows, scratch, [&](std::int64_t row) { return Segment{prompt, row}; });
+        });
       }
-      return;
+    } else {
+      for (std::int64_t row = tile.rows.begin; row < tile.rows.end; row++) {
+        forEachRun(tile.prompts, kGroupSegments, [&](Range prompts) {
+          sumGroup(prompts, scratch, [&](std::int64_t prompt) { return Segment{prompt, row}; });
+        });
+      }
     }
-    const TokenScores scores = scores_;  // copies, which the compiler knows nothing else to write to
-    const TokenSums out = out_;
-    std::int64_t starts[kBatchSegments], lengths[kBatchSegments];
+  }
+
+  void sumBatch(const std::int64_t* starts, const std::int64_t* lengths, std::int64_t size, T* scratch,
+                double* sums) const {
+    if (scores_.tokenStride == 1) {
+      kernels_.sumSegments[dtype_](data_, starts, lengths, size, sums);
+    } else {
+      for (std::int64_t i = 0; i < size; i++) sums[i] = sumSpread(data_ + starts[i], lengths[i], scratch);
+    }
+  }
+
+  // Rows of up to kLinePrompts prompts, whose sums are kept until all are there: a line of the result is then written
+  // once, whole.
+  void sumLines(Range prompts, Range rows, T* scratch) {
+    std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
+    double sums[kLinePrompts][kBatchSegments];
+    const std::int64_t size = rows.end - rows.begin;
+    for (std::int64_t i = 0; i < size; i++) lengths[i] = validLength(scores_, rows.begin + i);
+    for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+      for (std::int64_t i = 0; i < size; i++) starts[i] = segmentStart(scores_, prompt, rows.begin + i);
+      sumBatch(starts, lengths, size, scratch, sums[prompt - prompts.begin]);
+    }
+    bool clean = true;
+    for (std::int64_t i = 0; i < size; i++) {
+      for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+        const double sum = sums[prompt - prompts.begin][i];
+        clean &= !suspicious(sum);
+        *sumAt(out_, {prompt, rows.begin + i}) = sum;
+      }
+    }
+    if (clean) return;
+    for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+      for (std::int64_t i = 0; i < size; i++) put({prompt, rows.begin + i}, sums[prompt - prompts.begin][i]);
+    }
+  }
+
+  void sumRow(std::int64_t row, Range prompts, T* scratch) {
+    std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
     double sums[kBatchSegments];
-    for (std::int64_t begin = run.begin; begin < run.end; begin += kBatchSegments) {
-      const std::int64_t size = std::min(kBatchSegments, run.end - begin);
-      for (std::int64_t i = 0; i < size; i++) {
-        const Segment at = segmentAt(begin + i);
-        starts[i] = segmentStart(scores, at.prompt, at.row);
-        lengths[i] = validLength(scores, at.row);
-      }
-      if (scores.tokenStride == 1) {
-        kernels_.sumSegments[dtype_](data_, starts, lengths, size, sums);
-      } else {
-        for (std::int64_t i = 0; i < size; i++) sums[i] = sumSpread(data_ + starts[i], lengths[i], scratch);
-      }
-      bool clean = true;
-      for (std::int64_t i = 0; i < size; i++) {
-        const Segment at = segmentAt(begin + i);
-        clean &= !suspicious(sums[i]);
-        out.sums[at.row * out.columns + (out.columnOf != nullptr ? out.columnOf[at.prompt] : at.prompt)] = sums[i];
-      }
-      for (std::int64_t i = 0; !clean && i < size; i++) put(segmentAt(begin + i), sums[i]);
+    const std::int64_t size = prompts.end - prompts.begin, length = validLength(scores_, row);
+    for (std::int64_t i = 0; i < size; i++) {
+      starts[i] = segmentStart(scores_, prompts.begin + i, row);
+      lengths[i] = length;
     }
+    sumBatch(starts, lengths, size, scratch, sums);
+    for (std::int64_t i = 0; i < size; i++) put({prompts.begin + i, row}, sums[i]);
   }
 
   // Tokens far apart: a leaf at a time is packed.

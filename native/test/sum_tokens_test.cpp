@@ -119,8 +119,9 @@ std::vector<double> sums(const Step& step, int threads = 2, InvalidToken* invali
 
 TEST_CASE("every layout, type and length adds as the lane layout says") {
   Numbers numbers(11);
-  const std::int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 31},   {3, 5, 33},   {5, 7, 100},  {4, 19, 64},
-                                    {2, 3, 4095}, {1, 2, 4097}, {2, 2, 9000}, {17, 40, 12}, {3, 3, 0}};
+  const std::int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 31},   {3, 5, 33},   {5, 7, 100}, {4, 19, 64}, {2, 3, 4095},
+                                    {1, 2, 4097}, {2, 2, 9000}, {17, 40, 12}, {3, 3, 0},   {3, 70, 16}, {9, 530, 40},
+                                    {3, 61, 90},  {2, 50, 300}, {2, 9, 1024}, {2, 9, 1500}};
   for (const DType dtype : test::kAllTypes) {
     for (int layout = 0; layout < kLayouts; layout++) {
       for (const auto& shape : shapes) {
@@ -146,17 +147,21 @@ TEST_CASE("every layout, type and length adds as the lane layout says") {
 }
 
 TEST_CASE("an empty row sums to plus zero, and so do minus zeros") {
-  Elements none(DType::Float32, 4);
-  for (std::int64_t i = 0; i < 4; i++) none.set(i, -0.0);
-  const std::int64_t lengths[] = {0, 3};
-  const TokenScores scores{none.data(), DType::Float32, 1, 2, 0, 0, 1, lengths, nullptr};
-  double out[] = {5, 5};
-  ThreadPool pool(1);
-  JobControl control;
-  sumTokens(scores, {out, 1, nullptr}, pool, control, nullptr);
-  for (const double sum : out) {
-    CHECK_EQUAL(sum, 0.0);
-    CHECK(!std::signbit(sum));
+  for (const DType dtype : test::kAllTypes) {
+    Elements none(dtype, 2000);
+    for (std::int64_t i = 0; i < 2000; i++) none.set(i, -0.0);
+    for (const std::int64_t longest : {3, 16, 17, 90, 700, 2000}) {
+      const std::int64_t lengths[] = {0, 1, longest / 2, longest, longest, 0, longest / 3, 2, longest};
+      const TokenScores scores{none.data(), dtype, 1, 9, 0, 0, 1, lengths, nullptr};
+      std::vector<double> out(9, 5.0);
+      ThreadPool pool(1);
+      JobControl control;
+      sumTokens(scores, {out.data(), 1, nullptr}, pool, control, nullptr);
+      for (const double sum : out) {
+        CHECK_EQUAL(sum, 0.0);
+        CHECK(!std::signbit(sum));
+      }
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 // After the pragma, which holds for them.
 #include "finish_rows.inl.h"
 #include "kernel_table.h"
+#include "memory_token_sums.inl.h"
 #include "narrow_rows.inl.h"
 #include "near_token_sums.inl.h"
 #include "token_sums.inl.h"

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "kernel_table.h"
+#include "short_token_sums.inl.h"
 #include "token_sums.inl.h"
 #include "virtual_lanes.inl.h"
 
@@ -17,7 +18,7 @@ constexpr bool kPairsFit = TokenSum::kParts <= 4;
 template <class T>
 COLLAPSAR_INLINE void addRest(TokenSum& sum, const T* tokens, int64_t t, int64_t count) {
   for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
-  if (t < count) addFirst(sum, tokens + t, static_cast<int>(count - t));
+  addFirst(sum, tokens + t, static_cast<int>(count - t));
 }
 
 template <class T>
@@ -115,6 +116,9 @@ COLLAPSAR_INLINE void sumPair(const T* tokensA, int64_t countA, const T* tokensB
 template <class T>
 void sumNearSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
   const T* tokens = static_cast<const T*>(data);
+  if (kMasksLoads<T> && longestOf(lengths, count) <= kShortTokens) {
+    return sumShortSegments<false>(tokens, starts, lengths, count, sums);
+  }
   int64_t i = 0;
   for (; i + 2 <= count; i += 2) {
     sumPair(tokens + starts[i], lengths[i], tokens + starts[i + 1], lengths[i + 1], sums + i);

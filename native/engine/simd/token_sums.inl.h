@@ -1,4 +1,4 @@
-// Token sums: of segments that come from memory, and of a leaf that comes in pieces.
+// How tokens are added to the lanes of a sum, and the sum of a leaf that comes in pieces.
 #pragma once
 
 #include <stddef.h>
@@ -34,17 +34,16 @@ COLLAPSAR_INLINE void add32(TokenSum& sum, const T* tokens) {
   }
 }
 
+// Less than 32: none maybe. Without a branch on how many, where loads are masked.
 template <class T>
 COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
   constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
 #pragma GCC unroll 16
   for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
     const int rest = count - i * FloatVec::kLanes;
-    if (rest <= 0) break;
-    const int lanes = rest < FloatVec::kLanes ? rest : FloatVec::kLanes;
-    const FloatVec part = loadFirst(tokens + i * FloatVec::kLanes, lanes, 0);
+    if (!kMasksLoads<T> && rest <= 0) break;
     DoubleVec wide[kRatio];
-    widen(part, wide);
+    widen(loadFirst(tokens + i * FloatVec::kLanes, rest, 0), wide);
 #pragma GCC unroll 2
     for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
   }
@@ -53,9 +52,8 @@ COLLAPSAR_INLINE void addFirst(TokenSum& sum, const double* tokens, int count) {
 #pragma GCC unroll 16
   for (int i = 0; i < TokenSum::kParts; i++) {
     const int rest = count - i * DoubleVec::kLanes;
-    if (rest <= 0) break;
-    const int lanes = rest < DoubleVec::kLanes ? rest : DoubleVec::kLanes;
-    sum.part[i] = add(sum.part[i], loadFirst(tokens + i * DoubleVec::kLanes, lanes, 0));
+    if (!kMasksLoads<double> && rest <= 0) break;
+    sum.part[i] = add(sum.part[i], loadFirst(tokens + i * DoubleVec::kLanes, rest, 0));
   }
 }
 
@@ -74,45 +72,7 @@ COLLAPSAR_INLINE void addLeaf(TokenSum& sum, const T* tokens, int64_t count, int
     add32(sum, tokens + t);
   }
   for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
-  if (t < count) addFirst(sum, tokens + t, static_cast<int>(count - t));
-}
-
-template <class T>
-COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count) {
-  if (count <= kLeafTokens) {
-    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
-    addLeaf(sum, tokens, count, 0);
-    return foldSum<kTokenLanes>(sum);
-  }
-  double total = 0.0;
-  while (count > 0) {
-    const int64_t leaf = count < kLeafTokens ? count : kLeafTokens;
-    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
-    count -= leaf;
-    addLeaf(sum, tokens, leaf, count);
-    total += foldSum<kTokenLanes>(sum);
-    tokens += leaf;
-  }
-  return total;
-}
-
-// Memory keeps up only if enough of it is asked for in advance, and the machine's own prefetching stops at the end of
-// each page and segment: here each line of a valid token is asked for 4 KiB of valid tokens ahead.
-template <class T>
-void sumSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
-  const T* tokens = static_cast<const T*>(data);
-  constexpr int64_t kFar = kTokenPrefetchBytes / static_cast<int64_t>(sizeof(T));
-  int64_t asked = 0, lead = 0;  // of segments [i, asked) the first tokens, together `lead`, have been asked for
-  for (int64_t i = 0; i < count; i++) {
-    for (; asked < count && lead < kFar; asked++) {
-      const int64_t head = lengths[asked] < kFar ? lengths[asked] : kFar;
-      const char* at = reinterpret_cast<const char*>(tokens + starts[asked]);
-      for (int64_t b = 0; b < head * static_cast<int64_t>(sizeof(T)); b += 64) __builtin_prefetch(at + b);
-      lead += head;
-    }
-    lead -= lengths[i] < kFar ? lengths[i] : kFar;
-    sums[i] = sumSegment(tokens + starts[i], lengths[i]);
-  }
+  addFirst(sum, tokens + t, static_cast<int>(count - t));
 }
 
 template <class T>

@@ -41,6 +41,8 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
 }
+template <class T>
+constexpr bool kMasksLoads = sizeof(T) > 2;
 COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
   const __m256i m = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   return {_mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m))};
@@ -52,7 +54,7 @@ COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
 template <class Half>
 COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
   Half halves[8] = {};
-  for (int i = 0; i < n; i++) halves[i] = p[i];
+  for (int i = 0; i < n && i < 8; i++) halves[i] = p[i];
   const __m256i m = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   return {_mm256_blendv_ps(_mm256_set1_ps(rest), load(halves).v, _mm256_castsi256_ps(m))};
 }

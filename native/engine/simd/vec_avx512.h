@@ -46,7 +46,11 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
-COLLAPSAR_INLINE __mmask16 firstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+template <class T>
+constexpr bool kMasksLoads = true;
+COLLAPSAR_INLINE __mmask16 firstLanes(int n) {
+  return static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(n < 0 ? 0 : n)));
+}
 COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
   return {_mm512_mask_loadu_ps(_mm512_set1_ps(rest), firstLanes(n), p)};
 }

@@ -7,7 +7,9 @@
 //   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
 //   loadWide(p)          floats as doubles
-//   loadFirst(p, n, x)   the first n <= lanes from memory, of which no more is read; x in the others
+//   loadFirst(p, n, x)   the first n from memory (all where n is above the lanes, up to 255; none where it is below 0),
+//                        of which no more is read; x in the others
+//   kMasksLoads<T>       loadFirst from T takes no branch: it pays where lengths are random
 //   below(a, b)          !(a >= b): also where one is NaN
 //   laneBits(m)          bit i: lane i
 //   select(m, a, b)      m ? a : b
@@ -75,9 +77,11 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const Int4 half = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
   return {(Float4)(half << 16)};
 }
+template <class T>
+constexpr bool kMasksLoads = false;
 COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
   float lanes[4] = {rest, rest, rest, rest};
-  for (int i = 0; i < n; i++) lanes[i] = p[i];
+  for (int i = 0; i < n && i < 4; i++) lanes[i] = p[i];
   return load(lanes);
 }
 COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
@@ -86,9 +90,9 @@ COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
 template <class Half>
 COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
   Half halves[4] = {};
-  for (int i = 0; i < n; i++) halves[i] = p[i];
+  for (int i = 0; i < n && i < 4; i++) halves[i] = p[i];
   FloatVec a = load(halves);
-  for (int i = n; i < 4; i++) a.v[i] = rest;
+  for (int i = n < 0 ? 0 : n; i < 4; i++) a.v[i] = rest;
   return a;
 }
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }

@@ -41,9 +41,11 @@ COLLAPSAR_INLINE FloatVec load(const Float16* p) {
 COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
 }
+template <class T>
+constexpr bool kMasksLoads = false;
 COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
   float lanes[4] = {rest, rest, rest, rest};
-  for (int i = 0; i < n; i++) lanes[i] = p[i];
+  for (int i = 0; i < n && i < 4; i++) lanes[i] = p[i];
   return load(lanes);
 }
 COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
@@ -53,10 +55,10 @@ COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
 template <class Half>
 COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
   Half halves[4] = {};
-  for (int i = 0; i < n; i++) halves[i] = p[i];
+  for (int i = 0; i < n && i < 4; i++) halves[i] = p[i];
   float lanes[4];
   vst1q_f32(lanes, load(halves).v);
-  for (int i = n; i < 4; i++) lanes[i] = rest;
+  for (int i = n < 0 ? 0 : n; i < 4; i++) lanes[i] = rest;
   return load(lanes);
 }
 COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }

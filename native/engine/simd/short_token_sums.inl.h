@@ -1,0 +1,97 @@
+// Token sums of short segments: a handful of vectors each, taken without a branch that depends on a segment's length.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel_table.h"
+#include "virtual_lanes.inl.h"
+
+namespace collapsar {
+namespace {
+
+// With random lengths every branch on one is mispredicted, which costs more than to add a short segment up. So eight
+// at a time take the way of the longest of them, with vectors that are masked where a segment has ended: less than
+// half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
+constexpr int64_t kShortTokens = 96;
+constexpr int kShortGroup = 8;
+constexpr int kHalfLanes = kTokenLanes / 2;
+constexpr int64_t kShortAhead = 32;  // segments
+
+// 16 tokens of which `rest` are there; +0 stands for the others.
+template <class T>
+COLLAPSAR_INLINE void loadHalf(const T* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < kHalfLanes / FloatVec::kLanes; i++) {
+    DoubleVec wide[kRatio];
+    widen(loadFirst(tokens + i * FloatVec::kLanes, rest - i * FloatVec::kLanes, 0), wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) out.part[i * kRatio + j] = wide[j];
+  }
+}
+COLLAPSAR_INLINE void loadHalf(const double* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
+#pragma GCC unroll 16
+  for (int i = 0; i < out.kParts; i++) {
+    out.part[i] = loadFirst(tokens + i * DoubleVec::kLanes, rest - i * DoubleVec::kLanes, 0);
+  }
+}
+
+// Segments [begin, end) of `count`, none longer than Halves times 16 tokens.
+template <int Halves, bool kAhead, class T>
+void sumHalves(const T* tokens, const int64_t* starts, const int64_t* lengths, int64_t begin, int64_t end,
+               int64_t count, double* sums) {
+  for (int64_t i = begin; i < end; i++) {
+    if (kAhead) {
+      const char* ahead = reinterpret_cast<const char*>(tokens + starts[i + kShortAhead < count ? i + kShortAhead : i]);
+#pragma GCC unroll 16
+      for (size_t at = 0; at < Halves * kHalfLanes * sizeof(T); at += 64) __builtin_prefetch(ahead + at);
+    }
+    // Lanes begin with their first token, where elsewhere they begin with +0 and add it: that differs for -0 alone,
+    // and only in a sum of 0, which the last addition makes +0.
+    Wide<DoubleVec, kHalfLanes> low, high = fill<DoubleVec, kHalfLanes>(0.0);
+    const T* from = tokens + starts[i];
+    const int length = static_cast<int>(lengths[i]);
+    loadHalf(from, length, low);
+    if (Halves > 1) loadHalf(from + kHalfLanes, length - kHalfLanes, high);
+#pragma GCC unroll 8
+    for (int h = 2; h < Halves; h++) {
+      Wide<DoubleVec, kHalfLanes> more;
+      loadHalf(from + h * kHalfLanes, length - h * kHalfLanes, more);
+      Wide<DoubleVec, kHalfLanes>& sum = h % 2 == 0 ? low : high;
+#pragma GCC unroll 16
+      for (int p = 0; p < sum.kParts; p++) sum.part[p] = add(sum.part[p], more.part[p]);
+    }
+    if (Halves > 1) {
+#pragma GCC unroll 16
+      for (int p = 0; p < low.kParts; p++) low.part[p] = add(low.part[p], high.part[p]);
+    }
+    sums[i] = foldSum<kHalfLanes>(low) + 0.0;
+  }
+}
+
+COLLAPSAR_INLINE int64_t longestOf(const int64_t* lengths, int64_t count) {
+  int64_t longest = 0;
+  for (int64_t i = 0; i < count; i++) longest = longest < lengths[i] ? lengths[i] : longest;
+  return longest;
+}
+
+// No segment longer than kShortTokens. kAhead: memory is asked for segments to come.
+template <bool kAhead, class T>
+void sumShortSegments(const T* tokens, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
+  using Sum = void (*)(const T*, const int64_t*, const int64_t*, int64_t, int64_t, int64_t, double*);
+  constexpr Sum kSums[kShortTokens / kHalfLanes + 1] = {
+      sumHalves<1, kAhead, T>, sumHalves<1, kAhead, T>, sumHalves<2, kAhead, T>, sumHalves<3, kAhead, T>,
+      sumHalves<4, kAhead, T>, sumHalves<6, kAhead, T>, sumHalves<6, kAhead, T>};
+  int64_t begin = 0;
+  for (; begin + kShortGroup <= count; begin += kShortGroup) {
+    int64_t longest = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < kShortGroup; i++) longest = longest < lengths[begin + i] ? lengths[begin + i] : longest;
+    kSums[(longest + kHalfLanes - 1) / kHalfLanes](tokens, starts, lengths, begin, begin + kShortGroup, count, sums);
+  }
+  sumHalves<kShortTokens / kHalfLanes, kAhead>(tokens, starts, lengths, begin, count, count, sums);
+}
+
+}  // namespace
+}  // namespace collapsar
