@@ -11,7 +11,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Processes, not threads: a crash in native code then takes one test file down and names it.
     pool: 'forks',
-    // By default one core is left free, which of two is half.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // By default one core is left free, which of two is half. And some files wait, for servers and processes: one more.
+    maxWorkers: Math.max(3, availableParallelism()),
   },
 });
