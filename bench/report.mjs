@@ -3,13 +3,13 @@
 /**
  * @typedef {object} Measure  one runner's times on one case
  * @property {string} case
- * @property {'collapsar' | 'read' | 'peer'} runner
+ * @property {'collapsar' | 'read' | 'lines' | 'arithmetic' | 'peer'} runner  rooflines: bench/roofline.mjs
  * @property {string} [peer]
  * @property {number} threads
  * @property {string} isa            of collapsar's kernels
  * @property {number} elements
  * @property {number} bytes
- * @property {number} seconds        median of the rounds' medians
+ * @property {number} seconds        median of the rounds' medians; of `arithmetic` for one multiply-add of one lane
  * @property {number[]} rounds
  * @property {number} spread         half the range of the rounds over their median
  * @property {Record<string, number>} [errors]  a peer's largest differences from collapsar's results
@@ -36,9 +36,21 @@ export function showSeconds(seconds) {
   return seconds >= 1e-3 ? `${digits(seconds * 1e3)} ms` : `${digits(seconds * 1e6)} µs`;
 }
 
-/** The read that a measure is held against: the same bytes, as many threads. */
-export function readOf(measures, { case: id, threads }) {
-  return measures.find((one) => one.runner === 'read' && one.case === id && one.threads === threads);
+/** The roofline that a measure is held against: of the same case, with as many threads. */
+export function rooflineOf(measures, runner, { case: id, threads }) {
+  return measures.find((one) => one.runner === runner && one.case === id && one.threads === threads);
+}
+
+/** Shares of the rooflines, as the table's columns have them: empty where there is none. */
+function sharesOf(measures, one, isa) {
+  const read = rooflineOf(measures, 'read', one);
+  const lines = rooflineOf(measures, 'lines', one);
+  const arithmetic = one.isa === isa ? rooflineOf(measures, 'arithmetic', one) : undefined;
+  return [
+    read === undefined ? '' : (read.seconds / one.seconds).toFixed(2),
+    lines === undefined ? '' : (lines.seconds / one.seconds).toFixed(2),
+    arithmetic === undefined ? '' : digits(one.seconds / one.elements / arithmetic.seconds),
+  ];
 }
 
 /** Each peer of a measure with how many times longer it took. */
@@ -62,13 +74,12 @@ export function unbeaten({ measures }) {
 
 /** @returns {string[][]} a heading, then a row for each of collapsar's measures */
 export function measureTable(results) {
-  const { measures } = results;
-  const heading = ['case', 'isa', 'threads', 'time', 'G el/s', 'GB/s', 'of read', '±'];
+  const { measures, isa } = results;
+  const heading = ['case', 'isa', 'threads', 'time', 'G el/s', 'GB/s', 'of read', 'of lines', 'slots', '±'];
   const withPeers = measures.some(({ runner }) => runner === 'peer');
   const rows = measures
     .filter(({ runner }) => runner === 'collapsar')
     .map((one) => {
-      const read = readOf(measures, one);
       const row = [
         one.case,
         one.isa,
@@ -76,7 +87,7 @@ export function measureTable(results) {
         showSeconds(one.seconds),
         digits(one.elements / one.seconds / 1e9),
         digits(one.bytes / one.seconds / 1e9),
-        read === undefined ? '' : (read.seconds / one.seconds).toFixed(2),
+        ...sharesOf(measures, one, isa),
         `${(one.spread * 100).toFixed(0)}%`,
       ];
       if (!withPeers) return row;

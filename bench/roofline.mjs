@@ -1,36 +1,61 @@
-// The roofline: a pure read of memory by the engine's own threads (native/engine/read_bytes.h), timed natively.
+// The rooflines: what memory and arithmetic allow, by the engine's own threads, timed natively.
 import { loadAddon } from '../dist/engine/addon.js';
 import { maxBufferBytes } from '../dist/engine/memory.js';
+import { tokenArguments } from '../dist/engine/tensor-arguments.js';
+import { viewHostTensor } from '../dist/engine/tensor-view.js';
 
 const dtypeCodes = { float64: 0, float32: 1, float16: 2, bfloat16: 3 };
 
 /** Prefetch distances in bytes that are tried; the fastest is the roofline. 0 leaves it to the hardware. */
 export const readPlans = [0, 4096];
 
-/** A pool of threads that only reads. */
+/** Steps of 16 multiply-adds a thread: some two milliseconds. */
+const arithmeticSteps = 250_000;
+
+/** A pool of threads that computes nothing. */
 export class Reader {
   #native;
+  #threads;
 
   /** @param {number} threads */
   constructor(threads) {
+    this.#threads = threads;
     this.#native = new (loadAddon().NativeEngine)(threads, maxBufferBytes);
   }
 
+  #run(start) {
+    return new Promise((resolve, reject) => {
+      start((outcome, value) => (outcome === 0 ? resolve(value) : reject(new Error(String(value)))));
+    });
+  }
+
   /**
-   * Reads the first `elements` elements of a tensor in engine memory.
+   * Reads the first `elements` elements of a tensor in engine memory (native/engine/read_bytes.h).
    * @returns {Promise<number>} seconds
    */
-  read({ data, dtype }, elements, prefetchBytes) {
-    return new Promise((resolve, reject) => {
-      this.#native.readBytes(
-        (outcome, value) => (outcome === 0 ? resolve(value.seconds) : reject(new Error(String(value)))),
-        data,
-        dtypeCodes[dtype],
-        true,
-        elements,
-        prefetchBytes,
-      );
-    });
+  async read({ data, dtype }, elements, prefetchBytes) {
+    const code = dtypeCodes[dtype];
+    return (await this.#run((settle) => this.#native.readBytes(settle, data, code, true, elements, prefetchBytes)))
+      .seconds;
+  }
+
+  /**
+   * Touches each cache line of the valid tokens of a tensor in engine memory (native/engine/touch_lines.h).
+   * @returns {Promise<number>} seconds
+   */
+  async touch(tensor, lengths) {
+    const held = { protect: () => true };
+    const tokens = tokenArguments(viewHostTensor(tensor, 'logprobs', '[P, R, T] or [P, N]'), lengths, undefined)(held);
+    return (await this.#run((settle) => this.#native.touchLines(settle, ...tokens))).seconds;
+  }
+
+  /**
+   * Vector multiply-adds of the engine's instruction set on all threads (native/engine/multiply_adds.h).
+   * @returns {Promise<number>} seconds a lane: of one float32 multiply-add
+   */
+  async multiplyAdds() {
+    const { seconds, lanes } = await this.#run((settle) => this.#native.multiplyAdds(settle, arithmeticSteps));
+    return seconds / (arithmeticSteps * 16 * lanes * this.#threads);
   }
 
   /** An empty job: what submitting and settling cost with nothing in between. */

@@ -99,6 +99,13 @@ if (options.peers) {
   }
 }
 
+/** What else bounds a case: arithmetic, and where rows have padding between them the cache lines of their tokens. */
+function limitsOf({ operation }, { tensor, lengths }, reader) {
+  const limits = [['arithmetic', () => reader.multiplyAdds()]];
+  const ofTokens = operation === 'sumTokens' || operation === 'step';
+  return ofTokens ? [...limits, ['lines', () => reader.touch(tensor, lengths)]] : limits;
+}
+
 /** Reads, calls and peers in turns, on every number of threads; the faster way to read is the roofline. */
 async function measureCase(given, input) {
   const call = callOf(given, input);
@@ -109,6 +116,9 @@ async function measureCase(given, input) {
     for (const plan of readPlans) {
       const run = () => readers.get(threads).read(input.tensor, elements, plan);
       tasks.push({ name: `read ${threads} ${plan}`, run });
+    }
+    for (const [runner, run] of limitsOf(given, input, readers.get(threads))) {
+      tasks.push({ name: `${runner} ${threads}`, run });
     }
     const engine = engines.get(threads);
     const run = async () => {
@@ -137,6 +147,9 @@ async function measureCase(given, input) {
     for (const prefetchBytes of readPlans) {
       const what = { ...common, runner: 'read', threads, prefetchBytes };
       measured.add(identify(what), times.get(`read ${threads} ${prefetchBytes}`));
+    }
+    for (const [runner] of limitsOf(given, input, readers.get(threads))) {
+      measured.add(identify({ ...common, runner, threads }), times.get(`${runner} ${threads}`));
     }
     measured.add(identify({ ...common, runner: 'collapsar', threads }), times.get(`collapsar ${threads}`));
   }

@@ -101,15 +101,19 @@ test('the table holds rates, the share of the roofline and the ratio to each pee
   const measures = [
     { ...common, runner: 'read', seconds: 0.8 },
     { ...common, runner: 'read', threads: 2, seconds: 0.1 },
+    { ...common, runner: 'lines', seconds: 0.9 },
+    { ...common, runner: 'arithmetic', seconds: 5e-11 },
     { ...common, runner: 'collapsar', seconds: 1 },
     { ...common, runner: 'peer', peer: 'numpy', seconds: 12 },
     { ...common, runner: 'peer', peer: 'torch', threads: 2, seconds: 0.3 },
   ];
   expect(unbeaten({ measures })).toEqual([]); // torch had two threads
-  const table = measureTable({ measures });
+  const table = measureTable({ measures, isa: 'avx2' });
   expect(table).toHaveLength(2);
-  expect(table[1]).toEqual(['x', 'avx2', '1', '1.00 s', '1.00', '4.00', '0.80', '2%', 'numpy 12.0×']);
-  measures[3] = { ...common, runner: 'peer', peer: 'numpy', seconds: 0.5 };
+  expect(table[1]).toEqual(['x', 'avx2', '1', '1.00 s', '1.00', '4.00', '0.80', '0.90', '20.0', '2%', 'numpy 12.0×']);
+  // Arithmetic was timed on the instruction set that the engine chose, not on one that was forced.
+  expect(measureTable({ measures, isa: 'avx512' })[1][8]).toBe('');
+  measures[5] = { ...common, runner: 'peer', peer: 'numpy', seconds: 0.5 };
   expect(unbeaten({ measures })).toEqual(['x, 1 thread: numpy takes 0.50× as long']);
 });
 

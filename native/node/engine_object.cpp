@@ -35,6 +35,8 @@ Napi::Function EngineObject::define(Napi::Env env) {
                       InstanceMethod<&EngineObject::shareDevice>("shareDevice"),
                       InstanceMethod<&EngineObject::readBytes>("readBytes"),
                       InstanceMethod<&EngineObject::readFile>("readFile"),
+                      InstanceMethod<&EngineObject::touchLines>("touchLines"),
+                      InstanceMethod<&EngineObject::multiplyAdds>("multiplyAdds"),
                       InstanceMethod<&EngineObject::sumFileTokens>("sumFileTokens"),
                       InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
                       InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
@@ -136,6 +138,14 @@ Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::readFile(const Napi::CallbackInfo& info) {
   return submit(info, [](Arguments& arguments) { return readFileJob(arguments); });
+}
+
+Napi::Value EngineObject::touchLines(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return touchLinesJob(arguments); });
+}
+
+Napi::Value EngineObject::multiplyAdds(const Napi::CallbackInfo& info) {
+  return submit(info, [](Arguments& arguments) { return multiplyAddsJob(arguments); });
 }
 
 Napi::Value EngineObject::sumFileTokens(const Napi::CallbackInfo& info) {

@@ -34,6 +34,8 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value shareDevice(const Napi::CallbackInfo& info);
   Napi::Value readBytes(const Napi::CallbackInfo& info);
   Napi::Value readFile(const Napi::CallbackInfo& info);
+  Napi::Value touchLines(const Napi::CallbackInfo& info);
+  Napi::Value multiplyAdds(const Napi::CallbackInfo& info);
   Napi::Value sumTokens(const Napi::CallbackInfo& info);
   Napi::Value sumFileTokens(const Napi::CallbackInfo& info);
   Napi::Value logitStats(const Napi::CallbackInfo& info);

@@ -33,6 +33,8 @@ std::unique_ptr<Job> shareDeviceJob(Arguments& arguments);
 // For benchmarks.
 std::unique_ptr<Job> readBytesJob(Arguments& arguments);
 std::unique_ptr<Job> readFileJob(Arguments& arguments);
+std::unique_ptr<Job> touchLinesJob(Arguments& arguments);
+std::unique_ptr<Job> multiplyAddsJob(Arguments& arguments);
 
 // Nothing: its end says that the engine's threads have started, or how they failed to.
 std::unique_ptr<Job> emptyJob();

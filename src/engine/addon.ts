@@ -103,6 +103,10 @@ export interface NativeEngine {
   ): number;
   /** For benchmarks: a pure read of a file's bytes (native/engine/read_file.h). */
   readFile(settle: Settle, fd: number, offset: number, bytes: number, pieceBytes: number): number;
+  /** For benchmarks: a byte of each cache line of a valid token (native/engine/touch_lines.h). */
+  touchLines(settle: Settle, ...tokens: TokenArguments): number;
+  /** For benchmarks: 16 vector multiply-adds a step on each thread (native/engine/multiply_adds.h). */
+  multiplyAdds(settle: Settle, steps: number): number;
   sumFileTokens(
     settle: Settle,
     fd: number,
@@ -178,6 +182,8 @@ export interface NativeResults {
   shareDevice: { handle: Uint8Array; offset: number };
   readBytes: { seconds: number; sum: bigint };
   readFile: { seconds: number; failure: NativeReadFailure | null };
+  touchLines: { seconds: number; sum: bigint };
+  multiplyAdds: { seconds: number; lanes: number };
   sumFileTokens: {
     sums: Float64Array | undefined;
     firstInvalid: { prompt: number; row: number; token: number } | null;
