@@ -4,6 +4,7 @@ import { type FilterInput, readInput } from './filter-input.js';
 import { columnOf, fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } from './filter-metrics.js';
 import { type FilterOptions, type FilterSettings, isSpread, resolveFilterOptions } from './filter-options.js';
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
+import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
 import {
   type Float32Statistics,
@@ -31,12 +32,17 @@ import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlo
  *   that is NaN or infinite, an empty group, turns of an episode that disagree, a singleton under `singletons: 'error'`
  */
 export function filterGroups(input: FilterInput, options: FilterOptions = {}): FilterResult {
+  return filterGroupsInWords(input, options, LIBRARY_WORDS);
+}
+
+/** The same, with remarks and errors in the words of who reads them. */
+export function filterGroupsInWords(input: FilterInput, options: FilterOptions, words: FilterWords): FilterResult {
   const settings = resolveFilterOptions(options);
-  const rows = readInput(input);
-  const rollouts = groupRollouts(rows, settings);
-  const columns = measureColumns(rollouts, settings, () => refuseNonFinite(rows));
-  const choice = choose(rollouts, columns, settings);
-  return assemble(rollouts, columns, choice, settings);
+  const rows = readInput(input, words);
+  const rollouts = groupRollouts(rows, settings, words);
+  const columns = measureColumns(rollouts, settings, () => refuseNonFinite(rows, words));
+  const choice = choose(rollouts, columns, settings, words);
+  return assemble(rollouts, columns, choice, settings, words);
 }
 
 interface Columns {
@@ -104,7 +110,7 @@ interface Choice {
   readonly warnings: readonly string[];
 }
 
-function choose(rollouts: GroupedRollouts, columns: Columns, settings: FilterSettings): Choice {
+function choose(rollouts: GroupedRollouts, columns: Columns, settings: FilterSettings, words: FilterWords): Choice {
   const { dialect, metric, singletons } = settings;
   const { counts } = columns.rewards;
   const groups = counts.length;
@@ -123,8 +129,8 @@ function choose(rollouts: GroupedRollouts, columns: Columns, settings: FilterSet
       if (singletons === 'error') {
         throw new ArgumentError(
           'rewards',
-          `group ${rollouts.ids[group]} has one rollout, which has no spread: sample more, or say with singletons whether ` +
-            'to drop or keep such groups',
+          `group ${words.group(rollouts.ids[group] as number)} has one rollout, which has no spread: sample more, or say ` +
+            `with ${words.options.singletons} whether to drop or keep such groups`,
         );
       }
       if (singletons === 'keep') keptAlone.push(group);
@@ -138,7 +144,7 @@ function choose(rollouts: GroupedRollouts, columns: Columns, settings: FilterSet
       `${what} a single rollout, which has no spread: ${singletons === 'keep' ? 'kept' : 'dropped'} without a score`,
     );
   }
-  const chosen = chooseAmong(members.subarray(0, memberCount), rollouts, columns, settings, fixed, warnings);
+  const chosen = chooseAmong(members.subarray(0, memberCount), rollouts, columns, settings, words, fixed, warnings);
   const kept = keptAlone.length === 0 ? chosen.kept : Uint32Array.from([...chosen.kept, ...keptAlone]);
   const otherwise = kept.length === 0 ? 'nothing_selected' : 'below_cut';
   return { scores: chosen.scores, kept, reasonOf: (group) => fixed.get(group) ?? otherwise, warnings };
@@ -150,6 +156,7 @@ function chooseAmong(
   rollouts: GroupedRollouts,
   columns: Columns,
   settings: FilterSettings,
+  words: FilterWords,
   fixed: Map<number, DropReason>,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {
@@ -179,13 +186,13 @@ function chooseAmong(
     const kind = isSpread(metric) ? 'spread' : metric === 'reward' || metric === 'reward_sum' ? 'position' : 'level';
     const { figures, error } = strictFigures(columns, scores, metric);
     const kept = selectStrict(figures, kind, candidates, groups, error, settings);
-    warnOfSoftmax(settings, kept, strictZero(columns, scores, metric), warnings);
+    warnOfSoftmax(settings, kept, strictZero(columns, scores, metric), words, warnings);
     return { scores, kept };
   }
   const arithmetic = dialect === 'ragen' ? FLOAT32 : FLOAT64;
   const isZero = (group: number): boolean => Math.abs(scores[group] as number) <= arithmetic.round(REFERENCE_ZERO);
   const kept = selectByReference(scores, without(isZero), groups, settings, arithmetic);
-  warnOfSoftmax(settings, kept, isZero, warnings);
+  warnOfSoftmax(settings, kept, isZero, words, warnings);
   return { scores, kept };
 }
 
@@ -284,6 +291,7 @@ function warnOfSoftmax(
   { strategy, topPMode, metric, value }: FilterSettings,
   kept: Uint32Array,
   isZero: (group: number) => boolean,
+  { options }: FilterWords,
   warnings: string[],
 ): void {
   if (strategy !== 'top_p' || topPMode !== 'softmax' || !isSpread(metric) || value >= 1) return;
@@ -291,7 +299,7 @@ function warnOfSoftmax(
   if (count === 0) return;
   const what = count === 1 ? '1 kept group has' : `${count} kept groups have`;
   warnings.push(
-    `${what} no variance: softmax gives mass to every group; set includeZero to false to leave such groups out`,
+    `${what} no variance: softmax gives mass to every group; ${options.leaveOutZero} to leave such groups out`,
   );
 }
 
@@ -308,6 +316,7 @@ function assemble(
   columns: Columns,
   { scores, kept: chosen, reasonOf, warnings: found }: Choice,
   settings: FilterSettings,
+  words: FilterWords,
 ): FilterResult {
   const { ids, offsets, rowGroup } = rollouts;
   const groups = ids.length;
@@ -326,7 +335,7 @@ function assemble(
   if (columns.outcomes !== null) {
     const shaped = variesByShapingAlone(columns.rewards, columns.outcomes);
     shapingOnly = shaped.reduce((total, flag) => total + flag, 0);
-    const warning = shapingWarning(shaped, keptInOrder, ids);
+    const warning = shapingWarning(shaped, keptInOrder, ids, words);
     if (warning !== undefined) warnings.push(warning);
   }
   if (looksNormalised(columns.rewards)) warnings.push(NORMALISED_WARNING);
