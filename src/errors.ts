@@ -78,7 +78,7 @@ export type DeviceProblem =
   | 'driver_too_old'
   | 'no_device'
   | 'bad_device' // there is no device of that number, or collapsar has no kernels for it
-  | 'out_of_memory' // of the device; see askedBytes and freeBytes. The engine stays usable
+  | 'out_of_memory' // of the device or the machine; see askedBytes and freeBytes. The engine stays usable
   | 'bad_handle' // an IPC handle that the driver does not accept
   | 'device_lost' // the device failed for good; only a new process can use it again
   | 'failed'; // anything else
@@ -92,7 +92,7 @@ export interface DeviceErrorOptions extends ErrorOptions {
 /** A device cannot be had, or failed at work. `reason` is for programs, `message` says what to do next. */
 export class DeviceError extends CollapsarError {
   readonly reason: DeviceProblem;
-  /** With `out_of_memory`: the bytes of device memory asked for, and those that were free. */
+  /** With `out_of_memory`: the bytes asked for, and of a GPU those that were free. */
   readonly askedBytes: number | undefined;
   readonly freeBytes: number | undefined;
 

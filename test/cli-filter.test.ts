@@ -125,7 +125,30 @@ describe('for people', () => {
     const ringing = JSON.stringify({ group: 'a\u0007', reward: 1 });
     const alone = await fromStdin(ringing, '--singletons', 'error');
     expect(alone.err).toContain('group a\\u{7} has one rollout');
-    expect(alone.err).toContain('say with --singletons');
+    expect(alone.err).toMatch(/say\s+with --singletons/);
+  });
+
+  it('name options as they are given here, rows by their lines, and groups as the file does', async () => {
+    const said = async (text: string, ...args: string[]) =>
+      (await fromStdin(text, ...args)).err.replace(/\s+/g, ' ').trim();
+    const three = 'group reward\n\na nan\nb 1\nb 0\n';
+    expect(await said(three)).toBe(
+      'error: stdin: rewards: row 0 (line 3) is NaN, expected a finite number: correct what computes it, or leave such ' +
+        'rollouts out with --non-finite exclude',
+    );
+    expect(await said(three, '--non-finite', 'exclude')).toBe(
+      'note: 1 rollout was left out because the reward is NaN or infinite: row 0 (line 3)',
+    );
+    const rows = [0, 1].map((turn) => JSON.stringify({ group: 'g', episode: 'e', turn, reward: turn }));
+    const turns = await said(rows.join('\n'));
+    expect(turns).toContain('row 1 (line 2) has 1, but another turn of its episode (row 0 (line 1)) has 0');
+    expect(turns).toContain('say with --turn-rewards which one is');
+    const softmax = ['--dialect', 'ragen', '--top-p-mode', 'softmax', '--value', '0.999'];
+    expect(await said('a 1\na 0\nb 1\nb 1\n', ...softmax)).toContain('give --no-include-zero to leave such groups out');
+    // A name that looks like what a remark says of groups or options stays what it is.
+    const misleading = [1, 0.9].map((reward) => JSON.stringify({ group: 'group 0', reward, outcome: 1 }));
+    const named = await fromStdin(misleading.join('\n'), '--value', '1', '--json');
+    expect(JSON.parse(named.out).warnings).toEqual([expect.stringContaining('(group group 0): dialect')]);
   });
 
   it('names of groups do not steer the terminal', async () => {
@@ -190,7 +213,7 @@ describe('for machines', () => {
     });
     const { status, err } = await fromStdin(text);
     expect(status).toBe(1);
-    expect(err).toMatch(/^error: stdin: rewards: row 3 is NaN.* with --non-finite exclude .*row 0 is line 1/);
+    expect(err).toMatch(/^error: stdin: rewards: row 3 \(line 4\) is NaN.*\s--non-finite exclude/);
     const lacking = await fromStdin(text, '--metric', 'entropy');
     expect(lacking.err).toMatch(/^error: stdin: .*mean token entropy of each row\n$/);
     expect(await fromStdin('a 1\na 0\nb 3\n', '--singletons', 'error')).toMatchObject({ status: 1 });

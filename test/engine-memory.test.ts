@@ -1,4 +1,8 @@
 // Memory that a job reads cannot go away under it, and nothing stays behind afterwards.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { MessageChannel } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadAddon } from '../src/engine/addon.js';
@@ -6,6 +10,7 @@ import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import type { Tensor } from '../src/engine/tensor.js';
 import { ArgumentError } from '../src/errors.js';
+import { buildIfStale } from './built-command.js';
 import { collected } from './engine-leaks.js';
 
 // Node's own types leave it to those of browsers.
@@ -226,3 +231,39 @@ it('uses the memory of results again, but only of those that are gone', async ()
   }
   expect(kept.matchedSeq.every((score) => score === -1)).toBe(true);
 });
+
+// A sanitizer reserves more address space than the limit leaves.
+describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED !== undefined)(
+  'memory that is not there',
+  () => {
+    beforeAll(buildIfStale, 300_000);
+
+    it('is named: how much, what for, and what to do', async () => {
+      const index = join(fileURLToPath(new URL('..', import.meta.url)), 'dist/index.js');
+      // 500 prompts x 2^20 rows of sums take 4 GiB, more than the process may address; the scores are one number seen again.
+      const script = `
+      import { openEngine } from ${JSON.stringify(index)};
+      const engine = await openEngine({ device: 'cpu', threads: 1 });
+      const scores = { data: new Float32Array(1), dtype: 'float32', shape: [500, 2 ** 20, 1], strides: [0, 0, 0] };
+      const error = await engine.sumTokens(scores, new Int32Array(2 ** 20)).catch((problem) => problem);
+      const { name, reason, askedBytes, message } = error;
+      console.log(JSON.stringify({ name, reason, askedBytes, message }));
+      await engine.dispose();`;
+      const limited = 'ulimit -v 4000000; exec "$0" --input-type=module -e "$1"';
+      const { stdout } = await promisify(execFile)('sh', ['-c', limited, process.execPath, script]);
+      const { message, askedBytes, ...error } = JSON.parse(stdout);
+      expect(error).toEqual({ name: 'DeviceError', reason: 'out_of_memory' });
+      expect(askedBytes).toBeGreaterThanOrEqual(500 * 2 ** 20 * 8);
+      expect(message).toBe(
+        `sumTokens: not enough memory: ${askedBytes} bytes could not be had; give fewer rows or prompts at a time, or run ` +
+          'where there is more memory',
+      );
+    });
+
+    it('for a tensor too', () => {
+      expect(() => engine.alloc('float64', [2 ** 40])).toThrow(
+        /cannot allocate 8796093022208 bytes .*: take fewer rows/,
+      );
+    });
+  },
+);

@@ -417,6 +417,19 @@ describe('the chain to the action', () => {
     expect(last.at(-1)?.verdicts).toMatchObject([{ kind: 'ungrounded', since: 9 }]);
   });
 
+  it.each([6, 7])('grounding: a fall at step %i, soon after the start, is told until it ends', (fall) => {
+    let judge = new Judge();
+    const uniform = uniformNumbers(2);
+    const gains = (step: number) => (step < fall || step > 30 ? 4 : 1.2) + 0.1 * bell(uniform);
+    for (let step = 1; step <= 40; step++) {
+      const ablated = groups.map(() => -5 - gains(step));
+      const { verdicts } = judge.add({ step, rows: { groups, matched: groups.map(() => -5), ablated } });
+      const wanted = { kind: 'ungrounded', since: fall, raised: fall + 1 };
+      expect(verdicts, `step ${step}`).toMatchObject(step > fall && step <= 30 ? [wanted] : []);
+      judge = Judge.from(JSON.parse(JSON.stringify(judge)));
+    }
+  });
+
   it('oscillation: A-B-A-B against the same actions in another order', () => {
     const [rows, turns] = [160, 16];
     const episodes = Array.from({ length: rows }, (_, row) => Math.floor(row / turns));

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "memory_shortage.h"
+
 namespace collapsar {
 
 Dispatcher::Dispatcher(int threads, std::function<void(Task*)> ended)
@@ -101,8 +103,10 @@ void Dispatcher::execute(Task* task, ThreadPool* pool, const std::string& startF
     task->failure = problem.problem;
     task->askedBytes = problem.askedBytes;
     task->freeBytes = problem.freeBytes;
-  } catch (const std::bad_alloc&) {
-    task->failure = "not enough memory";
+  } catch (const std::bad_alloc& error) {
+    task->failedReason = kNoMemory;
+    task->failure = wordsOf(error);
+    if (const std::size_t asked = askedBytes(error); asked > 0) task->askedBytes = static_cast<std::int64_t>(asked);
   } catch (const std::exception& error) {
     task->failure = error.what();
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "environment.h"
+#include "memory_shortage.h"
 #include "operations.h"
 
 namespace collapsar {
@@ -71,8 +72,12 @@ Napi::Value EngineObject::submit(const Napi::CallbackInfo& info, MakeJob makeJob
     job->dispatcher = dispatcher_;
     const std::uint32_t id = Environment::of(env).submit(std::move(job), last);
     return Napi::Number::New(env, id);
-  } catch (const std::bad_alloc&) {
-    throw Napi::Error::New(env, "not enough memory");
+  } catch (const std::bad_alloc& shortage) {
+    Napi::Error error = Napi::Error::New(env, wordsOf(shortage));
+    error.Set("reason", Napi::String::New(env, kNoMemory));
+    if (const std::size_t asked = askedBytes(shortage); asked > 0)
+      error.Set("askedBytes", Napi::Number::New(env, static_cast<double>(asked)));
+    throw error;
   }
 }
 

@@ -8,9 +8,10 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
+
+#include "memory_shortage.h"
 
 namespace collapsar {
 namespace {
@@ -88,7 +89,7 @@ void* mapPages(std::size_t bytes) {
   flags |= MAP_NORESERVE;
 #endif
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (memory == MAP_FAILED) throw MemoryShortage(bytes);
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish; refusal does no harm
 #endif
@@ -107,7 +108,7 @@ std::shared_ptr<MemoryBlock> MemoryBlock::registered(std::shared_ptr<MemoryBlock
 }
 
 std::shared_ptr<MemoryBlock> MemoryBlock::allocate(std::size_t bytes) {
-  if (bytes > PTRDIFF_MAX - kAlignment) throw std::bad_alloc();
+  if (bytes > PTRDIFF_MAX - kAlignment) throw MemoryShortage(bytes);
   std::shared_ptr<MemoryBlock> block(new MemoryBlock);
   if (bytes >= kMapFrom) {
     block->data_ = mapPages(bytes);
@@ -115,7 +116,7 @@ std::shared_ptr<MemoryBlock> MemoryBlock::allocate(std::size_t bytes) {
   } else {
     const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
     void* const memory = std::aligned_alloc(kAlignment, rounded);
-    if (memory == nullptr) throw std::bad_alloc();
+    if (memory == nullptr) throw MemoryShortage(bytes);
     std::memset(memory, 0, rounded);
     block->data_ = memory;
   }

@@ -7,6 +7,7 @@ import { type FilterResult, filterGroups } from '../filter/index.js';
 import type { OptionalTensor } from '../logs/read-step-options.js';
 import type { StepData } from '../logs/step-data.js';
 import { withStepFile } from '../logs/step-file.js';
+import { FEWER_ROWS } from '../logs/tensor-memory.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
@@ -113,8 +114,13 @@ async function asFileError<T>(path: string, work: () => Promise<T>): Promise<T> 
   } catch (error) {
     if (error instanceof FileError) throw error;
     // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
-    if (error instanceof ArgumentError || error instanceof DeviceError || error instanceof RangeError) {
+    if (error instanceof ArgumentError || error instanceof DeviceError) {
       throw new FileError({ path }, error.message, { cause: error });
+    }
+    // What the language says of an array that it has no memory for.
+    if (error instanceof RangeError) {
+      const problem = `not enough memory to measure the step: ${error.message}; ${FEWER_ROWS}`;
+      throw new FileError({ path }, problem, { cause: error });
     }
     throw error;
   }

@@ -1,8 +1,9 @@
 // `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
 import { ArgumentError, FileError } from '../errors.js';
-import { filterGroups } from '../filter/filter-groups.js';
+import { filterGroupsInWords } from '../filter/filter-groups.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/filter-options.js';
 import type { DropReason, FilterResult } from '../filter/filter-result.js';
+import type { FilterWords } from '../filter/filter-words.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { shortNumber } from './number-format.js';
@@ -45,8 +46,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     return EXIT.usage;
   }
   const source = await readFilterSource(path, settings, streams.signal);
-  const found = filterSource(source, options);
-  const result = { ...found, warnings: found.warnings.map((warning) => inOurWords(warning, source)) };
+  const result = filterSource(source, options);
   for (const warning of result.warnings) await streams.err.write(`${wrap(escaped(warning), WIDTH, 'note: ')}\n`);
   if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
   else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
@@ -59,30 +59,22 @@ function optionName(argument: string): string {
   return argument.replace(/^options\./, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
+/** How options are given here. */
+const OPTIONS: FilterWords['options'] = {
+  excludeNonFinite: '--non-finite exclude',
+  singletons: '--singletons',
+  turnRewards: '--turn-rewards',
+  leaveOutZero: 'give --no-include-zero',
+};
+
 /** What the data make impossible is the file's fault, and named with it. */
-function filterSource(source: FilterSource, options: FilterOptions): FilterResult {
+function filterSource({ path, input, nameOf, nameOfRow }: FilterSource, options: FilterOptions): FilterResult {
   try {
-    return filterGroups(source.input, options);
+    return filterGroupsInWords(input, options, { group: nameOf, row: nameOfRow, options: OPTIONS });
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    const problem = inOurWords(error.message, source);
-    const hint = /\brow [0-9]/.test(problem) ? source.rowHint : '';
-    throw new FileError({ path: source.path }, problem + hint, { cause: error });
+    throw new FileError({ path }, error.message, { cause: error });
   }
-}
-
-/** How the command line says what the library says of its options. */
-const OPTIONS = [
-  ['with nonFinite: "exclude"', 'with --non-finite exclude'],
-  ['say with singletons', 'say with --singletons'],
-  ['set includeZero to false', 'give --no-include-zero'],
-] as const;
-
-/** A remark of the library, with options as they are given here, and groups by the names that the source has for them. */
-function inOurWords(remark: string, { nameOf }: FilterSource): string {
-  const said = OPTIONS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), remark);
-  const lists = /\bgroups? [0-9]+(?:, [0-9]+)*/g;
-  return said.replace(lists, (list) => list.replace(/[0-9]+/g, (id) => nameOf(Number(id))));
 }
 
 function record(source: FilterSource, settings: FilterSettings, result: FilterResult) {

@@ -81,16 +81,9 @@ export class RewardLines {
       },
       groupOfRow: this.#groupOfRow,
       nameOf: (group) => this.#groups.nameOf(group),
-      rowHint: this.#rowHint(),
+      // Rows count from 0 and skip headings and blank lines; the row mask goes by them.
+      nameOfRow: (row) => `row ${row} (line ${this.#lineOfRow[row]})`,
     };
-  }
-
-  #rowHint(): string {
-    const last = this.#lineOfRow.length - 1;
-    const isShifted = this.#lineOfRow[last] !== last;
-    return isShifted
-      ? ` (rows count from 0, without blank lines and headings: row 0 is line ${this.#lineOfRow[0]})`
-      : '';
   }
 
   #json(line: string): Partial<Record<Field, unknown>> {

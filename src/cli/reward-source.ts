@@ -7,6 +7,7 @@ import type { Tensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
 import type { FilterInput } from '../filter/filter-input.js';
 import type { FilterSettings } from '../filter/filter-options.js';
+import { LIBRARY_WORDS } from '../filter/filter-words.js';
 import type { StepData } from '../logs/step-data.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
@@ -22,8 +23,8 @@ export interface FilterSource {
   readonly groupOfRow: Iterable<number>;
   /** How the source names a group. */
   nameOf(group: number): string;
-  /** What to add to an error that names a row. */
-  readonly rowHint: string;
+  /** How it names a row. */
+  nameOfRow(row: number): string;
 }
 
 /**
@@ -79,7 +80,7 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
     },
     groupOfRow: Array.from(group as ArrayLike<number | bigint>, Number),
     nameOf: String,
-    rowHint: '',
+    nameOfRow: LIBRARY_WORDS.row,
   };
 }
 

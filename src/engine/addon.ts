@@ -10,15 +10,18 @@ import type { TensorData } from './tensor.js';
 /** Integers on their way to native code, which copies and checks them. */
 export type IntegerArray = Int32Array | BigInt64Array | Float64Array;
 
+/** What is wrong with the GPU, or that the machine's own memory was not enough (native/node/memory_shortage.h). */
+export type NativeProblem = DeviceProblem | 'no_memory';
+
 /**
  * How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''; reason: what
- * is wrong with the GPU, or '', with what it says of its memory).
+ * was wrong, or '', with what was asked for and free where memory was not enough).
  */
 export type Settle = (
   outcome: 0 | 1 | 2,
   value: unknown,
   argument: string,
-  reason: DeviceProblem | '',
+  reason: NativeProblem | '',
   askedBytes: number | undefined,
   freeBytes: number | undefined,
 ) => void;

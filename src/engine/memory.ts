@@ -170,7 +170,9 @@ export function allocTensor(dtype: DType, shape: readonly number[], elements: nu
         : noteEngineMemory(arrayOver(dtype, loadAddon().alloc(bytes)));
     return { data, dtype, shape };
   } catch (error) {
-    const problem = `cannot allocate ${bytes} bytes for ${dtype} [${shape.join(', ')}]`;
+    const problem =
+      `cannot allocate ${bytes} bytes for ${dtype} [${shape.join(', ')}]: take fewer rows or prompts at a time, or run ` +
+      'where there is more memory';
     throw new ArgumentError('shape', problem, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
-import { ArgumentError, CollapsarError, DeviceError, type DeviceErrorOptions, DisposedError } from '../errors.js';
-import type { NativeAddon, Settle } from './addon.js';
+import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../errors.js';
+import type { NativeAddon, NativeProblem, Settle } from './addon.js';
 import { checkObject } from './argument-checks.js';
 import { HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
@@ -21,8 +21,24 @@ export function checkOptions(options: OperationOptions, argument = 'options'): v
 }
 
 /** What native code threw or reported, as one of this package's errors. */
-function nativeError(message: string, argument: string | undefined, device: DeviceErrorOptions = {}): Error {
-  return argument ? new ArgumentError(argument, message) : new DeviceError(message, device);
+function nativeError(
+  operation: string,
+  message: string,
+  argument: string | undefined,
+  { reason, askedBytes, freeBytes }: NativeReason,
+): Error {
+  if (argument) return new ArgumentError(argument, message);
+  if (reason === 'no_memory') {
+    const advice = 'give fewer rows or prompts at a time, or run where there is more memory';
+    return new DeviceError(`${operation}: ${message}; ${advice}`, { reason: 'out_of_memory', askedBytes });
+  }
+  return new DeviceError(message, { reason: reason || 'failed', askedBytes, freeBytes });
+}
+
+interface NativeReason {
+  reason?: NativeProblem | '' | undefined;
+  askedBytes?: number | undefined;
+  freeBytes?: number | undefined;
 }
 
 /** The jobs of one engine that have not been settled. */
@@ -87,7 +103,7 @@ export class RunningJobs {
             resolve(result);
           } else {
             const message = outcome === 1 ? 'the job was cancelled' : (value as string);
-            reject(nativeError(message, argument, { reason: reason || 'failed', askedBytes, freeBytes }));
+            reject(nativeError(operation, message, argument, { reason, askedBytes, freeBytes }));
           }
         } catch (error) {
           reject(error);
@@ -97,8 +113,10 @@ export class RunningJobs {
         job = start(settle, held);
       } catch (error) {
         held.release();
-        const { message, argument } = error as Error & { argument?: string };
-        reject(error instanceof CollapsarError ? error : nativeError(message, argument));
+        const { message, argument, reason, askedBytes } = error as Error & NativeReason & { argument?: string };
+        reject(
+          error instanceof CollapsarError ? error : nativeError(operation, message, argument, { reason, askedBytes }),
+        );
         return;
       }
       this.#stops.set(stop, operation);

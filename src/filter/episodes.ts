@@ -2,6 +2,7 @@
 import { ArgumentError } from '../errors.js';
 import type { InputRows } from './filter-input.js';
 import type { TurnRewards } from './filter-options.js';
+import type { FilterWords } from './filter-words.js';
 
 /** One value a rollout, in the order of first rows. */
 export interface Rollouts {
@@ -22,7 +23,7 @@ export interface Rollouts {
 /**
  * @throws ArgumentError under `same` for an episode whose turns have different rewards; for a turn that is there twice
  */
-export function episodesOf(input: InputRows, rowGroup: Int32Array, rule: TurnRewards): Rollouts {
+export function episodesOf(input: InputRows, rowGroup: Int32Array, rule: TurnRewards, words: FilterWords): Rollouts {
   const episodes = input.episodes as NonNullable<InputRows['episodes']>;
   const { rows, turns, nameOf } = input;
   const rollout = new Int32Array(rows);
@@ -50,12 +51,12 @@ export function episodesOf(input: InputRows, rowGroup: Int32Array, rule: TurnRew
     group: Int32Array.from(firstRow, (row) => rowGroup[row] as number),
     firstRow: Int32Array.from(firstRow),
     ofRow: rollout,
-    rewards: ofEpisodes('rewards', input.rewards, rollout, ends, rule, nameOf),
+    rewards: ofEpisodes('rewards', input.rewards, rollout, ends, rule, nameOf, words),
     // A sum of outcomes is no outcome: where turns are steps towards it, the last one tells.
     outcomes:
       input.outcomes === null
         ? null
-        : ofEpisodes('outcomes', input.outcomes, rollout, ends, rule === 'sum' ? 'last' : rule, nameOf),
+        : ofEpisodes('outcomes', input.outcomes, rollout, ends, rule === 'sum' ? 'last' : rule, nameOf, words),
     entropies: input.entropies === null ? null : means(input.entropies, rollout, firstRow.length),
     lengths: input.lengths === null ? null : sums(input.lengths, rollout, firstRow.length),
   };
@@ -88,6 +89,7 @@ function ofEpisodes(
   { first, last }: TurnEnds,
   rule: TurnRewards,
   nameOf: InputRows['nameOf'],
+  { options }: FilterWords,
 ): Float64Array {
   if (rule === 'sum') return sums(values, rollout, first.length);
   if (rule === 'same') {
@@ -98,7 +100,7 @@ function ofEpisodes(
         throw new ArgumentError(
           name,
           `${nameOf(row)} has ${values[row]}, but another turn of its episode (${nameOf(start)}) has ${values[start]}: ` +
-            "give each turn its episode's reward, or say with turnRewards which one is: first, last or sum",
+            `give each turn its episode's reward, or say with ${options.turnRewards} which one is: first, last or sum`,
         );
       }
     }

@@ -3,6 +3,7 @@
 import { checkMemory } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
+import type { FilterWords } from './filter-words.js';
 import { type Ids, type IndexedIds, indexIds } from './row-ids.js';
 
 /** One finite number a row. */
@@ -64,7 +65,7 @@ export interface InputRows {
 }
 
 /** @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no number */
-export function readInput(input: FilterInput): InputRows {
+export function readInput(input: FilterInput, words: FilterWords): InputRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');
   }
@@ -89,13 +90,13 @@ export function readInput(input: FilterInput): InputRows {
   const source = rewards as FlatGroups | LabelledRows;
   const values = column('rewards.values', source.values);
   return 'groups' in source && source.groups !== undefined
-    ? labelled(input, source, values)
+    ? labelled(input, source, values, words)
     : flat(input, source as FlatGroups, values);
 }
 
 type Shape = Pick<InputRows, 'offsets' | 'ids' | 'episodes' | 'turns' | 'rewards'>;
 
-function labelled(input: FilterInput, source: LabelledRows, rewards: Float64Array): InputRows {
+function labelled(input: FilterInput, source: LabelledRows, rewards: Float64Array, words: FilterWords): InputRows {
   const rows = rewards.length;
   const ids = indexIds('rewards.groups', source.groups, rows);
   const { episodes, turns } = source;
@@ -105,7 +106,7 @@ function labelled(input: FilterInput, source: LabelledRows, rewards: Float64Arra
       'given without rewards.episodes: say which trajectory each turn belongs to',
     );
   }
-  return withCompanions(input, null, (row) => `row ${row}`, {
+  return withCompanions(input, null, words.row, {
     offsets: null,
     ids,
     episodes: episodes === undefined ? null : indexIds('rewards.episodes', episodes, rows),

@@ -3,6 +3,7 @@ import { ArgumentError } from '../errors.js';
 import { episodesOf, type Rollouts } from './episodes.js';
 import { firstNonFinite, type InputRows } from './filter-input.js';
 import type { FilterSettings } from './filter-options.js';
+import type { FilterWords } from './filter-words.js';
 import { numericIds } from './row-ids.js';
 
 /** Columns are in the order of groups: rollouts of group g are [offsets[g], offsets[g + 1]). */
@@ -24,13 +25,13 @@ export interface GroupedRollouts {
 const NAMED_ROWS = 5;
 
 /** @throws ArgumentError naming the first row whose reward is NaN or infinite; without one returns */
-export function refuseNonFinite({ rewards, nameOf }: InputRows): void {
+export function refuseNonFinite({ rewards, nameOf }: InputRows, { options }: FilterWords): void {
   const bad = firstNonFinite(rewards);
   if (bad < 0) return;
   throw new ArgumentError(
     'rewards',
     `${nameOf(bad)} is ${rewards[bad]}, expected a finite number: ` +
-      'correct what computes it, or leave such rollouts out with nonFinite: "exclude"',
+      `correct what computes it, or leave such rollouts out with ${options.excludeNonFinite}`,
   );
 }
 
@@ -38,6 +39,7 @@ export function refuseNonFinite({ rewards, nameOf }: InputRows): void {
 export function groupRollouts(
   input: InputRows,
   { nonFinite, turnRewards }: Pick<FilterSettings, 'nonFinite' | 'turnRewards'>,
+  words: FilterWords,
 ): GroupedRollouts {
   const bad = nonFinite === 'error' ? -1 : firstNonFinite(input.rewards);
   if (input.offsets !== null && bad < 0) {
@@ -66,7 +68,8 @@ export function groupRollouts(
     input.ids === null
       ? groupIndices((input.offsets as Int32Array).length - 1)
       : numericIds('rewards.groups', input.ids);
-  let rollouts = input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards);
+  let rollouts =
+    input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];
   if (bad >= 0) {
     const left = withoutNonFinite(rollouts);

@@ -1,5 +1,6 @@
 // Rewards that cannot be what the policy should learn from: variance that comes from shaping alone, and rewards that were
 // normalised before they came here.
+import type { FilterWords } from './filter-words.js';
 import type { SpreadStatistics } from './group-statistics.js';
 
 /** Groups named in a warning at most. */
@@ -14,10 +15,15 @@ export function variesByShapingAlone(rewards: SpreadStatistics, outcomes: Spread
 }
 
 /** One sentence about the kept groups (ascending) among them; undefined without any. */
-export function shapingWarning(shaped: Uint8Array, kept: Uint32Array, ids: Float64Array): string | undefined {
+export function shapingWarning(
+  shaped: Uint8Array,
+  kept: Uint32Array,
+  ids: Float64Array,
+  words: FilterWords,
+): string | undefined {
   const among = kept.filter((group) => shaped[group] === 1);
   if (among.length === 0) return undefined;
-  const named = [...among.subarray(0, NAMED_GROUPS)].map((group) => ids[group]).join(', ');
+  const named = [...among.subarray(0, NAMED_GROUPS)].map((group) => words.group(ids[group] as number)).join(', ');
   const more = among.length > NAMED_GROUPS ? ` and ${among.length - NAMED_GROUPS} more` : '';
   const [verb, what] = among.length === 1 ? ['has', 'group'] : ['have', 'groups'];
   return (

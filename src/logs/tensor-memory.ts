@@ -5,6 +5,9 @@ import type { ReadStepOptions } from './read-step-options.js';
 import { elementBytes, type SafetensorsDType, type TensorEntry } from './safetensors.js';
 import type { IntegerArray } from './step-data.js';
 
+/** What to do about a step that memory cannot hold. */
+export const FEWER_ROWS = 'write steps of fewer rows, or read them where there is more memory';
+
 /** A tensor whose bytes have been read. */
 export interface ReadTensor {
   readonly entry: TensorEntry;
@@ -22,7 +25,8 @@ export function allocated(
     return allocate(bytes);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new FileError({ path, tensor }, `no memory for ${bytes} bytes: ${error.message}`, { cause: error });
+    const problem = `no memory for ${bytes} bytes: ${error.message}; ${FEWER_ROWS}`;
+    throw new FileError({ path, tensor }, problem, { cause: error });
   }
 }
 

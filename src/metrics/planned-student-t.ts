@@ -1,92 +1,88 @@
-// Degrees of freedom and a level -> the quantile that an interval multiplies its standard error by.
+// Degrees of freedom and a level -> the quantile that an interval multiplies its standard error by. At 95% the engine has the same
+// (native/engine/student_t.cpp), so that a complete plan gives the engine's own intervals.
 
-/** As native/engine/student_t.cpp has it, so that a complete plan gives the engine's own 95% intervals. */
-const TABLE_975 = [
-  12.70620473617469, 4.302652729749462, 3.182446305283708, 2.776445105197793, 2.570581835636315, 2.446911851144979,
-  2.364624251592784, 2.306004135204166, 2.262157162798205, 2.228138851986274, 2.200985160091639, 2.178812829667228,
-  2.160368656462791, 2.144786687917804, 2.131449545559776, 2.119905299221255, 2.109815577833316, 2.100922040241038,
-  2.093024054408309, 2.085963447265864, 2.07961384472768, 2.073873067904025, 2.068657610419049, 2.063898561628025,
-  2.059538552753297, 2.055529438642874, 2.051830516480285, 2.048407141795245, 2.045229642132703, 2.042272456301238,
-] as const;
-const NORMAL_975 = 1.959963984540054;
+/** From here on the series below is exact to the last bit. */
+const ASYMPTOTIC = 30;
 
-function t975(degrees: number): number {
-  const least = TABLE_975[0];
-  if (!(degrees > 1)) return Number.isNaN(degrees) ? degrees : least;
-  if (degrees > 30) {
-    const x = 1 / degrees;
-    return (
-      NORMAL_975 + x * (2.372271230298562 + x * (2.8224986157396112 + x * (2.555849679507722 + x * 1.5895340533938225)))
-    );
-  }
-  const below = Math.floor(degrees);
-  const at = TABLE_975[below - 1] ?? least;
-  const next = TABLE_975[below];
-  if (next === undefined) return at;
-  const share = (1 / below - 1 / degrees) / (1 / below - 1 / (below + 1));
-  return at + share * (next - at);
-}
-
-/** ln Γ(x), x > 0: Lanczos with g = 7, to 1e-14 relative. */
-function logGamma(x: number): number {
-  const coefficients = [
-    676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905,
-    -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7,
-  ];
-  let sum = 0.9999999999998099;
-  coefficients.forEach((coefficient, i) => {
-    sum += coefficient / (x + i);
-  });
-  const t = x + 6.5;
-  return 0.9189385332046727 + (x - 0.5) * Math.log(t) - t + Math.log(sum);
-}
-
-/** P(|T| > t) = I_{ν/(ν+t²)}(ν/2, ½), by the continued fraction of the incomplete beta (DLMF 8.17.22, Lentz's method). */
-function twoSidedTail(t: number, degrees: number): number {
-  const [a, b, x] = [degrees / 2, 0.5, degrees / (degrees + t * t)];
-  const front = (p: number, q: number, y: number): number =>
-    Math.exp(logGamma(p + q) - logGamma(p) - logGamma(q) + p * Math.log(y) + q * Math.log(1 - y)) / p;
-  const fraction = (p: number, q: number, y: number): number => {
-    const tiny = 1e-300;
-    let c = 1;
-    let d = 1 / (1 - ((p + q) * y) / (p + 1) || tiny);
-    let value = d;
-    for (let m = 1; m < 400; m++) {
-      for (const step of [
-        (m * (q - m) * y) / ((p + 2 * m - 1) * (p + 2 * m)),
-        (-(p + m) * (p + q + m) * y) / ((p + 2 * m) * (p + 2 * m + 1)),
-      ]) {
-        d = 1 / (1 + step * d || tiny);
-        c = 1 + step / c || tiny;
-        value *= c * d;
-      }
-      if (Math.abs(c * d - 1) < 1e-15) break;
-    }
-    return value;
-  };
-  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
-  // The fraction converges fast below the mean of the beta distribution, and by symmetry everywhere.
-  return x < (a + 1) / (a + b + 2)
-    ? front(a, b, x) * fraction(a, b, x)
-    : 1 - front(b, a, 1 - x) * fraction(b, a, 1 - x);
+/** Γ(a + ½) / (Γ(a) √a), which goes to 1. The difference of two ln Γ would lose all digits for large a. */
+function gammaRatio(a: number): number {
+  let factor = 1;
+  let at = a;
+  for (; at < ASYMPTOTIC; at++) factor *= Math.sqrt(at * (at + 1)) / (at + 0.5);
+  const x = 1 / at;
+  const square = x * x;
+  // Tricomi and Erdélyi 1951 (DLMF 5.11.13), as a logarithm.
+  return factor * Math.exp(-x * (1 / 8 - square * (1 / 192 - square * (1 / 640 - square * (17 / 14336)))));
 }
 
 /**
- * The t with P(|T| ≤ t) = confidence.
- * @param degrees of freedom, not necessarily whole; below 1 taken as 1, NaN gives NaN
+ * The continued fraction f of the incomplete beta function, I_x(a, b) = x^a y^b / (B(a, b) f), y = 1 − x: the even part of
+ * DLMF 8.17.22 (Didonato and Morris 1992, eq. 9). With y given apart nothing cancels where x is near 1.
+ */
+function betaFraction(a: number, b: number, x: number, y: number): number {
+  const tiny = 1e-300;
+  const denominator = (m: number): number =>
+    m + (m * (b - m) * x) / (a + 2 * m - 1) + ((a + m) * (a * y - b * x + 1 + m * (2 - x))) / (a + 2 * m + 1);
+  // At m = 0 its first fraction is 0 times something that may be infinite.
+  let value = (a * (a * y - b * x + 1)) / (a + 1) || tiny;
+  let c = value;
+  let d = 0;
+  for (let m = 1; m < 1000; m++) {
+    const numerator = (((a + m - 1) * (a + b + m - 1)) / (a + 2 * m - 1) ** 2) * m * (b - m) * x * x;
+    const next = denominator(m);
+    d = 1 / (next + numerator * d || tiny);
+    c = next + numerator / c || tiny;
+    value *= c * d;
+    if (Math.abs(c * d - 1) < 1e-15) break;
+  }
+  return value;
+}
+
+/** P(|T| > t), P(|T| ≤ t), the smaller by itself, and t times the density of |T|. */
+function probabilities(t: number, degrees: number, ratio: number): { outside: number; inside: number; slope: number } {
+  const a = degrees / 2;
+  const square = t * t;
+  const x = degrees / (degrees + square);
+  const y = square / (degrees + square);
+  const power = ratio * Math.sqrt((a / Math.PI) * y) * Math.exp(-a * Math.log1p(square / degrees));
+  const slope = 2 * power;
+  // The fraction converges fast below the mean of the beta distribution.
+  if (x < (a + 1) / (a + 2.5)) {
+    const outside = power / betaFraction(a, 0.5, x, y);
+    return { outside, inside: 1 - outside, slope };
+  }
+  const inside = power / betaFraction(0.5, a, y, x);
+  return { outside: 1 - inside, inside, slope };
+}
+
+/** Beyond this the distribution is the normal one to the last bit. */
+const MOST_DEGREES = 1e17;
+const LEAST_DEGREES = 0.5;
+
+/** t is multiplied by at most e^this at a time: a step too far would end where the tail is 0. */
+const LONGEST_STEP = 2;
+
+/**
+ * The t with P(|T| ≤ t) = confidence, relative error below 1e-13.
+ * @param degrees of freedom, not necessarily whole; below ½ taken as ½, NaN gives NaN
  */
 export function studentT(degrees: number, confidence: number): number {
-  if (confidence === 0.95) return t975(degrees);
   if (Number.isNaN(degrees)) return degrees;
-  const freedom = Math.max(1, Math.min(degrees, 1e7));
-  const tail = 1 - confidence;
-  let low = 0;
-  let high = 1;
-  while (twoSidedTail(high, freedom) > tail) high *= 2;
-  for (let i = 0; i < 200 && high - low > 1e-14 * high; i++) {
-    const middle = (low + high) / 2;
-    if (twoSidedTail(middle, freedom) > tail) low = middle;
-    else high = middle;
+  const freedom = Math.max(LEAST_DEGREES, Math.min(degrees, MOST_DEGREES));
+  const ratio = gammaRatio(freedom / 2);
+  // Newton's method on the logarithms of t and of the smaller probability: that curve is concave, so that after one step too far
+  // at most it closes in from one side.
+  const isInside = confidence < 0.5;
+  const target = Math.log(isInside ? confidence : 1 - confidence);
+  let at = 0;
+  for (let i = 0; i < 200; i++) {
+    const { outside, inside, slope } = probabilities(Math.exp(at), freedom, ratio);
+    const probability = isInside ? inside : outside;
+    const excess = (Math.log(probability) - target) * (isInside ? -1 : 1);
+    const step = Math.max(-LONGEST_STEP, Math.min((excess * probability) / slope, LONGEST_STEP));
+    at += step;
+    // The error left is about this squared.
+    if (Math.abs(step) < 1e-9) break;
   }
-  return (low + high) / 2;
+  return Math.exp(at);
 }

@@ -3,9 +3,10 @@
 import type { Integers } from '../../engine/tensor.js';
 import type { Finding } from './finding.js';
 import { rowsByGroup } from './group-outcomes.js';
-import { FALLEN } from './regimes.js';
-import type { RunLevel } from './run-level.js';
+import { RunLevel, runLevelShape } from './run-level.js';
+import { fields, nullable, number, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';
+import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
 
 export interface Grounding {
   /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */
@@ -29,26 +30,64 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
   return { gain, error: Math.sqrt((squares * sums.length) / (sums.length - 1)) / rows, rows };
 }
 
-/** Latest steps that must agree. */
-const STEPS = 2;
-const WIDTH_95 = 1.96;
+export const groundednessShape = fields({
+  level: runLevelShape,
+  standing: nullable(standingShape),
+  /** Standard error of the start, as it was before a fall. */
+  startError: number,
+});
+export type GroundednessJson = Shaped<typeof groundednessShape>;
 
-export function groundingFinding(level: RunLevel, now: Grounding): Finding | undefined {
-  if (!level.comparable || level.start <= WIDTH_95 * level.startError) return undefined;
-  const threshold = FALLEN * level.start;
-  const recent = level.recent.slice(-STEPS);
-  const error = Math.hypot(now.error, FALLEN * level.startError);
-  if (recent.some(({ value }) => value + WIDTH_95 * error >= threshold)) return undefined;
+/** The run's gains, and whether they stand. */
+export class Groundedness {
+  readonly #level: RunLevel;
+  #standing: Standing | null;
+  #startError: number;
+
+  constructor(saved?: GroundednessJson) {
+    this.#level = new RunLevel(saved?.level);
+    this.#standing = saved?.standing ?? null;
+    this.#startError = saved?.startError ?? 0;
+  }
+
+  /** Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it stands */
+  read(step: number, now: Grounding): Finding | undefined {
+    const level = this.#level;
+    level.add(step, now.gain, now.error);
+    if (!level.comparable) return undefined;
+    const { start } = level;
+    // A fall is part of the scatter from the next step on: it must neither lengthen the yardstick that it is measured with, nor
+    // take away what it fell from.
+    if (this.#standing?.state !== 'fallen') this.#startError = level.startError;
+    if (this.#standing === null && start <= WIDTH_95 * this.#startError) return undefined;
+    const half = WIDTH_95 * now.error;
+    const { state } = place(now.gain, half, half, FALLEN * start, FALLEN * this.#startError);
+    // One step is never enough here: rows of few prompts give the error.
+    this.#standing = carry(this.#standing, { state, beyondDoubt: false }, step);
+    if (this.#standing.state !== 'fallen' || this.#standing.sure < SURE) return undefined;
+    return ungrounded(this.#standing.since, now, start);
+  }
+
+  toJSON(): GroundednessJson {
+    return {
+      level: this.#level.toJSON(),
+      standing: this.#standing && { ...this.#standing },
+      startError: this.#startError,
+    };
+  }
+}
+
+function ungrounded(since: number, now: Grounding, start: number): Finding {
   return {
     kind: 'ungrounded',
     severity: 'warning',
-    since: (recent[0] as { step: number }).step,
-    evidence: { gain: now.gain, error: now.error, gainStart: level.start, share: now.gain / level.start },
+    since,
+    evidence: { gain: now.gain, error: now.error, gainStart: start, share: now.gain / start },
     advice:
       'The reasoning no longer needs the state or image: check that it still reaches the model, and filter for prompts ' +
       'whose reward depends on it.',
     sentence:
       `Without the state or image the reasoning is almost as likely: the difference is ${figure(now.gain)} nats a response, ` +
-      `${percent(now.gain / level.start)} of its start (${figure(level.start)}).`,
+      `${percent(now.gain / start)} of its start (${figure(start)}).`,
   };
 }

@@ -12,7 +12,7 @@ import { entropyGaming } from './entropy-gaming.js';
 import { FigureHistory, figureHistoryShape } from './figure-history.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import type { Finding } from './finding.js';
-import { groundingFinding } from './grounding.js';
+import { Groundedness, groundednessShape } from './grounding.js';
 import type { JudgeOptions } from './judge-options.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
 import { Regimes, regimesShape, stepLevels } from './regimes.js';
@@ -46,7 +46,7 @@ const judgeShape = fields({
   specificity: specificityShape,
   promptDependence: dependenceShape,
   reasoningDependence: dependenceShape,
-  grounding: runLevelShape,
+  grounding: groundednessShape,
   gate: gateStreakShape,
   verdicts: verdictLogShape,
   figures: figureHistoryShape,
@@ -80,7 +80,7 @@ export class Judge {
   #specificity: SpecificityCounts = NO_COUNTS;
   #promptDependence: Dependence = NOT_SEEN;
   #reasoningDependence: Dependence = NOT_SEEN;
-  #grounding = new RunLevel();
+  #grounding = new Groundedness();
   #gate: GateStreak = { steps: 0, since: null };
   #verdicts = new VerdictLog();
   #figures = new FigureHistory();
@@ -154,10 +154,7 @@ export class Judge {
     }
     if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation));
 
-    if (grounded !== null) {
-      this.#grounding.add(step, grounded.gain, grounded.error);
-      say(['ungrounded'], groundingFinding(this.#grounding, grounded));
-    }
+    if (grounded !== null) say(['ungrounded'], this.#grounding.read(step, grounded));
 
     if (metrics !== undefined || reading.figures !== null) {
       const lowVariance = triage.filter(({ cause }) => cause !== 'varied').length;
@@ -265,7 +262,7 @@ export class Judge {
     judge.#specificity = saved.specificity;
     judge.#promptDependence = saved.promptDependence;
     judge.#reasoningDependence = saved.reasoningDependence;
-    judge.#grounding = new RunLevel(saved.grounding);
+    judge.#grounding = new Groundedness(saved.grounding);
     judge.#gate = saved.gate;
     judge.#verdicts = new VerdictLog(saved.verdicts);
     judge.#figures = new FigureHistory(saved.figures);

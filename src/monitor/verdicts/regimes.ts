@@ -4,30 +4,13 @@
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { Finding } from './finding.js';
 import { RunLevel, runLevelShape, START_STEPS } from './run-level.js';
-import { count, fields, nullable, oneOf, type Shape, type Shaped } from './saved-shape.js';
+import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';
+import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
 import type { Regime, RegimeReading } from './verdict.js';
-
-/** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
-export const FALLEN = 0.5;
-
-/** Half-widths of 95% and 99.9% intervals in standard errors. */
-const WIDTH_95 = 1.96;
-const WIDTH_999 = 3.29;
-
-/** Steps that agree, from which a standing is a verdict. */
-const SURE = 2;
 
 const MI = 'mi_seq_estimate';
 const ENTROPY = 'conditional_entropy_est';
-
-const standingShape = fields({
-  state: oneOf('stands', 'fallen'),
-  /** First step of the unbroken stretch. */
-  since: count,
-  /** Computed steps of the stretch whose own interval said so; one beyond doubt is SURE at once. */
-  sure: count,
-});
 
 export const regimesShape = fields({
   mi: runLevelShape,
@@ -40,7 +23,6 @@ export const regimesShape = fields({
 });
 
 export type RegimesJson = Shaped<typeof regimesShape>;
-type Standing = typeof standingShape extends Shape<infer T> ? T : never;
 
 /** One computed step's figures, as far as regimes and trends need them. */
 export interface StepLevels {
@@ -192,28 +174,6 @@ const ADVICE = {
     'Nothing needs to be done: the policy has become more certain and its reasoning still tells its prompt. Watch I(X;Z), ' +
     'and raise the entropy bonus if exploration is wanted.',
 } as const;
-
-interface Place {
-  readonly state: 'stands' | 'fallen' | 'open';
-  readonly beyondDoubt: boolean;
-}
-
-/** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
-function place(value: number, above: number, below: number, threshold: number, error: number): Place {
-  const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
-  if (value + reach(above, 1) < threshold) {
-    return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
-  }
-  return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
-}
-
-function carry(before: Standing | null, now: Place, step: number): Standing {
-  // A run begins as it should: only evidence says otherwise.
-  const state = now.state === 'open' ? (before?.state ?? 'stands') : now.state;
-  const told = now.state === 'open' ? 0 : now.beyondDoubt ? SURE : 1;
-  if (before === null || before.state !== state) return { state, since: step, sure: Math.max(1, told) };
-  return { ...before, sure: before.sure + told };
-}
 
 function regimeOf(mi: Standing, entropy: Standing): Regime {
   if (mi.state === 'stands') return entropy.state === 'stands' ? 'diverse' : 'compressed';

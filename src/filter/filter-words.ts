@@ -1,0 +1,30 @@
+// How the filter's remarks and errors call groups, rows and options: as callers of the library know them, or as whoever reads
+// them knows them.
+
+export interface FilterWords {
+  /** @param id as the input has it; the index where groups have no ids */
+  group(id: number): string;
+  /** One of labelled rows; those of a matrix are named by group and rollout. */
+  row(row: number): string;
+  /** How an option is given. */
+  readonly options: {
+    /** Stands after "with". */
+    readonly excludeNonFinite: string;
+    /** Stand after "say with". */
+    readonly singletons: string;
+    readonly turnRewards: string;
+    /** Stands before "to leave such groups out". */
+    readonly leaveOutZero: string;
+  };
+}
+
+export const LIBRARY_WORDS: FilterWords = {
+  group: String,
+  row: (row) => `row ${row}`,
+  options: {
+    excludeNonFinite: 'nonFinite: "exclude"',
+    singletons: 'singletons',
+    turnRewards: 'turnRewards',
+    leaveOutZero: 'set includeZero to false',
+  },
+};

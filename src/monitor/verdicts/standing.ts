@@ -1,0 +1,45 @@
+// A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how surely. Fallen
+// is what lies below; what lies above stands; between, it stays what it was.
+import { count, fields, oneOf, type Shape } from './saved-shape.js';
+
+/** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
+export const FALLEN = 0.5;
+
+/** Half-widths of 95% and 99.9% intervals in standard errors. */
+export const WIDTH_95 = 1.96;
+const WIDTH_999 = 3.29;
+
+/** Steps that agree, from which a standing is a verdict. */
+export const SURE = 2;
+
+export const standingShape = fields({
+  state: oneOf('stands', 'fallen'),
+  /** First step of the unbroken stretch. */
+  since: count,
+  /** Computed steps of the stretch whose own interval said so; one beyond doubt is SURE at once. */
+  sure: count,
+});
+
+export type Standing = typeof standingShape extends Shape<infer T> ? T : never;
+
+export interface Place {
+  readonly state: 'stands' | 'fallen' | 'open';
+  readonly beyondDoubt: boolean;
+}
+
+/** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
+export function place(value: number, above: number, below: number, threshold: number, error: number): Place {
+  const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
+  if (value + reach(above, 1) < threshold) {
+    return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
+  }
+  return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
+}
+
+export function carry(before: Standing | null, now: Place, step: number): Standing {
+  // A run begins as it should: only evidence says otherwise.
+  const state = now.state === 'open' ? (before?.state ?? 'stands') : now.state;
+  const told = now.state === 'open' ? 0 : now.beyondDoubt ? SURE : 1;
+  if (before === null || before.state !== state) return { state, since: step, sure: Math.max(1, told) };
+  return { ...before, sure: before.sure + told };
+}
