@@ -21,6 +21,8 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
 const given = collapsar as any;
 
+const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
+
 const calls: [what: string, argument: string, call: () => unknown][] = [
   ['crossScoreMetrics of null', 'scores', () => given.crossScoreMetrics(engine, null)],
   ['without groups', 'groups', () => given.crossScoreMetrics(engine, { sums, lengths })],
@@ -44,6 +46,10 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ['sumPairTokens of no tensor', 'logprobs', () => given.sumPairTokens(engine, plan, [1])],
   ['bare sums of a plan', 'scores.sums', () => given.estimateFromPairs(plan, new Float64Array(plan.rows.length))],
   ['sums of a plan that are undefined', 'scores', () => given.completeSums(plan)],
+  ['threads that no engine can have', 'options.threads', () => new given.Monitor({ threads: 0 })],
+  ['the promise of all scores', 'scores', () => openStep().scoreAll(Promise.resolve(1))],
+  ['all scores as an array', 'scores.logprobs', () => openStep().scoreAll({ logprobs: [[1]] })],
+  ['token log-probs as nested arrays', 'sums', () => openStep().score(0, [[-1], [-1, -2]])],
   ['Judge.add of nothing', 'evidence', () => new given.Judge().add()],
   [
     'figures in place of metrics',
@@ -152,6 +158,11 @@ describe('arguments of a wrong type', () => {
   it('a promise is to be awaited', async () => {
     const promised = given.crossScoreMetrics(openEngine(), { sums, lengths, groups });
     await expect(promised).rejects.toThrow('engine: got a Promise: await it first');
+  });
+
+  it('what a prompt may be scored with is said where nested arrays come', async () => {
+    await expect(openStep().score(0, [[-1], [-1, -2]])).rejects.toThrow(/token log-probs go into a tensor/);
+    await expect(openStep().score(0, Promise.resolve([-1]))).rejects.toThrow('scores: got a Promise: await it first');
   });
 
   it('array-likes of numbers are arrays', () => {

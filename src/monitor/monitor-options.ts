@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
+import { checkThreads } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
@@ -93,6 +94,7 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
     seed = 0,
   } = options;
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
+  if (options.threads !== undefined) checkThreads(options.threads);
   checkChoice(profile, 'options.profile', ['strict', 'ragen']);
   if (everySteps !== 'never') {
     if (!Number.isSafeInteger(everySteps) || everySteps < 1) {
