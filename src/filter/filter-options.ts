@@ -184,7 +184,7 @@ function countsGroups(dialect: FilterDialect, strategy: FilterStrategy): boolean
 }
 
 function isInRange(value: number, dialect: FilterDialect, strategy: FilterStrategy): boolean {
-  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (metrics.md §4).
+  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/filter.md).
   if (dialect === 'ragen') return value >= 0;
   if (dialect === 'dapo') return value >= 0;
   if (countsGroups(dialect, strategy)) return value >= 1 && Number.isSafeInteger(value);
@@ -201,7 +201,7 @@ function expectedValue(dialect: FilterDialect, strategy: FilterStrategy): string
   return `${strategy} needs a share of ${what}, above 0 and at most 1${strategy === 'top_k' ? '; for a number of groups use top_k_abs' : ''}`;
 }
 
-/** reward_variance_filtering has top_p and top_k over the largest variances, nothing else (ecosystem.md §0). */
+/** reward_variance_filtering has top_p and top_k over the largest variances, nothing else. */
 function refuseUnknownToUpstream(
   strategy: FilterStrategy,
   metric: FilterMetric,

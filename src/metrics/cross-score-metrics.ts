@@ -1,4 +1,4 @@
-// One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
+// One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
 import { types } from 'node:util';
 import { checkArray, checkEngine, checkKnown, checkObject } from '../engine/argument-checks.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
@@ -280,7 +280,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
   const zeroLength = zerosIn(lengths);
 
-  /** Metrics about the rows themselves, which stand outside the sample's prefix (metrics.md §3). */
+  /** Metrics about the rows themselves, which stand outside the sample's prefix (docs/metrics.md). */
   function aboutRows(selection: RowSelection): Record<string, number> {
     const about: Record<string, number> = {};
     // The reference gives this one only where it has all turns of the trajectories.

@@ -1,4 +1,4 @@
-// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of metrics.md §3.
+// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of docs/metrics.md.
 import { checkArray, checkObject } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';

@@ -11,7 +11,7 @@ export type Interval =
   | { readonly low: number; readonly high: number; readonly error: number }
   | { readonly absent: string };
 
-/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (metrics.md §3.8). */
+/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (docs/intervals.md). */
 export interface Certainty {
   readonly batch: Interval;
   readonly population: Interval;

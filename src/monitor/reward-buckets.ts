@@ -1,5 +1,5 @@
 // Groups sorted into buckets by the std of their rewards, and what is in each bucket: RAGEN-2's view of where the task
-// gradient comes from (metrics.md §4, last lines; `split_into_buckets` of the reference).
+// gradient comes from (docs/monitor.md; `split_into_buckets` of the reference).
 import { checkKnown } from '../engine/argument-checks.js';
 import type { GroupRewards } from './group-rewards.js';
 import { checkChoice, checkInteger, optionsObject } from './option-checks.js';

@@ -6,7 +6,7 @@ import type { Grounding } from './grounding.js';
 import type { PromptTriage } from './prompt-triage.js';
 import type { Specificity } from './specificity.js';
 
-/** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (metrics.md §5). */
+/** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/verdicts.md). */
 export type Regime = 'diverse' | 'template_collapse' | 'compressed' | 'low_entropy_collapse';
 
 export type VerdictKind =
