@@ -3,6 +3,7 @@ import { checkArray } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
+/** Whether filtering pays in this batch. */
 export interface FilterGate {
   /** Std(RV) / Mean(RV) over groups; null where no group has variance, or there are fewer than two groups. */
   readonly ratio: number | null;

@@ -84,7 +84,7 @@ export function headerLength(path: string, first: Buffer, fileBytes: number): nu
   if (length > MAX_HEADER_BYTES) {
     const problem =
       first.readUInt32LE(0) === ZIP_MEMBER
-        ? 'this is a zip archive, such as torch.save() writes: write steps with save_file() of safetensors.torch, or as .npz'
+        ? 'this is a zip archive, such as torch.save() writes: write steps with save_file() of safetensors.torch'
         : `header length ${length} is over the limit of ${MAX_HEADER_BYTES} bytes: this is no safetensors file`;
     throw new FileError({ path, offset: 0 }, problem);
   }

@@ -1,6 +1,7 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
 import type { MarginalSpread } from './running-state.js';
 
+/** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
 
 /** Which (trajectory, turn) pairs a set of metrics was computed on; also the prefix of its logged keys. */
@@ -39,6 +40,7 @@ export interface StepSpread {
   readonly floor: MarginalSpread;
 }
 
+/** One step's metrics, in nats, each with how sure it is. */
 export interface StepMetrics {
   readonly profile: Profile;
   readonly label: SampleLabel;

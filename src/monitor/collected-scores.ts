@@ -194,8 +194,9 @@ function sumsOf(scores: ColumnScores): Float64Array | undefined {
   if (Array.isArray(scores)) {
     const stranger = scores.findIndex((value) => typeof value !== 'number');
     if (stranger >= 0) {
-      const problem = `entry ${stranger} is ${shown(scores[stranger])}, expected a number, one a row; token log-probs go into`;
-      throw new ArgumentError('sums', `${problem} a tensor { data, dtype, shape: [rows, T] }`);
+      const problem = `entry ${stranger} is ${shown(scores[stranger])}, expected a number, one a row`;
+      const advice = 'token log-probs go into a tensor { data, dtype, shape: [rows, T] }';
+      throw new ArgumentError('sums', `${problem}; ${advice}`);
     }
     return Float64Array.from(scores as readonly number[]);
   }

@@ -57,8 +57,8 @@ function checkMetrics(metrics: StepMetrics): void {
   if (typeof values === 'object' && typeof certainty === 'object') return;
   throw new ArgumentError(
     'evidence.metrics',
-    'an object without values and certainty: give all that crossScoreMetrics() resolved to (report.stepMetrics of a monitor), ' +
-      'not its figures alone',
+    'an object without values and certainty: give all that crossScoreMetrics() resolved to ' +
+      '(report.stepMetrics of a monitor), not its figures alone',
   );
 }
 

@@ -28,6 +28,7 @@ export type VerdictKind =
 
 export type Severity = 'info' | 'warning' | 'critical';
 
+/** One thing that is the case with a run, since when, and what to do. docs/verdicts.md has the rule of each kind. */
 export interface Verdict {
   readonly kind: VerdictKind;
   readonly severity: Severity;
