@@ -10,6 +10,7 @@ const groups = [0, 1, 2, 0, 1, 2];
 const lengths = [1, 2, 3, 1, 2, 3];
 const sums = { data: new Float64Array(18).fill(-1), dtype: 'float64', shape: [6, 3] };
 const fourScores = { data: new Float64Array(4), dtype: 'float64', shape: [2, 2] } as const;
+const plan = collapsar.planScores({ groups, lengths }, { negatives: 3 });
 const sinkOptions = { prompts: 1, rows: 1, lengths: [1] };
 
 function transferred<T extends ArrayBufferView>(array: T): T {
@@ -20,11 +21,13 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
 const given = collapsar as any;
 
+const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
+
 const calls: [what: string, argument: string, call: () => unknown][] = [
   ['crossScoreMetrics of null', 'scores', () => given.crossScoreMetrics(engine, null)],
   ['without groups', 'groups', () => given.crossScoreMetrics(engine, { sums, lengths })],
   ['without lengths', 'lengths', () => given.crossScoreMetrics(engine, { sums, groups })],
-  ['sums that are no tensor', 'sums.shape', () => given.crossScoreMetrics(engine, { sums: [], lengths, groups })],
+  ['sums that are no tensor', 'sums', () => given.crossScoreMetrics(engine, { sums: [], lengths, groups })],
   [
     'prompts that are none',
     'promptTokens',
@@ -40,8 +43,47 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ['estimateFromPairs of nothing', 'plan', () => given.estimateFromPairs()],
   ['completeSums of nothing', 'plan', () => given.completeSums()],
   ['sumPairTokens of nothing', 'plan', () => given.sumPairTokens(engine)],
+  ['sumPairTokens of no tensor', 'logprobs', () => given.sumPairTokens(engine, plan, [1])],
+  ['bare sums of a plan', 'scores.sums', () => given.estimateFromPairs(plan, new Float64Array(plan.rows.length))],
+  ['sums of a plan that are undefined', 'scores', () => given.completeSums(plan)],
+  ['threads that no engine can have', 'options.threads', () => new given.Monitor({ threads: 0 })],
+  ['the promise of all scores', 'scores', () => openStep().scoreAll(Promise.resolve(1))],
+  ['all scores as an array', 'scores.logprobs', () => openStep().scoreAll({ logprobs: [[1]] })],
+  ['token log-probs as nested arrays', 'sums', () => openStep().score(0, [[-1], [-1, -2]])],
+  ['Judge.add of nothing', 'evidence', () => new given.Judge().add()],
+  [
+    'figures in place of metrics',
+    'evidence.metrics',
+    () => new given.Judge().add({ step: 1, metrics: { mi_estimate: 1 } }),
+  ],
+  ['ResultDirectory of nothing', 'directory', () => given.ResultDirectory.open()],
+  ['crossScoreMetrics without an engine', 'engine', () => given.crossScoreMetrics({ sums, lengths, groups })],
+  [
+    'the promise of an engine',
+    'engine',
+    () => given.crossScoreMetrics(Promise.resolve(engine), { sums, lengths, groups }),
+  ],
+  [
+    'a monitor of the promise of an engine',
+    'options.engine',
+    () => new given.Monitor({ engine: Promise.resolve(engine) }),
+  ],
+  ['an analysis without a usable engine', 'options.engine', () => given.analyze('a', { engine: {} }).next()],
+  [
+    'a misspelt option of crossScoreMetrics',
+    'options.permutation',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { permutation: 9 }),
+  ],
+  ['a misspelt option of filterGroups', 'options.topP', () => given.filterGroups({ rewards: [[1, 0]] }, { topP: 0.5 })],
+  ['a misspelt option of logitStats', 'options.target', () => engine.logitStats(fourScores, { target: [0] } as object)],
+  [
+    'logits without dtype and shape',
+    'logits',
+    () => given.Engine.prototype.logitStats.call(engine, new Float32Array(4)),
+  ],
   ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds()],
   ['sampleRows without options', 'sampler', () => given.sampleRows([0], [0])],
+  ['turns of other rows', 'turns', () => given.firstTurnRows([0, 1], [0])],
   ['effectiveSize of nothing', 'rows', () => given.effectiveSize()],
   ['readEvidence of nothing', 'evidence', () => given.readEvidence()],
   ['filterGate of nothing', 'rewardVariances', () => given.filterGate()],
@@ -95,9 +137,9 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
-  ['findSteps of nothing', 'paths', () => given.findSteps()],
-  ['findSteps of what is no path', 'paths', () => given.findSteps([1])],
-  ['listSteps of nothing', 'paths', () => given.listSteps()],
+  ['findSteps of nothing', 'source', () => given.findSteps()],
+  ['findSteps of what is no path', 'source', () => given.findSteps([1])],
+  ['listSteps of nothing', 'source', () => given.listSteps()],
   ['writeStep of nothing', 'step', () => given.writeStep('a.safetensors')],
   ['a tensor that is none', 'step.logprobs', () => given.writeStep('a.safetensors', { logprobs: null })],
   ['planShards without a manifest', 'options.out', () => given.planShards('test', {})],
@@ -111,6 +153,16 @@ describe('arguments of a wrong type', () => {
     const error = await (async () => call())().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ArgumentError);
     expect(error).toMatchObject({ argument });
+  });
+
+  it('a promise is to be awaited', async () => {
+    const promised = given.crossScoreMetrics(openEngine(), { sums, lengths, groups });
+    await expect(promised).rejects.toThrow('engine: got a Promise: await it first');
+  });
+
+  it('what a prompt may be scored with is said where nested arrays come', async () => {
+    await expect(openStep().score(0, [[-1], [-1, -2]])).rejects.toThrow(/token log-probs go into a tensor/);
+    await expect(openStep().score(0, Promise.resolve([-1]))).rejects.toThrow('scores: got a Promise: await it first');
   });
 
   it('array-likes of numbers are arrays', () => {

@@ -197,6 +197,8 @@ describe('for machines', () => {
     expect(await kept('--dialect', 'ragen', '--value', '1', '--no-include-zero')).toEqual(['a', 'c']);
     expect(await kept('--dialect', 'dapo')).toEqual(['a', 'c']);
     expect(await kept('--dialect', 'upstream', '--strategy', 'top_k', '--value', '1')).toEqual(['a']);
+    // With two rollouts a group and ddof 2 no group has a variance.
+    expect(await kept('--dialect', 'upstream', '--ddof', '2')).toEqual([]);
     expect(
       await kept('--direction', 'smallest', '--metric', 'reward', '--strategy', 'top_k_abs', '--value', '1'),
     ).toEqual(['a']);

@@ -149,6 +149,7 @@ describe('plan-scores', () => {
     [['plan-scores', '--negatives', '4'], 'FILE'],
     [['plan-scores', 'x', '--negatives', '2'], 'whole number from 3'],
     [['plan-scores', 'x', '--negatives', '4', '--hard-share', '1.5'], 'from 0 to 1'],
+    [['plan-scores', 'x', '--negatives', '4', '--hard-share', '.5'], 'give --hard, or leave it out'],
     [['plan-scores', 'x', '--negatives', '4', '--seed', '-1'], 'whole number'],
   ])('%j is wrong usage', async (args, hint) => {
     const { status, out, err } = await collapsar(args);

@@ -201,4 +201,14 @@ describe('doctor', () => {
     expect(stdout).toMatch(/addon +not loaded/);
     expect(stdout).toContain('npm rebuild collapsar');
   });
+
+  it('says which variable names an addon that does not load', () => {
+    const env = { ...process.env, COLLAPSAR_ADDON: join(directory, 'no.node') };
+    const { status, stdout } = spawnSync(process.execPath, [join(root, 'dist', 'cli', 'main.js'), 'doctor'], {
+      encoding: 'utf8',
+      env,
+    });
+    expect(status).toBe(1);
+    expect(stdout.replace(/\s+/g, ' ')).toContain('The environment variable COLLAPSAR_ADDON names it');
+  });
 });

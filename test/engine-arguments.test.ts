@@ -37,7 +37,9 @@ type Wrong = any;
 describe('tensors', () => {
   const cases: [name: string, argument: string, message: RegExp, tensor: Wrong][] = [
     ['no tensor', 'sums', /got null, expected a tensor/, null],
-    ['a plain array', 'sums.dtype', /got undefined, expected 'float64'/, [1, 2]],
+    ['a plain array', 'sums', /got an array of 2, expected a tensor \{ data, dtype/, [1, 2]],
+    ['a bare typed array', 'sums', /got a Float64Array, expected a tensor/, new Float64Array(2)],
+    ['a promise', 'sums', /got a Promise: await it first/, Promise.resolve(1)],
     ['an unknown dtype', 'sums.dtype', /got "int8"/, { ...float64([2, 2]), dtype: 'int8' }],
     ['an inherited name as dtype', 'sums.dtype', /got "toString"/, { ...float64([2, 2]), dtype: 'toString' }],
     [

@@ -25,6 +25,13 @@ function oneTensor(entry: string, data = 2): Buffer {
   return container(`{"a":${entry}}`, new Uint8Array(data));
 }
 
+describe('other files', () => {
+  it('a file of torch.save is known by its first bytes', () => {
+    const zip = Buffer.concat([Buffer.from('PK\u0003\u0004', 'latin1'), Buffer.alloc(60, 8)]);
+    expect(refusal(zip).message).toMatch(/torch\.save\(\) writes: write steps with save_file\(\)/);
+  });
+});
+
 describe('what is taken', () => {
   it('gives dtype, shape and place of every tensor, and the metadata', () => {
     const file = fileOf(fullStep(), { step: '12', text: 'é "q" \n ☃' });

@@ -237,6 +237,14 @@ describe('what is refused, by tensor', () => {
     expect(error.message).toContain('missing');
   });
 
+  it('scores under another name are named', async () => {
+    const { cross_logprobs: scores, ...rest } = smallStep();
+    const error = await fileErrorOf(read({ logprobs: scores as RawTensor, ...rest }));
+    expect(error.message).toMatch(/missing: a step needs cross_logprobs .*; there are logprobs, lengths, group$/);
+    const many = Object.fromEntries(Array.from({ length: 9 }, (_, at) => [`t${at}`, rest.lengths as RawTensor]));
+    expect((await fileErrorOf(read(many))).message).toMatch(/t7 and 1 more$/);
+  });
+
   it('both scores, and prompt_lengths alone', async () => {
     const sums = { dtype: 'F32', shape: [4, 2], data: new Float32Array(8) };
     expect((await fileErrorOf(read({ ...smallStep(), cross_logprob_sums: sums }))).message).toContain('keep that one');

@@ -1,4 +1,4 @@
-// The metrics of metrics.md §2 and §3 again, written down plainly in float64: what the tests hold the engine against.
+// The metrics of docs/metrics.md again, written down plainly in float64: what the tests hold the engine against.
 
 export interface ReferenceStep {
   /** scores[r][p][t], or sums[r][p] */

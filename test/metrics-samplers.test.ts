@@ -38,7 +38,7 @@ describe('samplers', () => {
           expect(turnDraws.length).toBe(Math.min(n, 7 - bad.length));
           expect(new Set(turnDraws).size).toBe(turnDraws.length);
           const trajectoryDraws = draw('trajectory', n, seed, usable);
-          expect(trajectoryDraws.length).toBe(n); // trajectories without a usable turn lose no draw (metrics.md §3, repair 5)
+          expect(trajectoryDraws.length).toBe(n); // trajectories without a usable turn lose no draw (docs/metrics.md)
           expect([...turnDraws, ...trajectoryDraws].some((row) => bad.includes(row))).toBe(false);
         },
       ),

@@ -192,7 +192,7 @@ describe('transform()', () => {
     const inputs = [inputOf(1), { ...inputOf(2), step: 1 }];
     const reader = ReadableStream.from(inputs).pipeThrough(monitor.transform()).getReader();
     expect((await reader.read()).value?.step).toBe(1);
-    await expect(reader.read()).rejects.toThrow('after step 1 was finished');
+    await expect(reader.read()).rejects.toThrow('step 1 was finished');
     expect(monitor.lastStep).toBe(1);
   });
 });

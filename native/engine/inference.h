@@ -1,4 +1,4 @@
-// How sure a step's figures are: intervals of two estimands and permutation p-values (metrics.md §3.8).
+// How sure a step's figures are: intervals of two estimands and permutation p-values (docs/intervals.md).
 #pragma once
 
 #include "job_control.h"

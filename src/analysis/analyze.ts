@@ -1,5 +1,6 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
+import { checkEngine } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -188,6 +189,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void
   if (typeof options !== 'object' || options === null) {
     throw new ArgumentError('options', `expected an object, got ${shown(options)}`);
   }
+  if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
   const { profile, nonFinite, metrics, signal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);

@@ -45,6 +45,7 @@ export interface PlannedStep extends StepFile {
   readonly path: string;
 }
 
+/** A plan as it was read: settings, shards and failures; its steps stay in the file. */
 export interface Manifest {
   readonly path: string;
   /** SHA-256: which manifest a state belongs to. */

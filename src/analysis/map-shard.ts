@@ -42,6 +42,7 @@ export interface MapOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+/** What became of one shard. */
 export interface MappedShard extends ShardCounts {
   /** Path of the state. */
   readonly state: string;

@@ -1,6 +1,7 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { checkPath } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
@@ -75,6 +76,7 @@ export class ResultDirectory {
    *   computed for it
    */
   static async open(directory: string): Promise<ResultDirectory> {
+    checkPath(directory, 'directory');
     await makeDirectory(directory);
     const lock = await DirectoryLock.take(directory);
     try {

@@ -40,7 +40,7 @@ export interface MeasureOptions {
   readonly nonFinite: 'error' | 'exclude';
 }
 
-/** The reference's number of draws (metrics.md §3, repair 5). */
+/** The reference's number of draws (docs/metrics.md). */
 const DEFAULT_SAMPLES = 64;
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {

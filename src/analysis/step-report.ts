@@ -59,6 +59,7 @@ export interface StepFindings {
   readonly notes?: readonly string[];
 }
 
+/** One analysed step: metrics, regime, verdicts and what the filter would keep. */
 export interface StepReport extends StepFindings {
   /** Path of the file, as found. */
   readonly file: string;

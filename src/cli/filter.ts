@@ -14,7 +14,7 @@ import { painter } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
 /** The options of the command line, each checked alone. */
-export interface FilterFlags extends Omit<FilterOptions, 'ddof'> {
+export interface FilterFlags extends FilterOptions {
   json?: true;
 }
 

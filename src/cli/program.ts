@@ -34,7 +34,8 @@ Examples:
 Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage.`;
 
 const PLAN_SCORES_HELP = `
-FILE is a step file (.safetensors), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1}; - is stdin.
+FILE is a step file (.safetensors, .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
+- is stdin.
 A line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
 probability with which each pair was drawn, 1 for a row's own prompt.
 
@@ -164,7 +165,10 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .option('--quiet', 'no summary on stderr')
     .showHelpAfterError('(see collapsar plan-scores --help)')
     .addHelpText('after', PLAN_SCORES_HELP)
-    .action(async (file: string, flags: PlanScoresFlags) => {
+    .action(async (file: string, flags: PlanScoresFlags, command: Command) => {
+      if (command.getOptionValueSource('hardShare') === 'cli' && !flags.hard) {
+        command.error('error: --hard-share is a share of what --hard draws: give --hard, or leave it out', USAGE);
+      }
       const { planScoresCommand } = await import('./plan-scores.js');
       done(await planScoresCommand(file, flags, streams));
     });
@@ -186,6 +190,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .addOption(new Option('--loss-scale <rule>', 'what the loss is multiplied with').choices(LOSS_SCALINGS))
     .addOption(new Option('--turn-rewards <rule>', "which turn has its episode's reward").choices(TURN_REWARDS))
     .addOption(new Option('--non-finite <what>', 'a reward that is NaN or infinite').choices(['error', 'exclude']))
+    .option('--ddof <n>', 'upstream: delta degrees of freedom of the variance (default: 1)', wholeNumber(0))
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
     .showHelpAfterError('(see collapsar filter --help)')
     .addHelpText('after', FILTER_HELP)

@@ -273,8 +273,9 @@ export function loadAddon(): NativeAddon {
     }
   }
   const missing = missingTools();
-  const advice =
-    missing.length === 0
+  const advice = process.env.COLLAPSAR_ADDON
+    ? 'The environment variable COLLAPSAR_ADDON names it: correct it, or unset it to load what npm install built'
+    : missing.length === 0
       ? 'Build it with: npm rebuild collapsar'
       : `Build it with: npm rebuild collapsar (first install what seems to be missing: ${missing.join('; ')})`;
   throw new AddonError(

@@ -15,6 +15,27 @@ export function checkArray(value: unknown, argument: string): void {
   throw new ArgumentError(argument, `got ${shown(value)}, expected an array`);
 }
 
+/** @throws ArgumentError for an option of another name: one that is misspelt must not be silently ignored */
+export function checkKnown(given: object, argument: string, known: readonly string[]): void {
+  const stranger = Object.keys(given).find((name) => !known.includes(name));
+  if (stranger === undefined) return;
+  throw new ArgumentError(`${argument}.${stranger}`, `unknown option; known are ${known.join(', ')}`);
+}
+
+/** @throws ArgumentError for what is no engine, such as the promise of one */
+export function checkEngine(value: unknown, argument: string): void {
+  checkAwaited(value, argument);
+  const { scoreStats, sumTokens } = Object(value) as Record<string, unknown>;
+  if (typeof scoreStats === 'function' || typeof sumTokens === 'function') return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an Engine: what openEngine() resolves to`);
+}
+
+/** @throws ArgumentError for a promise: it has none of the properties that are read next */
+export function checkAwaited(value: unknown, argument: string): void {
+  if (typeof value !== 'object' || value === null || typeof (value as { then?: unknown }).then !== 'function') return;
+  throw new ArgumentError(argument, 'got a Promise: await it first');
+}
+
 /** @throws ArgumentError for a typed array whose memory was transferred or shrunk: JavaScript takes it for an empty one */
 export function checkMemory(value: unknown, argument: string): void {
   if (!ArrayBuffer.isView(value) || value instanceof DataView) return;

@@ -352,7 +352,7 @@ export class Engine {
   }
 
   /**
-   * Statistics of each row of a score matrix: what its own column, all columns and the others say (metrics.md §2).
+   * Statistics of each row of a score matrix: what its own column, all columns and the others say (docs/metrics.md).
    * @param sums [R, P] log-prob sums in nats, any dtype and strides
    * @param options `out: 'device'` computes on the GPU, wherever the sums are, and leaves the statistics there: a
    *   DeviceTensor [R] ([R, topK] the top columns) of float64 or int32 in place of each array, to be disposed
@@ -413,7 +413,7 @@ export class Engine {
   }
 
   /**
-   * Intervals and permutation p-values of a step's figures (metrics.md §3.8).
+   * Intervals and permutation p-values of a step's figures (docs/intervals.md).
    * @param sums dense float64 [R, P], every row with finite matched and marginal values
    * @param stats of these very rows, with topK = min(8, P)
    */

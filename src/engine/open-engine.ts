@@ -24,6 +24,12 @@ export interface EngineOptions {
 
 const maxThreads = 1024;
 
+/** @throws ArgumentError for a number of threads that no engine can have */
+export function checkThreads(threads: unknown): void {
+  if (Number.isInteger(threads) && (threads as number) >= 1 && (threads as number) <= maxThreads) return;
+  throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
+}
+
 /**
  * Opens an engine: loads the addon and starts its threads.
  * @throws ArgumentError, AddonError (no addon), DeviceError (the device asked for cannot be had), or `signal.reason`
@@ -38,9 +44,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
       `got ${shown(device)}, expected 'auto', 'cpu', 'cuda' or 'cuda:<number>'`,
     );
   }
-  if (!Number.isInteger(threads) || threads < 1 || threads > maxThreads) {
-    throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
-  }
+  checkThreads(threads);
   const addon = loadAddon();
   if (device === 'cpu') return Engine.open(addon, { fallback: null }, threads, signal);
   const index = device.startsWith('cuda:') ? Number(device.slice('cuda:'.length)) : 0;

@@ -3,6 +3,7 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { DeviceMemory } from './addon.js';
+import { checkAwaited } from './argument-checks.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { EngineDevice } from './engine-device.js';
 import { elementBytes, lengthOfArray } from './memory.js';
@@ -142,6 +143,13 @@ function memoryOn(
   return memory;
 }
 
+/** @throws ArgumentError for what has not the form of a tensor: bare numbers do not say their dtype and shape */
+export function checkTensor(value: unknown, argument: string): void {
+  checkAwaited(value, argument);
+  if (value !== null && typeof value === 'object' && !Array.isArray(value) && !ArrayBuffer.isView(value)) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected a tensor { data, dtype, shape, strides? }`);
+}
+
 /**
  * @param ranks how many axes it may have (undefined: any number), and what they mean, such as `[R, P]`
  * @param device of the engine that the operation runs on; 'host': it has the CPU only
@@ -155,9 +163,7 @@ export function viewTensor(
   device: EngineDevice | undefined | 'host',
   operation: string,
 ): TensorView {
-  if (tensor === null || typeof tensor !== 'object') {
-    throw new ArgumentError(argument, `got ${shown(tensor)}, expected a tensor { data, dtype, shape, strides? }`);
-  }
+  checkTensor(tensor, argument);
   const { data, dtype, shape: givenShape, strides: givenStrides } = tensor;
   if ((dtype as string) === 'int32') {
     const problem =

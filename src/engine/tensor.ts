@@ -1,6 +1,7 @@
 // What goes into and comes out of the engine: strided views over typed arrays, or over memory of a GPU.
 import type { DeviceTensor } from './device-tensor.js';
 
+/** Types of elements that operations read; in which array each lies: TensorData. */
 export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
 
 /** Memory of a tensor's elements. float16 and bfloat16 travel as their bit patterns in a Uint16Array (Node 20 has no Float16Array). */

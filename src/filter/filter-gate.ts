@@ -3,6 +3,7 @@ import { checkArray } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
+/** Whether filtering pays in this batch. */
 export interface FilterGate {
   /** Std(RV) / Mean(RV) over groups; null where no group has variance, or there are fewer than two groups. */
   readonly ratio: number | null;
@@ -16,7 +17,7 @@ const GAINS_FROM = 1.16;
 const LOSES_UP_TO = 0.33;
 
 /**
- * The gate Std(RV)/Mean(RV) (metrics.md §4): how unequally reward variance is spread over the prompts. Free of scale.
+ * The gate Std(RV)/Mean(RV) (docs/filter.md): how unequally reward variance is spread over the prompts. Free of scale.
  * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances
  * @throws ArgumentError naming the entry that is no finite number from 0 on
  */

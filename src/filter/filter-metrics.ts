@@ -1,4 +1,4 @@
-// Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs (metrics.md §4, ecosystem.md §0).
+// Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs (docs/filter.md).
 import { filterGate } from './filter-gate.js';
 import type { FilterMetric } from './filter-options.js';
 import { type Float32Statistics, float32MeanFigures, type GroupStatistics, meanFigures } from './group-statistics.js';

@@ -1,4 +1,5 @@
 // How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
+import { checkKnown, checkObject } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
@@ -91,6 +92,22 @@ export const LOSS_SCALINGS: readonly LossScaling[] = ['none', 'linear', 'sqrt', 
 export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum'];
 export const TOP_P_MODES: readonly ('linear' | 'softmax')[] = ['linear', 'softmax'];
 
+const OPTIONS: readonly (keyof FilterOptions)[] = [
+  'dialect',
+  'strategy',
+  'value',
+  'metric',
+  'direction',
+  'includeZero',
+  'topPMode',
+  'eps',
+  'singletons',
+  'lossScale',
+  'turnRewards',
+  'nonFinite',
+  'ddof',
+];
+
 const DEFAULT_TOP_P = 0.9;
 const REFERENCE_EPS = 0.01;
 /** Rounding of sums stays below this share of them. */
@@ -106,6 +123,8 @@ export function isSpread(metric: FilterMetric): boolean {
  * @throws ArgumentError naming the option, what came and what is expected
  */
 export function resolveFilterOptions(options: FilterOptions = {}): FilterSettings {
+  checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const dialect = choice('dialect', options.dialect, DIALECTS, 'strict');
   const strategy = choice('strategy', options.strategy, STRATEGIES, 'top_p');
   const metric = choice('metric', options.metric, METRICS, 'reward_variance');
@@ -165,7 +184,7 @@ function countsGroups(dialect: FilterDialect, strategy: FilterStrategy): boolean
 }
 
 function isInRange(value: number, dialect: FilterDialect, strategy: FilterStrategy): boolean {
-  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (metrics.md §4).
+  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/filter.md).
   if (dialect === 'ragen') return value >= 0;
   if (dialect === 'dapo') return value >= 0;
   if (countsGroups(dialect, strategy)) return value >= 1 && Number.isSafeInteger(value);
@@ -182,7 +201,7 @@ function expectedValue(dialect: FilterDialect, strategy: FilterStrategy): string
   return `${strategy} needs a share of ${what}, above 0 and at most 1${strategy === 'top_k' ? '; for a number of groups use top_k_abs' : ''}`;
 }
 
-/** reward_variance_filtering has top_p and top_k over the largest variances, nothing else (ecosystem.md §0). */
+/** reward_variance_filtering has top_p and top_k over the largest variances, nothing else. */
 function refuseUnknownToUpstream(
   strategy: FilterStrategy,
   metric: FilterMetric,

@@ -25,6 +25,7 @@ export interface DroppedGroup {
   readonly reason: DropReason;
 }
 
+/** Which groups are worth an update, and why the others are not. Nothing of it is ever NaN. */
 export interface FilterResult {
   /** Ids of the kept groups, in input order (by first row). Without ids: indices. */
   readonly kept: number[];

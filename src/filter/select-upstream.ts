@@ -1,4 +1,4 @@
-// The choice of groups of `reward_variance_filtering`, as it is proposed to verl, TRL and SkyRL (ecosystem.md §0).
+// The choice of groups of `reward_variance_filtering`, as it is proposed to verl, TRL and SkyRL.
 import { bestGroups, type RankedGroups } from './best-groups.js';
 import type { FilterSettings } from './filter-options.js';
 

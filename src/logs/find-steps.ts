@@ -29,13 +29,17 @@ export interface FoundSteps {
 const MAX_DEPTH = 64;
 
 /**
- * Finds the step files at `paths`: a file is taken whatever its name, a directory is searched recursively for the endings
- * of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin with a dot are passed over.
+ * Finds the step files at `source`, one path or several: a file is taken whatever its name, a directory is searched
+ * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin
+ * with a dot are passed over.
  * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
+ * @throws {ArgumentError} (as a rejection) for what is no path
  */
-export async function findSteps(paths: readonly string[]): Promise<FoundSteps> {
-  checkArray(paths, 'paths');
-  for (const path of paths) checkPath(path, 'paths');
+export async function findSteps(source: string | readonly string[]): Promise<FoundSteps> {
+  if (source === undefined || source === null) checkPath(source, 'source');
+  const paths = typeof source === 'string' ? [source] : source;
+  checkArray(paths, 'source');
+  for (const path of paths) checkPath(path, 'source');
   const search = new Search();
   for (const path of paths) await search.argument(path);
   await search.followLinks();

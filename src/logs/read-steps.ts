@@ -49,7 +49,7 @@ export async function listStepsAs<Kept extends OrderedStep>(
   keep: (step: ListedStep) => Kept,
 ): Promise<Kept[]> {
   const report = reporter(options);
-  const { files, problems } = await findSteps(typeof source === 'string' ? [source] : source);
+  const { files, problems } = await findSteps(source);
   problems.forEach(report);
   const found = await readHeaders(files, options.signal, keep);
   const steps: Kept[] = [];

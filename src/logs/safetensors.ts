@@ -35,6 +35,9 @@ const DTYPE_BITS = {
 
 export type SafetensorsDType = keyof typeof DTYPE_BITS;
 
+/** The first four bytes of a zip archive, little-endian. */
+const ZIP_MEMBER = 0x04034b50;
+
 const WRITE_AGAIN = 'write the file again, with a library of the format';
 
 /** Where one tensor lies. All offsets count from the start of the file. */
@@ -79,7 +82,10 @@ export function headerLength(path: string, first: Buffer, fileBytes: number): nu
   }
   const length = first.readBigUInt64LE(0);
   if (length > MAX_HEADER_BYTES) {
-    const problem = `header length ${length} is over the limit of ${MAX_HEADER_BYTES} bytes: this is no safetensors file`;
+    const problem =
+      first.readUInt32LE(0) === ZIP_MEMBER
+        ? 'this is a zip archive, such as torch.save() writes: write steps with save_file() of safetensors.torch'
+        : `header length ${length} is over the limit of ${MAX_HEADER_BYTES} bytes: this is no safetensors file`;
     throw new FileError({ path, offset: 0 }, problem);
   }
   if (Number(length) > fileBytes - LENGTH_BYTES) {

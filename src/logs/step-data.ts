@@ -11,6 +11,7 @@ export interface LogprobBlock {
   readonly logprobs: HostTensor;
 }
 
+/** Scores of a step: of tokens, still on disk until `blocks()` reads them, or sums, which are in memory. In nats. */
 export type StepScores =
   | {
       readonly kind: 'logprobs';
@@ -36,6 +37,7 @@ export type StepScores =
       offsetOf(row: number, column: number): number;
     };
 
+/** One step as its log holds it: R rows, P columns; nats. docs/step-file.md has every tensor. */
 export interface StepData {
   /** Path of the file, as found. */
   readonly file: string;

@@ -16,6 +16,9 @@ const FLAGS = ['U8', 'BOOL'] as const;
 const REALS = ['F32', 'F64'] as const;
 const SCORES = ['F32', 'F16', 'BF16', 'F64'] as const;
 const PER_TOKEN = ['F32', 'F16', 'BF16'] as const;
+/** How many names of tensors an error message lists, and how many characters of each. */
+const NAMES_SHOWN = 8;
+const NAME_SHOWN = 40;
 
 /** In the order in which shapes are settled: the scores first. */
 const RULES = {
@@ -60,6 +63,13 @@ export interface StepLayout {
 /** Reports a problem with a tensor; must throw. */
 export type LayoutFailure = (tensor: StepTensorName, problem: string) => never;
 
+/** The first of the names, for an error message. */
+function namesOf(found: ReadonlyMap<string, Declared>): string {
+  const names = [...found.keys()].slice(0, NAMES_SHOWN).map((name) => name.slice(0, NAME_SHOWN));
+  if (names.length === 0) return 'no tensors';
+  return found.size > names.length ? `${names.join(', ')} and ${found.size - names.length} more` : names.join(', ');
+}
+
 /** Checks which tensors there are, their dtypes and their shapes. Tensors of other names are not looked at. */
 export function checkLayout(found: ReadonlyMap<string, Declared>, fail: LayoutFailure): StepLayout {
   if (found.has('cross_logprobs') && found.has('cross_logprob_sums')) {
@@ -69,7 +79,8 @@ export function checkLayout(found: ReadonlyMap<string, Declared>, fail: LayoutFa
     );
   }
   if (!found.has('cross_logprobs') && !found.has('cross_logprob_sums')) {
-    fail('cross_logprobs', 'missing: a step needs cross_logprobs [P, R, T] or cross_logprob_sums [R, P]');
+    const wanted = 'a step needs cross_logprobs [P, R, T] or cross_logprob_sums [R, P]';
+    fail('cross_logprobs', `missing: ${wanted}; there are ${namesOf(found)}`);
   }
   for (const name of ['lengths', 'group'] as const) {
     if (!found.has(name)) fail(name, 'missing: every step needs it, one integer a row');

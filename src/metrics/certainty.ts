@@ -1,4 +1,4 @@
-// How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys (metrics.md §3, repair 8).
+// How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys (docs/intervals.md).
 import type { Figure, FigureInference, StepInference } from '../engine/operations.js';
 import type { Certainty, Interval } from './step-metrics.js';
 

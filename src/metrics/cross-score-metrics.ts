@@ -1,11 +1,11 @@
-// One step's cross-scores in, its metrics out: the road of metrics.md §1 to §3 for both profiles.
+// One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
 import { types } from 'node:util';
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkEngine, checkKnown, checkObject } from '../engine/argument-checks.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
-import { checkShape } from '../engine/tensor-view.js';
+import { checkShape, checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
 import { rowsByEquivalents } from './chance.js';
@@ -34,11 +34,26 @@ export async function crossScoreMetrics(
   scores: CrossScores,
   options: MetricOptions = {},
 ): Promise<StepMetrics> {
+  checkEngine(engine, 'engine');
   checkObject(scores, 'scores');
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
+
+const OPTIONS: readonly (keyof MetricOptions)[] = [
+  'profile',
+  'sampler',
+  'label',
+  'step',
+  'state',
+  'perRow',
+  'permutations',
+  'seed',
+  'signal',
+  'onProgress',
+];
 
 /** All but the moving averages, which are those of a run's first step. */
 async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
@@ -134,7 +149,7 @@ function givenScores(scores: CrossScores): GivenScores {
 }
 
 function shapeOf(tensor: Tensor | undefined, argument: string): number[] {
-  checkObject(tensor, argument);
+  checkTensor(tensor, argument);
   return checkShape(tensor?.shape, `${argument}.shape`).shape;
 }
 
@@ -265,7 +280,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
   const zeroLength = zerosIn(lengths);
 
-  /** Metrics about the rows themselves, which stand outside the sample's prefix (metrics.md §3). */
+  /** Metrics about the rows themselves, which stand outside the sample's prefix (docs/metrics.md). */
   function aboutRows(selection: RowSelection): Record<string, number> {
     const about: Record<string, number> = {};
     // The reference gives this one only where it has all turns of the trajectories.

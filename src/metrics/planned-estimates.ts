@@ -36,6 +36,7 @@ export interface ErrorParts {
   readonly biasAbove: number;
 }
 
+/** What a plan tells of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
 export interface PairEstimates {
   /** Figure by key of `strict` (docs/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
   readonly values: Readonly<Record<string, number>>;

@@ -67,6 +67,10 @@ const WORTHWHILE = 0.1;
 
 type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRoundsOptions[K]> }>;
 
+/**
+ * Scoring in rounds until an interval is narrow enough: a few negatives a row first, then twice as many, and so on. Scores
+ * are sums of log-probs in nats. docs/cheaper-scoring.md says why the last interval still holds.
+ */
 export class ScoreRounds {
   readonly #input: ScorePlanInput;
   readonly #settings: Settings;
@@ -117,6 +121,7 @@ export class ScoreRounds {
     return this.result();
   }
 
+  /** How it stands: whether and why scoring is done, and the estimates of the last look. */
   result(): RoundsResult {
     return {
       done: this.#reason !== undefined,

@@ -1,8 +1,9 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkEngine, checkObject } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
+import { checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import type { Pairs, ScorePlan } from './score-plan.js';
 
@@ -21,7 +22,9 @@ export interface PairScores {
  * @throws {ArgumentError} for a pair that is not in the plan, is given twice, or never
  */
 export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
+  checkObject(scores, 'scores');
   const { sums, rows, prompts } = scores;
+  checkArray(sums, 'scores.sums');
   const count = plan.rows.length;
   if ((rows === undefined) !== (prompts === undefined)) {
     throw new ArgumentError('scores', 'give both `rows` and `prompts` of the pairs, or neither');
@@ -76,7 +79,9 @@ export async function sumPairTokens(
   lengths: Integers,
   options: OperationOptions = {},
 ): Promise<Float64Array> {
+  checkEngine(engine, 'engine');
   checkObject(plan, 'plan');
+  checkTensor(logprobs, 'logprobs');
   checkArray(lengths, 'lengths');
   if (lengths.length !== plan.layout.totalRows) {
     throw new ArgumentError('lengths', `${lengths.length} lengths for ${plan.layout.totalRows} rows`);

@@ -1,4 +1,4 @@
-// One step's metrics exactly as the reference computes them, key for key (metrics.md §3), defects included.
+// One step's metrics exactly as the reference computes them, key for key (docs/metrics.md), defects included.
 import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
 import type { MarginalSpread } from './running-state.js';
 import { sharedValues } from './shared-values.js';

@@ -1,4 +1,4 @@
-// Which rows and columns of a step its metrics are computed on, by profile and sampler (metrics.md §1, §3).
+// Which rows and columns of a step its metrics are computed on, by profile and sampler (docs/metrics.md).
 import type { Columns } from './columns.js';
 import { renumber } from './columns.js';
 import { effectiveSize, firstTurnRows, type SamplerOptions, sampleRows } from './samplers.js';
@@ -58,7 +58,7 @@ export function selectRows(
     return select(columns, rows, columnsWithRows(rows, columns.own), first.length, valid, effectiveSize(rows));
   }
   // One column a draw: the prompts' marginal is the sampler's own distribution. `ragen` calls each draw its own prompt;
-  // strict names the first draw of the prompt, so that groups are kept (metrics.md §3, repair 5).
+  // strict names the first draw of the prompt, so that groups are kept (docs/metrics.md).
   const drawn = rows.map((row) => columns.own[row] as number);
   if (profile === 'strict') drawn.sort();
   const selection = select(columns, rows, drawn, rowCount, usable.length, effectiveSize(rows));

@@ -2,10 +2,10 @@
 import { StateError } from '../errors.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
 
-/** The reference's decay, per computed step (metrics.md §3). */
+/** The reference's decay, per computed step (docs/metrics.md). */
 const RAGEN_DECAY = 0.9;
 
-/** `strict` decays by training step, not by computed step (metrics.md §3, repair 7): .9 per 5 steps, the reference's default cadence. */
+/** `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default cadence. */
 const STRICT_DECAY_PER_STEP = 0.9 ** (1 / 5);
 
 export interface MarginalSpread {

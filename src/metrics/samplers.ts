@@ -1,4 +1,4 @@
-// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of metrics.md §3.
+// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of docs/metrics.md.
 import { checkArray, checkObject } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';
@@ -55,35 +55,50 @@ function drawWithout(items: readonly number[], n: number, random: Random): numbe
   return pool.slice(0, n);
 }
 
-/** The row that opens each episode, whether or not it has reasoning. */
+/**
+ * The row that opens each episode, whether or not it has reasoning.
+ * @param episodes [R] trajectory of each row; ids may be any integers
+ * @param turns [R] its turn number within it
+ * @returns indices of rows, one an episode, ascending
+ * @throws {ArgumentError} for what is no array, or columns of different lengths
+ */
 export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): number[] {
   checkArray(episodes, 'episodes');
   checkArray(turns, 'turns');
+  checkSameRows(episodes, turns);
   return trajectoriesOf(episodes, turns, () => true)
     .map((trajectory) => trajectory[0] as number)
     .sort((a, b) => a - b);
 }
 
+function checkSameRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): void {
+  if (episodes.length === turns.length) return;
+  throw new ArgumentError('turns', `${turns.length} turn numbers for ${episodes.length} episode ids`);
+}
+
 /**
  * Draws rows. Only `usable` rows (with reasoning) are drawn, and a trajectory without any is never picked, so that n is exact.
  * `trajectory` may draw a row more than once. A row index is into the step's rows.
+ * @param episodes [R] trajectory of each row
+ * @param turns [R] its turn number within it
+ * @param usable whether a row, by index, may be drawn. Default: all
  * @param profile under `ragen`, as in the reference, `trajectory` draws no more often than there are usable rows, picks
- *   trajectories without any too, and loses those draws (metrics.md §3, repair 5)
+ *   trajectories without any too, and loses those draws
+ * @returns indices of rows, in the order drawn; empty where no row is usable
+ * @throws {ArgumentError} for columns of different lengths, or an option that is out of range
  */
 export function sampleRows(
   episodes: ArrayLike<number | bigint>,
   turns: ArrayLike<number | bigint>,
   options: SamplerOptions,
-  usable: (row: number) => boolean,
+  usable: (row: number) => boolean = () => true,
   profile: Profile = 'strict',
 ): Int32Array {
   checkArray(episodes, 'episodes');
   checkArray(turns, 'turns');
   checkObject(options, 'sampler');
   const { kind, n, seed = 0 } = options;
-  if (episodes.length !== turns.length) {
-    throw new ArgumentError('turns', `${turns.length} turn numbers for ${episodes.length} episode ids`);
-  }
+  checkSameRows(episodes, turns);
   if (n !== undefined && (!Number.isSafeInteger(n) || n < 1)) {
     throw new ArgumentError('sampler.n', `expected a positive integer, got ${n}`);
   }
@@ -118,7 +133,11 @@ export function sampleRows(
   }
 }
 
-/** Kish's effective sample size of draws with repeats: n² / Σ count². */
+/**
+ * Kish's effective sample size of draws with repeats: n² / Σ count².
+ * @param rows [n] row of each draw, as `sampleRows` gives them
+ * @returns between 1 and n; 0 of no draws
+ */
 export function effectiveSize(rows: Int32Array): number {
   checkArray(rows, 'rows');
   const counts = new Map<number, number>();

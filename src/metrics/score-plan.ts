@@ -84,6 +84,7 @@ export interface PlanLayout {
   readonly totalRows: number;
 }
 
+/** Which (row, prompt) pairs to score: every row under its own prompt and under some others. */
 export interface ScorePlan extends Pairs {
   /** By rising prompt, then row; `rows` and `prompts` are in this order too. */
   readonly byPrompt: readonly PromptPairs[];

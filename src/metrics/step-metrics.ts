@@ -1,6 +1,7 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
 import type { MarginalSpread } from './running-state.js';
 
+/** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
 
 /** Which (trajectory, turn) pairs a set of metrics was computed on; also the prefix of its logged keys. */
@@ -11,7 +12,7 @@ export type Interval =
   | { readonly low: number; readonly high: number; readonly error: number }
   | { readonly absent: string };
 
-/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (metrics.md §3.8). */
+/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (docs/intervals.md). */
 export interface Certainty {
   readonly batch: Interval;
   readonly population: Interval;
@@ -39,6 +40,7 @@ export interface StepSpread {
   readonly floor: MarginalSpread;
 }
 
+/** One step's metrics, in nats, each with how sure it is. */
 export interface StepMetrics {
   readonly profile: Profile;
   readonly label: SampleLabel;

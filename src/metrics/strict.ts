@@ -1,4 +1,4 @@
-// One step's metrics with the reference's defects repaired; each repair is numbered as in metrics.md §3.
+// One step's metrics with the reference's defects repaired: docs/metrics.md says which.
 import { exactChanceLevel } from './chance.js';
 import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
 import type { MarginalSpread } from './running-state.js';

@@ -1,10 +1,12 @@
 // Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its sums
 // stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 import { types } from 'node:util';
+import { checkAwaited } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { MissingTokens } from '../engine/missing-tokens.js';
 import { shown } from '../engine/shown.js';
 import type { HostTensor, Integers, Tensor } from '../engine/tensor.js';
+import { checkTensor } from '../engine/tensor-view.js';
 import type { TokenBox } from '../engine/token-block.js';
 import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
 import { ArgumentError } from '../errors.js';
@@ -191,10 +193,14 @@ function sumsOf(scores: ColumnScores): Float64Array | undefined {
   if (types.isFloat64Array(scores) || types.isFloat32Array(scores)) return Float64Array.from(scores);
   if (Array.isArray(scores)) {
     const stranger = scores.findIndex((value) => typeof value !== 'number');
-    if (stranger >= 0)
-      throw new ArgumentError('sums', `entry ${stranger} is ${shown(scores[stranger])}, expected a number`);
+    if (stranger >= 0) {
+      const problem = `entry ${stranger} is ${shown(scores[stranger])}, expected a number, one a row`;
+      const advice = 'token log-probs go into a tensor { data, dtype, shape: [rows, T] }';
+      throw new ArgumentError('sums', `${problem}; ${advice}`);
+    }
     return Float64Array.from(scores as readonly number[]);
   }
+  checkAwaited(scores, 'scores');
   const { shape } = (scores ?? {}) as Partial<Tensor>;
   if (!Array.isArray(shape)) {
     throw new ArgumentError(
@@ -216,6 +222,7 @@ function asOnePrompt({ data, dtype, shape, strides }: Tensor): Tensor {
 
 /** @throws {ArgumentError} unless exactly one of the two is there */
 function oneOf(scores: WholeScores, argument: string, ofLogprobs: string, ofSums: string): WholeScores {
+  checkAwaited(scores, argument);
   const { logprobs, sums } = scores ?? {};
   if ((logprobs === undefined) === (sums === undefined)) {
     throw new ArgumentError(argument, `give exactly one of \`logprobs\` ${ofLogprobs} and \`sums\` ${ofSums}`);
@@ -224,7 +231,8 @@ function oneOf(scores: WholeScores, argument: string, ofLogprobs: string, ofSums
 }
 
 function expectShape(argument: string, tensor: Tensor, expected: readonly number[], meaning: string): void {
-  const shape = tensor?.shape;
+  checkTensor(tensor, argument);
+  const { shape } = tensor;
   const fits = Array.isArray(shape) && expected.every((extent, axis) => shape[axis] === extent);
   const axes = meaning.split(',').length;
   if (fits && shape.length === axes) return;

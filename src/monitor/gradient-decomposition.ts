@@ -1,9 +1,10 @@
 // Gradient norms by bucket of reward std -> how much of each bucket's gradient is the task's and how much is only
 // regularisation: RAGEN-2's gradient analysis. Where reward std is low, the task gradient vanishes, and KL and entropy
 // terms, the same for every prompt, are what moves the policy: towards a template.
+import { checkKnown } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
-import { expectKnownOptions, optionsObject } from './option-checks.js';
+import { optionsObject } from './option-checks.js';
 import type { RewardBucket } from './reward-buckets.js';
 
 /** Norms of the gradients that the rows of one bucket give, each loss term alone, before any update. */
@@ -50,7 +51,7 @@ export function checkGradients(gradients: BucketGradients, buckets: readonly Rew
       );
     }
     const given = optionsObject(norms, `${argument}.${bucket}`);
-    expectKnownOptions(given, `${argument}.${bucket}`, ['task', 'kl', 'entropy']);
+    checkKnown(given, `${argument}.${bucket}`, ['task', 'kl', 'entropy']);
     for (const name of ['task', 'kl', 'entropy']) {
       const value = given[name];
       if (value === undefined && name !== 'task') continue;

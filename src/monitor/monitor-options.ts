@@ -1,6 +1,8 @@
 // The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
+import { checkEngine, checkKnown } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
+import { checkThreads } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
@@ -8,7 +10,7 @@ import type { SamplerKind, SamplerOptions } from '../metrics/samplers.js';
 import { planScores } from '../metrics/score-plan.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
-import { checkChoice, checkInteger, expectKnownOptions, optionsObject } from './option-checks.js';
+import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './reward-buckets.js';
 import { Judge, type JudgeOptions } from './verdicts/index.js';
 
@@ -84,13 +86,15 @@ const OPTION_NAMES: Readonly<Record<keyof MonitorOptions, keyof RunOptions | nul
 
 /** @throws {ArgumentError} naming the option that is unknown, out of range or at odds with another */
 export function resolveOptions(options: MonitorOptions): RunOptions {
-  expectKnownOptions(optionsObject(options, 'options'), 'options', Object.keys(OPTION_NAMES));
+  checkKnown(optionsObject(options, 'options'), 'options', Object.keys(OPTION_NAMES));
   const {
     profile = 'strict',
     everySteps = DEFAULT_EVERY_STEPS,
     permutations = DEFAULT_PERMUTATIONS,
     seed = 0,
   } = options;
+  if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
+  if (options.threads !== undefined) checkThreads(options.threads);
   checkChoice(profile, 'options.profile', ['strict', 'ragen']);
   if (everySteps !== 'never') {
     if (!Number.isSafeInteger(everySteps) || everySteps < 1) {
@@ -157,7 +161,7 @@ function resolveSamplers(given: MonitorOptions['sampler'], seed: number): Sample
       n,
       seed: own = seed,
     } = typeof entry === 'string' ? { kind: entry } : (optionsObject(entry, argument) as unknown as SamplerOptions);
-    if (typeof entry !== 'string') expectKnownOptions({ ...entry }, argument, ['kind', 'n', 'seed']);
+    if (typeof entry !== 'string') checkKnown({ ...entry }, argument, ['kind', 'n', 'seed']);
     checkChoice(kind, `${argument}.kind`, ['first_turn', 'trajectory', 'turn']);
     if (n !== undefined) checkInteger(n, `${argument}.n`, 1);
     checkInteger(own, `${argument}.seed`, 0);
@@ -215,7 +219,6 @@ function plainCopy<Options extends object>(options: Options, argument: string): 
 
 /** @throws {ArgumentError} as filterGroups() would, naming the option under `options.filter` */
 function filterSettings(filter: FilterOptions): FilterSettings {
-  expectKnownOptions({ ...filter }, 'options.filter', Object.keys(resolveFilterOptions()));
   return named('options.filter', () => resolveFilterOptions(filter));
 }
 

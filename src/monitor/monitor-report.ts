@@ -6,6 +6,7 @@ import type { GradientDecomposition } from './gradient-decomposition.js';
 import type { RewardBucket } from './reward-buckets.js';
 import type { Judgement } from './verdicts/index.js';
 
+/** What a finished step gave: plain data. docs/monitor.md lists the keys of `metrics`. */
 export interface MonitorReport {
   readonly step: number;
   /** Whether cross-scores were due, so that `stepMetrics` is there. */

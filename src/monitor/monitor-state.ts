@@ -18,6 +18,7 @@ import { Judge, type JudgeJson } from './verdicts/index.js';
 const FORMAT = 'collapsar/monitor';
 const VERSION = 1;
 
+/** What `save()` gives and `Monitor.restore` takes: plain JSON. */
 export interface MonitorState {
   readonly format: typeof FORMAT;
   readonly version: typeof VERSION;

@@ -28,6 +28,7 @@ export interface ScoreOptions {
 
 const NOTHING_WANTED: WantedPairs = { rows: new Int32Array(0), prompts: new Int32Array(0), byPrompt: [] };
 
+/** One open step, as `Monitor.step` gives it: `score` what `pairs` names, then `finish`. Several may be open. */
 export class MonitorStep {
   /** Training step. */
   readonly number: number;

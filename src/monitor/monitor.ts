@@ -114,6 +114,9 @@ export class Monitor {
   #expectLater(step: number): void {
     const { step: last } = this.#run;
     if (last !== null && step <= last) {
+      if (step === last) {
+        throw new ArgumentError('step', `step ${step} was finished already: open the next one, with a higher number`);
+      }
       throw new ArgumentError(
         'step',
         `step ${step} comes after step ${last} was finished: steps must rise; to go back, restore the state saved before it`,

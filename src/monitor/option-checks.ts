@@ -10,18 +10,6 @@ export function optionsObject(value: unknown, argument: string): Record<string, 
   return value as Record<string, unknown>;
 }
 
-/** A misspelt option must not be silently ignored. */
-export function expectKnownOptions(
-  given: Readonly<Record<string, unknown>>,
-  argument: string,
-  known: readonly string[],
-): void {
-  const stranger = Object.keys(given).find((name) => !known.includes(name));
-  if (stranger !== undefined) {
-    throw new ArgumentError(`${argument}.${stranger}`, `unknown option; known are ${known.join(', ')}`);
-  }
-}
-
 /** @throws {ArgumentError} unless it is an integer of at least `least` */
 export function checkInteger(value: unknown, argument: string, least: number): void {
   if (!Number.isSafeInteger(value) || (value as number) < least) {

@@ -1,7 +1,8 @@
 // Groups sorted into buckets by the std of their rewards, and what is in each bucket: RAGEN-2's view of where the task
-// gradient comes from (metrics.md §4, last lines; `split_into_buckets` of the reference).
+// gradient comes from (docs/monitor.md; `split_into_buckets` of the reference).
+import { checkKnown } from '../engine/argument-checks.js';
 import type { GroupRewards } from './group-rewards.js';
-import { checkChoice, checkInteger, expectKnownOptions, optionsObject } from './option-checks.js';
+import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
 
 export interface BucketOptions {
   /**
@@ -27,7 +28,7 @@ const FIXED_RV_LOWER_EDGES = [0, 1, 2, 3, 4, 5];
 export function resolveBuckets(options: BucketOptions | false | undefined): ResolvedBuckets | false {
   if (options === undefined || options === false) return false;
   const argument = 'options.buckets';
-  expectKnownOptions(optionsObject(options, argument), argument, ['mode', 'count', 'groups']);
+  checkKnown(optionsObject(options, argument), argument, ['mode', 'count', 'groups']);
   const { mode = 'quantile', count = 6, groups = 'all' } = options;
   checkChoice(mode, `${argument}.mode`, ['quantile', 'fixed_rv']);
   checkInteger(count, `${argument}.count`, 1);

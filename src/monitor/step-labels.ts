@@ -1,11 +1,12 @@
 // What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
 // which trajectory it belongs. Checked as a whole when the step is opened.
 
+import { checkKnown } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, type Columns } from '../metrics/columns.js';
-import { expectKnownOptions, optionsObject } from './option-checks.js';
+import { optionsObject } from './option-checks.js';
 import { copyIntegers } from './row-values.js';
 
 /** R rows (responses), P prompts (columns). */
@@ -46,7 +47,7 @@ const names = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 
  * @throws {ArgumentError} naming what is missing or does not fit
  */
 export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
-  expectKnownOptions(optionsObject(labels, 'labels'), 'labels', names);
+  checkKnown(optionsObject(labels, 'labels'), 'labels', names);
   if (labels.due !== undefined && typeof labels.due !== 'boolean') {
     throw new ArgumentError('due', `got ${shown(labels.due)}, expected true or false`);
   }

@@ -1,10 +1,10 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
-import { checkArray } from '../engine/argument-checks.js';
+import { checkArray, checkKnown } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import type { BucketGradients } from './gradient-decomposition.js';
-import { expectKnownOptions, optionsObject } from './option-checks.js';
+import { optionsObject } from './option-checks.js';
 import { copyFlags, copyIntegers, copyNumbers, type RowFlags, type RowNumbers } from './row-values.js';
 import type { ReasoningSwaps } from './verdicts/step-evidence.js';
 
@@ -66,7 +66,7 @@ const names = [
 
 /** @throws {ArgumentError} naming what does not fit, down to the row */
 export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcomes {
-  expectKnownOptions(optionsObject(given, 'outcomes'), 'outcomes', names);
+  checkKnown(optionsObject(given, 'outcomes'), 'outcomes', names);
   const numbers = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
     values === undefined ? undefined : copyNumbers(values, `outcomes.${name}`, rows);
   const counts = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>

@@ -1,4 +1,4 @@
-// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (metrics.md §3), so that a
+// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so that a
 // trainer scores nothing that no metric will read.
 import { ArgumentError } from '../errors.js';
 import { type RowSelection, selectRows } from '../metrics/row-selection.js';
@@ -30,7 +30,7 @@ export function wantedPairs(labels: OpenLabels, profile: Profile, samplers: read
   const rowsOf = new Map<number, Set<number>>();
   for (const sampler of samplers.length === 0 ? [undefined] : samplers) {
     const { rows, columns, prompts } = select(labels, profile, sampler);
-    // Without two prompts to tell apart nothing can be computed (metrics.md §3).
+    // Without two prompts to tell apart nothing can be computed (docs/metrics.md).
     if (prompts < 2) continue;
     for (const column of columns) {
       const prompt = labels.columns.order[column] as number;

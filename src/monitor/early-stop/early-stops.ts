@@ -1,5 +1,6 @@
 // The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
-import { checkInteger, checkRange, expectKnownOptions, optionsObject } from '../option-checks.js';
+import { checkKnown } from '../../engine/argument-checks.js';
+import { checkInteger, checkRange, optionsObject } from '../option-checks.js';
 import type { SavedFields } from '../saved-fields.js';
 import {
   EMPTY_FILTER_DEFAULTS,
@@ -35,7 +36,7 @@ export function resolveEarlyStop(options: EarlyStopOptions | false | undefined):
   if (options === false) return { rewardVariance: false, success: false, emptyFilter: false };
   const argument = 'options.earlyStop';
   const given = optionsObject(options ?? {}, argument);
-  expectKnownOptions(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
+  checkKnown(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
   const rewardVariance = resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS, `${argument}.rewardVariance`);
   if (rewardVariance !== false) {
     checkRange(rewardVariance.below, `${argument}.rewardVariance.below`, 0, 1);
@@ -59,7 +60,7 @@ function resolveRule<Options extends object>(
 ): Options | false {
   if (given === false) return false;
   const options = optionsObject(given ?? {}, argument);
-  expectKnownOptions(options, argument, Object.keys(defaults));
+  checkKnown(options, argument, Object.keys(defaults));
   const set = Object.entries(options).filter(([, value]) => value !== undefined);
   return { ...defaults, ...Object.fromEntries(set) };
 }

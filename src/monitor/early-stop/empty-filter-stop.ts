@@ -1,4 +1,4 @@
-// Early stop: step after step the filter keeps nothing, so that no update happens (metrics.md §4).
+// Early stop: step after step the filter keeps nothing, so that no update happens (docs/monitor.md).
 import { optionalStep, type SavedFields } from '../saved-fields.js';
 import type { Stop } from './stop.js';
 

@@ -1,4 +1,4 @@
-// Early stop: the rewards within groups have become alike, so that there is next to nothing to learn from (metrics.md §4).
+// Early stop: the rewards within groups have become alike, so that there is next to nothing to learn from (docs/monitor.md).
 import { optionalStep, type SavedFields } from '../saved-fields.js';
 import { asNumber, asPercent } from './figures.js';
 import type { Stop } from './stop.js';

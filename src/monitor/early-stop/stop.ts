@@ -3,6 +3,7 @@
 
 export type StopReason = 'reward_variance_collapse' | 'low_validation_success' | 'empty_filtered_steps';
 
+/** Why training should end, while the rule holds. */
 export interface Stop {
   /** The reference's name of the rule; logged as `early_stopped/<reason>`. */
   readonly reason: StopReason;

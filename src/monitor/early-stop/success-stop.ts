@@ -1,4 +1,4 @@
-// Early stop: validation after validation next to no task is solved (metrics.md §4).
+// Early stop: validation after validation next to no task is solved (docs/monitor.md).
 import { optionalStep, type SavedFields } from '../saved-fields.js';
 import { asPercent } from './figures.js';
 import type { Stop } from './stop.js';

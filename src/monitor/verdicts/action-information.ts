@@ -1,5 +1,5 @@
 // Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
-// labels permuted within the step (metrics.md §5).
+// labels permuted within the step (docs/verdicts.md).
 import type { Integers } from '../../engine/tensor.js';
 import { Random } from '../../metrics/random.js';
 import type { Finding } from './finding.js';

@@ -1,5 +1,5 @@
 // Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in random
-// order, the entropy within a sliding window, and repetition (metrics.md §5).
+// order, the entropy within a sliding window, and repetition (docs/verdicts.md).
 import { Random } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
 import { figure, percent } from './sentence-numbers.js';

@@ -2,6 +2,7 @@
 import { checkArray, checkObject } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
+import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
 
@@ -29,6 +30,7 @@ export function checkEvidence(evidence: StepEvidence): void {
       `expected a number, got ${shown(success)}; leave it out where there is none`,
     );
   }
+  if (metrics !== undefined) checkMetrics(metrics);
   for (const [at, { rewards, outcomes, actions }] of (groups ?? []).entries()) {
     for (const [name, values] of Object.entries({ outcomes, actions })) {
       if (values === undefined || values.length === rewards.length) continue;
@@ -46,6 +48,18 @@ export function checkEvidence(evidence: StepEvidence): void {
       `${rows.groups.length} rows, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
     );
   }
+}
+
+/** Of flat figures there is no telling which is which, and how sure each is. */
+function checkMetrics(metrics: StepMetrics): void {
+  checkObject(metrics, 'evidence.metrics');
+  const { values, certainty } = metrics as Partial<StepMetrics>;
+  if (typeof values === 'object' && typeof certainty === 'object') return;
+  throw new ArgumentError(
+    'evidence.metrics',
+    'an object without values and certainty: give all that crossScoreMetrics() resolved to ' +
+      '(report.stepMetrics of a monitor), not its figures alone',
+  );
 }
 
 function checkRows(rows: RowEvidence): void {

@@ -1,5 +1,5 @@
 // Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own start
-// (metrics.md §5).
+// (docs/verdicts.md).
 import type { Integers } from '../../engine/tensor.js';
 import type { Finding } from './finding.js';
 import { rowsByGroup } from './group-outcomes.js';

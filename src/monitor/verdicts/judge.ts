@@ -1,9 +1,10 @@
 // Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
 // state that continues to the bit. docs/verdicts.md has every rule. Memory is constant: each part says what it keeps.
+import { checkKnown, checkObject } from '../../engine/argument-checks.js';
 import { StateError } from '../../errors.js';
 import { filterGate } from '../../filter/filter-gate.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
-import { checkInteger, expectKnownOptions, optionsObject } from '../option-checks.js';
+import { checkInteger, optionsObject } from '../option-checks.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './action-information.js';
 import { oscillationFinding } from './action-oscillation.js';
 import { checkStep } from './check-evidence.js';
@@ -87,7 +88,7 @@ export class Judge {
 
   /** @throws {ArgumentError} for an option that is unknown or out of range */
   constructor(options: JudgeOptions = {}) {
-    expectKnownOptions(optionsObject(options, 'options'), 'options', ['permutations', 'seed']);
+    checkKnown(optionsObject(options, 'options'), 'options', ['permutations', 'seed']);
     const { permutations = PERMUTATIONS, seed = 0 } = options;
     checkInteger(permutations, 'options.permutations', 0);
     checkInteger(seed, 'options.seed', 0);
@@ -100,6 +101,7 @@ export class Judge {
    * @throws {ArgumentError} for a step that is not later than the last, or columns of different lengths; nothing is taken in
    */
   add(evidence: StepEvidence): Judgement {
+    checkObject(evidence, 'evidence');
     checkStep(evidence.step, this.#lastStep);
     return this.take(readEvidence(evidence, this.#options), evidence.metrics);
   }

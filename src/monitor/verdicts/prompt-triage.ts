@@ -1,5 +1,5 @@
 // Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a reward that
-// cannot tell different behaviour apart (metrics.md §5).
+// cannot tell different behaviour apart (docs/verdicts.md).
 import type { Finding } from './finding.js';
 import type { RolloutGroup } from './group-outcomes.js';
 import { fields, nullable, number, type Shaped } from './saved-shape.js';
@@ -28,7 +28,7 @@ export interface PromptTriage {
 export const rewardRangeShape = fields({ lowest: nullable(number), highest: nullable(number) });
 export type RewardRange = Shaped<typeof rewardRangeShape>;
 
-/** A std below this share of the step's mean std is low: the reference stops a run on the same tenth (metrics.md §4). */
+/** A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/verdicts.md). */
 const LOW_SHARE = 0.1;
 
 /** Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). */

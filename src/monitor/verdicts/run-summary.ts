@@ -9,6 +9,7 @@ export interface FigureCorrelation extends CorrelationPair {
   readonly figure: string;
 }
 
+/** A run so far: its verdicts, and what went along with success. */
 export interface RunSummary {
   readonly firstStep: number | null;
   readonly lastStep: number | null;

@@ -1,5 +1,5 @@
 // Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and whether
-// reasoning that fits its prompt is worth anything (metrics.md §5).
+// reasoning that fits its prompt is worth anything (docs/verdicts.md).
 import type { Finding } from './finding.js';
 import { fields, number, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';

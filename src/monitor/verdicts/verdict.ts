@@ -6,7 +6,7 @@ import type { Grounding } from './grounding.js';
 import type { PromptTriage } from './prompt-triage.js';
 import type { Specificity } from './specificity.js';
 
-/** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (metrics.md §5). */
+/** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/verdicts.md). */
 export type Regime = 'diverse' | 'template_collapse' | 'compressed' | 'low_entropy_collapse';
 
 export type VerdictKind =
@@ -28,6 +28,7 @@ export type VerdictKind =
 
 export type Severity = 'info' | 'warning' | 'critical';
 
+/** One thing that is the case with a run, since when, and what to do. docs/verdicts.md has the rule of each kind. */
 export interface Verdict {
   readonly kind: VerdictKind;
   readonly severity: Severity;
