@@ -7,7 +7,7 @@ import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.j
 import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
-import { metricsOf, writeMetricsParquet } from './metrics-parquet.js';
+import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
 
@@ -114,7 +114,9 @@ export class ResultDirectory {
     this.#judge = judge ?? this.#judge;
     summary.steps++;
     summary.lastStep = step;
-    for (const [key, value] of metricsOf(record)) {
+    for (const key of Object.keys(record)) {
+      const value = record[key];
+      if (!isMetric(key, value)) continue;
       const known = this.#ends.get(key);
       if (known === undefined) {
         this.#ends.set(key, { first: value, last: value });
