@@ -8,6 +8,7 @@ import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
+import { recordLine } from './record-line.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
 
@@ -102,7 +103,7 @@ export class ResultDirectory {
   /** Takes in the next report; those of a run come one after the other. */
   async add(report: StepReport): Promise<void> {
     const { record, file, run, directory, step, bytes, summary: judge } = report;
-    await this.#metrics.write(`${JSON.stringify(record)}\n`);
+    await this.#metrics.write(recordLine(record));
     this.#bytes += bytes;
     let summary = this.#runs.at(-1);
     if (summary === undefined || summary.run !== run || this.#directoryOfRun !== directory) {
