@@ -1,6 +1,7 @@
 // Engine.inferStep: scores and statistics of a step -> intervals and p-values of its figures.
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "engine/inference.h"
 #include "operations.h"
@@ -10,21 +11,6 @@
 
 namespace collapsar {
 namespace {
-
-constexpr const char* kFigureNames[kFigures] = {"miSeq",      "miSeqLoo",   "miPerToken", "miToken",
-                                                "retrieval1", "retrieval2", "retrieval4", "retrieval8"};
-
-Napi::Value figureOf(Napi::Env env, const FigureInference& figure) {
-  const auto number = [&](double value) { return Napi::Number::New(env, value); };
-  return objectOf(env, {{"estimate", number(figure.estimate)},
-                        {"batchLow", number(figure.batchLow)},
-                        {"batchHigh", number(figure.batchHigh)},
-                        {"batchError", number(figure.batchError)},
-                        {"populationLow", number(figure.populationLow)},
-                        {"populationHigh", number(figure.populationHigh)},
-                        {"populationError", number(figure.populationError)},
-                        {"pValue", number(figure.pValue)}});
-}
 
 class InferStepJob : public Job {
  public:
@@ -40,15 +26,17 @@ class InferStepJob : public Job {
   }
 
   Napi::Value result(Napi::Env env) override {
-    const Napi::Object figures = objectOf(env, {});
-    for (int figure = 0; figure < kFigures; ++figure) {
-      figures.DefineProperty(Napi::PropertyDescriptor::Value(
-          kFigureNames[figure], figureOf(env, inference.figures[figure]), napi_default_jsproperty));
+    // In the order of src/engine/packed-results.ts.
+    std::vector<double> numbers;
+    for (const FigureInference& figure : inference.figures) {
+      numbers.insert(numbers.end(),
+                     {figure.estimate, figure.batchLow, figure.batchHigh, figure.batchError, figure.populationLow,
+                      figure.populationHigh, figure.populationError, figure.pValue});
     }
-    return objectOf(env, {{"figures", figures},
-                          {"withinVariance", Napi::Boolean::New(env, inference.withinVariance)},
-                          {"nearBound", Napi::Boolean::New(env, inference.nearBound)},
-                          {"calibrated", Napi::Boolean::New(env, inference.calibrated)}});
+    for (const bool flag : {inference.withinVariance, inference.nearBound, inference.calibrated}) {
+      numbers.push_back(flag ? 1 : 0);
+    }
+    return numbersOf(env, numbers);
   }
 
   InferenceInput input{};

@@ -1,7 +1,7 @@
 #include "result_value.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace collapsar {
 
@@ -18,6 +18,12 @@ Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields) {
   }
   if (napi_define_properties(env, object, properties.size(), properties.data()) != napi_ok) throw Napi::Error::New(env);
   return object;
+}
+
+Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, numbers.size());
+  std::copy(numbers.begin(), numbers.end(), array.Data());
+  return array;
 }
 
 Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <vector>
 
 #include "engine/read_file.h"
 #include "engine/sum_tokens.h"
@@ -19,6 +20,9 @@ struct Field {
 
 // An object with these fields. They are defined, not set: a setter on Object.prototype must not see them.
 Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields);
+
+// A Float64Array of them, which costs less than naming each.
+Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers);
 
 // The one ArrayBuffer over a block. Never make a second one over the same block: V8 forbids two buffers at one address.
 Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block);

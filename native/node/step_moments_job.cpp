@@ -1,4 +1,6 @@
 // Engine.stepMoments: a step's row statistics -> exact means, deviations and hit counts.
+#include <vector>
+
 #include "engine/step_moments.h"
 #include "operations.h"
 #include "result_value.h"
@@ -8,10 +10,6 @@
 namespace collapsar {
 namespace {
 
-Napi::Value momentsOf(Napi::Env env, const Moments& moments) {
-  return objectOf(env, {{"mean", Napi::Number::New(env, moments.mean)}, {"std", Napi::Number::New(env, moments.std)}});
-}
-
 class StepMomentsJob : public Job {
  public:
   Outcome run(ThreadPool&) override {
@@ -20,19 +18,15 @@ class StepMomentsJob : public Job {
   }
 
   Napi::Value result(Napi::Env env) override {
-    const Napi::Array hits = Napi::Array::New(env, 4);
-    for (std::uint32_t k = 0; k < 4; ++k) hits.Set(k, Napi::Number::New(env, static_cast<double>(moments.hits[k])));
-    return objectOf(env, {{"rows", Napi::Number::New(env, static_cast<double>(moments.rows))},
-                          {"matchedToken", momentsOf(env, moments.matchedToken)},
-                          {"marginalToken", momentsOf(env, moments.marginalToken)},
-                          {"matchedSeq", momentsOf(env, moments.matchedSeq)},
-                          {"marginalSeq", momentsOf(env, moments.marginalSeq)},
-                          {"excessSeq", momentsOf(env, moments.excessSeq)},
-                          {"excessToken", momentsOf(env, moments.excessToken)},
-                          {"excessPerToken", momentsOf(env, moments.excessPerToken)},
-                          {"looExcessSeq", momentsOf(env, moments.looExcessSeq)},
-                          {"posteriorEntropy", momentsOf(env, moments.posteriorEntropy)},
-                          {"hits", hits}});
+    // In the order of src/engine/packed-results.ts.
+    std::vector<double> numbers{static_cast<double>(moments.rows)};
+    for (const Moments& each :
+         {moments.matchedToken, moments.marginalToken, moments.matchedSeq, moments.marginalSeq, moments.excessSeq,
+          moments.excessToken, moments.excessPerToken, moments.looExcessSeq, moments.posteriorEntropy}) {
+      numbers.insert(numbers.end(), {each.mean, each.std});
+    }
+    for (const auto hits : moments.hits) numbers.push_back(static_cast<double>(hits));
+    return numbersOf(env, numbers);
   }
 
   RowStatsInput stats;

@@ -60,7 +60,8 @@ export class ExactSum {
     const parts = this.#parts;
     let sum = value;
     let kept = 0;
-    for (const part of parts) {
+    for (let at = 0; at < parts.length; at++) {
+      const part = parts[at] as number;
       // Knuth's two-sum: what rounding took from the sum, exactly, whichever of the two is larger.
       const total = sum + part;
       const ofPart = total - sum;
@@ -68,8 +69,9 @@ export class ExactSum {
       if (error !== 0) parts[kept++] = error;
       sum = total;
     }
-    parts.length = kept;
-    if (sum !== 0) parts.push(sum);
+    // As a rule there are as many parts as before, and setting a length takes as long as the rest.
+    if (sum !== 0) parts[kept++] = sum;
+    if (kept < parts.length) parts.length = kept;
     if (Math.abs(sum) >= FLOAT_LIMIT) this.#units = this.#total();
   }
 

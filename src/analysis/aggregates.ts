@@ -69,16 +69,22 @@ export function orderFreeMetrics(step: {
   checkObject(step, 'step');
   checkArray(step.metrics, 'step.metrics');
   const metrics: [string, number][] = [];
-  // Keys that all samples of a step have in common come once.
-  const seen = new Set<string>();
-  for (const { logged } of [...step.metrics, { logged: step.filter?.metrics ?? {} }]) {
-    for (const key of Object.keys(logged)) {
-      if (seen.has(key) || !isOrderFree(key)) continue;
-      seen.add(key);
-      metrics.push([key, logged[key] as number]);
+  const parts = step.metrics.map(({ logged }) => logged);
+  if (step.filter !== undefined) parts.push(step.filter.metrics);
+  for (const [at, figures] of parts.entries()) {
+    for (const key of Object.keys(figures)) {
+      // Keys that all samples of a step have in common come once.
+      if (!isOrderFree(key) || (at > 0 && hasAny(parts, at, key))) continue;
+      metrics.push([key, figures[key] as number]);
     }
   }
   return metrics;
+}
+
+/** Whether one of the first `count` parts has it. */
+function hasAny(parts: readonly Readonly<Record<string, number>>[], count: number, key: string): boolean {
+  for (let at = 0; at < count; at++) if (Object.hasOwn(parts[at] as object, key)) return true;
+  return false;
 }
 
 /** One metric over some steps. */

@@ -52,9 +52,7 @@ function quoted(key: string): string {
 function write(value: unknown, depth: number): string {
   switch (typeof value) {
     case 'number':
-      if (!Number.isFinite(value) || Object.is(value, -0))
-        return `{"${MARK}":"${Object.is(value, -0) ? '-0' : value}"}`;
-      return String(value);
+      return writeNumber(value);
     case 'string':
       return JSON.stringify(value);
     case 'boolean':
@@ -80,9 +78,18 @@ function write(value: unknown, depth: number): string {
   let text = '';
   for (const key of Object.keys(object)) {
     const member = object[key];
-    if (member !== undefined) text += (text === '' ? '' : ',') + quoted(key) + write(member, depth + 1);
+    if (member === undefined) continue;
+    // Nearly all members are numbers.
+    const written = typeof member === 'number' ? writeNumber(member) : write(member, depth + 1);
+    text += text === '' ? quoted(key) + written : `,${quoted(key)}${written}`;
   }
   return `{${text}}`;
+}
+
+function writeNumber(value: number): string {
+  if (value !== 0 && value - value === 0) return `${value}`;
+  if (Object.is(value, 0)) return '0';
+  return `{"${MARK}":"${Object.is(value, -0) ? '-0' : value}"}`;
 }
 
 function writeBigint(value: bigint): string {

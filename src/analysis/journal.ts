@@ -8,6 +8,7 @@ import { isAddress } from '../logs/address.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
 import { parseExact, stringifyExact } from './exact-json.js';
+import { fileLines } from './file-lines.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from './step-measurement.js';
 import { writeError } from './whole-file.js';
 
@@ -22,7 +23,6 @@ const SYNC_EVERY_MS = 2000;
 /** Lines are written together until they are so many bytes, or the first has waited so long. */
 const PIECE_BYTES = 64 * 2 ** 10;
 const PIECE_MS = 20;
-const READ_BYTES = 2 ** 20;
 /** No step's figures take more: a line that does is no line. */
 const MAX_LINE_BYTES = 2 ** 28;
 
@@ -108,6 +108,7 @@ export class Journal {
 
   /** What was measured of this step when it had this very content; undefined where nothing was. */
   async find({ file, identity }: JournalStep): Promise<StepMeasurement | undefined> {
+    if (this.#entries.size === 0) return undefined;
     const entry = this.#entries.get(keyOf(file));
     if (entry === undefined || entry.identity !== identity) return undefined;
     const bytes = Buffer.allocUnsafe(entry.bytes);
@@ -124,7 +125,7 @@ export class Journal {
   }
 
   has({ file, identity }: JournalStep): boolean {
-    return this.#entries.get(keyOf(file))?.identity === identity;
+    return this.#entries.size > 0 && this.#entries.get(keyOf(file))?.identity === identity;
   }
 
   /**
@@ -133,8 +134,9 @@ export class Journal {
    */
   async keep({ file, identity }: JournalStep, measurement: StepMeasurement): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    this.#lines.push(line(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement)));
-    this.#waiting += this.#lines.at(-1)?.length ?? 0;
+    const bytes = line(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement));
+    this.#lines.push(bytes);
+    this.#waiting += bytes.length;
     this.#kept++;
     if (this.#waiting >= PIECE_BYTES) await this.#flush();
     else this.#timer ??= setTimeout(() => void this.#flush().catch(() => undefined), PIECE_MS);
@@ -209,7 +211,11 @@ function keyOf(file: string): string {
 
 function line(...parts: readonly string[]): Buffer {
   const text = parts.join('\t');
-  return Buffer.from(`${checksum(Buffer.from(text))}\t${text}\n`);
+  const bytes = Buffer.allocUnsafe(CHECKSUM_BYTES + Buffer.byteLength(text) + 1);
+  bytes.write(text, CHECKSUM_BYTES);
+  bytes[bytes.length - 1] = 0x0a;
+  bytes.write(`${checksum(bytes.subarray(CHECKSUM_BYTES, -1))}\t`, 'latin1');
+  return bytes;
 }
 
 function checksum(bytes: Uint8Array): string {
@@ -238,7 +244,7 @@ const NOTHING: Found = { entries: new Map(), end: 0 };
 async function scan(handle: FileHandle, head: string): Promise<Found> {
   const entries = new Map<string, Entry>();
   let end = 0;
-  for await (const { bytes, position } of linesOf(handle)) {
+  for await (const { bytes, position } of fileLines(handle, MAX_LINE_BYTES)) {
     const text = intact(bytes);
     if (position === 0) {
       const problem = text === head ? undefined : differing(text, head);
@@ -255,25 +261,6 @@ async function scan(handle: FileHandle, head: string): Promise<Found> {
 function stepOf(text: string): JournalStep | undefined {
   const { file, identity } = JSON.parse(text.slice(0, text.indexOf('\t'))) as Partial<JournalStep>;
   return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
-}
-
-/** Whole lines, each with its end. */
-async function* linesOf(handle: FileHandle): AsyncGenerator<{ bytes: Buffer; position: number }, void, undefined> {
-  let held = Buffer.alloc(0);
-  let position = 0;
-  for (;;) {
-    const piece = Buffer.allocUnsafe(READ_BYTES);
-    const { bytesRead } = await handle.read(piece, 0, READ_BYTES, position + held.length);
-    if (bytesRead === 0 || held.length > MAX_LINE_BYTES) return;
-    held = Buffer.concat([held, piece.subarray(0, bytesRead)]);
-    let begin = 0;
-    for (let at = held.indexOf(0x0a); at >= 0; at = held.indexOf(0x0a, begin)) {
-      yield { bytes: held.subarray(begin, at + 1), position: position + begin };
-      begin = at + 1;
-    }
-    position += begin;
-    held = held.subarray(begin);
-  }
 }
 
 function differing(found: string | undefined, head: string): string {

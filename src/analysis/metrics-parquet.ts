@@ -6,14 +6,9 @@ import type { StepRecord } from './step-report.js';
 /** Values of a row group: some 8 MB. */
 const GROUP_CELLS = 2 ** 20;
 
-/** The numbers in a record, null where they are NaN or infinite. */
-export function metricsOf(record: StepRecord): [key: string, value: number | null][] {
-  const metrics: [string, number | null][] = [];
-  for (const key of Object.keys(record)) {
-    const value = record[key];
-    if (key !== 'step' && (typeof value === 'number' || value === null)) metrics.push([key, value]);
-  }
-  return metrics;
+/** Whether this part of a record is a figure; it is null where it is NaN or infinite. */
+export function isMetric(key: string, value: StepRecord[string]): value is number | null {
+  return (typeof value === 'number' || value === null) && key !== 'step';
 }
 
 const TEXT = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const;

@@ -8,7 +8,8 @@ import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.j
 import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
-import { metricsOf, writeMetricsParquet } from './metrics-parquet.js';
+import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
+import { recordLine } from './record-line.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
 
@@ -104,7 +105,7 @@ export class ResultDirectory {
   /** Takes in the next report; those of a run come one after the other. */
   async add(report: StepReport): Promise<void> {
     const { record, file, run, directory, step, bytes, summary: judge } = report;
-    await this.#metrics.write(`${JSON.stringify(record)}\n`);
+    await this.#metrics.write(recordLine(record));
     this.#bytes += bytes;
     let summary = this.#runs.at(-1);
     if (summary === undefined || summary.run !== run || this.#directoryOfRun !== directory) {
@@ -116,7 +117,9 @@ export class ResultDirectory {
     this.#judge = judge ?? this.#judge;
     summary.steps++;
     summary.lastStep = step;
-    for (const [key, value] of metricsOf(record)) {
+    for (const key of Object.keys(record)) {
+      const value = record[key];
+      if (!isMetric(key, value)) continue;
       const known = this.#ends.get(key);
       if (known === undefined) {
         this.#ends.set(key, { first: value, last: value });

@@ -1,4 +1,5 @@
 // Reports as they come -> stdout, as tables, one JSON array, or one JSON object a line.
+import { recordLine } from '../analysis/record-line.js';
 import type { StepReport } from '../analysis/step-report.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { RunTable, TABLE_WIDTH, type TableOptions } from './run-table.js';
@@ -14,7 +15,7 @@ type Write = (text: string) => Promise<void>;
 
 export function jsonLines(write: Write): AnalysisOutput {
   return {
-    report: ({ record }) => write(`${JSON.stringify(record)}\n`),
+    report: ({ record }) => write(recordLine(record)),
     end: async () => {},
   };
 }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { AddonError, type DeviceProblem } from '../errors.js';
 import { packageRoot } from '../package-root.js';
-import type { LogitStats, RowStats, StepInference, StepMoments } from './operations.js';
+import type { LogitStats, RowStats } from './operations.js';
 import type { TensorData } from './tensor.js';
 
 /** Integers on their way to native code, which copies and checks them. */
@@ -207,8 +207,9 @@ export interface NativeResults {
   logitStats: LogitStats;
   scoreStats: RowStats;
   gatherScores: { data: Float64Array; rows: number; columns: number };
-  stepMoments: StepMoments;
-  inferStep: StepInference;
+  /** See packed-results.ts. */
+  stepMoments: Float64Array;
+  inferStep: Float64Array;
 }
 
 /** native/node/addon.cpp */

@@ -35,6 +35,7 @@ import type {
   TokenRowStatsOptions,
   TokenSums,
 } from './operations.js';
+import { inferenceFrom, momentsFrom } from './packed-results.js';
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
 import { checkOptions, RunningJobs } from './running-jobs.js';
 import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
@@ -408,7 +409,7 @@ export class Engine {
       'stepMoments',
       labels,
       (settle, held) => this.#native.stepMoments(settle, ...statsArguments(stats, extents, held), ...labelArrays),
-      (moments) => moments,
+      momentsFrom,
     );
   }
 
@@ -448,7 +449,7 @@ export class Engine {
           permutations,
           seed,
         ),
-      (inference) => inference,
+      inferenceFrom,
     );
   }
 

@@ -1,7 +1,7 @@
 // A file that is read in large pieces at any position, and that must stay what it was when it was first looked at.
 // What reads step files knows only the interface, so that another store can stand in for the local disk.
-import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type BigIntStats, closeSync, constants, fstat, fstatSync, open, read } from 'node:fs';
+import { promisify } from 'node:util';
 import { FileError } from '../errors.js';
 import { NOT_A_FILE, systemProblem } from './system-problem.js';
 
@@ -66,18 +66,80 @@ const READ_ONLY = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
  * @throws FileError when there is no such file, it is no regular file, cannot be opened, or has another revision
  */
 export async function openSource(path: string, expected?: string): Promise<ByteSource> {
-  let handle: FileHandle | undefined;
+  let file: OpenFile | undefined;
   try {
-    handle = await open(path, READ_ONLY);
-    const source = await LocalFile.of(path, handle);
+    file = new OpenFile(await openAsync(path, READ_ONLY));
+    const source = LocalFile.of(path, file);
     if (expected !== undefined && source.revision !== expected) {
       throw new FileError({ path }, 'the file changed after its header was read: analyse it again when it is complete');
     }
     return source;
   } catch (error) {
-    await handle?.close().catch(() => undefined);
+    file?.close();
     if (error instanceof FileError) throw error;
     throw new FileError({ path }, systemProblem(error), { cause: error });
+  }
+}
+
+const openAsync = promisify(open);
+const fstatAsync = promisify(fstat) as (fd: number, options: { bigint: true }) => Promise<BigIntStats>;
+
+/**
+ * A descriptor, which costs less than a FileHandle of Node: every wait on a thread of its pool takes a small step file as long as
+ * half of its figures. What opening or reading has just brought into memory is therefore asked for without waiting.
+ */
+class OpenFile {
+  #reading = 0;
+  #closed = false;
+
+  constructor(readonly fd: number) {}
+
+  /** What it is, right after it was opened: the system has that at hand. */
+  statNow(): BigIntStats {
+    return fstatSync(this.fd, { bigint: true });
+  }
+
+  stat(): Promise<BigIntStats> {
+    return this.#use((fd) => fstatAsync(fd, { bigint: true }));
+  }
+
+  /** @returns how many bytes came */
+  read(target: Uint8Array, position: number): Promise<number> {
+    return this.#use(
+      (fd) =>
+        new Promise((resolve, reject) => {
+          read(fd, target, 0, target.length, position, (error, bytes) => {
+            if (error) reject(error);
+            else resolve(bytes);
+          });
+        }),
+    );
+  }
+
+  /** Closes when what is under way has ended: its number may be another file's by then. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#reading === 0) this.#closeNow();
+  }
+
+  async #use<T>(work: (fd: number) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new TypeError('the file is closed');
+    this.#reading++;
+    try {
+      return await work(this.fd);
+    } finally {
+      this.#reading--;
+      if (this.#closed && this.#reading === 0) this.#closeNow();
+    }
+  }
+
+  #closeNow(): void {
+    try {
+      closeSync(this.fd);
+    } catch {
+      // Nothing was written: a failure to close loses nothing.
+    }
   }
 }
 
@@ -87,14 +149,14 @@ class LocalFile implements ByteSource {
     readonly bytes: number,
     readonly revision: string,
     readonly stamp: string,
-    private readonly handle: FileHandle,
+    private readonly file: OpenFile,
   ) {}
 
-  static async of(path: string, handle: FileHandle): Promise<LocalFile> {
-    const found = await handle.stat({ bigint: true });
+  static of(path: string, file: OpenFile): LocalFile {
+    const found = file.statNow();
     if (found.isDirectory()) throw new FileError({ path }, 'this is a directory, not a file');
     if (!found.isFile()) throw new FileError({ path }, NOT_A_FILE);
-    return new LocalFile(path, Number(found.size), revisionOf(found), stampOf(found), handle);
+    return new LocalFile(path, Number(found.size), revisionOf(found), stampOf(found), file);
   }
 
   async read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
@@ -112,11 +174,11 @@ class LocalFile implements ByteSource {
   }
 
   openFile(position: number): { fd: number; offset: number } {
-    return { fd: this.handle.fd, offset: position };
+    return { fd: this.file.fd, offset: position };
   }
 
   async checkUnchanged(): Promise<void> {
-    const found = await this.handle.stat({ bigint: true }).catch((error: unknown) => {
+    const found = await this.file.stat().catch((error: unknown) => {
       throw new FileError({ path: this.path }, systemProblem(error), { cause: error });
     });
     if (revisionOf(found) !== this.revision) {
@@ -128,13 +190,12 @@ class LocalFile implements ByteSource {
   }
 
   async close(): Promise<void> {
-    // Nothing was written: a failure to close loses nothing.
-    await this.handle.close().catch(() => undefined);
+    this.file.close();
   }
 
   private async readPiece(target: Uint8Array, position: number, tensor: string | undefined): Promise<number> {
     try {
-      return (await this.handle.read(target, 0, target.length, position)).bytesRead;
+      return await this.file.read(target, position);
     } catch (error) {
       throw new FileError(this.where(tensor, position), systemProblem(error), { cause: error });
     }

@@ -91,9 +91,13 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
   const { lengths, group, correct, valid, promptLengths } = values;
   const promptIds = integers(tensors.get('prompt_ids'));
   const responseIds = integers(tensors.get('response_ids'));
-  const { layout, identity: _, ...facts } = header;
+  const { layout, file, step, run, metadata, bytes } = header;
   return {
-    ...facts,
+    file,
+    step,
+    run,
+    metadata,
+    bytes,
     scores: scoresOf(container, options),
     lengths,
     group,

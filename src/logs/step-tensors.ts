@@ -35,7 +35,7 @@ export async function readTensors(
   }
   let small: ReadTensor[] = [];
   const readSmall = async () => {
-    await readTogether(source, small, signal);
+    await readTogether(source, container.first, small, signal);
     small = [];
   };
   for (const { name, entry } of wanted) {
@@ -54,17 +54,22 @@ export async function readTensors(
   return tensors;
 }
 
-/** One read for tensors that lie near each other, in file order; each is then copied to memory of its own alignment. */
+/**
+ * One read for tensors that lie near each other, in file order, or none where they came with the header; each is then copied to
+ * memory of its own alignment.
+ */
 async function readTogether(
   source: ByteSource,
+  first: Uint8Array | undefined,
   tensors: readonly ReadTensor[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const begin = tensors[0]?.entry.begin;
   const last = tensors.at(-1)?.entry;
   if (begin === undefined || last === undefined) return;
-  const bytes = Buffer.allocUnsafe(last.end - begin);
-  await source.read(bytes, begin, { tensor: last.name, signal });
+  const isThere = first !== undefined && last.end <= first.length;
+  const bytes = isThere ? first.subarray(begin, last.end) : Buffer.allocUnsafe(last.end - begin);
+  if (!isThere) await source.read(bytes, begin, { tensor: last.name, signal });
   for (const { entry, memory } of tensors) {
     new Uint8Array(memory).set(bytes.subarray(entry.begin - begin, entry.end - begin));
   }

@@ -11,6 +11,7 @@ import { certaintyByKey, flattenCertainty } from './certainty.js';
 import { rowsByEquivalents } from './chance.js';
 import { arrangeColumns, type Columns, countSignatures, isIdentity } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
+import { FigureShape } from './figure-shape.js';
 import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
@@ -205,7 +206,7 @@ interface SummedScores {
   /** Column of `sums` of each canonical column; undefined: they stand in canonical order. */
   order: Int32Array | undefined;
   /** Where the same call has already measured the whole step. */
-  measured?: MeasuredStep;
+  measured?: ScoredStep;
 }
 
 /** The scores as sums over tokens. */
@@ -231,7 +232,7 @@ async function summed(
   if (tensor.data instanceof DeviceTensor && whole && isIdentity(columns.position, prompts)) {
     const { own, signatures } = selection;
     const { sums, stats } = await engine.tokenRowStats(tensor, lengths, { own, signatures, signal, onProgress });
-    return { sums, order: undefined, measured: await measuredFrom(engine, sums, stats, lengths, selection) };
+    return { sums, order: undefined, measured: scoredFrom(sums, stats, lengths, selection) };
   }
   // Token sums are written in canonical order.
   const { sums } = await engine.sumTokens(tensor, lengths, { columns: columns.position, signal, onProgress });
@@ -246,7 +247,7 @@ async function measure(
   allLengths: Lengths,
   selection: RowSelection,
   signal: AbortSignal | undefined,
-): Promise<MeasuredStep> {
+): Promise<ScoredStep> {
   const [rowCount, columnCount] = sums.shape as [number, number];
   const sourceColumns = order ? selection.columns.map((at) => order[at] as number) : selection.columns;
   const dense = sums.dtype === 'float64' && sums.strides === undefined;
@@ -256,22 +257,28 @@ async function measure(
   const lengths = lengthsOf(allLengths, selection.rows);
   const { own, signatures } = selection;
   const stats = await engine.scoreStats(scores, { own, lengths, signatures, signal });
-  return measuredFrom(engine, scores, stats, lengths, selection);
+  return scoredFrom(scores, stats, lengths, selection);
 }
 
+/** What the moments of a step, and its intervals, are made of. */
+type ScoredStep = Omit<MeasuredStep, 'moments'>;
+
 /** @param lengths of the selected rows, as those of `sums` and `stats` are */
-async function measuredFrom(
-  engine: Engine,
+function scoredFrom(
   sums: Tensor,
   stats: RowStats,
   lengths: Lengths,
   { own, signatures, prompts }: RowSelection,
-): Promise<MeasuredStep> {
-  const moments = await engine.stepMoments(stats, { own, lengths, signatures });
+): ScoredStep {
   const signatureCounts = countSignatures(signatures);
   const distinct = signatureCounts.filter((count) => count > 0).length;
   const rows = rowsByEquivalents(own, signatures, signatureCounts);
-  return { sums, stats, moments, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
+  return { sums, stats, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
+}
+
+async function withMoments(engine: Engine, step: ScoredStep): Promise<MeasuredStep> {
+  const { stats, own, lengths, signatures } = step;
+  return { ...step, moments: await engine.stepMoments(stats, { own, lengths, signatures }) };
 }
 
 /** Puts what was found into a StepMetrics. */
@@ -313,14 +320,20 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
     notes: string[],
     measured?: { step: MeasuredStep; spread: StepSpread },
   ): StepMetrics {
-    const logged: Record<string, number> = aboutRows(selection);
-    for (const figures of [values, flattenCertainty(certainty)]) {
-      for (const key of Object.keys(figures)) logged[loggedKey(label, key)] = figures[key] as number;
+    const names = namesOf(label);
+    const about = aboutRows(selection);
+    const keys = Object.keys(about);
+    const figures = Object.values(about);
+    for (const some of [values, flattenCertainty(certainty)]) {
+      for (const key of Object.keys(some)) {
+        keys.push(loggedKey(names, key));
+        figures.push(some[key] as number);
+      }
     }
     return {
       profile,
       label,
-      values,
+      values: names.values.fill(Object.keys(values), Object.values(values)),
       absent,
       certainty,
       notes,
@@ -328,7 +341,7 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
       columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
       ...(measured && { spread: measured.spread }),
-      logged,
+      logged: names.logged.fill(keys, figures),
     };
   }
 
@@ -341,24 +354,26 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
     /** @param retrieval the same rows among each prompt once: what retrieval is asked of, and what all intervals are of */
     async everything(
       engine: Engine,
-      measured: MeasuredStep,
-      retrieval: MeasuredStep,
+      scored: ScoredStep,
+      retrievalScored: ScoredStep,
       selection: RowSelection,
       nonFinite: number[],
     ): Promise<StepMetrics> {
+      const isOnce = retrievalScored !== scored;
       if (profile === 'ragen') {
+        const measured = await withMoments(engine, scored);
         const { values, spread } = ragenValues(measured);
         return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
       }
-      const { sums, stats, own, lengths: ofRows, signatures } = retrieval;
-      const inference = await engine.inferStep(sums, stats, {
-        own,
-        lengths: ofRows,
-        signatures,
-        permutations,
-        seed,
-        signal,
-      });
+      const { sums, stats, own, lengths: ofRows, signatures } = retrievalScored;
+      const labels = { own, lengths: ofRows, signatures };
+      // None needs another: asked for together, the engine's threads are woken once.
+      const [measured, apart, inference] = await Promise.all([
+        withMoments(engine, scored),
+        isOnce ? withMoments(engine, retrievalScored) : undefined,
+        engine.inferStep(sums, stats, { ...labels, permutations, seed, signal }),
+      ]);
+      const retrieval = apart ?? measured;
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
       if (nonFinite.length > 0) {
         notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
@@ -377,26 +392,38 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
             'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
         );
       }
-      const certainty = certaintyByKey(inference, values, permutations, { once: retrieval !== measured });
-      const all = { ...values, ...aboutSample(selection) };
-      return build(selection, nonFinite, all, absent, certainty, notes, { step: measured, spread });
+      const certainty = certaintyByKey(inference, values, permutations, { once: isOnce });
+      Object.assign(values, aboutSample(selection));
+      return build(selection, nonFinite, values, absent, certainty, notes, { step: measured, spread });
     },
   };
 }
 
-/** By label and key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
-const LOGGED_KEYS = new Map<string, Map<string, string>>();
+/** What the figures of a label are called, and the objects that hold them. */
+interface Names {
+  readonly label: string;
+  /** By key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
+  readonly loggedKeys: Map<string, string>;
+  readonly values: FigureShape;
+  readonly logged: FigureShape;
+}
 
-function loggedKey(label: string, key: string): string {
-  let keys = LOGGED_KEYS.get(label);
-  if (keys === undefined) {
-    keys = new Map();
-    LOGGED_KEYS.set(label, keys);
+const NAMES = new Map<string, Names>();
+
+function namesOf(label: string): Names {
+  let names = NAMES.get(label);
+  if (names === undefined) {
+    names = { label, loggedKeys: new Map(), values: new FigureShape(), logged: new FigureShape() };
+    NAMES.set(label, names);
   }
-  let logged = keys.get(key);
+  return names;
+}
+
+function loggedKey({ label, loggedKeys }: Names, key: string): string {
+  let logged = loggedKeys.get(key);
   if (logged === undefined) {
     logged = `${label}/${key}`;
-    keys.set(key, logged);
+    loggedKeys.set(key, logged);
   }
   return logged;
 }
