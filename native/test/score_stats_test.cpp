@@ -122,6 +122,7 @@ TEST_CASE("random rows of every size, type and layout") {
     for (const std::int64_t columns : {1, 2, 3, 7, 8, 15, 16, 17, 31, 100, 2047, 2048, 2049, 5000}) {
       for (const bool transposed : {false, true}) {
         for (const double spread : {0.3, 4.0, 60.0}) {
+          if (kSanitized && spread != 4.0) continue;
           const std::int64_t rows = columns > 1000 ? 3 : 21;
           Matrix matrix(dtype, rows, columns, transposed);
           for (std::int64_t i = 0; i < rows * columns; i++) matrix.elements.set(i, -200 + spread * numbers.bell());
@@ -246,6 +247,7 @@ TEST_CASE("many like terms beside a far maximum: their rounding errors must not 
 TEST_CASE("a million columns") {
   Numbers numbers(27);
   for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
+    if (kSanitized && dtype != DType::Float32) continue;
     Matrix matrix(dtype, 1, 1000000);
     for (std::int64_t c = 0; c < 1000000; c++) matrix.elements.set(c, -300 + 3 * numbers.bell());
     checkMatrix(matrix, numbers, 0, "a million");
