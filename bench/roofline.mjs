@@ -9,17 +9,15 @@ const dtypeCodes = { float64: 0, float32: 1, float16: 2, bfloat16: 3 };
 /** Prefetch distances in bytes that are tried; the fastest is the roofline. 0 leaves it to the hardware. */
 export const readPlans = [0, 4096];
 
-/** Steps of 16 multiply-adds a thread: some two milliseconds. */
-const arithmeticSteps = 250_000;
+/** Of multiply-adds on each thread: some two milliseconds. */
+const arithmeticSteps = 350_000;
 
 /** A pool of threads that computes nothing. */
 export class Reader {
   #native;
-  #threads;
 
   /** @param {number} threads */
   constructor(threads) {
-    this.#threads = threads;
     this.#native = new (loadAddon().NativeEngine)(threads, maxBufferBytes);
   }
 
@@ -54,8 +52,8 @@ export class Reader {
    * @returns {Promise<number>} seconds a lane: of one float32 multiply-add
    */
   async multiplyAdds() {
-    const { seconds, lanes } = await this.#run((settle) => this.#native.multiplyAdds(settle, arithmeticSteps));
-    return seconds / (arithmeticSteps * 16 * lanes * this.#threads);
+    const { seconds, count } = await this.#run((settle) => this.#native.multiplyAdds(settle, arithmeticSteps));
+    return seconds / count;
   }
 
   /** An empty job: what submitting and settling cost with nothing in between. */

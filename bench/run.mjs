@@ -110,55 +110,41 @@ function limitsOf({ operation }, { tensor, lengths }, reader) {
 async function measureCase(given, input) {
   const call = callOf(given, input);
   const { elements, bytes } = input;
-  const common = { case: given.id, elements, bytes, isa };
   const tasks = [];
+  const add = (name, what, run, more) => tasks.push({ name, what, run, ...more });
   for (const threads of threadCounts) {
-    for (const plan of readPlans) {
-      const run = () => readers.get(threads).read(input.tensor, elements, plan);
-      tasks.push({ name: `read ${threads} ${plan}`, run });
+    const reader = readers.get(threads);
+    for (const prefetchBytes of readPlans) {
+      const run = () => reader.read(input.tensor, elements, prefetchBytes);
+      add(`read ${threads} ${prefetchBytes}`, { runner: 'read', threads, prefetchBytes }, run);
     }
-    for (const [runner, run] of limitsOf(given, input, readers.get(threads))) {
-      tasks.push({ name: `${runner} ${threads}`, run });
-    }
-    const engine = engines.get(threads);
+    for (const [runner, run] of limitsOf(given, input, reader)) add(`${runner} ${threads}`, { runner, threads }, run);
     const run = async () => {
-      await call(engine);
+      await call(engines.get(threads));
     };
-    tasks.push({ name: `collapsar ${threads}`, run });
+    add(`collapsar ${threads}`, { runner: 'collapsar', threads }, run);
   }
   const peers = options.peers ? await findPeers(given, input) : [];
   const broken = new Set();
   for (const peer of peers) {
     const name = `${peer.name} ${peer.threads}`;
     const run = async () => {
-      if (broken.has(peer)) return 0;
+      if (broken.has(name)) return 0;
       try {
         return await peer.time(effort.slice);
       } catch (error) {
-        broken.add(peer);
+        broken.add(name);
         skipped.push(`${given.id}: ${name}: ${error.message}`);
         return 0;
       }
     };
-    tasks.push({ name, run, warm: true }); // the check has called it
+    const what = { runner: 'peer', peer: peer.name, threads: peer.threads, errors: peer.errors };
+    add(name, what, run, { warm: true }); // the check has called it
   }
   const times = await interleave(tasks, effort);
-  for (const threads of threadCounts) {
-    for (const prefetchBytes of readPlans) {
-      const what = { ...common, runner: 'read', threads, prefetchBytes };
-      measured.add(identify(what), times.get(`read ${threads} ${prefetchBytes}`));
-    }
-    for (const [runner] of limitsOf(given, input, readers.get(threads))) {
-      measured.add(identify({ ...common, runner, threads }), times.get(`${runner} ${threads}`));
-    }
-    measured.add(identify({ ...common, runner: 'collapsar', threads }), times.get(`collapsar ${threads}`));
-  }
-  for (const peer of peers) {
-    const { name, threads, errors, close } = peer;
-    await close();
-    if (broken.has(peer)) continue;
-    const what = { ...common, runner: 'peer', peer: name, threads, errors };
-    measured.add(identify(what), times.get(`${name} ${threads}`));
+  for (const { close } of peers) await close();
+  for (const { name, what } of tasks) {
+    if (!broken.has(name)) measured.add(identify({ case: given.id, elements, bytes, isa, ...what }), times.get(name));
   }
 }
 

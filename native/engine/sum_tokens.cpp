@@ -34,13 +34,6 @@ std::int64_t validLength(const TokenScores& scores, std::int64_t row) {
   return std::max<std::int64_t>(scores.lengths[row], 0);
 }
 
-// In elements from data, of token 0 of (prompt, row).
-std::int64_t segmentStart(const TokenScores& scores, std::int64_t prompt, std::int64_t row) {
-  const std::int64_t inPrompt =
-      scores.rowOffsets != nullptr ? scores.rowOffsets[row] * scores.tokenStride : row * scores.rowStride;
-  return prompt * scores.promptStride + inPrompt;
-}
-
 double valueAt(const TokenScores& scores, std::int64_t element) {
   switch (scores.dtype) {
     case DType::Float64:

@@ -19,6 +19,13 @@ struct TokenScores {
   const std::int64_t* rowOffsets;  // [rows] or null
 };
 
+// In elements from data, of token 0 of (prompt, row).
+inline std::int64_t segmentStart(const TokenScores& scores, std::int64_t prompt, std::int64_t row) {
+  const std::int64_t inPrompt =
+      scores.rowOffsets != nullptr ? scores.rowOffsets[row] * scores.tokenStride : row * scores.rowStride;
+  return prompt * scores.promptStride + inPrompt;
+}
+
 // Where the sum of (p, r) goes: sums[r*columns + (columnOf ? columnOf[p] : p)].
 struct TokenSums {
   double* sums;

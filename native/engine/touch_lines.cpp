@@ -29,8 +29,7 @@ Outcome touchLines(const TokenScores& scores, ThreadPool& pool, JobControl& cont
     const std::int64_t prompt = tile / runs, first = tile % runs * kTileRows;
     std::uint64_t part = 0;
     for (std::int64_t row = first; row < std::min(first + kTileRows, scores.rows); row++) {
-      const std::int64_t inPrompt = scores.rowOffsets != nullptr ? scores.rowOffsets[row] : row * scores.rowStride;
-      const unsigned char* const begin = data + (prompt * scores.promptStride + inPrompt) * bytes;
+      const unsigned char* const begin = data + segmentStart(scores, prompt, row) * bytes;
       part += touch(begin, begin + scores.lengths[row] * bytes);
     }
     total.fetch_add(part, std::memory_order_relaxed);

@@ -1,36 +1,32 @@
 // NativeEngine.multiplyAdds: the processor's vector arithmetic, timed. For benchmarks: src/engine does not offer it.
-#include <chrono>
-
 #include "engine/multiply_adds.h"
 #include "operations.h"
 #include "result_value.h"
+#include "timed_job.h"
 
 namespace collapsar {
 namespace {
 
-class MultiplyAddsJob : public Job {
+class MultiplyAddsJob : public TimedJob {
  public:
-  Outcome run(ThreadPool& pool) override {
-    const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = multiplyAdds(activeIsa(), steps, pool, control, &lanes);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return outcome;
-  }
+  Outcome work(ThreadPool& pool) override { return multiplyAdds(steps, pool, control, &count, &sum); }
 
   Napi::Value result(Napi::Env env) override {
-    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"lanes", Napi::Number::New(env, lanes)}});
+    return objectOf(env, {{"seconds", seconds(env)},
+                          {"count", Napi::Number::New(env, static_cast<double>(count))},
+                          {"sum", Napi::Number::New(env, sum)}});
   }
 
   std::int64_t steps = 0;
 
  private:
-  int lanes = 0;
-  double seconds = 0;
+  std::int64_t count = 0;
+  double sum = 0;
 };
 
 }  // namespace
 
-// multiplyAdds(settle, steps: number): number      16 vector multiply-adds a step on each thread
+// multiplyAdds(settle, steps: number): number      on each thread; count: of lanes, over all
 std::unique_ptr<Job> multiplyAddsJob(Arguments& arguments) {
   auto job = std::make_unique<MultiplyAddsJob>();
   job->steps = arguments.integer();

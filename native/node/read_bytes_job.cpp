@@ -1,24 +1,18 @@
 // NativeEngine.readBytes: a pure read of a typed array, timed. For benchmarks: src/engine does not offer it.
-#include <chrono>
-
 #include "engine/read_bytes.h"
 #include "operations.h"
 #include "result_value.h"
+#include "timed_job.h"
 
 namespace collapsar {
 namespace {
 
-class ReadBytesJob : public Job {
+class ReadBytesJob : public TimedJob {
  public:
-  Outcome run(ThreadPool& pool) override {
-    const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = readBytes(data, bytes, plan, pool, control, &sum);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return outcome;
-  }
+  Outcome work(ThreadPool& pool) override { return readBytes(data, bytes, plan, pool, control, &sum); }
 
   Napi::Value result(Napi::Env env) override {
-    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"sum", Napi::BigInt::New(env, sum)}});
+    return objectOf(env, {{"seconds", seconds(env)}, {"sum", Napi::BigInt::New(env, sum)}});
   }
 
   const void* data = nullptr;
@@ -27,7 +21,6 @@ class ReadBytesJob : public Job {
 
  private:
   std::uint64_t sum = 0;
-  double seconds = 0;
 };
 
 }  // namespace

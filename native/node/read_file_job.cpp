@@ -1,24 +1,18 @@
 // NativeEngine.readFile: a pure read of a file, timed. For benchmarks: src/engine does not offer it.
-#include <chrono>
-
 #include "engine/read_file.h"
 #include "operations.h"
 #include "result_value.h"
+#include "timed_job.h"
 
 namespace collapsar {
 namespace {
 
-class ReadFileJob : public Job {
+class ReadFileJob : public TimedJob {
  public:
-  Outcome run(ThreadPool& pool) override {
-    const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = readFile(fd, offset, bytes, pieceBytes, pool, control, &failure);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return outcome;
-  }
+  Outcome work(ThreadPool& pool) override { return readFile(fd, offset, bytes, pieceBytes, pool, control, &failure); }
 
   Napi::Value result(Napi::Env env) override {
-    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"failure", failureValue(env, failure)}});
+    return objectOf(env, {{"seconds", seconds(env)}, {"failure", failureValue(env, failure)}});
   }
 
   int fd = -1;
@@ -26,7 +20,6 @@ class ReadFileJob : public Job {
 
  private:
   ReadFailure failure;
-  double seconds = 0;
 };
 
 }  // namespace

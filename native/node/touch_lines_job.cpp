@@ -1,39 +1,30 @@
-// NativeEngine.touchLines: the cache lines of valid tokens, touched and timed. For benchmarks: src/engine does not
-// offer it.
-#include <chrono>
-
+// NativeEngine.touchLines: the cache lines of valid tokens, timed. For benchmarks: src/engine does not offer it.
 #include "engine/touch_lines.h"
 #include "operations.h"
 #include "result_value.h"
+#include "timed_job.h"
 #include "token_scores_argument.h"
 
 namespace collapsar {
 namespace {
 
-class TouchLinesJob : public Job {
+class TouchLinesJob : public TimedJob {
  public:
-  Outcome run(ThreadPool& pool) override {
-    const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = touchLines(tokens.scores(), pool, control, &sum);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return outcome;
-  }
+  Outcome work(ThreadPool& pool) override { return touchLines(tokens.scores(), pool, control, &sum); }
 
   Napi::Value result(Napi::Env env) override {
-    return objectOf(env, {{"seconds", Napi::Number::New(env, seconds)}, {"sum", Napi::BigInt::New(env, sum)}});
+    return objectOf(env, {{"seconds", seconds(env)}, {"sum", Napi::BigInt::New(env, sum)}});
   }
 
   TokenScoresArgument tokens;
 
  private:
   std::uint64_t sum = 0;
-  double seconds = 0;
 };
 
 }  // namespace
 
-// touchLines(settle, ...tokens (see TokenScoresArgument::take), whose token stride is 1 and which are on the host):
-// number
+// touchLines(settle, ...tokens (see TokenScoresArgument::take), of token stride 1 and on the host): number
 std::unique_ptr<Job> touchLinesJob(Arguments& arguments) {
   auto job = std::make_unique<TouchLinesJob>();
   job->tokens.take(arguments);

@@ -1,6 +1,7 @@
 // Plain data <-> JSON that loses nothing: NaN, infinities, −0 and bigints come back as they were. What JSON can say is said
 // as JSON says it, so that the text is readable by anything; the rest is an object with the one key "$".
 import { ArgumentError, StateError } from '../errors.js';
+import { keyQuoter } from './quoted-keys.js';
 
 /** Numbers of any kind, strings, booleans, null, bigints, and arrays and plain objects of them. */
 export type ExactValue =
@@ -36,18 +37,7 @@ export function stringifyExact(value: unknown): string {
   return write(value, 0);
 }
 
-/** The same keys come with every step: each is quoted once. */
-const quotedKeys = new Map<string, string>();
-const MOST_QUOTED_KEYS = 4096;
-
-function quoted(key: string): string {
-  let text = quotedKeys.get(key);
-  if (text === undefined) {
-    text = `${JSON.stringify(key.startsWith(MARK) ? MARK + key : key)}:`;
-    if (quotedKeys.size < MOST_QUOTED_KEYS) quotedKeys.set(key, text);
-  }
-  return text;
-}
+const quoted = keyQuoter((key) => (key.startsWith(MARK) ? MARK + key : key));
 
 function write(value: unknown, depth: number): string {
   switch (typeof value) {

@@ -1,18 +1,8 @@
 // A step's record -> its line of JSON, the very text of JSON.stringify.
+import { keyQuoter } from './quoted-keys.js';
 import type { StepRecord } from './step-report.js';
 
-/** The same keys come with every step: each is quoted once, which is most of what JSON.stringify does. */
-const quotedKeys = new Map<string, string>();
-const MOST_QUOTED_KEYS = 4096;
-
-function quoted(key: string): string {
-  let text = quotedKeys.get(key);
-  if (text === undefined) {
-    text = `${JSON.stringify(key)}:`;
-    if (quotedKeys.size < MOST_QUOTED_KEYS) quotedKeys.set(key, text);
-  }
-  return text;
-}
+const quoted = keyQuoter();
 
 /** With the line's end. */
 export function recordLine(record: StepRecord): string {

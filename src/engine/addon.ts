@@ -108,7 +108,7 @@ export interface NativeEngine {
   readFile(settle: Settle, fd: number, offset: number, bytes: number, pieceBytes: number): number;
   /** For benchmarks: a byte of each cache line of a valid token (native/engine/touch_lines.h). */
   touchLines(settle: Settle, ...tokens: TokenArguments): number;
-  /** For benchmarks: 16 vector multiply-adds a step on each thread (native/engine/multiply_adds.h). */
+  /** For benchmarks: vector multiply-adds on each thread (native/engine/multiply_adds.h). */
   multiplyAdds(settle: Settle, steps: number): number;
   sumFileTokens(
     settle: Settle,
@@ -186,7 +186,8 @@ export interface NativeResults {
   readBytes: { seconds: number; sum: bigint };
   readFile: { seconds: number; failure: NativeReadFailure | null };
   touchLines: { seconds: number; sum: bigint };
-  multiplyAdds: { seconds: number; lanes: number };
+  /** `count`: of float32 lanes, over all threads. */
+  multiplyAdds: { seconds: number; count: number; sum: number };
   sumFileTokens: {
     sums: Float64Array | undefined;
     firstInvalid: { prompt: number; row: number; token: number } | null;

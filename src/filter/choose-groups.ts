@@ -96,11 +96,12 @@ function chooseAmong(
   }
   const scores = scoresOf(columns.ranked, metric);
   if (dialect === 'strict') {
-    const candidates = without(strictZero(columns, scores, metric));
+    const isZero = strictZero(columns, scores, metric);
+    const candidates = without(isZero);
     const kind = isSpread(metric) ? 'spread' : metric === 'reward' || metric === 'reward_sum' ? 'position' : 'level';
     const { figures, error } = strictFigures(columns, scores, metric);
     const kept = selectStrict(figures, kind, candidates, groups, error, settings);
-    warnOfSoftmax(settings, kept, strictZero(columns, scores, metric), words, warnings);
+    warnOfSoftmax(settings, kept, isZero, words, warnings);
     return { scores, kept };
   }
   const arithmetic = dialect === 'ragen' ? FLOAT32 : FLOAT64;

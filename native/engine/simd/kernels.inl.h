@@ -14,6 +14,7 @@
 #include "finish_rows.inl.h"
 #include "kernel_table.h"
 #include "memory_token_sums.inl.h"
+#include "multiply_adds.inl.h"
 #include "narrow_rows.inl.h"
 #include "near_token_sums.inl.h"
 #include "token_sums.inl.h"
@@ -37,6 +38,7 @@ constexpr KernelTable kTable = {
     logAlone,
     exponentialsOf,
     logarithmsOf,
+    multiplyAddsOf,
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "kernel_table.h"
+#include "token_sums.inl.h"
 #include "virtual_lanes.inl.h"
 
 namespace collapsar {
@@ -15,27 +16,7 @@ namespace {
 // half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
 constexpr int64_t kShortTokens = 96;
 constexpr int kShortGroup = 8;
-constexpr int kHalfLanes = kTokenLanes / 2;
 constexpr int64_t kShortAhead = 32;  // segments
-
-// 16 tokens of which `rest` are there; +0 stands for the others.
-template <class T>
-COLLAPSAR_INLINE void loadHalf(const T* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
-  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
-#pragma GCC unroll 16
-  for (int i = 0; i < kHalfLanes / FloatVec::kLanes; i++) {
-    DoubleVec wide[kRatio];
-    widen(loadFirst(tokens + i * FloatVec::kLanes, rest - i * FloatVec::kLanes, 0), wide);
-#pragma GCC unroll 2
-    for (int j = 0; j < kRatio; j++) out.part[i * kRatio + j] = wide[j];
-  }
-}
-COLLAPSAR_INLINE void loadHalf(const double* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
-#pragma GCC unroll 16
-  for (int i = 0; i < out.kParts; i++) {
-    out.part[i] = loadFirst(tokens + i * DoubleVec::kLanes, rest - i * DoubleVec::kLanes, 0);
-  }
-}
 
 // Segments [begin, end) of `count`, none longer than Halves times 16 tokens.
 template <int Halves, bool kAhead, class T>

@@ -34,26 +34,41 @@ COLLAPSAR_INLINE void add32(TokenSum& sum, const T* tokens) {
   }
 }
 
+constexpr int kHalfLanes = kTokenLanes / 2;
+
+// 16 tokens of which `rest` are there; +0 stands for the others.
+template <class T>
+COLLAPSAR_INLINE void loadHalf(const T* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
+  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < kHalfLanes / FloatVec::kLanes; i++) {
+    DoubleVec wide[kRatio];
+    widen(loadFirst(tokens + i * FloatVec::kLanes, rest - i * FloatVec::kLanes, 0), wide);
+#pragma GCC unroll 2
+    for (int j = 0; j < kRatio; j++) out.part[i * kRatio + j] = wide[j];
+  }
+}
+COLLAPSAR_INLINE void loadHalf(const double* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
+#pragma GCC unroll 16
+  for (int i = 0; i < out.kParts; i++) {
+    out.part[i] = loadFirst(tokens + i * DoubleVec::kLanes, rest - i * DoubleVec::kLanes, 0);
+  }
+}
+
 // Less than 32: none maybe. Without a branch on how many, where loads are masked.
 template <class T>
 COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
-  constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
-#pragma GCC unroll 16
-  for (int i = 0; i < kTokenLanes / FloatVec::kLanes; i++) {
-    const int rest = count - i * FloatVec::kLanes;
-    if (!kMasksLoads<T> && rest <= 0) break;
-    DoubleVec wide[kRatio];
-    widen(loadFirst(tokens + i * FloatVec::kLanes, rest, 0), wide);
 #pragma GCC unroll 2
-    for (int j = 0; j < kRatio; j++) sum.part[i * kRatio + j] = add(sum.part[i * kRatio + j], wide[j]);
-  }
-}
-COLLAPSAR_INLINE void addFirst(TokenSum& sum, const double* tokens, int count) {
+  for (int half = 0; half < 2; half++) {
+    const int rest = count - half * kHalfLanes;
+    if (!kMasksLoads<T> && rest <= 0) break;
+    Wide<DoubleVec, kHalfLanes> more;
+    loadHalf(tokens + half * kHalfLanes, rest, more);
 #pragma GCC unroll 16
-  for (int i = 0; i < TokenSum::kParts; i++) {
-    const int rest = count - i * DoubleVec::kLanes;
-    if (!kMasksLoads<double> && rest <= 0) break;
-    sum.part[i] = add(sum.part[i], loadFirst(tokens + i * DoubleVec::kLanes, rest, 0));
+    for (int p = 0; p < more.kParts; p++) {
+      DoubleVec& lanes = sum.part[half * more.kParts + p];
+      lanes = add(lanes, more.part[p]);
+    }
   }
 }
 

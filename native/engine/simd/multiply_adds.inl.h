@@ -1,0 +1,34 @@
+// The arithmetic that kernels could do at best: multiply-adds that do not wait for each other. For benchmarks.
+#pragma once
+
+#include <stdint.h>
+
+#include "kernel_table.h"
+
+namespace collapsar {
+namespace {
+
+// Four cycles of latency on two units take eight; with two constants all of them fit the registers.
+constexpr int kChains = 12;
+
+int64_t multiplyAddsOf(int64_t steps, float* sum) {
+  const FloatVec factor = set(0.999f), term = set(0.001f);
+  FloatVec chain[kChains];
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; i++) chain[i] = term;
+  for (int64_t step = 0; step < steps; step++) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; i++) chain[i] = fma(chain[i], factor, term);
+  }
+  FloatVec total = chain[0];
+#pragma GCC unroll 12
+  for (int i = 1; i < kChains; i++) total = add(total, chain[i]);
+  float lanes[FloatVec::kLanes];
+  store(lanes, total);
+  *sum = 0;
+  for (int lane = 0; lane < FloatVec::kLanes; lane++) *sum += lanes[lane];
+  return steps * kChains * FloatVec::kLanes;
+}
+
+}  // namespace
+}  // namespace collapsar
