@@ -8,14 +8,15 @@
 namespace collapsar {
 namespace {
 
-// Four cycles of latency on two units take eight; with two constants all of them fit the registers.
+// Four cycles of latency on two units take eight; with two constants all of them fit the registers. They start apart, 0
+// in the mean: of equal ones a compiler makes one.
 constexpr int kChains = 12;
 
 int64_t multiplyAddsOf(int64_t steps, float* sum) {
   const FloatVec factor = set(0.999f), term = set(0.001f);
   FloatVec chain[kChains];
 #pragma GCC unroll 12
-  for (int i = 0; i < kChains; i++) chain[i] = term;
+  for (int i = 0; i < kChains; i++) chain[i] = set(static_cast<float>(i) - (kChains - 1) / 2.0f);
   for (int64_t step = 0; step < steps; step++) {
 #pragma GCC unroll 12
     for (int i = 0; i < kChains; i++) chain[i] = fma(chain[i], factor, term);
