@@ -99,6 +99,21 @@ describe('the table', () => {
     expect(out).toMatch(/[▁▂▃▄▅▆▇█]{51}/);
   });
 
+  it('shows at most 200 steps of a long run, the first and the last among them, unless told otherwise', async () => {
+    const run = join(directory, 'long');
+    for (let step = 0; step < 403; step++) await putStep(join(run, `${step}.safetensors`), smallStep(step));
+    const shown = async (...options: string[]) => {
+      const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet', ...options]);
+      return { out, steps: [...out.matchAll(/^ +([0-9]+) .* [0-9]+\/[0-9]+ /gm)].map(([, step]) => Number(step)) };
+    };
+    const thinned = await shown();
+    expect(thinned.out).toContain('one of every 4 steps is shown, and the last; --every 1 shows all');
+    expect(thinned.steps).toEqual([...Array.from({ length: 101 }, (_, at) => 4 * at), 402]);
+    const all = await shown('--every', '1');
+    expect(all.out).not.toContain('one of every');
+    expect(all.steps).toHaveLength(403);
+  });
+
   it('with --metrics has those as columns', async () => {
     const { status, out } = await collapsar(['analyze', healthy, '--metrics', 'mi_upper_bound,retrieval_chance_l*']);
     expect(status).toBe(0);

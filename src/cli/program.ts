@@ -129,7 +129,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       '--keep-journal',
       'with --out: keep what was measured, so that a later analysis measures only files that changed',
     )
-    .option('--every <n>', 'show every n-th step in tables; trends are over all', wholeNumber(1), 1)
+    .option('--every <n>', 'show every n-th step in tables (default: at most 200); trends are over all', wholeNumber(1))
     .option('--threads <n>', 'threads to compute with (default: one a core)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')

@@ -24,7 +24,7 @@ export interface ReportFlags {
   profile: Profile;
   metrics?: string[];
   out?: string;
-  every: number;
+  every?: number;
   permutations: number;
   seed: number;
   samples: number;

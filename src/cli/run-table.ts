@@ -12,8 +12,8 @@ import type { Paint } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
 export interface TableOptions {
-  /** Show every n-th step (and the last); trends are over all. */
-  readonly every: number;
+  /** Show every n-th step (and the last); trends are over all. Default: every step, of long runs as few as make 200 lines. */
+  readonly every?: number | undefined;
   /** Whether the user chose metrics: then those are shown, not the usual ones. */
   readonly chosen: boolean;
   readonly unicode: boolean;
@@ -23,6 +23,8 @@ export interface TableOptions {
 /** Wide enough for the usual columns, narrow enough for a terminal beside a notebook. */
 export const TABLE_WIDTH = 100;
 const SPARKLINE_WIDTH = 60;
+/** Of a table whose user did not say how many steps it shall show. Even, see SampleTable.add. */
+const MOST_LINES = 200;
 
 /**
  * The table of one run. It takes in a report at a time and holds of each no more than it shows: cells of the steps that have a
@@ -96,7 +98,8 @@ class SampleTable {
   /** Where the user chose metrics: those that any step has, in the order in which they are logged. */
   readonly #keys = new Map<string, StepColumn>();
   readonly #footnotes = new Footnotes();
-  readonly #lines: Line[] = [];
+  #lines: Line[] = [];
+  #every: number;
   /** The last step, where it has no line yet: it gets one if no other follows. */
   #pending: Line | undefined;
   /** By column: a figure a step, undefined where it has none. */
@@ -107,11 +110,12 @@ class SampleTable {
 
   constructor(first: StepMetrics, options: TableOptions) {
     this.#options = options;
+    this.#every = options.every ?? 1;
     this.#usual = usualColumns(first);
   }
 
   add(report: StepReport, metrics: StepMetrics): void {
-    const { chosen, every } = this.#options;
+    const { chosen } = this.#options;
     if (chosen)
       for (const key of chosenKeys(report, metrics)) this.#keys.set(key, this.#keys.get(key) ?? chosenColumn(key));
     const columns = chosen ? [...this.#keys.values()] : this.#usual;
@@ -125,8 +129,13 @@ class SampleTable {
       figures.push(figure(report, metrics));
     }
     const line = { step: report.step, marks, cells: columns.map((column) => column.cell(report, metrics)) };
-    this.#pending = this.#steps % every === 0 ? undefined : line;
+    this.#pending = this.#steps % this.#every === 0 ? undefined : line;
     if (this.#pending === undefined) this.#lines.push(line);
+    if (this.#options.every === undefined && this.#lines.length > MOST_LINES) {
+      // The first and, as MOST_LINES is even, the newest stay.
+      this.#lines = this.#lines.filter((_, at) => at % 2 === 0);
+      this.#every *= 2;
+    }
     if (this.#steps === 0) this.#firstStep = report.step;
     this.#lastStep = report.step;
     this.#steps++;
@@ -146,8 +155,12 @@ class SampleTable {
       column('step', 'right', ({ step }) => ({ text: String(step) })),
       ...shownColumns.map((c, at) => column(c.title, c.align, ({ cells }) => cells[at] ?? { text: MISSING })),
     ];
-    if (this.#footnotes.any) columns.push(column('notes', 'left', ({ marks }) => ({ text: marks, style: 'yellow' })));
+    // Without a title, which would often be what does not fit beside the rest.
+    if (this.#footnotes.any) columns.push(column('', 'left', ({ marks }) => ({ text: marks, style: 'yellow' })));
     const parts = [layoutTable(columns, TABLE_WIDTH, paint)];
+    if (this.#every > (this.#options.every ?? 1)) {
+      parts.push(paint('dim', `  one of every ${this.#every} steps is shown, and the last; --every 1 shows all`));
+    }
     if (this.#steps > 1) parts.push(...this.#trends(shownColumns));
     if (this.#footnotes.any) parts.push(this.#footnotes.text());
     return (label === undefined ? '' : `  ${label}\n`) + parts.join('\n');

@@ -126,7 +126,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .addOption(new Option('--jsonl', 'print one JSON record a line'))
     .option('--metrics <names>', "metrics to give (default: the plan's)", nameList)
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
-    .option('--every <n>', 'show every n-th step in tables; trends are over all', wholeNumber(1), 1)
+    .option('--every <n>', 'show every n-th step in tables (default: at most 200); trends are over all', wholeNumber(1))
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar finalize --help)')
     .addHelpText('after', FINALIZE_HELP)

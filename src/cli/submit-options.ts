@@ -77,7 +77,7 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--fan-in <n>', 'states for the merge to have open at a time (default: 32)', wholeNumber(2, 4096))
     .addOption(new Option('--json', 'results on stdout as one JSON array').conflicts('jsonl'))
     .option('--jsonl', 'results on stdout as JSON lines')
-    .option('--every <n>', 'show every n-th step in tables', wholeNumber(1), 1)
+    .option('--every <n>', 'show every n-th step in tables (default: at most 200)', wholeNumber(1))
     .option('--dry-run', 'print scripts and commands, as a script that does it; write and submit nothing')
     .option('--wait', 'follow it to its end; then what finalize printed, and its exit status')
     .option(
