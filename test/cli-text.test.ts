@@ -113,6 +113,23 @@ describe('progress', () => {
     expect(stream.pieces).toEqual(['50/200 steps  10 steps/s  1.0 GB/s  ETA 0:15\n']);
   });
 
+  it('tells how many files have been looked at before, and starts its rates when they are through', () => {
+    let now = 0;
+    const stream = keeping();
+    const progress = new Progress(stream, true, () => now);
+    now = 5000;
+    progress.listing({ done: 1000, total: 4000, file: 'x' });
+    now = 20_000;
+    progress.listing({ done: 4000, total: 4000, file: 'y' });
+    now = 30_000;
+    progress.update(state);
+    expect(stream.pieces).toEqual([
+      'looking at files: 1000/4000  200 files/s  ETA 0:15\n',
+      'looking at files: 4000/4000  200 files/s  ETA 0:00\n',
+      '50/200 steps  5.0 steps/s  500 MB/s  ETA 0:30\n',
+    ]);
+  });
+
   it('on a terminal is a bar that fits it and can be cleared', () => {
     let now = 0;
     const stream = keeping({ isTTY: true, columns: 60 });

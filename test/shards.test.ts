@@ -12,9 +12,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { analyze } from '../src/analysis/analyze.js';
 import { readManifest } from '../src/analysis/manifest.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
@@ -22,7 +24,7 @@ import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
-import { readSteps } from '../src/logs/read-steps.js';
+import { type ListingProgress, listSteps, readSteps } from '../src/logs/read-steps.js';
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import {
   analyzed,
@@ -94,6 +96,30 @@ describe('planning', () => {
       await expect(plan(source as unknown as string, options)).rejects.toThrow(ArgumentError);
     }
     expect(existsSync(options.out)).toBe(false);
+  });
+});
+
+describe('looking at files', () => {
+  it('is told after each header, the broken one too, by all that list first', async () => {
+    const root = fresh();
+    await cp(join(exampleRuns, 'collapse'), root, { recursive: true });
+    await writeFile(join(root, 'broken.safetensors'), 'no header');
+    const told: ListingProgress[] = [];
+    const onListing = (progress: ListingProgress) => told.push(progress);
+    const onFailure = () => undefined;
+    const once = async (list: () => Promise<unknown>) => {
+      told.length = 0;
+      await list();
+      expect(told.map(({ done, total }) => [done, total])).toEqual(told.map((_, at) => [at + 1, 52]));
+      expect(told.map(({ file }) => file).sort()).toEqual(
+        readdirSync(root)
+          .map((name) => join(root, name))
+          .sort(),
+      );
+    };
+    await once(() => listSteps(root, { onListing, onError: onFailure }));
+    await once(() => plan(root, { out: join(fresh(), 'manifest.json'), onListing, onFailure }));
+    await once(() => analyze(root, { permutations: 0, onListing, onFailure }).next());
   });
 });
 

@@ -5,7 +5,7 @@ import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
-import { orFileError } from '../logs/read-steps.js';
+import { type ListingProgress, orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
@@ -69,6 +69,8 @@ export interface AnalyzeOptions {
   /** Aborting makes the iteration throw `signal.reason`. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
+  /** Called before that, of files, after each header that is read. */
+  onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by throwing. */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -102,8 +104,8 @@ export async function* analyze(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   options.signal?.throwIfAborted();
   const progress = new ProgressCount(options.onProgress);
-  const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, signal });
-  const { journal } = options;
+  const { journal, onListing } = options;
+  const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, onListing, signal });
   for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
   const engine =
     options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal: options.signal }));

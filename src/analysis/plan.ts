@@ -1,6 +1,7 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
 import { checkPath } from '../engine/argument-checks.js';
 import { ArgumentError, type FileError } from '../errors.js';
+import type { ListingProgress } from '../logs/read-steps.js';
 import { packageVersion } from '../package-version.js';
 import { checkAnalysis } from './analyze.js';
 import { type Manifest, type Plan, type PlanSettings, type Shard, writeManifest } from './manifest.js';
@@ -17,6 +18,8 @@ export interface PlanOptions extends Partial<PlanSettings> {
   /** So many shards of about the same size instead; some are without steps where there are fewer steps. */
   readonly shards?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called after each header that is read. */
+  readonly onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call reject. */
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -38,7 +41,7 @@ export async function plan(
   options: PlanOptions,
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
   checkAnalysis(source, options);
-  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal } = options;
+  const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
   checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
   for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
@@ -52,7 +55,7 @@ export async function plan(
     options.onFailure(failure);
     failures.push(failure);
   };
-  const steps = await stepFiles(source, { onError, signal });
+  const steps = await stepFiles(source, { onError, onListing, signal });
   if (steps.length === 0) return undefined;
   const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   const planned: Plan = {

@@ -19,7 +19,7 @@ export interface AnalyzeFlags extends ReportFlags {
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
   const { profile, permutations, seed, samples, nonFinite, metrics, threads, maxMemory } = flags;
-  return reportSteps(flags, streams, async ({ directory, signal, onProgress, onFailure }) => {
+  return reportSteps(flags, streams, async ({ directory, signal, onProgress, onListing, onFailure }) => {
     const journal = await directory?.journal({
       resume: flags.resume,
       keep: flags.keepJournal,
@@ -29,7 +29,7 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
     if (journal !== undefined && !flags.quiet)
       await streams.err.write(journalNote(escaped(flags.out as string), journal));
     const measuring = { profile, permutations, seed, samples, nonFinite, metrics };
-    return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onFailure });
+    return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onListing, onFailure });
   });
 }
 

@@ -8,6 +8,8 @@ import { failedFiles } from './failure-list.js';
 import { impossibleMetrics } from './metric-check.js';
 import { shortBytes } from './number-format.js';
 import { packageVersion } from './package-version.js';
+import { Progress } from './progress.js';
+import { isUnicode } from './sparkline.js';
 import type { Streams } from './streams.js';
 
 export interface PlanFlags {
@@ -22,20 +24,30 @@ export interface PlanFlags {
   nonFinite: 'error' | 'exclude';
   strict?: true;
   json?: true;
+  quiet?: true;
 }
 
 /** @returns exit status */
 export async function planCommand(paths: readonly string[], flags: PlanFlags, streams: Streams): Promise<number> {
-  const { out, err, signal } = streams;
+  const { out, err, environment, signal } = streams;
   const impossible = impossibleMetrics(flags.metrics, flags.profile);
   if (impossible !== undefined) {
     await err.write(impossible);
     return EXIT.usage;
   }
   const failures: FileError[] = [];
-  const { strict, json, out: path, ...options } = flags;
+  const { strict, json, quiet, out: path, ...options } = flags;
   const onFailure = (failure: FileError) => failures.push(failure);
-  const planned = await plan(paths, { ...options, out: path, version: packageVersion(), signal, onFailure });
+  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
+  const onListing = progress.listing.bind(progress);
+  const planned = await plan(paths, {
+    ...options,
+    out: path,
+    version: packageVersion(),
+    signal,
+    onListing,
+    onFailure,
+  }).finally(() => progress.clear());
   const steps = planned?.steps ?? 0;
   if (failures.length > 0)
     await err.write(failedFiles(failures, `${counted(steps, 'step')} ${are(steps)} in the plan`));

@@ -1,5 +1,6 @@
 // How far an analysis is, on stderr: a bar on a terminal, now and then a line elsewhere.
 import type { AnalysisProgress } from '../analysis/analysis-progress.js';
+import type { ListingProgress } from '../logs/read-steps.js';
 import { shortBytes, shortDuration } from './number-format.js';
 import type { TextStream } from './streams.js';
 
@@ -12,7 +13,7 @@ export class Progress {
   readonly #stream: TextStream | undefined;
   readonly #unicode: boolean;
   readonly #now: () => number;
-  readonly #began: number;
+  #began: number;
   #shown: number;
   #barVisible = false;
 
@@ -25,17 +26,31 @@ export class Progress {
     this.#shown = this.#began;
   }
 
+  /** Looking at the files, before the first step is read. */
+  listing({ done, total }: ListingProgress): void {
+    this.#show(done / total, (seconds) => {
+      const rate = done / seconds;
+      return `looking at files: ${done}/${total}  ${shortRate(rate)} files/s  ETA ${shortDuration((total - done) / rate)}`;
+    });
+    // What is measured has a rate of its own.
+    if (done === total) this.#began = this.#now();
+  }
+
   update(progress: AnalysisProgress): void {
+    this.#show(progress.bytes / Math.max(1, progress.totalBytes), (seconds) => textOf(progress, seconds));
+  }
+
+  #show(share: number, textAfter: (seconds: number) => string): void {
     if (this.#stream === undefined) return;
     const now = this.#now();
     if (now - this.#shown < (this.#stream.isTTY ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
     this.#shown = now;
-    const text = this.#text(progress, (now - this.#began) / 1000);
+    const text = textAfter((now - this.#began) / 1000);
     if (!this.#stream.isTTY) {
       void this.#stream.write(`${text}\n`);
       return;
     }
-    const bar = `${this.#bar(progress)} ${text}`;
+    const bar = `${this.#bar(share)} ${text}`;
     void this.#stream.write(CLEAR_LINE + bar.slice(0, (this.#stream.columns ?? 80) - 1));
     this.#barVisible = true;
   }
@@ -47,20 +62,22 @@ export class Progress {
     void this.#stream?.write(CLEAR_LINE);
   }
 
-  /** Rates and the time left are those of what is measured now: what an earlier analysis left takes no time. */
-  #text({ done, total, bytes, totalBytes, resumed = 0, resumedBytes = 0 }: AnalysisProgress, seconds: number): string {
-    const rate = (done - resumed) / seconds;
-    const byteRate = (bytes - resumedBytes) / seconds;
-    const left = (totalBytes - bytes) / Math.max(1e-9, byteRate);
-    return (
-      `${done}/${total} steps  ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} steps/s  ` +
-      `${shortBytes(byteRate)}/s  ETA ${byteRate > 0 || bytes === totalBytes ? shortDuration(left) : '?'}`
-    );
-  }
-
-  #bar({ bytes, totalBytes }: AnalysisProgress): string {
-    const filled = Math.round((BAR_CELLS * bytes) / Math.max(1, totalBytes));
+  #bar(share: number): string {
+    const filled = Math.round(BAR_CELLS * share);
     const [full, empty] = this.#unicode ? ['█', '░'] : ['#', '-'];
     return (full as string).repeat(filled) + (empty as string).repeat(BAR_CELLS - filled);
   }
 }
+
+/** Rates and the time left are those of what is measured now: what an earlier analysis left takes no time. */
+function textOf(progress: AnalysisProgress, seconds: number): string {
+  const { done, total, bytes, totalBytes, resumed = 0, resumedBytes = 0 } = progress;
+  const byteRate = (bytes - resumedBytes) / seconds;
+  const left = (totalBytes - bytes) / Math.max(1e-9, byteRate);
+  return (
+    `${done}/${total} steps  ${shortRate((done - resumed) / seconds)} steps/s  ` +
+    `${shortBytes(byteRate)}/s  ETA ${byteRate > 0 || bytes === totalBytes ? shortDuration(left) : '?'}`
+  );
+}
+
+const shortRate = (rate: number): string => (rate < 10 ? rate.toFixed(1) : String(Math.round(rate)));

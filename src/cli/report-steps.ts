@@ -6,6 +6,7 @@ import { ResultDirectory } from '../analysis/result-directory.js';
 import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
 import type { FileError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
+import type { ListingProgress } from '../logs/read-steps.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
@@ -38,6 +39,7 @@ export interface ReportContext {
   readonly directory: ResultDirectory | undefined;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: AnalysisProgress) => void;
+  readonly onListing: (progress: ListingProgress) => void;
   readonly onFailure: (failure: FileError) => void;
 }
 
@@ -71,6 +73,7 @@ export async function reportSteps(
       directory,
       signal,
       onProgress: (state) => progress.update(state),
+      onListing: (state) => progress.listing(state),
       onFailure: (failure) => failures.push(failure),
     });
     for await (const report of reports) {

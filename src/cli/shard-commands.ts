@@ -73,6 +73,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
   )
     .option('--strict', 'exit status 1 when some files could not be planned')
     .option('--json', 'print one JSON object: manifest, shards, steps, bytes, failures')
+    .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar plan --help)')
     .addHelpText('after', PLAN_HELP)
     .action(async (paths: string[], flags: PlanFlags) => {

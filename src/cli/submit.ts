@@ -264,13 +264,22 @@ async function planned(
   paths: readonly string[],
   flags: SubmitFlags,
   path: string,
-  { err, signal }: Streams,
+  { err, environment, signal }: Streams,
 ): Promise<PlannedManifest | undefined> {
   const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite } = flags;
   const options = { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite };
   const failures: FileError[] = [];
   const onFailure = (failure: FileError) => failures.push(failure);
-  const made = await plan(paths, { ...options, out: path, version: packageVersion(), signal, onFailure });
+  const progress = new Progress(flags.quiet ? undefined : err, isUnicode(environment));
+  const onListing = progress.listing.bind(progress);
+  const made = await plan(paths, {
+    ...options,
+    out: path,
+    version: packageVersion(),
+    signal,
+    onListing,
+    onFailure,
+  }).finally(() => progress.clear());
   if (failures.length > 0) {
     const steps = made?.steps ?? 0;
     await err.write(failedFiles(failures, `${steps} ${steps === 1 ? 'step is' : 'steps are'} in the plan`));

@@ -1,7 +1,14 @@
 // Readers and writers of log formats: what the package exports of them.
 export { type FoundSteps, findSteps, type StepLocation } from './find-steps.js';
 export type { ReadStepOptions } from './read-step-options.js';
-export { type ListedStep, type ListStepsOptions, listSteps, type ReadStepsOptions, readSteps } from './read-steps.js';
+export {
+  type ListedStep,
+  type ListingProgress,
+  type ListStepsOptions,
+  listSteps,
+  type ReadStepsOptions,
+  readSteps,
+} from './read-steps.js';
 export type { IntegerArray, LogprobBlock, StepData, StepScores } from './step-data.js';
 export { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 export type { StepLayout } from './step-layout.js';

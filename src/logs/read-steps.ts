@@ -7,12 +7,23 @@ import type { ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
 import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 
+/** How far the looking at files is that comes before the first step. */
+export interface ListingProgress {
+  /** Files whose headers have been read, or failed to be, of how many. */
+  readonly done: number;
+  readonly total: number;
+  /** The last of them. */
+  readonly file: string;
+}
+
 export interface ListStepsOptions {
   /**
    * Called with each file or path that cannot be used; the others are still given. Without it the first one makes the
    * call reject.
    */
   onError?: ((error: FileError) => void) | undefined;
+  /** Called after each header that is read. */
+  onListing?: ((progress: ListingProgress) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -51,7 +62,7 @@ export async function listStepsAs<Kept extends OrderedStep>(
   const report = reporter(options);
   const { files, problems } = await findSteps(source);
   problems.forEach(report);
-  const found = await readHeaders(files, options.signal, keep);
+  const found = await readHeaders(files, options, keep);
   const steps: Kept[] = [];
   for (const step of found) {
     if (step instanceof FileError) report(step);
@@ -99,16 +110,18 @@ function reporter({ onError }: ListStepsOptions): (error: FileError) => void {
 /** In the order of `files`, whichever is read first. */
 async function readHeaders<Kept>(
   files: readonly StepLocation[],
-  signal: AbortSignal | undefined,
+  { signal, onListing }: ListStepsOptions,
   keep: (step: ListedStep) => Kept,
 ): Promise<(Kept | FileError)[]> {
   const steps: (Kept | FileError)[] = new Array(files.length);
   const queue = files.entries();
+  let done = 0;
   const readSome = async () => {
     for (const [index, { path, runDirectory }] of queue) {
       signal?.throwIfAborted();
       const header = await orFileError(readStepHeader(path, { signal }));
       steps[index] = header instanceof FileError ? header : keep({ ...header, runDirectory });
+      onListing?.({ done: ++done, total: files.length, file: path });
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, readSome));
