@@ -1,7 +1,7 @@
-// Which CUDA backend the device tests run with: a fake one on host memory (native/test/fake_cuda_backend.cpp), or with
+// Which CUDA backend the device tests run with: a fake one on host memory (native/test/fake_cuda), or with
 // COLLAPSAR_TEST_DEVICE=cuda the real one on this machine's GPU.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import type { Engine } from '../src/engine/engine.js';
 import { type EngineOptions, openEngine } from '../src/engine/open-engine.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const source = join(root, 'native', 'test', 'fake_cuda_backend.cpp');
+const native = join(root, 'native');
 
 /** Whether a real GPU is tested. */
 export const onGpu = process.env.COLLAPSAR_TEST_DEVICE === 'cuda';
@@ -19,7 +19,8 @@ export const onGpu = process.env.COLLAPSAR_TEST_DEVICE === 'cuda';
 /** The fake, as the C++ tests' build left it, or compiled now; undefined where it cannot be had. */
 function findFake(): string | undefined {
   if (process.platform !== 'linux') return undefined;
-  const age = statSync(source).mtimeMs;
+  const folder = join(native, 'test', 'fake_cuda');
+  const age = Math.max(...readdirSync(folder).map((name) => statSync(join(folder, name)).mtimeMs));
   const built = join(dirname(addonPath()), 'fake_cuda_backend.so');
   if (existsSync(built) && statSync(built).mtimeMs > age) return built;
   const own = join(root, 'build', 'fake-cuda', 'fake_cuda_backend.so');
@@ -27,8 +28,10 @@ function findFake(): string | undefined {
   mkdirSync(dirname(own), { recursive: true });
   // Under another name first: test files run side by side.
   const fresh = `${own}.${process.pid}`;
-  const flags = ['-std=c++20', '-O2', '-fPIC', '-shared', '-fvisibility=hidden', `-I${join(root, 'native')}`];
-  const { status } = spawnSync('c++', [...flags, source, '-o', fresh], { env: { ...process.env, LD_PRELOAD: '' } });
+  const flags = ['-std=c++20', '-O2', '-fPIC', '-shared', '-fvisibility=hidden', `-I${native}`];
+  const sources = JSON.parse(readFileSync(join(native, 'sources.json'), 'utf8')).fakeCuda as string[];
+  const files = sources.map((file) => join(native, file));
+  const { status } = spawnSync('c++', [...flags, ...files, '-o', fresh], { env: { ...process.env, LD_PRELOAD: '' } });
   if (status !== 0) return undefined;
   spawnSync('mv', [fresh, own]);
   return own;

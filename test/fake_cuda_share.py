@@ -1,5 +1,5 @@
 """Runs examples/gpu/trainer.py without a GPU: tensors stay in host memory, and what PyTorch would say of where they are
-on a GPU is said of a shared file that the fake CUDA backend (native/test/fake_cuda_backend.cpp) can open."""
+on a GPU is said of a shared file that the fake CUDA backend (native/test/fake_cuda) can open."""
 
 import ctypes
 import os
