@@ -497,6 +497,63 @@ describe('bad input', () => {
     expect(warnings[0]).toMatch(/2 rollouts were left out.*row 1 \(group 0, rollout 1\); row 3 \(group 1, rollout 0\)/);
   });
 
+  it.each(['same', 'first', 'sum'] as const)('a bad reward of any turn counts under %s', (turnRewards) => {
+    const values = [1, Number.NaN, 1, 0, 5, 4];
+    const rewards = { values, groups: [1, 1, 1, 1, 2, 2], episodes: [1, 1, 1, 2, 1, 2], turns: [0, 1, 2, 0, 0, 0] };
+    expect(refusal({ rewards }, { turnRewards }).message).toMatch(/^rewards: row 1 is NaN, expected a finite number/);
+    const { kept, rowMask, warnings } = filterGroups({ rewards }, { turnRewards, nonFinite: 'exclude' });
+    expect(kept).toEqual([2]);
+    expect([...rowMask]).toEqual([0, 0, 0, 0, 1, 1]);
+    expect(warnings[0]).toBe('1 rollout was left out because the reward is NaN or infinite: row 1');
+  });
+
+  it('turns before the last need no reward where the last one has it', () => {
+    const rewards = {
+      values: [Number.NaN, 1, Number.NaN, 0, 5, 4],
+      groups: [1, 1, 1, 1, 2, 2],
+      episodes: [1, 1, 2, 2, 3, 4],
+    };
+    for (const nonFinite of ['error', 'exclude'] as const) {
+      const { scores, warnings } = filterGroups({ rewards }, { turnRewards: 'last', nonFinite });
+      expect([...scores]).toEqual([0.5, 0.5]);
+      expect(warnings).toEqual([]);
+    }
+    const without = { ...rewards, values: [Number.NaN, 1, 3, Number.NaN, 5, 4] };
+    const { scores, warnings } = filterGroups({ rewards: without }, { turnRewards: 'last', nonFinite: 'exclude' });
+    expect([...scores]).toEqual([0, 0.5]);
+    expect(warnings[0]).toBe('1 rollout was left out because the reward is NaN or infinite: row 3');
+  });
+
+  it('rewards of up to 1e100 are taken, however far they lie apart', () => {
+    const { kept, scores } = filterGroups(
+      {
+        rewards: [
+          [1e100, -1e100],
+          [1e99, 0],
+        ],
+      },
+      { strategy: 'top_k_abs', value: 1 },
+    );
+    expect(kept).toEqual([0]);
+    expect(scores[0] as number).toBeCloseTo(2e200, -187);
+    expect(refusal({ rewards: [[1.5e100, 0]] }).message).toMatch(/^rewards: values up to 1.5e\+100 in size/);
+  });
+
+  it('ragen refuses rewards whose figures are beyond float32', () => {
+    for (const rewards of [
+      [
+        [3e38, -3e38],
+        [1, 0],
+      ],
+      [
+        [3e38, 3e38],
+        [1, 0],
+      ],
+    ]) {
+      expect(refusal({ rewards }, { dialect: 'ragen' }).message).toMatch(/^rewards: values whose sum or std is beyond/);
+    }
+  });
+
   it('nothing that was given is changed', () => {
     const values = Float64Array.of(3, 1, 2, 2, 5, 0);
     const groups = Int32Array.of(1, 0, 1, 0, 2, 2);

@@ -212,6 +212,19 @@ describe('a report', () => {
     );
   });
 
+  it('counts no episode with such a reward at any turn', async () => {
+    const { labels, outcomes } = smallStep(6, { responses: 4, turns: true });
+    const rewards = Float64Array.from(outcomes.rewards);
+    // The first group has one episode left, and so no std.
+    rewards[1] = Number.NaN;
+    const monitor = open({ filter: { turnRewards: 'first', nonFinite: 'exclude' } });
+    const report = await monitor.step(2, labels).finish({ rewards });
+    const stds = [1, 2, 3].map(
+      (group) => Math.abs((rewards[4 * group] as number) - (rewards[4 * group + 2] as number)) / Math.SQRT2,
+    );
+    expect(report.metrics['rollout/in_group_reward_std']).toBeCloseTo(stds.reduce((x, y) => x + y) / 3, 12);
+  });
+
   it('knows groups by 64-bit ids', async () => {
     const small = smallStep(13);
     const wide = (values: Int32Array) => BigInt64Array.from(values, BigInt);

@@ -530,6 +530,25 @@ describe('correlations', () => {
   });
 });
 
+describe('correlations of ranks that agree fully', () => {
+  it.each([1, -1])('%d in five steps leaves room for chance', (sign) => {
+    const judge = new Judge();
+    const squares = [1, 4, 9, 16, 25];
+    for (const [at, square] of squares.entries()) {
+      judge.add({ step: at + 1, success: square / 25, figures: { figure: sign * Math.exp(at) } });
+    }
+    const [found] = judge.summary().correlations.figures;
+    if (found === undefined) throw new Error('no correlation');
+    // As for a correlation of .9, the next that five ranks can have.
+    const error = Math.sqrt((1 + 0.9 ** 2 / 2) / (found.effectiveSteps - 3));
+    const inner = Math.tanh(Math.atanh(0.9) - 1.959963984540054 * error);
+    const { estimate, low, high } = found.spearman;
+    expect(estimate).toBe(sign);
+    expect(sign > 0 ? low : -high).toBeCloseTo(inner, 12);
+    expect(sign > 0 ? high : low).toBe(sign);
+  });
+});
+
 describe('crossScoreMetrics with perRow', () => {
   it('gives each used row’s own score and whether it was retrieved, equivalent prompts included', async () => {
     const uniform = uniformNumbers(6);

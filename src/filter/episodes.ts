@@ -51,7 +51,12 @@ export function episodesOf(input: InputRows, rowGroup: Int32Array, rule: TurnRew
     group: Int32Array.from(firstRow, (row) => rowGroup[row] as number),
     firstRow: Int32Array.from(firstRow),
     ofRow: rollout,
-    rewards: ofEpisodes('rewards', input.rewards, rollout, ends, rule, nameOf, words),
+    rewards: withBadTurns(
+      ofEpisodes('rewards', input.rewards, rollout, ends, rule, nameOf, words),
+      input.rewards,
+      rollout,
+      rule,
+    ),
     // A sum of outcomes is no outcome: where turns are steps towards it, the last one tells.
     outcomes:
       input.outcomes === null
@@ -95,8 +100,9 @@ function ofEpisodes(
   if (rule === 'same') {
     for (let row = 0; row < rollout.length; row++) {
       const start = first[rollout[row] as number] as number;
-      // Object.is lets NaN through, which is named later as what it is.
-      if (values[row] !== values[start] && !Object.is(values[row], values[start])) {
+      // What is not finite passes: it is named, or left out, as what it is.
+      const finite = Number.isFinite(values[row]) && Number.isFinite(values[start]);
+      if (finite && values[row] !== values[start]) {
         throw new ArgumentError(
           name,
           `${nameOf(row)} has ${values[row]}, but another turn of its episode (${nameOf(start)}) has ${values[start]}: ` +
@@ -106,6 +112,23 @@ function ofEpisodes(
     }
   }
   return Float64Array.from(rule === 'last' ? last : first, (row) => values[row] as number);
+}
+
+/**
+ * A turn whose reward is NaN or infinite makes its episode so, also where another turn is read: its row would go into the update.
+ * But for `last`: where the reward comes at the end, the turns before it may have none.
+ */
+function withBadTurns(
+  ofRollouts: Float64Array,
+  rewards: Float64Array,
+  rollout: Int32Array,
+  rule: TurnRewards,
+): Float64Array {
+  if (rule === 'last') return ofRollouts;
+  for (let row = 0; row < rollout.length; row++) {
+    if (!Number.isFinite(rewards[row])) ofRollouts[rollout[row] as number] = Number.NaN;
+  }
+  return ofRollouts;
 }
 
 function sums(values: Float64Array, rollout: Int32Array, count: number): Float64Array {

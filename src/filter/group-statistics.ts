@@ -67,7 +67,11 @@ export function groupStatistics(
   let { largest, widest } = measure(values, offsets, unit, figures);
   if (!(largest <= LARGEST)) {
     refuse?.();
-    throw new ArgumentError(argument, `values up to ${largest} in size, expected at most ${LARGEST}: scale them down`);
+    // What was measured is a bound, up to twice the largest value.
+    const size = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    if (!(size <= LARGEST)) {
+      throw new ArgumentError(argument, `values up to ${size} in size, expected at most ${LARGEST}: scale them down`);
+    }
   }
   if (widest < SMALLEST_VARIANCE) {
     const deviation = largestDeviation(values, offsets);
@@ -213,6 +217,10 @@ export function float32Statistics(argument: string, values: Float64Array, offset
     sum[group] = float32Sum(rounded, begin, end);
     mean[group] = Math.fround((sum[group] as number) / (end - begin));
     if (end - begin > 1) std[group] = float32Std(rounded, begin, end, groups === 1);
+    // Values near the end of the range: their sum or std is beyond it, and masses and means over groups would be NaN.
+    if (Number.isFinite(sum[group]) && Number.isFinite(std[group])) continue;
+    const problem = 'values whose sum or std is beyond float32, in which the dialect "ragen" computes: scale them down';
+    throw new ArgumentError(argument, problem);
   }
   return { counts, mean, sum, max, std, variance: std.map((value) => value * value) };
 }

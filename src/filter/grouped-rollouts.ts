@@ -72,11 +72,11 @@ export function groupRollouts(
     input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];
   if (bad >= 0) {
-    const left = withoutNonFinite(rollouts);
-    warnings.push(excludedWarning(left.excluded, input));
     const { ofRow, rewards } = rollouts;
+    const excluded = firstBadRows(input.rewards, ofRow, rewards);
+    if (excluded.length > 0) warnings.push(excludedWarning(excluded, input));
     rowGroup = rowGroup.map((group, row) => (Number.isFinite(rewards[ofRow[row] as number]) ? group : -1));
-    rollouts = left.rollouts;
+    rollouts = withoutNonFinite(rollouts);
   }
   return { ...sortByGroup(rollouts, ids.length), ids, rowGroup, warnings };
 }
@@ -114,27 +114,33 @@ function rowsAsRollouts({ rows, rewards, outcomes, entropies, lengths }: InputRo
   return { group, firstRow, ofRow: firstRow, rewards, outcomes, entropies, lengths };
 }
 
-function withoutNonFinite(rollouts: Rollouts): { rollouts: Rollouts; excluded: number[] } {
+/** The first row with a reward that is NaN or infinite of each rollout that is left out for it, ascending. */
+function firstBadRows(rewards: Float64Array, ofRow: Int32Array, ofRollouts: Float64Array): number[] {
+  const named = ofRollouts.map((reward) => (Number.isFinite(reward) ? 1 : 0));
+  const found: number[] = [];
+  for (let row = 0; row < rewards.length; row++) {
+    const rollout = ofRow[row] as number;
+    if (Number.isFinite(rewards[row]) || named[rollout] === 1) continue;
+    named[rollout] = 1;
+    found.push(row);
+  }
+  return found;
+}
+
+function withoutNonFinite(rollouts: Rollouts): Rollouts {
   const { rewards, firstRow } = rollouts;
   const good: number[] = [];
-  const excluded: number[] = [];
-  for (let at = 0; at < rewards.length; at++) {
-    if (Number.isFinite(rewards[at])) good.push(at);
-    else excluded.push(firstRow[at] as number);
-  }
+  for (let at = 0; at < rewards.length; at++) if (Number.isFinite(rewards[at])) good.push(at);
   const chosen = (values: Float64Array | null) =>
     values === null ? null : Float64Array.from(good, (at) => values[at] as number);
   return {
-    excluded,
-    rollouts: {
-      ofRow: rollouts.ofRow,
-      group: Int32Array.from(good, (at) => rollouts.group[at] as number),
-      firstRow: Int32Array.from(good, (at) => firstRow[at] as number),
-      rewards: chosen(rewards) as Float64Array,
-      outcomes: chosen(rollouts.outcomes),
-      entropies: chosen(rollouts.entropies),
-      lengths: chosen(rollouts.lengths),
-    },
+    ofRow: rollouts.ofRow,
+    group: Int32Array.from(good, (at) => rollouts.group[at] as number),
+    firstRow: Int32Array.from(good, (at) => firstRow[at] as number),
+    rewards: chosen(rewards) as Float64Array,
+    outcomes: chosen(rollouts.outcomes),
+    entropies: chosen(rollouts.entropies),
+    lengths: chosen(rollouts.lengths),
   };
 }
 

@@ -149,8 +149,10 @@ function filtered(
     entropies: outcomes.entropies,
     lengths: outcomes.responseLengths,
   };
-  const result = filterGroups(input, options ?? KEEP_ALL);
-  return { filter: options === null ? undefined : result, groups: groupRewards(result, rewards, ids, episodes) };
+  const rules = options ?? KEEP_ALL;
+  const result = filterGroups(input, rules);
+  const measured = groupRewards(result, rewards, ids, episodes, rules.turnRewards);
+  return { filter: options === null ? undefined : result, groups: measured };
 }
 
 function bucketed(

@@ -30,15 +30,19 @@ export function groupRewards(
   rewards: Float64Array,
   groups: Integers,
   episodes: Integers | undefined,
+  turnRewards: FilterOptions['turnRewards'],
 ): GroupRewards[] {
   const rowsOf = new Map<number, number[]>(Array.from(result.groups, (id) => [id, []]));
   for (let row = 0; row < groups.length; row++) rowsOf.get(Number(groups[row]))?.push(row);
   return Array.from(result.groups, (id, index) => {
     const rows = rowsOf.get(id) as number[];
-    // Where the filter is told to, it leaves rewards out that are no numbers.
-    const counted = rows.filter((row) => Number.isFinite(rewards[row]));
+    // Where the filter is told to, it leaves out rollouts with a reward that is no number, at whichever of their turns;
+    // where the last turn has the reward, those without any.
+    const isBad = (row: number): boolean => !Number.isFinite(rewards[row]);
+    const count = (of: readonly number[]): number =>
+      episodes === undefined ? of.length : new Set(of.map((row) => String(episodes[row]))).size;
     const rollouts =
-      episodes === undefined ? counted.length : new Set(counted.map((row) => String(episodes[row]))).size;
+      turnRewards === 'last' ? count(rows.filter((row) => !isBad(row))) : count(rows) - count(rows.filter(isBad));
     return { id, rows, std: rollouts < 2 ? Number.NaN : Math.sqrt(result.rewardVariances[index] as number) };
   });
 }

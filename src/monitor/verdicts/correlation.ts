@@ -38,8 +38,7 @@ export function correlate(xs: readonly (number | null)[], ys: readonly (number |
   const spearman = product(ranks(x), ranks(y));
   return {
     pearson: interval(pearson, 1 / Math.sqrt(effective - 3)),
-    // Bonett and Wright (2000).
-    spearman: interval(spearman, Math.sqrt((1 + spearman ** 2 / 2) / (effective - 3))),
+    spearman: rankInterval(spearman, pairs.length, effective),
     steps: pairs.length,
     effectiveSteps: effective,
   };
@@ -50,6 +49,18 @@ function interval(r: number, error: number): Correlation {
   if (Math.abs(r) >= 1) return { estimate: Math.sign(r), low: Math.sign(r), high: Math.sign(r) };
   const z = Math.atanh(r);
   return { estimate: r, low: Math.tanh(z - WIDTH_95 * error), high: Math.tanh(z + WIDTH_95 * error) };
+}
+
+/**
+ * Bonett and Wright (2000). Ranks that agree fully do so by chance too, in one order of n!, where the formula gives an interval of
+ * no width: then its other end is that of the next lower correlation that n ranks can have, 1 − 6 · 2 / (n (n² − 1)).
+ */
+function rankInterval(r: number, steps: number, effective: number): Correlation {
+  const most = 1 - 12 / (steps * (steps * steps - 1));
+  const at = Math.min(most, Math.max(-most, r));
+  const found = interval(at, Math.sqrt((1 + at ** 2 / 2) / (effective - 3)));
+  if (at === r) return found;
+  return r > 0 ? { estimate: r, low: found.low, high: 1 } : { estimate: r, low: -1, high: found.high };
 }
 
 function product(x: readonly number[], y: readonly number[]): number {
