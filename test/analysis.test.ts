@@ -16,6 +16,7 @@ import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError } from '../src/errors.js';
 import { listSteps } from '../src/logs/read-steps.js';
 import { readStepFile } from '../src/logs/step-file.js';
+import type { StepToWrite } from '../src/logs/write-step.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../src/metrics/running-state.js';
 import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
@@ -494,6 +495,18 @@ describe('verdicts and the filter’s view', () => {
     expect(judgement?.grounding?.rows).toBe(rows);
     expect(judgement?.specificity?.rows).toBe(rows);
     expect(judgement?.triage).toHaveLength(4);
+  });
+
+  it('filter by the outcome where a file has one, else by what was correct, as collapsar filter does', async () => {
+    const each = (of: (row: number) => number) => Float32Array.from({ length: 12 }, (_, row) => of(row));
+    const columns = { rewards: each((row) => row % 3), correct: new Uint8Array(12) };
+    const shapingOnly = async (name: string, step: Partial<StepToWrite>) => {
+      const path = await putStep(join(directory, name, 'step.safetensors'), { ...smallStep(1), ...columns, ...step });
+      return (await collect(path)).reports[0]?.record['rollout/filter_shaping_only_count'];
+    };
+    // No row is correct, so that rewards vary by shaping alone; by their outcomes they do not.
+    expect(await shapingOnly('correct', {})).toBe(4);
+    expect(await shapingOnly('outcome', { outcome: each((row) => (row % 3 === 2 ? 1 : 0)) })).toBe(0);
   });
 
   it('that cannot be given are told in the notes, and the file counts as analysed', async () => {

@@ -173,13 +173,14 @@ async function besideMetrics(
       return undefined;
     }
   };
-  const { rewards, group, episode, turn, actions, correct, valid } = data;
-  const outcomes = correct ?? data.outcome;
+  const { rewards, group, episode, turn, actions, correct, outcome, valid } = data;
   const filter =
     rewards &&
     attempt('no filter', () => {
       const input = { values: rewards, groups: group, episodes: episode, turns: turn };
-      const result = filterGroups({ rewards: input, outcomes }, { nonFinite: 'exclude', turnRewards: 'last' });
+      // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
+      const given = { rewards: input, outcomes: outcome ?? correct };
+      const result = filterGroups(given, { nonFinite: 'exclude', turnRewards: 'last' });
       const { kept, dropped, empty, warnings, metrics: figures } = result;
       return { kept, dropped, empty, warnings, metrics: figures };
     });
@@ -188,7 +189,7 @@ async function besideMetrics(
   const rows = {
     groups: group,
     rewards,
-    outcomes,
+    outcomes: correct ?? outcome,
     actions,
     valid,
     episodes: episode,
