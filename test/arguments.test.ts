@@ -23,6 +23,109 @@ const given = collapsar as any;
 
 const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
 
+/** Each function that takes options, or named columns, with one that it does not know. */
+function misspelt(): [what: string, argument: string, call: () => unknown][] {
+  const wrong = { thread: 1 };
+  const data = new Float32Array([-1]);
+  const logprobs = { data, dtype: 'float32', shape: [1, 1, 1] };
+  const labels = { own: [0], lengths: [1] };
+  const stats = (name: string) => given.Engine.prototype[name].bind(engine);
+  const sink = () =>
+    engine.tokenSumsSink({ ...sinkOptions }) as never as Record<string, (...args: unknown[]) => unknown>;
+  const step = { step: 1, logprobs, lengths: Int32Array.of(1), group: Int32Array.of(0) };
+  const monitor = () => new given.Monitor({ engine });
+  const out = '/nowhere';
+  const evidence = { step: 1 };
+  const calls: Record<string, (options: object) => unknown> = {
+    openEngine: (options) => given.openEngine(options),
+    allocDevice: (options) => stats('allocDevice')('float32', [1], options),
+    upload: (options) => stats('upload')(logprobs, options),
+    importDevice: (options) => stats('importDevice')({}, options),
+    deviceMemory: (options) => stats('deviceMemory')(options),
+    sumTokens: (options) => stats('sumTokens')(logprobs, [1], options),
+    sumFileTokens: (options) => stats('sumFileTokens')({}, [1], options),
+    tokenRowStats: (options) => stats('tokenRowStats')(logprobs, [1], { own: [0], ...options }),
+    scoreStats: (options) => stats('scoreStats')(fourScores, { ...labels, ...options }),
+    gatherScores: (options) => stats('gatherScores')(fourScores, options),
+    inferStep: (options) => stats('inferStep')(fourScores, {}, { ...labels, permutations: 0, seed: 0, ...options }),
+    tokenSumsSink: (options) => stats('tokenSumsSink')({ ...sinkOptions, ...options }),
+    'TokenSumsSink.add': (options) => sink().add?.({ logprobs }, options),
+    'TokenSumsSink.addSums': (options) => sink().addSums?.({ sums: logprobs }, options),
+    planScores: (options) => given.planScores({ groups, lengths }, { negatives: 3, ...options }),
+    estimateFromPairs: (options) =>
+      given.estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length) }, options),
+    ScoreRounds: (options) => new given.ScoreRounds({ groups, lengths }, { width: 1, ...options }),
+    sumPairTokens: (options) => given.sumPairTokens(engine, plan, logprobs, lengths, options),
+    listSteps: (options) => given.listSteps(out, options),
+    readSteps: (options) => given.readSteps(out, options).next(),
+    readStepFile: (options) => given.readStepFile(out, options),
+    readStepHeader: (options) => given.readStepHeader(out, options),
+    writeStep: (options) => given.writeStep(out, step, options),
+    analyze: (options) => given.analyze(out, options).next(),
+    analysisStream: (options) => given.analysisStream(out, options),
+    planShards: (options) => given.planShards(out, { out, ...options }),
+    mapShard: (options) => given.mapShard({ manifest: out, out, index: 0, ...options }),
+    mergeStates: (options) => given.mergeStates([out], { out, ...options }),
+    finalizeShards: (options) => given.finalizeShards({ manifest: out, state: out, ...options }).next(),
+    'ResultDirectory.journal': (options) => given.ResultDirectory.prototype.journal(options),
+    readEvidence: (options) => given.readEvidence(evidence, options),
+    'Monitor.reports': (options) => monitor().reports([], options).next(),
+    'Monitor.transform': (options) => monitor().transform(options),
+    'step.score': (options) => openStep().score(0, [1], options),
+    'step.scoreAll': (options) => openStep().scoreAll({ sums }, options),
+    'step.scoreRows': (options) => openStep().scoreRows([0], { sums }, options),
+    'step.scoreBlock': (options) => openStep().scoreBlock({ sums }, options),
+    'step.scoreBlocks': (options) => openStep().scoreBlocks([], options),
+    'step.finish': (options) => openStep().finish({}, options),
+  };
+  return [
+    ...Object.entries(calls).map(([name, call]): [string, string, () => unknown] => [
+      `an unknown option of ${name}`,
+      'options.thread',
+      () => call(wrong),
+    ]),
+    ['an unknown label of rows', 'labels.thread', () => stats('stepMoments')({}, { ...labels, ...wrong })],
+    ['an unknown option of a sampler', 'sampler.thread', () => given.sampleRows([0], [0], { kind: 'turn', ...wrong })],
+    [
+      'a column of crossScoreMetrics by its name in a step',
+      'scores.columnGroup',
+      () => given.crossScoreMetrics(engine, { sums, lengths, groups, columnGroup: [0, 1, 2] }),
+    ],
+    [
+      'a column of planScores by its name in a step',
+      'input.prompts',
+      () => given.planScores({ groups, lengths, prompts: [] }, { negatives: 3 }),
+    ],
+    [
+      'a column of ScoreRounds by its name in a step',
+      'input.prompts',
+      () => new given.ScoreRounds({ groups, lengths, prompts: [] }, { width: 1 }),
+    ],
+    [
+      'a misspelt column of the filter',
+      'input.outcome',
+      () => given.filterGroups({ rewards: [[1, 0]], outcome: [1, 0] }),
+    ],
+    [
+      'a misspelt column of rows to filter',
+      'rewards.episode',
+      () => given.filterGroups({ rewards: { values: [1, 0], groups: [0, 0], episode: [0, 1] } }),
+    ],
+    ['a misspelt part of evidence', 'evidence.row', () => given.readEvidence({ ...evidence, row: {} })],
+    [
+      'a misspelt column of evidence',
+      'evidence.rows.reward',
+      () => given.readEvidence({ ...evidence, rows: { groups, reward: groups } }),
+    ],
+    ['a misspelt tensor of a step to write', 'step.reward', () => given.writeStep(out, { ...step, reward: data })],
+    [
+      'an unknown option of what a journal is of',
+      'options.measuring.permutation',
+      () => given.ResultDirectory.prototype.journal({ measuring: { permutation: 9 } }),
+    ],
+  ];
+}
+
 const calls: [what: string, argument: string, call: () => unknown][] = [
   ['crossScoreMetrics of null', 'scores', () => given.crossScoreMetrics(engine, null)],
   ['without groups', 'groups', () => given.crossScoreMetrics(engine, { sums, lengths })],
@@ -76,6 +179,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ],
   ['a misspelt option of filterGroups', 'options.topP', () => given.filterGroups({ rewards: [[1, 0]] }, { topP: 0.5 })],
   ['a misspelt option of logitStats', 'options.target', () => engine.logitStats(fourScores, { target: [0] } as object)],
+  ...misspelt(),
   [
     'logits without dtype and shape',
     'logits',

@@ -1,6 +1,6 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
-import { checkObject, checkPath } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -28,6 +28,16 @@ export interface FinalizeOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+const OPTIONS = optionNames<FinalizeOptions>({
+  manifest: true,
+  state: true,
+  version: true,
+  metrics: true,
+  signal: true,
+  onProgress: true,
+  onFailure: true,
+});
+
 /**
  * Reads all states through once before the first report: a step that is missing, comes twice or is damaged is found before
  * anything is given.
@@ -37,6 +47,7 @@ export interface FinalizeOptions {
  */
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   if (typeof options.manifest !== 'string') checkObject(options.manifest, 'options.manifest');
   checkPath(options.state, 'options.state');
   const { signal, onProgress } = options;

@@ -1,5 +1,5 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { checkObject, checkPath } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
@@ -42,6 +42,20 @@ export interface MapOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+const OPTIONS = optionNames<MapOptions>({
+  manifest: true,
+  index: true,
+  out: true,
+  version: true,
+  redo: true,
+  engine: true,
+  threads: true,
+  maxMemory: true,
+  signal: true,
+  onProgress: true,
+  onFailure: true,
+});
+
 /** What became of one shard. */
 export interface MappedShard extends ShardCounts {
   /** Path of the state. */
@@ -64,6 +78,7 @@ const STEPS_AHEAD = 3;
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { index, out, signal } = options;
   checkPath(options.manifest, 'options.manifest');
   checkPath(out, 'options.out');

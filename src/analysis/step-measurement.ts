@@ -1,5 +1,6 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
 // can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+import { optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
@@ -42,6 +43,14 @@ export interface MeasureOptions {
 
 /** The reference's number of draws (docs/metrics.md). */
 const DEFAULT_SAMPLES = 64;
+
+export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
+  profile: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  nonFinite: true,
+});
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
   const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES, nonFinite = 'error' } = given;

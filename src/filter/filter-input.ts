@@ -1,6 +1,6 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
-import { checkMemory } from '../engine/argument-checks.js';
+import { checkKnown, checkMemory, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import type { FilterWords } from './filter-words.js';
@@ -64,11 +64,21 @@ export interface InputRows {
   readonly lengths: Float64Array | null;
 }
 
+const FIELDS = optionNames<FilterInput>({ rewards: true, outcomes: true, entropies: true, lengths: true });
+const REWARD_FIELDS = optionNames<FlatGroups & LabelledRows>({
+  values: true,
+  groupSize: true,
+  groups: true,
+  episodes: true,
+  turns: true,
+});
+
 /** @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no number */
 export function readInput(input: FilterInput, words: FilterWords): InputRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');
   }
+  checkKnown(input, 'input', FIELDS);
   const { rewards } = input;
   if (Array.isArray(rewards)) {
     const offsets = groupOffsets(rewards as GroupedValues);
@@ -87,6 +97,7 @@ export function readInput(input: FilterInput, words: FilterWords): InputRows {
       'expected groups of rollouts (an array of arrays), { values, groupSize }, or { values, groups }',
     );
   }
+  checkKnown(rewards, 'rewards', REWARD_FIELDS);
   const source = rewards as FlatGroups | LabelledRows;
   const values = column('rewards.values', source.values);
   return 'groups' in source && source.groups !== undefined

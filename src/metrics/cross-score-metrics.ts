@@ -1,6 +1,6 @@
 // One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
 import { types } from 'node:util';
-import { checkArray, checkEngine, checkKnown, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkEngine, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
@@ -37,11 +37,23 @@ export async function crossScoreMetrics(
 ): Promise<StepMetrics> {
   checkEngine(engine, 'engine');
   checkObject(scores, 'scores');
+  checkKnown(scores, 'scores', FIELDS);
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
+
+const FIELDS = optionNames<CrossScores>({
+  logprobs: true,
+  sums: true,
+  lengths: true,
+  groups: true,
+  columnGroups: true,
+  promptTokens: true,
+  episodes: true,
+  turns: true,
+});
 
 const OPTIONS: readonly (keyof MetricOptions)[] = [
   'profile',

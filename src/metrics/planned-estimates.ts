@@ -1,6 +1,6 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
-import { checkObject } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { chanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
@@ -24,6 +24,8 @@ export interface EstimateOptions {
   /** Of the intervals, in (0, 1). Default .95. */
   readonly confidence?: number | undefined;
 }
+
+const OPTIONS = optionNames<EstimateOptions>({ confidence: true });
 
 /** Where the batch error of a figure comes from. All in the figure's unit. */
 export interface ErrorParts {
@@ -85,6 +87,7 @@ export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: 
   checkObject(plan, 'plan');
   checkObject(scores, 'scores');
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { confidence = 0.95 } = options;
   if (!(confidence > 0 && confidence < 1)) {
     throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);

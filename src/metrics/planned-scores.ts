@@ -1,5 +1,5 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
-import { checkArray, checkEngine, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
@@ -81,6 +81,7 @@ export async function sumPairTokens(
 ): Promise<Float64Array> {
   checkEngine(engine, 'engine');
   checkObject(plan, 'plan');
+  checkOptions(options);
   checkTensor(logprobs, 'logprobs');
   checkArray(lengths, 'lengths');
   if (lengths.length !== plan.layout.totalRows) {

@@ -1,6 +1,6 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
 // Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, countSignatures } from './columns.js';
@@ -29,6 +29,15 @@ export interface ScorePlanOptions {
   /** With `promptTurns`: share of the negatives that are of the own turn, 0 to 1. Default .5. */
   readonly hardShare?: number | undefined;
 }
+
+export const PLAN_FIELDS = optionNames<ScorePlanInput>({
+  groups: true,
+  lengths: true,
+  columnGroups: true,
+  promptTokens: true,
+  promptTurns: true,
+});
+const OPTIONS = optionNames<ScorePlanOptions>({ negatives: true, seed: true, hardShare: true });
 
 /** (row, prompt) pairs; prompts are numbered as in the input. */
 export interface Pairs {
@@ -105,7 +114,9 @@ export interface ScorePlan extends Pairs {
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
   checkObject(input, 'input');
+  checkKnown(input, 'input', PLAN_FIELDS);
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { negatives, seed = 0, hardShare = 0.5 } = options;
   if (!Number.isSafeInteger(negatives) || negatives < 3) {
     throw new ArgumentError(

@@ -2,7 +2,7 @@
 import { closeUnread, closingSource, expectSource, isSource, type Source, unlessAborted } from './closing-source.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
-import type { MonitorStep, ScoreOptions } from './monitor-step.js';
+import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';
 import { optionsObject } from './option-checks.js';
 import type { StepLabels } from './step-labels.js';
 import type { StepOutcomes } from './step-outcomes.js';
@@ -36,8 +36,7 @@ export async function* reportsOf(
   options: ScoreOptions,
 ): AsyncGenerator<MonitorReport, void, undefined> {
   expectSource(source, 'source');
-  optionsObject(options, 'options');
-  const { signal } = options;
+  const { signal } = scoreOptions(options);
   signal?.throwIfAborted();
   for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
@@ -53,8 +52,7 @@ interface Offer {
  * reader stop the step that is being computed.
  */
 export function reportStream(monitor: StepOpener, options: ScoreOptions): TransformStream<MonitorInput, MonitorReport> {
-  optionsObject(options, 'options');
-  const { signal } = options;
+  const { signal } = scoreOptions(options);
   const stop = new AbortController();
   let output!: ReadableStreamDefaultController<MonitorReport>;
   let input!: WritableStreamDefaultController;

@@ -1,10 +1,34 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
-import { checkArray, checkObject } from '../../engine/argument-checks.js';
+import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
+
+const FIELDS = optionNames<StepEvidence>({
+  step: true,
+  metrics: true,
+  groups: true,
+  rows: true,
+  filter: true,
+  success: true,
+  figures: true,
+});
+const ROW_FIELDS = optionNames<RowEvidence>({
+  groups: true,
+  rewards: true,
+  outcomes: true,
+  actions: true,
+  valid: true,
+  entropies: true,
+  responseLengths: true,
+  episodes: true,
+  turns: true,
+  matched: true,
+  ablated: true,
+  reasoningSwaps: true,
+});
 
 /** @throws {ArgumentError} for a step that is none, or not later than the last */
 export function checkStep(step: number, last: number | null): void {
@@ -22,6 +46,7 @@ export function checkStep(step: number, last: number | null): void {
 /** @throws {ArgumentError} naming what does not fit */
 export function checkEvidence(evidence: StepEvidence): void {
   checkObject(evidence, 'evidence');
+  checkKnown(evidence, 'evidence', FIELDS);
   const { step, success, rows, groups, metrics } = evidence;
   checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
@@ -63,6 +88,8 @@ function checkMetrics(metrics: StepMetrics): void {
 }
 
 function checkRows(rows: RowEvidence): void {
+  checkObject(rows, 'evidence.rows');
+  checkKnown(rows, 'evidence.rows', ROW_FIELDS);
   const { groups, reasoningSwaps, ...columns } = rows;
   for (const [name, values] of Object.entries(columns)) {
     if (values === undefined || values.length === groups.length) continue;
