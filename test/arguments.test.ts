@@ -21,6 +21,10 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
 const given = collapsar as any;
 
+const monitorStep = (labels: object) => new given.Monitor({ engine }).step(1, { groups, lengths, ...labels });
+const step = () => ({ logprobs: { data: new Float32Array(1), dtype: 'float32', shape: [1, 1, 1] }, ...oneRow() });
+const oneRow = () => ({ lengths: Int32Array.of(1), group: Int32Array.of(0) });
+
 const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
 
 /** Each function that takes options, or named columns, with one that it does not know. */
@@ -111,6 +115,14 @@ function misspelt(): [what: string, argument: string, call: () => unknown][] {
       'rewards.episode',
       () => given.filterGroups({ rewards: { values: [1, 0], groups: [0, 0], episode: [0, 1] } }),
     ],
+    [
+      'a misspelt part of a step in a stream',
+      'input.outcome',
+      () =>
+        monitor()
+          .reports([{ step: 1, labels: { groups, lengths }, outcome: {} }])
+          .next(),
+    ],
     ['a misspelt part of evidence', 'evidence.row', () => given.readEvidence({ ...evidence, row: {} })],
     [
       'a misspelt column of evidence',
@@ -185,6 +197,64 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'logits',
     () => given.Engine.prototype.logitStats.call(engine, new Float32Array(4)),
   ],
+  ['states to merge that are no paths', 'paths[0]', () => given.mergeStates([7], { out: '/nowhere' })],
+  ['states to merge as bytes', 'paths[0]', () => given.mergeStates(new Uint8Array(2), { out: '/nowhere' })],
+  ['prompts of a step that are none', 'promptTokens', () => monitorStep({ promptTokens: 'x' })],
+  [
+    'a saved state in place of one that runs',
+    'options.state',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { state: new given.RunningState().toJSON() }),
+  ],
+  [
+    'a label that is no name',
+    'options.label',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { label: {} }),
+  ],
+  [
+    'episodes that are none',
+    'episodes',
+    () =>
+      given.crossScoreMetrics(
+        engine,
+        { sums, lengths, groups, episodes: null, turns: groups },
+        { sampler: { kind: 'turn' } },
+      ),
+  ],
+  [
+    'turns of prompts that are none',
+    'promptTurns',
+    () => given.planScores({ groups, lengths, promptTurns: null }, { negatives: 4 }),
+  ],
+  [
+    'a plan that went through JSON',
+    'plan',
+    () => given.estimateFromPairs(JSON.parse(JSON.stringify(plan)), { sums: [] }),
+  ],
+  ['sampleRows with rows in place of a test', 'usable', () => given.sampleRows([0], [0], { kind: 'turn' }, [0])],
+  ['readSteps of null', 'source', () => given.readSteps(null).next()],
+  [
+    'metadata that are none',
+    'step.metadata',
+    () => given.writeStep('/nowhere', { step: 1, ...step(), metadata: null }),
+  ],
+  ['an index that is no number', 'options.index', () => given.mapShard({ manifest: 'm', out: 'o', index: '0' })],
+  [
+    'a name in place of names of metrics',
+    'options.metrics',
+    () => given.finalizeShards({ manifest: 'm', state: 's', metrics: 'mi_estimate' }).next(),
+  ],
+  ['a manifest that is none', 'options.manifest', () => given.finalizeShards({ manifest: {}, state: 's' }).next()],
+  ['readManifest of no path', 'path', () => given.readManifest({})],
+  ['Aggregates.add of nothing', 'metrics', () => new given.Aggregates().add()],
+  ['Judge.take of nothing', 'reading', () => new given.Judge().take()],
+  ['Judge.take of evidence', 'reading', () => new given.Judge().take({ step: 1 })],
+  ['evidence by groups that is none', 'evidence.groups', () => given.readEvidence({ step: 1, groups: 5 })],
+  [
+    'evidence by groups without rewards',
+    'evidence.groups[0].rewards',
+    () => given.readEvidence({ step: 1, groups: [{}] }),
+  ],
+  ['a filter in evidence that is none', 'evidence.filter.kept', () => given.readEvidence({ step: 1, filter: {} })],
   ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds()],
   ['sampleRows without options', 'sampler', () => given.sampleRows([0], [0])],
   ['turns of other rows', 'turns', () => given.firstTurnRows([0, 1], [0])],

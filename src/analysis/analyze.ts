@@ -12,7 +12,7 @@ import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import type { Journal } from './journal.js';
 import { mapAhead } from './map-ahead.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
-import { MetricChoice } from './metric-choice.js';
+import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
 import {
   type MeasureOptions,
@@ -228,9 +228,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
       throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${shown(value)}`);
     }
   }
-  if (metrics !== undefined && !(Array.isArray(metrics) && metrics.every((name) => typeof name === 'string'))) {
-    throw new ArgumentError('options.metrics', `expected an array of names or globs, got ${shown(metrics)}`);
-  }
+  checkMetrics(metrics);
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError('options.signal', `expected an AbortSignal, got ${shown(signal)}`);
   }

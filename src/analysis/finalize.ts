@@ -4,8 +4,8 @@ import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argum
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
-import { checkVersion, type Manifest, plannedSteps, readManifest } from './manifest.js';
-import { MetricChoice } from './metric-choice.js';
+import { checkManifest, checkVersion, type Manifest, plannedSteps, readManifest } from './manifest.js';
+import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
 import { stepOutcome } from './state-file.js';
 import { type MergedLine, StateMerge, statePaths } from './state-merge.js';
@@ -48,8 +48,9 @@ const OPTIONS = optionNames<FinalizeOptions>({
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);
-  if (typeof options.manifest !== 'string') checkObject(options.manifest, 'options.manifest');
+  if (typeof options.manifest !== 'string') checkManifest(options.manifest);
   checkPath(options.state, 'options.state');
+  checkMetrics(options.metrics);
   const { signal, onProgress } = options;
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;

@@ -46,8 +46,9 @@ export async function mergeStates(paths: readonly string[], options: MergeOption
   if (!Number.isSafeInteger(fanIn) || fanIn < 2) {
     throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${fanIn}`);
   }
+  for (const [at, path] of Array.from(paths).entries()) checkPath(path, `paths[${at}]`);
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');
-  const states = (await Promise.all(paths.map(statePaths))).flat();
+  const states = (await Promise.all(Array.from(paths, statePaths))).flat();
   await refuseOwnInput(states, out);
   const total = await totalBytes(states);
   let merge = await StateMerge.open(states);

@@ -86,7 +86,7 @@ export async function* readSteps(
   options: ReadStepsOptions = {},
 ): AsyncGenerator<StepData, void, undefined> {
   checkOptions(options, READ_OPTIONS);
-  if (typeof source === 'object' && Symbol.asyncIterator in source) {
+  if (typeof source === 'object' && source !== null && Symbol.asyncIterator in source) {
     yield* source;
     return;
   }

@@ -250,6 +250,7 @@ function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: I
 }
 
 function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
+  checkObject(metadata, 'step.metadata');
   if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `${step}, expected a whole number`);
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);

@@ -4,6 +4,7 @@ import { checkArray, checkEngine, checkKnown, checkObject, optionNames } from '.
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
+import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -16,6 +17,7 @@ import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
 import { eachPromptOnce, type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
+import { RunningState } from './running-state.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
@@ -40,6 +42,7 @@ export async function crossScoreMetrics(
   checkKnown(scores, 'scores', FIELDS);
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);
+  checkCarried(options);
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
@@ -67,6 +70,18 @@ const OPTIONS: readonly (keyof MetricOptions)[] = [
   'signal',
   'onProgress',
 ];
+
+function checkCarried({ state, label }: MetricOptions): void {
+  if (state !== undefined && !(state instanceof RunningState)) {
+    throw new ArgumentError(
+      'options.state',
+      `got ${shown(state)}, expected a RunningState, as RunningState.from() gives of a saved one`,
+    );
+  }
+  if (label !== undefined && typeof label !== 'string') {
+    throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
+  }
+}
 
 /** All but the moving averages, which are those of a run's first step. */
 async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
@@ -207,6 +222,7 @@ function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: numbe
     throw new ArgumentError('options.sampler', 'sampling needs `episodes` and `turns`, one of each a row');
   }
   for (const [name, values] of Object.entries({ episodes, turns })) {
+    checkArray(values, name);
     if (values.length !== rows) throw new ArgumentError(name, `${values.length} values for ${rows} rows`);
   }
   return { episodes, turns };

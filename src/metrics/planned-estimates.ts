@@ -14,7 +14,7 @@ import {
 } from './planned-intervals.js';
 import { bestOfCandidates, retrievalBounds } from './planned-retrieval.js';
 import type { ScoredPrompt, ScoredRow } from './planned-row.js';
-import { alignScores, type PairScores } from './planned-scores.js';
+import { alignScores, checkPlan, type PairScores } from './planned-scores.js';
 import { exactSum, type PlannedFigure, type PlannedSums, sumPlannedRows } from './planned-sums.js';
 import type { PlanCost, PlanLayout, ScorePlan } from './score-plan.js';
 import type { Certainty, Interval } from './step-metrics.js';
@@ -84,7 +84,7 @@ const NO_PERMUTATIONS = 'label permutations need every pair: score all and use c
  * @throws {ArgumentError} for scores that are not those of the plan's pairs, or a confidence outside (0, 1)
  */
 export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: EstimateOptions = {}): PairEstimates {
-  checkObject(plan, 'plan');
+  checkPlan(plan);
   checkObject(scores, 'scores');
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);

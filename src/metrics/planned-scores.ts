@@ -2,6 +2,7 @@
 import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
+import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -14,6 +15,17 @@ export interface PairScores {
   /** [pairs] which pair each sum is of. Default: the plan's own order. Give both or none. */
   readonly rows?: Integers | undefined;
   readonly prompts?: Integers | undefined;
+}
+
+/** @throws {ArgumentError} for what planScores did not give: plans that went through JSON have lost their typed arrays */
+export function checkPlan(plan: ScorePlan): void {
+  checkObject(plan, 'plan');
+  const { rows, prompts, layout } = plan as Partial<ScorePlan>;
+  if (rows instanceof Int32Array && prompts instanceof Int32Array && Array.isArray(layout?.rows)) return;
+  throw new ArgumentError(
+    'plan',
+    `got ${shown(plan)}, expected what planScores() gives: a saved plan is drawn again from its input, negatives and seed`,
+  );
 }
 
 /**
@@ -80,7 +92,7 @@ export async function sumPairTokens(
   options: OperationOptions = {},
 ): Promise<Float64Array> {
   checkEngine(engine, 'engine');
-  checkObject(plan, 'plan');
+  checkPlan(plan);
   checkOptions(options);
   checkTensor(logprobs, 'logprobs');
   checkArray(lengths, 'lengths');
@@ -101,7 +113,7 @@ export async function sumPairTokens(
  * @throws {ArgumentError} if the plan leaves pairs out, or the scores are not its own
  */
 export function completeSums(plan: ScorePlan, scores: PairScores): Tensor {
-  checkObject(plan, 'plan');
+  checkPlan(plan);
   if (!plan.complete) {
     throw new ArgumentError('plan', `leaves pairs out (${plan.negatives} negatives a row): use estimateFromPairs`);
   }

@@ -1,5 +1,6 @@
 // Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of docs/metrics.md.
 import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';
 import type { Profile } from './step-metrics.js';
@@ -99,6 +100,7 @@ export function sampleRows(
   checkArray(episodes, 'episodes');
   checkArray(turns, 'turns');
   checkObject(options, 'sampler');
+  if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
   checkKnown(options, 'sampler', OPTIONS);
   const { kind, n, seed = 0 } = options;
   checkSameRows(episodes, turns);

@@ -225,6 +225,7 @@ function wholeNumbers(name: string, values: Integers): number[] {
 
 function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
   if (turns === undefined) return undefined;
+  checkArray(turns, 'promptTurns');
   if (turns.length !== order.length) {
     throw new ArgumentError('promptTurns', `${turns.length} turns for ${order.length} prompts`);
   }

@@ -1,4 +1,5 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
+import { checkKnown, optionNames } from '../engine/argument-checks.js';
 import { closeUnread, closingSource, expectSource, isSource, type Source, unlessAborted } from './closing-source.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
@@ -24,6 +25,8 @@ export interface MonitorInput {
     | undefined;
   readonly outcomes?: StepOutcomes | undefined;
 }
+
+const FIELDS = optionNames<MonitorInput>({ step: true, labels: true, scores: true, outcomes: true });
 
 /** What streams need of a Monitor. */
 interface StepOpener {
@@ -135,7 +138,7 @@ async function reportOf(
   input: MonitorInput,
   signal: AbortSignal | undefined,
 ): Promise<MonitorReport> {
-  optionsObject(input, 'input');
+  checkKnown(optionsObject(input, 'input'), 'input', FIELDS);
   const { scores } = input;
   let step: MonitorStep | undefined;
   try {

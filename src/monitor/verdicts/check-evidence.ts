@@ -4,7 +4,8 @@ import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
-import type { RowEvidence, StepEvidence } from './step-evidence.js';
+import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
+import type { StepReading } from './step-reading.js';
 
 const FIELDS = optionNames<StepEvidence>({
   step: true,
@@ -43,11 +44,21 @@ export function checkStep(step: number, last: number | null): void {
   }
 }
 
+/** @throws {ArgumentError} for what readEvidence() did not give */
+export function checkReading(reading: StepReading): void {
+  checkObject(reading, 'reading');
+  if (Array.isArray(reading.prompts) && 'specificity' in reading) return;
+  throw new ArgumentError(
+    'reading',
+    `got ${shown(reading)}, expected what readEvidence() gives; evidence goes to add()`,
+  );
+}
+
 /** @throws {ArgumentError} naming what does not fit */
 export function checkEvidence(evidence: StepEvidence): void {
   checkObject(evidence, 'evidence');
   checkKnown(evidence, 'evidence', FIELDS);
-  const { step, success, rows, groups, metrics } = evidence;
+  const { step, success, rows, groups, filter, metrics } = evidence;
   checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
     throw new ArgumentError(
@@ -56,7 +67,18 @@ export function checkEvidence(evidence: StepEvidence): void {
     );
   }
   if (metrics !== undefined) checkMetrics(metrics);
-  for (const [at, { rewards, outcomes, actions }] of (groups ?? []).entries()) {
+  if (filter !== undefined) {
+    checkObject(filter, 'evidence.filter');
+    checkArray(filter.kept, 'evidence.filter.kept');
+    checkArray(filter.dropped, 'evidence.filter.dropped');
+  }
+  if (groups !== undefined && !Array.isArray(groups)) {
+    throw new ArgumentError('evidence.groups', `got ${shown(groups)}, expected an array of { group, rewards }`);
+  }
+  for (const [at, group] of ((groups ?? []) as readonly GroupEvidence[]).entries()) {
+    checkObject(group, `evidence.groups[${at}]`);
+    const { rewards, outcomes, actions } = group;
+    checkArray(rewards, `evidence.groups[${at}].rewards`);
     for (const [name, values] of Object.entries({ outcomes, actions })) {
       if (values === undefined || values.length === rewards.length) continue;
       throw new ArgumentError(

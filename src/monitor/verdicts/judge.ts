@@ -6,7 +6,7 @@ import { filterGate } from '../../filter/filter-gate.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './action-information.js';
 import { oscillationFinding } from './action-oscillation.js';
-import { checkStep } from './check-evidence.js';
+import { checkReading, checkStep } from './check-evidence.js';
 import { EarlyWarning, earlyWarningShape } from './early-warning.js';
 import { entropyGaming } from './entropy-gaming.js';
 import { FigureHistory, figureHistoryShape } from './figure-history.js';
@@ -109,6 +109,7 @@ export class Judge {
    * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in
    */
   take(reading: StepReading, metrics: StepMetrics | undefined): Judgement {
+    checkReading(reading);
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
     checkStep(step, this.#lastStep);
