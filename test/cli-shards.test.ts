@@ -223,6 +223,8 @@ describe('merge', () => {
     const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
     const plan = await planned([step], '--shards', '1', '--permutations', '0');
     await succeed(['map', '--manifest', plan.manifest, '--out', plan.states, '--index', '0']);
+    const beyond = await collapsar(['map', '--manifest', plan.manifest, '--out', plan.states, '--index', '1']);
+    expect(beyond.err).toContain(`1, but ${plan.manifest} has 1 shard: 0\n`);
     const state = join(plan.states, 'shards', '00000.state');
     const onto = await collapsar(['merge', state, '--out', state]);
     expect(onto).toMatchObject({ status: 2, out: '' });

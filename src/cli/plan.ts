@@ -53,8 +53,8 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
     await out.write(`${JSON.stringify(facts)}\n`);
   } else {
     await out.write(
-      `${path}: ${counted(steps, 'step')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shard')}. Next, for each --index from 0 to ` +
-        `${shards.length - 1}:\n  collapsar map --manifest ${shellWord(path)} --out DIR --index 0\n`,
+      `${path}: ${counted(steps, 'step')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shard')}. Next` +
+        `${shards.length === 1 ? '' : `, for each --index from 0 to ${shards.length - 1}`}:\n  collapsar map --manifest ${shellWord(path)} --out DIR --index 0\n`,
     );
   }
   // What could be planned can be mapped; what could not is listed again, with exit status 1, by finalize.

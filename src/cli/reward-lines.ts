@@ -106,7 +106,9 @@ export class RewardLines {
   #separated(line: string): Partial<Record<Field, unknown>> {
     const parts = line.includes(',') ? line.split(',') : line.split(/\s+/);
     if (parts.length < 2 || parts.length > 3) {
-      this.#fail(`has ${parts.length} fields, expected group, reward and perhaps outcome: "${printable(line)}"`);
+      this.#fail(
+        `has ${parts.length} ${parts.length === 1 ? 'field' : 'fields'}, expected group, reward and perhaps outcome: "${printable(line)}"`,
+      );
     }
     const [group, reward, outcome] = parts.map((part) => part.trim());
     return { group, reward, outcome };

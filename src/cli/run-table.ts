@@ -134,13 +134,13 @@ class SampleTable {
 
   /** @param label where there are several samples */
   text(label: string | undefined): string {
-    const { chosen, paint } = this.#options;
+    const { chosen, paint, unicode } = this.#options;
     const shown = this.#pending === undefined ? this.#lines : [...this.#lines, this.#pending];
     const shownColumns = chosen ? [...this.#keys.values()] : this.#usual;
     const column = (title: string, align: Column['align'], cellOf: (line: Line) => Cell): Column => ({
       title,
       align,
-      cells: shown.map(cellOf),
+      cells: shown.map(cellOf).map((cell) => (cell.text === MISSING && !unicode ? { ...cell, text: '-' } : cell)),
     });
     const columns: Column[] = [
       column('step', 'right', ({ step }) => ({ text: String(step) })),

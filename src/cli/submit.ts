@@ -21,8 +21,9 @@ import {
   type TaskOptions,
   writeSubmission,
 } from '../analysis/submit/submission.js';
-import { type FileError, StateError } from '../errors.js';
+import { FileError, StateError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
+import { systemProblem } from '../logs/system-problem.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
@@ -128,7 +129,7 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     again: again(flags, given, work),
   };
   const complete = manifest.shards.length - missing.length;
-  const counts = `${manifest.shards.length} shards: ${complete} complete, ${missing.length - submission.missing.length} under way`;
+  const counts = `${manifest.shards.length} ${manifest.shards.length === 1 ? 'shard' : 'shards'}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
 
   if (engine === undefined) {
     const text = kubernetesJobs(submission, kubernetesOptions(flags, submission));
@@ -245,7 +246,10 @@ async function manifestOf(
     return { manifest: await readManifest(path), path, isNew: false };
   }
   if (!isThere && !flags.dryRun) return planned(paths, flags, path, streams);
-  const temporary = await mkdtemp(join(tmpdir(), 'collapsar-plan-'));
+  const temporary = await mkdtemp(join(tmpdir(), 'collapsar-plan-')).catch((error: unknown) => {
+    const problem = `no temporary directory can be made in it (TMPDIR): ${systemProblem(error)}`;
+    throw new FileError({ path: tmpdir() }, problem, { cause: error });
+  });
   try {
     const fresh = await planned(paths, flags, join(temporary, 'manifest.json'), streams);
     if (fresh === undefined || !isThere) return fresh && { ...fresh, path, isNew: true };
