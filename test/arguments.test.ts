@@ -339,6 +339,15 @@ describe('arguments of a wrong type', () => {
     await expect(openStep().score(0, Promise.resolve([-1]))).rejects.toThrow('scores: got a Promise: await it first');
   });
 
+  it('one of a kind is named in the singular', async () => {
+    const one = { data: new Float64Array(1), dtype: 'float64', shape: [1, 1] };
+    await expect(given.crossScoreMetrics(engine, { sums: one, lengths: [1, 2], groups: [0] })).rejects.toThrow(
+      'lengths: 2 lengths for 1 row',
+    );
+    expect(() => given.planScores({ groups: [0], lengths: [] }, { negatives: 3 })).toThrow('0 lengths for 1 row');
+    expect(() => engine.tokenSumsSink({ ...sinkOptions, rows: 2 })).toThrow('has 1 entry, expected one a row: 2');
+  });
+
   it('array-likes of numbers are arrays', () => {
     expect(collapsar.filterGate({ length: 2, 0: 1, 1: 1 }).verdict).toBe('keep_all');
   });

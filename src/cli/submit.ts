@@ -1,4 +1,5 @@
 // `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
+
 import { constants } from 'node:fs';
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,6 +22,7 @@ import {
   type TaskOptions,
   writeSubmission,
 } from '../analysis/submit/submission.js';
+import { counted } from '../engine/counted.js';
 import { FileError, StateError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { systemProblem } from '../logs/system-problem.js';
@@ -129,7 +131,7 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     again: again(flags, given, work),
   };
   const complete = manifest.shards.length - missing.length;
-  const counts = `${manifest.shards.length} ${manifest.shards.length === 1 ? 'shard' : 'shards'}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
+  const counts = `${counted(manifest.shards.length, 'shards')}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
 
   if (engine === undefined) {
     const text = kubernetesJobs(submission, kubernetesOptions(flags, submission));

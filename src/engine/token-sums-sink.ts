@@ -1,9 +1,11 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
+
 import { ArgumentError } from '../errors.js';
 import { checkArray, checkObject, checkOptions, optionNames } from './argument-checks.js';
 import type { BegunRow } from './begun-row.js';
 import { BlockPieces } from './block-pieces.js';
+import { counted } from './counted.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
@@ -114,7 +116,10 @@ export class TokenSumsSink {
     }
     this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
     if (this.#lengths.length !== rows) {
-      throw new ArgumentError('options.lengths', `has ${this.#lengths.length} entries, expected one a row: ${rows}`);
+      throw new ArgumentError(
+        'options.lengths',
+        `has ${counted(this.#lengths.length, 'entries')}, expected one a row: ${rows}`,
+      );
     }
     const wrong = this.#lengths.findIndex((length) => !Number.isSafeInteger(length) || length < 0);
     if (wrong >= 0) {

@@ -1,6 +1,8 @@
 // One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
+
 import { types } from 'node:util';
 import { checkArray, checkEngine, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
@@ -93,7 +95,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   const lengths = toLengths(scores.lengths, shape.rows);
   checkArray(scores.groups, 'groups');
   if (scores.groups.length !== shape.rows) {
-    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${shape.rows} rows`);
+    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${counted(shape.rows, 'rows')}`);
   }
   const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
   const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
@@ -185,7 +187,8 @@ type Lengths = MeasuredStep['lengths'];
 
 /** A copy, checked. */
 function toLengths(lengths: Integers, rows: number): Lengths {
-  if (lengths.length !== rows) throw new ArgumentError('lengths', `${lengths.length} lengths for ${rows} rows`);
+  if (lengths.length !== rows)
+    throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(rows, 'rows')}`);
   const check = (length: number | bigint, row: number): void => {
     const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
     if (whole && length >= 0) return;
@@ -223,7 +226,8 @@ function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: numbe
   }
   for (const [name, values] of Object.entries({ episodes, turns })) {
     checkArray(values, name);
-    if (values.length !== rows) throw new ArgumentError(name, `${values.length} values for ${rows} rows`);
+    if (values.length !== rows)
+      throw new ArgumentError(name, `${counted(values.length, 'values')} for ${counted(rows, 'rows')}`);
   }
   return { episodes, turns };
 }

@@ -1,5 +1,7 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
+
 import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
 import { shown } from '../engine/shown.js';
@@ -44,7 +46,7 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   if (sums.length !== count) {
     throw new ArgumentError(
       'scores.sums',
-      `${sums.length} sums for the ${count} pairs of the plan; score each pair once`,
+      `${counted(sums.length, 'sums')} for the ${counted(count, 'pairs')} of the plan; score each pair once`,
     );
   }
   for (let at = 0; at < count; at++) {
@@ -55,7 +57,7 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   if (rows === undefined || prompts === undefined) return Float64Array.from(sums);
   for (const [name, values] of Object.entries({ rows, prompts })) {
     if (values.length !== count)
-      throw new ArgumentError(`scores.${name}`, `${values.length} entries for ${count} sums`);
+      throw new ArgumentError(`scores.${name}`, `${counted(values.length, 'entries')} for ${counted(count, 'sums')}`);
   }
   const places = new Map<string, number>();
   for (let at = 0; at < count; at++) places.set(`${plan.rows[at]}/${plan.prompts[at]}`, at);
@@ -97,7 +99,10 @@ export async function sumPairTokens(
   checkTensor(logprobs, 'logprobs');
   checkArray(lengths, 'lengths');
   if (lengths.length !== plan.layout.totalRows) {
-    throw new ArgumentError('lengths', `${lengths.length} lengths for ${plan.layout.totalRows} rows`);
+    throw new ArgumentError(
+      'lengths',
+      `${counted(lengths.length, 'lengths')} for ${counted(plan.layout.totalRows, 'rows')}`,
+    );
   }
   if (logprobs.shape[0] !== 1) {
     throw new ArgumentError('logprobs', `expected shape [1, pairs, T] or [1, N], got [${logprobs.shape.join(', ')}]`);

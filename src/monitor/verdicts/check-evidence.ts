@@ -1,5 +1,7 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
+
 import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { counted } from '../../engine/counted.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
@@ -83,7 +85,7 @@ export function checkEvidence(evidence: StepEvidence): void {
       if (values === undefined || values.length === rewards.length) continue;
       throw new ArgumentError(
         `evidence.groups[${at}].${name}`,
-        `${values.length} values for ${rewards.length} rewards`,
+        `${counted(values.length, 'values')} for ${counted(rewards.length, 'rewards')}`,
       );
     }
   }
@@ -92,7 +94,7 @@ export function checkEvidence(evidence: StepEvidence): void {
   if (metrics?.perRow !== undefined && metrics.rows.total !== rows.groups.length) {
     throw new ArgumentError(
       'evidence.rows',
-      `${rows.groups.length} rows, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
+      `${counted(rows.groups.length, 'rows')}, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
     );
   }
 }
@@ -115,7 +117,10 @@ function checkRows(rows: RowEvidence): void {
   const { groups, reasoningSwaps, ...columns } = rows;
   for (const [name, values] of Object.entries(columns)) {
     if (values === undefined || values.length === groups.length) continue;
-    throw new ArgumentError(`evidence.rows.${name}`, `${values.length} values for ${groups.length} rows`);
+    throw new ArgumentError(
+      `evidence.rows.${name}`,
+      `${counted(values.length, 'values')} for ${counted(groups.length, 'rows')}`,
+    );
   }
   if (rows.turns !== undefined && rows.episodes === undefined) {
     throw new ArgumentError(
@@ -131,7 +136,7 @@ function checkRows(rows: RowEvidence): void {
     const wanted = `${reasonings} × ${groups.length}`;
     throw new ArgumentError(
       'evidence.rows.reasoningSwaps',
-      `${logprobs.length} log-probs, expected [Q, R] = ${wanted}`,
+      `${counted(logprobs.length, 'log-probs')}, expected [Q, R] = ${wanted}`,
     );
   }
   if (reasonings === groups.length) return;
