@@ -509,6 +509,22 @@ describe('verdicts and the filter’s view', () => {
     expect(await shapingOnly('outcome', { outcome: each((row) => (row % 3 === 2 ? 1 : 0)) })).toBe(0);
   });
 
+  it('go without a column that does not fit, and say so', async () => {
+    const rows = 12;
+    const path = await putStep(join(directory, 'unfit', 'step.safetensors'), {
+      ...smallStep(1),
+      turn: new Int32Array(rows),
+      actionLogprobs: { data: new Float32Array(5 * rows).fill(-1), dtype: 'float32', shape: [5, rows] },
+    });
+    const { reports, failures } = await collect(path);
+    expect(failures).toEqual([]);
+    expect(reports[0]?.judgement).toBeDefined();
+    expect(reports[0]?.record.notes?.filter((note) => note.startsWith('left out'))).toEqual([
+      expect.stringMatching(/^left out of the verdicts: turn: turns mean nothing without the episode/),
+      expect.stringMatching(/^left out of the verdicts: action_logprobs: 5 reasonings are neither one a row \(12\)/),
+    ]);
+  });
+
   it('that cannot be given are told in the notes, and the file counts as analysed', async () => {
     const root = join(directory, 'twice');
     await putStep(join(root, 'a.safetensors'), smallStep(1));

@@ -21,7 +21,122 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
 const given = collapsar as any;
 
+const monitorStep = (labels: object) => new given.Monitor({ engine }).step(1, { groups, lengths, ...labels });
+const step = () => ({ logprobs: { data: new Float32Array(1), dtype: 'float32', shape: [1, 1, 1] }, ...oneRow() });
+const oneRow = () => ({ lengths: Int32Array.of(1), group: Int32Array.of(0) });
+
 const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
+
+/** Each function that takes options, or named columns, with one that it does not know. */
+function misspelt(): [what: string, argument: string, call: () => unknown][] {
+  const wrong = { thread: 1 };
+  const data = new Float32Array([-1]);
+  const logprobs = { data, dtype: 'float32', shape: [1, 1, 1] };
+  const labels = { own: [0], lengths: [1] };
+  const stats = (name: string) => given.Engine.prototype[name].bind(engine);
+  const sink = () =>
+    engine.tokenSumsSink({ ...sinkOptions }) as never as Record<string, (...args: unknown[]) => unknown>;
+  const step = { step: 1, logprobs, lengths: Int32Array.of(1), group: Int32Array.of(0) };
+  const monitor = () => new given.Monitor({ engine });
+  const out = '/nowhere';
+  const evidence = { step: 1 };
+  const calls: Record<string, (options: object) => unknown> = {
+    openEngine: (options) => given.openEngine(options),
+    allocDevice: (options) => stats('allocDevice')('float32', [1], options),
+    upload: (options) => stats('upload')(logprobs, options),
+    importDevice: (options) => stats('importDevice')({}, options),
+    deviceMemory: (options) => stats('deviceMemory')(options),
+    sumTokens: (options) => stats('sumTokens')(logprobs, [1], options),
+    sumFileTokens: (options) => stats('sumFileTokens')({}, [1], options),
+    tokenRowStats: (options) => stats('tokenRowStats')(logprobs, [1], { own: [0], ...options }),
+    scoreStats: (options) => stats('scoreStats')(fourScores, { ...labels, ...options }),
+    gatherScores: (options) => stats('gatherScores')(fourScores, options),
+    inferStep: (options) => stats('inferStep')(fourScores, {}, { ...labels, permutations: 0, seed: 0, ...options }),
+    tokenSumsSink: (options) => stats('tokenSumsSink')({ ...sinkOptions, ...options }),
+    'TokenSumsSink.add': (options) => sink().add?.({ logprobs }, options),
+    'TokenSumsSink.addSums': (options) => sink().addSums?.({ sums: logprobs }, options),
+    planScores: (options) => given.planScores({ groups, lengths }, { negatives: 3, ...options }),
+    estimateFromPairs: (options) =>
+      given.estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length) }, options),
+    ScoreRounds: (options) => new given.ScoreRounds({ groups, lengths }, { width: 1, ...options }),
+    sumPairTokens: (options) => given.sumPairTokens(engine, plan, logprobs, lengths, options),
+    listSteps: (options) => given.listSteps(out, options),
+    readSteps: (options) => given.readSteps(out, options).next(),
+    readStepFile: (options) => given.readStepFile(out, options),
+    readStepHeader: (options) => given.readStepHeader(out, options),
+    writeStep: (options) => given.writeStep(out, step, options),
+    analyze: (options) => given.analyze(out, options).next(),
+    analysisStream: (options) => given.analysisStream(out, options),
+    planShards: (options) => given.planShards(out, { out, ...options }),
+    mapShard: (options) => given.mapShard({ manifest: out, out, index: 0, ...options }),
+    mergeStates: (options) => given.mergeStates([out], { out, ...options }),
+    finalizeShards: (options) => given.finalizeShards({ manifest: out, state: out, ...options }).next(),
+    'ResultDirectory.journal': (options) => given.ResultDirectory.prototype.journal(options),
+    readEvidence: (options) => given.readEvidence(evidence, options),
+    'Monitor.reports': (options) => monitor().reports([], options).next(),
+    'Monitor.transform': (options) => monitor().transform(options),
+    'step.score': (options) => openStep().score(0, [1], options),
+    'step.scoreAll': (options) => openStep().scoreAll({ sums }, options),
+    'step.scoreRows': (options) => openStep().scoreRows([0], { sums }, options),
+    'step.scoreBlock': (options) => openStep().scoreBlock({ sums }, options),
+    'step.scoreBlocks': (options) => openStep().scoreBlocks([], options),
+    'step.finish': (options) => openStep().finish({}, options),
+  };
+  return [
+    ...Object.entries(calls).map(([name, call]): [string, string, () => unknown] => [
+      `an unknown option of ${name}`,
+      'options.thread',
+      () => call(wrong),
+    ]),
+    ['an unknown label of rows', 'labels.thread', () => stats('stepMoments')({}, { ...labels, ...wrong })],
+    ['an unknown option of a sampler', 'sampler.thread', () => given.sampleRows([0], [0], { kind: 'turn', ...wrong })],
+    [
+      'a column of crossScoreMetrics by its name in a step',
+      'scores.columnGroup',
+      () => given.crossScoreMetrics(engine, { sums, lengths, groups, columnGroup: [0, 1, 2] }),
+    ],
+    [
+      'a column of planScores by its name in a step',
+      'input.prompts',
+      () => given.planScores({ groups, lengths, prompts: [] }, { negatives: 3 }),
+    ],
+    [
+      'a column of ScoreRounds by its name in a step',
+      'input.prompts',
+      () => new given.ScoreRounds({ groups, lengths, prompts: [] }, { width: 1 }),
+    ],
+    [
+      'a misspelt column of the filter',
+      'input.outcome',
+      () => given.filterGroups({ rewards: [[1, 0]], outcome: [1, 0] }),
+    ],
+    [
+      'a misspelt column of rows to filter',
+      'rewards.episode',
+      () => given.filterGroups({ rewards: { values: [1, 0], groups: [0, 0], episode: [0, 1] } }),
+    ],
+    [
+      'a misspelt part of a step in a stream',
+      'input.outcome',
+      () =>
+        monitor()
+          .reports([{ step: 1, labels: { groups, lengths }, outcome: {} }])
+          .next(),
+    ],
+    ['a misspelt part of evidence', 'evidence.row', () => given.readEvidence({ ...evidence, row: {} })],
+    [
+      'a misspelt column of evidence',
+      'evidence.rows.reward',
+      () => given.readEvidence({ ...evidence, rows: { groups, reward: groups } }),
+    ],
+    ['a misspelt tensor of a step to write', 'step.reward', () => given.writeStep(out, { ...step, reward: data })],
+    [
+      'an unknown option of what a journal is of',
+      'options.measuring.permutation',
+      () => given.ResultDirectory.prototype.journal({ measuring: { permutation: 9 } }),
+    ],
+  ];
+}
 
 const calls: [what: string, argument: string, call: () => unknown][] = [
   ['crossScoreMetrics of null', 'scores', () => given.crossScoreMetrics(engine, null)],
@@ -76,11 +191,70 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ],
   ['a misspelt option of filterGroups', 'options.topP', () => given.filterGroups({ rewards: [[1, 0]] }, { topP: 0.5 })],
   ['a misspelt option of logitStats', 'options.target', () => engine.logitStats(fourScores, { target: [0] } as object)],
+  ...misspelt(),
   [
     'logits without dtype and shape',
     'logits',
     () => given.Engine.prototype.logitStats.call(engine, new Float32Array(4)),
   ],
+  ['states to merge that are no paths', 'paths[0]', () => given.mergeStates([7], { out: '/nowhere' })],
+  ['states to merge as bytes', 'paths[0]', () => given.mergeStates(new Uint8Array(2), { out: '/nowhere' })],
+  ['prompts of a step that are none', 'promptTokens', () => monitorStep({ promptTokens: 'x' })],
+  [
+    'a saved state in place of one that runs',
+    'options.state',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { state: new given.RunningState().toJSON() }),
+  ],
+  [
+    'a label that is no name',
+    'options.label',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { label: {} }),
+  ],
+  [
+    'episodes that are none',
+    'episodes',
+    () =>
+      given.crossScoreMetrics(
+        engine,
+        { sums, lengths, groups, episodes: null, turns: groups },
+        { sampler: { kind: 'turn' } },
+      ),
+  ],
+  [
+    'turns of prompts that are none',
+    'promptTurns',
+    () => given.planScores({ groups, lengths, promptTurns: null }, { negatives: 4 }),
+  ],
+  [
+    'a plan that went through JSON',
+    'plan',
+    () => given.estimateFromPairs(JSON.parse(JSON.stringify(plan)), { sums: [] }),
+  ],
+  ['sampleRows with rows in place of a test', 'usable', () => given.sampleRows([0], [0], { kind: 'turn' }, [0])],
+  ['readSteps of null', 'source', () => given.readSteps(null).next()],
+  [
+    'metadata that are none',
+    'step.metadata',
+    () => given.writeStep('/nowhere', { step: 1, ...step(), metadata: null }),
+  ],
+  ['an index that is no number', 'options.index', () => given.mapShard({ manifest: 'm', out: 'o', index: '0' })],
+  [
+    'a name in place of names of metrics',
+    'options.metrics',
+    () => given.finalizeShards({ manifest: 'm', state: 's', metrics: 'mi_estimate' }).next(),
+  ],
+  ['a manifest that is none', 'options.manifest', () => given.finalizeShards({ manifest: {}, state: 's' }).next()],
+  ['readManifest of no path', 'path', () => given.readManifest({})],
+  ['Aggregates.add of nothing', 'metrics', () => new given.Aggregates().add()],
+  ['Judge.take of nothing', 'reading', () => new given.Judge().take()],
+  ['Judge.take of evidence', 'reading', () => new given.Judge().take({ step: 1 })],
+  ['evidence by groups that is none', 'evidence.groups', () => given.readEvidence({ step: 1, groups: 5 })],
+  [
+    'evidence by groups without rewards',
+    'evidence.groups[0].rewards',
+    () => given.readEvidence({ step: 1, groups: [{}] }),
+  ],
+  ['a filter in evidence that is none', 'evidence.filter.kept', () => given.readEvidence({ step: 1, filter: {} })],
   ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds()],
   ['sampleRows without options', 'sampler', () => given.sampleRows([0], [0])],
   ['turns of other rows', 'turns', () => given.firstTurnRows([0, 1], [0])],
@@ -155,6 +329,25 @@ describe('arguments of a wrong type', () => {
     expect(error).toMatchObject({ argument });
   });
 
+  it('scores and rewards may come with more than is read', async () => {
+    const rewards = [
+      [1, 0, 1],
+      [1, 0, 0],
+    ];
+    const batch = { sums, lengths, groups, rewards, advantages: [1], step: 3, group: groups };
+    const alone = await given.crossScoreMetrics(engine, { sums, lengths, groups }, { permutations: 0 });
+    const { logged } = await given.crossScoreMetrics(engine, batch, { permutations: 0 });
+    expect(logged).toEqual(alone.logged);
+    expect(given.filterGroups(batch)).toEqual(given.filterGroups({ rewards, lengths }));
+    for (const misspelt of ['Lengths', 'length', 'lenghs', 'column_groups', 'colummGroups']) {
+      const { lengths: _, ...rest } = batch;
+      const wrong = misspelt.startsWith('c') ? batch : rest;
+      await expect(given.crossScoreMetrics(engine, { ...wrong, [misspelt]: lengths })).rejects.toThrow(
+        `scores.${misspelt}: is not read; ${misspelt.startsWith('c') ? 'columnGroups' : 'lengths'} is, if that is meant`,
+      );
+    }
+  });
+
   it('a promise is to be awaited', async () => {
     const promised = given.crossScoreMetrics(openEngine(), { sums, lengths, groups });
     await expect(promised).rejects.toThrow('engine: got a Promise: await it first');
@@ -163,6 +356,15 @@ describe('arguments of a wrong type', () => {
   it('what a prompt may be scored with is said where nested arrays come', async () => {
     await expect(openStep().score(0, [[-1], [-1, -2]])).rejects.toThrow(/token log-probs go into a tensor/);
     await expect(openStep().score(0, Promise.resolve([-1]))).rejects.toThrow('scores: got a Promise: await it first');
+  });
+
+  it('one of a kind is named in the singular', async () => {
+    const one = { data: new Float64Array(1), dtype: 'float64', shape: [1, 1] };
+    await expect(given.crossScoreMetrics(engine, { sums: one, lengths: [1, 2], groups: [0] })).rejects.toThrow(
+      'lengths: 2 lengths for 1 row',
+    );
+    expect(() => given.planScores({ groups: [0], lengths: [] }, { negatives: 3 })).toThrow('0 lengths for 1 row');
+    expect(() => engine.tokenSumsSink({ ...sinkOptions, rows: 2 })).toThrow('has 1 entry, expected one a row: 2');
   });
 
   it('array-likes of numbers are arrays', () => {

@@ -235,7 +235,7 @@ describe('exit status', () => {
 
   it.each([
     ['', /holds no rewards/],
-    ['a\n', /line 1 has 1 fields, expected group, reward/],
+    ['a\n', /line 1 has 1 field, expected group, reward/],
     ['a 1\nb x\n', /line 2 has the reward "x": expected a number/],
     ['{"group": 1}\n', /line 1 has no reward/],
     ['{"reward": 1}\n', /line 1 has no group/],

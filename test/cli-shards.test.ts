@@ -204,6 +204,14 @@ describe('a path that a shell would take apart', () => {
   });
 });
 
+it('a file that cannot be written is named as it was given', async () => {
+  // Long enough for the name to be taken, and the temporary one not.
+  const manifest = join(fresh('plan'), 'm'.repeat(250));
+  const { status, err } = await collapsar(['plan', exampleRuns, '--out', manifest]);
+  expect(status).toBe(1);
+  expect(err).toBe(`error: ${manifest}: cannot write here: the path is too long for the file system (ENAMETOOLONG)\n`);
+});
+
 it('a path with control characters is shown on stderr without them', async () => {
   const place = join(fresh('bell'), 'a\u0007b');
   const plan = await planned([join(exampleRuns, 'healthy', 'step_00001.safetensors')], '--permutations', '0');
@@ -223,6 +231,8 @@ describe('merge', () => {
     const step = join(exampleRuns, 'healthy', 'step_00001.safetensors');
     const plan = await planned([step], '--shards', '1', '--permutations', '0');
     await succeed(['map', '--manifest', plan.manifest, '--out', plan.states, '--index', '0']);
+    const beyond = await collapsar(['map', '--manifest', plan.manifest, '--out', plan.states, '--index', '1']);
+    expect(beyond.err).toContain(`1, but ${plan.manifest} has 1 shard: 0\n`);
     const state = join(plan.states, 'shards', '00000.state');
     const onto = await collapsar(['merge', state, '--out', state]);
     expect(onto).toMatchObject({ status: 2, out: '' });

@@ -1,12 +1,13 @@
 // The pages and the package say the same: every export is in docs/api.md, every option of the command line in its pages.
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as collapsar from '../src/index.js';
 import { collapsar as command } from './cli-streams.js';
 
-const docs = fileURLToPath(new URL('../docs', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
+const docs = join(root, 'docs');
 const read = (page: string): string => readFileSync(join(docs, page), 'utf8');
 
 describe('docs/api.md', () => {
@@ -38,6 +39,36 @@ describe('docs/api.md', () => {
         expect(anchors, `${file} links to ${target ?? file}#${heading}`).toContain(heading);
       }
     }
+  });
+});
+
+describe('links', () => {
+  const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { files: string[] };
+  const packed = ['package.json', 'README.md', 'LICENSE', ...files.filter((entry) => !entry.startsWith('!'))];
+  const isIn = (path: string, entries: string[]): boolean =>
+    entries.some((entry) => path === entry || path.startsWith(`${entry}/`));
+  const isPacked = (path: string): boolean =>
+    isIn(path, packed) &&
+    !isIn(
+      path,
+      files.filter((entry) => entry.startsWith('!')).map((entry) => entry.slice(1)),
+    );
+  const pages = [
+    'README.md',
+    'CHANGELOG.md',
+    ...[docs, join(root, 'examples'), join(root, 'engines')].flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => relative(root, join(folder, name))),
+    ),
+  ];
+
+  it.each(pages)('of %s lead to what is in the package', (page) => {
+    const targets = [...readFileSync(join(root, page), 'utf8').matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
+      .map(([, target]) => target as string)
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .map((target) => relative(root, resolve(root, page, '..', target)));
+    expect(targets.filter((path) => !existsSync(join(root, path)) || !isPacked(path))).toEqual([]);
   });
 });
 

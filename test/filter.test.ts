@@ -450,7 +450,7 @@ describe('bad input', () => {
     [{ rewards: { values: [1, 2], groups: [1, 1], turns: [0, 1] } }, /given without rewards.episodes/],
     [{ rewards: { values: [1], groups: BigInt64Array.of(2n ** 60n) } }, /beyond 2\^53/],
     [{ rewards: { values: [1, 2] } }, /rewards.groupSize: undefined/],
-    [{ rewards: [[0, 1]], outcomes: [[0]] }, /outcomes: group 0 has 1 rollouts, but 2 rewards/],
+    [{ rewards: [[0, 1]], outcomes: [[0]] }, /outcomes: group 0 has 1 rollout, but 2 rewards/],
     [{ rewards: [[0, 1]], lengths: [1, 2, 3] }, /lengths: 3 values, but there are 2 rewards/],
     [{ rewards: [[0, 1]], entropies: [0, Number.NaN] }, /entropies: row 1 \(group 0, rollout 1\) is NaN/],
     [{ rewards: [[0, 1e200]] }, /expected at most 1e\+100/],

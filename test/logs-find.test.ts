@@ -111,6 +111,14 @@ describe('findSteps', () => {
     ]);
   });
 
+  it('says that a path is empty', async () => {
+    const { files, problems } = await findSteps('');
+    expect(files).toEqual([]);
+    expect(problems.map(({ message }) => message)).toEqual([
+      '"": an empty path, as of a variable that is not set: name step files or folders',
+    ]);
+  });
+
   it('reports what is missing, empty, dangling or circular, beside what it finds', async () => {
     const root = await tree('d', {
       'good/s.safetensors': '',

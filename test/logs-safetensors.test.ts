@@ -32,6 +32,19 @@ describe('other files', () => {
   });
 });
 
+describe('what trainers and downloads leave in its place', () => {
+  it.each([
+    ['{"step":1,"input":"a","output":"b","score":1}', /JSON text, such as the rollouts that trainers dump/],
+    ['[{"step": 1}]', /JSON text/],
+    ['\u0080\u0004\u0095\u000a\u0000\u0000\u0000\u0000', /a pickle, which is never loaded/],
+    ['\u001f\u008b\u0008\u0000\u0000\u0000\u0000\u0003', /gzip: name it \.safetensors\.gz/],
+    ['version https://git-lfs.github.com/spec/v1', /a pointer of Git LFS.*git lfs pull/],
+    ['<!doctype html>', /header length .* is over the limit/],
+  ])('is known by its first bytes: %j', (text, message) => {
+    expect(refusal(Buffer.from(text, 'latin1')).message).toMatch(message);
+  });
+});
+
 describe('what is taken', () => {
   it('gives dtype, shape and place of every tensor, and the metadata', () => {
     const file = fileOf(fullStep(), { step: '12', text: 'é "q" \n ☃' });

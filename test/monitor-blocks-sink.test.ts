@@ -350,7 +350,7 @@ describe('what is refused', () => {
     const pairs = [{ prompt: 2, rows: [0, 3] }];
     const sink = engine.tokenSumsSink({ prompts, rows: 4, lengths, pairs });
     await sink.add(box([2], [3], 0, 9));
-    await refused(sink.finish(), 'blocks', 'prompt 2 lacks 1 rows (row 0: tokens 0 to 4)');
+    await refused(sink.finish(), 'blocks', 'prompt 2 lacks 1 row (row 0: tokens 0 to 4)');
     await sink.add(box([2], [0], 0, 9));
     const { sums } = await sink.finish();
     const whole = await engine.sumTokens(tensorOf(step), lengths);

@@ -336,9 +336,9 @@ describe('bad input', () => {
     [1, { ...labels, groups: [0, 1.5] }, 'groups', 'row 1 is 1.5'],
     [1, { ...labels, columnGroups: [0, 10, 20] }, 'groups', 'no column'],
     [1, { ...labels, columnGroups: [0, 10, 10, 20, 30] }, 'columnGroups', 'two columns'],
-    [1, { ...labels, promptTokens: [[1]] }, 'promptTokens', '1 prompts for 4 columns'],
-    [1, { ...labels, episodes: [1] }, 'episodes', '1 values for 12 rows'],
-    [1, { ...labels, turns: [1] }, 'turns', '1 values for 12 rows'],
+    [1, { ...labels, promptTokens: [[1]] }, 'promptTokens', '1 prompt for 4 columns'],
+    [1, { ...labels, episodes: [1] }, 'episodes', '1 value for 12 rows'],
+    [1, { ...labels, turns: [1] }, 'turns', '1 value for 12 rows'],
     [1, { ...labels, group: [] }, 'labels.group', 'unknown'],
     [1, undefined as unknown as object, 'labels', 'undefined'],
   ])('step(%j, %j)', async (step, given, argument, words) => {

@@ -288,6 +288,21 @@ describe('--dry-run', () => {
     expect(slurm.calls('sbatch')).toEqual([]);
   });
 
+  it('names the temporary directory that it cannot use', async () => {
+    const before = process.env.TMPDIR;
+    process.env.TMPDIR = join(directory, 'gone');
+    try {
+      const { status, err } = await first('--dry-run', `--collapsar=${program}`);
+      expect(status).toBe(1);
+      expect(err).toContain(
+        `${join(directory, 'gone')}: no temporary directory can be made in it (TMPDIR): there is no`,
+      );
+    } finally {
+      if (before === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = before;
+    }
+  });
+
   it('prints a script that does what the command does', async () => {
     slurm.setMaxArraySize(4);
     const options = [`--collapsar=${shellWord(program)}`, '--throttle=2'];

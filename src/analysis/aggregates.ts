@@ -2,7 +2,8 @@
 // extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
 // averages, regimes, verdicts) has no place here: run-replay.ts adds it when the order is known.
 import { checkArray, checkObject } from '../engine/argument-checks.js';
-import { StateError } from '../errors.js';
+import { shown } from '../engine/shown.js';
+import { ArgumentError, StateError } from '../errors.js';
 import { ragenAverages } from '../metrics/ragen.js';
 import type { StepMetrics, StepSpread } from '../metrics/step-metrics.js';
 import { strictAverages } from '../metrics/strict.js';
@@ -162,6 +163,12 @@ export class Aggregates {
 
   /** Takes in one step: `orderFreeMetrics` of its measurement or its report, or any other figures of it. */
   add(metrics: Iterable<readonly [key: string, value: number]>): void {
+    if (typeof Object(metrics)[Symbol.iterator] !== 'function') {
+      throw new ArgumentError(
+        'metrics',
+        `got ${shown(metrics)}, expected pairs of name and value: orderFreeMetrics() gives them`,
+      );
+    }
     for (const [key, value] of metrics) this.#metric(key).add(value);
   }
 

@@ -1,6 +1,6 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
-import { checkEngine } from '../engine/argument-checks.js';
+import { checkEngine, checkKnown, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -12,7 +12,7 @@ import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import type { Journal } from './journal.js';
 import { mapAhead } from './map-ahead.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
-import { MetricChoice } from './metric-choice.js';
+import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
 import {
   type MeasureOptions,
@@ -74,6 +74,24 @@ export interface AnalyzeOptions {
   /** Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by throwing. */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
+
+const OPTIONS = optionNames<AnalyzeOptions>({
+  profile: true,
+  engine: true,
+  threads: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  metrics: true,
+  nonFinite: true,
+  blockBytes: true,
+  maxMemory: true,
+  journal: true,
+  signal: true,
+  onProgress: true,
+  onListing: true,
+  onFailure: true,
+});
 
 /**
  * Steps being measured while an earlier one is waited for. Of files as many as hide the latency of disks and stores, if memory
@@ -186,11 +204,12 @@ async function ofData(
 }
 
 /** @throws {ArgumentError} naming the argument or option that is wrong */
-export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void {
+export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known = OPTIONS): void {
   checkSource(source);
   if (typeof options !== 'object' || options === null) {
     throw new ArgumentError('options', `expected an object, got ${shown(options)}`);
   }
+  checkKnown(options, 'options', known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
   const { profile, nonFinite, metrics, signal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
@@ -212,9 +231,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions): void
       throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${shown(value)}`);
     }
   }
-  if (metrics !== undefined && !(Array.isArray(metrics) && metrics.every((name) => typeof name === 'string'))) {
-    throw new ArgumentError('options.metrics', `expected an array of names or globs, got ${shown(metrics)}`);
-  }
+  checkMetrics(metrics);
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError('options.signal', `expected an AbortSignal, got ${shown(signal)}`);
   }

@@ -1,11 +1,11 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
-import { checkObject, checkPath } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
-import { checkVersion, type Manifest, plannedSteps, readManifest } from './manifest.js';
-import { MetricChoice } from './metric-choice.js';
+import { checkManifest, checkVersion, type Manifest, plannedSteps, readManifest } from './manifest.js';
+import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
 import { stepOutcome } from './state-file.js';
 import { type MergedLine, StateMerge, statePaths } from './state-merge.js';
@@ -28,6 +28,16 @@ export interface FinalizeOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+const OPTIONS = optionNames<FinalizeOptions>({
+  manifest: true,
+  state: true,
+  version: true,
+  metrics: true,
+  signal: true,
+  onProgress: true,
+  onFailure: true,
+});
+
 /**
  * Reads all states through once before the first report: a step that is missing, comes twice or is damaged is found before
  * anything is given.
@@ -37,8 +47,10 @@ export interface FinalizeOptions {
  */
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
   checkObject(options, 'options');
-  if (typeof options.manifest !== 'string') checkObject(options.manifest, 'options.manifest');
+  checkKnown(options, 'options', OPTIONS);
+  if (typeof options.manifest !== 'string') checkManifest(options.manifest);
   checkPath(options.state, 'options.state');
+  checkMetrics(options.metrics);
   const { signal, onProgress } = options;
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;

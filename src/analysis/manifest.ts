@@ -1,7 +1,9 @@
 // The plan of an analysis as a file: every step with the content that it had, in order, and which of them make a shard. It
 // is one JSON document, and each of its elements has a line of its own, so that it is read in constant memory.
 import { isAbsolute, resolve } from 'node:path';
-import { FileError, StateError } from '../errors.js';
+import { checkPath } from '../engine/argument-checks.js';
+import { shown as shownValue } from '../engine/shown.js';
+import { ArgumentError, FileError, StateError } from '../errors.js';
 import { isAddress } from '../logs/address.js';
 import { printable } from '../logs/printable.js';
 import { CheckedLines } from './state-lines.js';
@@ -157,6 +159,16 @@ function savedFailure(failure: FileError) {
   return { file: failure.path, ...savedProblem(failure) };
 }
 
+/** @throws {ArgumentError} for what readManifest() did not give */
+export function checkManifest(manifest: unknown): void {
+  const { path, digest, shards, settings } = Object(manifest) as Partial<Manifest>;
+  if (typeof path === 'string' && typeof digest === 'string' && Array.isArray(shards) && settings !== undefined) return;
+  throw new ArgumentError(
+    'options.manifest',
+    `got ${shownValue(manifest)}, expected a path, or what readManifest() gives`,
+  );
+}
+
 /**
  * Reads a manifest through once and checks all of it.
  * @param onStep called with each step, in order
@@ -166,6 +178,7 @@ export async function readManifest(
   path: string,
   onStep?: (step: PlannedStep, shards: readonly Shard[]) => void,
 ): Promise<Manifest> {
+  checkPath(path, 'path');
   const lines = await CheckedLines.open(path, ADVICE);
   try {
     const reader = new ManifestReader(lines);

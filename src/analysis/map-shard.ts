@@ -1,7 +1,8 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { checkObject, checkPath } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
 import { isOutOfReach } from '../logs/out-of-reach.js';
 import { readStepHeader } from '../logs/step-file.js';
@@ -42,6 +43,20 @@ export interface MapOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+const OPTIONS = optionNames<MapOptions>({
+  manifest: true,
+  index: true,
+  out: true,
+  version: true,
+  redo: true,
+  engine: true,
+  threads: true,
+  maxMemory: true,
+  signal: true,
+  onProgress: true,
+  onFailure: true,
+});
+
 /** What became of one shard. */
 export interface MappedShard extends ShardCounts {
   /** Path of the state. */
@@ -64,9 +79,13 @@ const STEPS_AHEAD = 3;
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { index, out, signal } = options;
   checkPath(options.manifest, 'options.manifest');
   checkPath(out, 'options.out');
+  if (!Number.isSafeInteger(index)) {
+    throw new ArgumentError('options.index', `got ${shown(index)}, expected the number of a shard`);
+  }
   const steps: PlannedStep[] = [];
   const manifest = await readManifest(options.manifest, (step, shards) => {
     const { first = 0, steps: count = 0 } = shards[index] ?? {};
@@ -75,7 +94,10 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
   checkVersion(manifest, options.version ?? packageVersion());
   const count = manifest.shards.length;
   if (manifest.shards[index] === undefined) {
-    throw new ArgumentError('index', `${index}, but ${manifest.path} has ${count} shards: 0 to ${count - 1}`);
+    throw new ArgumentError(
+      'index',
+      `${index}, but ${manifest.path} has ${count === 1 ? '1 shard: 0' : `${count} shards: 0 to ${count - 1}`}`,
+    );
   }
   signal?.throwIfAborted();
   const state = statePath(out, index);

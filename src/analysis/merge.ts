@@ -1,7 +1,7 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
 import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { checkArray, checkObject, checkPath } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -22,6 +22,8 @@ export interface MergeOptions {
   readonly onRun?: ((run: RunAggregates) => void) | undefined;
 }
 
+const OPTIONS = optionNames<MergeOptions>({ out: true, fanIn: true, signal: true, onProgress: true, onRun: true });
+
 export interface MergedStates extends ShardCounts {
   readonly states: number;
   readonly runs: number;
@@ -38,13 +40,15 @@ const FAN_IN = 32;
 export async function mergeStates(paths: readonly string[], options: MergeOptions): Promise<MergedStates> {
   checkArray(paths, 'paths');
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { out, fanIn = FAN_IN } = options;
   checkPath(out, 'options.out');
   if (!Number.isSafeInteger(fanIn) || fanIn < 2) {
     throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${fanIn}`);
   }
+  for (const [at, path] of Array.from(paths).entries()) checkPath(path, `paths[${at}]`);
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');
-  const states = (await Promise.all(paths.map(statePaths))).flat();
+  const states = (await Promise.all(Array.from(paths, statePaths))).flat();
   await refuseOwnInput(states, out);
   const total = await totalBytes(states);
   let merge = await StateMerge.open(states);

@@ -1,4 +1,6 @@
 // Names and globs as a user types them -> which logged keys are meant.
+import { shown } from '../engine/shown.js';
+import { ArgumentError } from '../errors.js';
 
 /** Where the sample label ends: `collapse_first_turn_sample/mi_estimate` -> `mi_estimate`. */
 function unprefixed(key: string): string {
@@ -8,6 +10,12 @@ function unprefixed(key: string): string {
 function toExpression(glob: string): RegExp {
   const escaped = glob.replace(/[.+^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^${escaped.replace(/\*/g, '.*').replace(/\?/g, '.')}$`);
+}
+
+/** @throws {ArgumentError} unless they are undefined or an array of strings */
+export function checkMetrics(metrics: unknown): void {
+  if (metrics === undefined || (Array.isArray(metrics) && metrics.every((name) => typeof name === 'string'))) return;
+  throw new ArgumentError('options.metrics', `expected an array of names or globs, got ${shown(metrics)}`);
 }
 
 /** A choice of metrics. Each pattern is a logged key, the same without its prefix, or a glob (`*`, `?`) over either. */

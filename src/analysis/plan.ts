@@ -1,5 +1,5 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
-import { checkPath } from '../engine/argument-checks.js';
+import { checkPath, optionNames } from '../engine/argument-checks.js';
 import { ArgumentError, type FileError } from '../errors.js';
 import type { ListingProgress } from '../logs/read-steps.js';
 import { packageVersion } from '../package-version.js';
@@ -24,6 +24,22 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
+const OPTIONS = optionNames<PlanOptions>({
+  out: true,
+  version: true,
+  targetBytes: true,
+  shards: true,
+  signal: true,
+  onFailure: true,
+  onListing: true,
+  profile: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  nonFinite: true,
+  metrics: true,
+});
+
 /** By default there are so many shards: enough for the workers of most clusters. */
 const SHARDS = 64;
 /** A smaller one takes less time to read than its task takes to start… */
@@ -40,7 +56,7 @@ export async function plan(
   source: string | readonly string[],
   options: PlanOptions,
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
-  checkAnalysis(source, options);
+  checkAnalysis(source, options, OPTIONS);
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
   checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');

@@ -1,7 +1,7 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkPath } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
@@ -10,6 +10,7 @@ import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import { recordLine } from './record-line.js';
+import { MEASURE_OPTIONS } from './step-measurement.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { syncDirectory, WholeFile, writeError } from './whole-file.js';
 
@@ -20,6 +21,10 @@ const SUMMARY = 'summary.json';
 
 /** What a killed process left of files that it had not finished. */
 const UNFINISHED = /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json)\.[0-9]+\.tmp$/;
+
+type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
+
+const JOURNAL_OPTIONS = optionNames<KeptJournalOptions>({ resume: true, version: true, measuring: true, keep: true });
 
 interface SummaryOfRun {
   run: string;
@@ -96,9 +101,13 @@ export class ResultDirectory {
    * come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they alone are measured.
    * @throws FileError when it cannot be read or written
    */
-  async journal(options: JournalOptions & { readonly keep?: boolean | undefined }): Promise<Journal> {
-    this.#journal = await Journal.open(this.#directory, options);
-    this.#keepsJournal = options.keep === true;
+  async journal(options: KeptJournalOptions): Promise<Journal> {
+    checkObject(options, 'options');
+    checkKnown(options, 'options', JOURNAL_OPTIONS);
+    if (options.measuring !== undefined) checkKnown(options.measuring, 'options.measuring', MEASURE_OPTIONS);
+    const { keep, ...opening } = options;
+    this.#journal = await Journal.open(this.#directory, opening);
+    this.#keepsJournal = keep === true;
     return this.#journal;
   }
 

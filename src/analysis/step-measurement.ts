@@ -1,5 +1,6 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
 // can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+import { optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
@@ -12,7 +13,7 @@ import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
-import { readEvidence, type StepReading } from '../monitor/verdicts/index.js';
+import { type RowEvidence, readEvidence, type StepReading } from '../monitor/verdicts/index.js';
 import { type NonFinitePolicy, refuseInvalidSums, tokenSums } from './token-sums.js';
 
 /** What the filter would do with a step, without its arrays. */
@@ -42,6 +43,14 @@ export interface MeasureOptions {
 
 /** The reference's number of draws (docs/metrics.md). */
 const DEFAULT_SAMPLES = 64;
+
+export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
+  profile: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  nonFinite: true,
+});
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
   const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES, nonFinite = 'error' } = given;
@@ -199,9 +208,34 @@ async function besideMetrics(
   };
   const success = correct && meanOf(correct);
   const reading = attempt('no verdicts', () =>
-    readEvidence({ step: data.step, metrics, rows, filter, success }, { seed }),
+    readRows(rows, notes, (usable) =>
+      readEvidence({ step: data.step, metrics, rows: usable, filter, success }, { seed }),
+    ),
   );
   return { ...(reading && { reading }), ...(filter && { filter }), notes };
+}
+
+/** What columns are called in a step file. */
+const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
+  reasoningSwaps: 'action_logprobs',
+  turns: 'turn',
+  ablated: 'ablated_logprobs',
+};
+
+/** A column that does not fit the others costs what is made of it, not what the scores say. */
+function readRows(rows: RowEvidence, notes: string[], read: (rows: RowEvidence) => StepReading): StepReading {
+  const usable: Record<string, unknown> = { ...rows };
+  for (;;) {
+    try {
+      return read(usable as unknown as RowEvidence);
+    } catch (error) {
+      const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec((error as Partial<ArgumentError>).argument ?? '') ?? [];
+      if (usable[column] === undefined || column === 'groups') throw error;
+      usable[column] = undefined;
+      const problem = (error as Error).message.replace(/^[^:]*: /, '');
+      notes.push(`left out of the verdicts: ${TENSORS[column as keyof RowEvidence] ?? column}: ${problem}`);
+    }
+  }
 }
 
 /** Sums over tokens of log p(z | x without state or image), one a row. */

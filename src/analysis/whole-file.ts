@@ -31,7 +31,8 @@ export class WholeFile {
     try {
       return new WholeFile(path, temporary, await open(temporary, 'w'));
     } catch (error) {
-      throw writeError(temporary, error);
+      // Nobody asked for the temporary name.
+      throw writeError(path, error);
     }
   }
 

@@ -1,6 +1,8 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
+
 import { plan } from '../analysis/plan.js';
 import { shellWord } from '../analysis/submit/shell-words.js';
+import { counted } from '../engine/counted.js';
 import type { FileError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { EXIT } from './exit-codes.js';
@@ -50,7 +52,7 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
   }).finally(() => progress.clear());
   const steps = planned?.steps ?? 0;
   if (failures.length > 0)
-    await err.write(failedFiles(failures, `${counted(steps, 'step')} ${are(steps)} in the plan`));
+    await err.write(failedFiles(failures, `${counted(steps, 'steps')} ${are(steps)} in the plan`));
   if (planned === undefined) return EXIT.failures;
   const { bytes, shards } = planned;
   if (json) {
@@ -65,17 +67,13 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
     await out.write(`${JSON.stringify(facts)}\n`);
   } else {
     await out.write(
-      `${path}: ${counted(steps, 'step')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shard')}. Next` +
+      `${path}: ${counted(steps, 'steps')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shards')}. Next` +
         `${shards.length > 1 ? `, for each --index from 0 to ${shards.length - 1}` : ''}:\n` +
         `  collapsar map --manifest ${shellWord(path)} --out DIR --index 0\n`,
     );
   }
   // What could be planned can be mapped; what could not is listed again, with exit status 1, by finalize.
   return failures.length > 0 && strict ? EXIT.failures : EXIT.ok;
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 const are = (count: number): string => (count === 1 ? 'is' : 'are');

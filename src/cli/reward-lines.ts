@@ -1,5 +1,6 @@
 // Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON array, or fields
 // separated by commas, tabs or spaces: group, reward and, if there is one, outcome.
+import { counted } from '../engine/counted.js';
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
 import type { FilterSource } from './reward-source.js';
@@ -106,7 +107,9 @@ export class RewardLines {
   #separated(line: string): Partial<Record<Field, unknown>> {
     const parts = line.includes(',') ? line.split(',') : line.split(/\s+/);
     if (parts.length < 2 || parts.length > 3) {
-      this.#fail(`has ${parts.length} fields, expected group, reward and perhaps outcome: "${printable(line)}"`);
+      this.#fail(
+        `has ${counted(parts.length, 'fields')}, expected group, reward and perhaps outcome: "${printable(line)}"`,
+      );
     }
     const [group, reward, outcome] = parts.map((part) => part.trim());
     return { group, reward, outcome };

@@ -1,6 +1,8 @@
 // The reports of one run -> what a person reads: a line a step, the trend of every figure, and what to know about them.
+
 import { dirname } from 'node:path';
 import type { StepReport } from '../analysis/step-report.js';
+import { counted } from '../engine/counted.js';
 import { escaped, printable } from '../logs/printable.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
 import { MISSING, shortNumber } from './number-format.js';
@@ -77,8 +79,8 @@ export class RunTable {
     const { file, run, profile } = this.#first;
     const prompts = [...this.#prompts].sort((a, b) => a - b);
     const range = prompts.length > 1 ? `${prompts[0]} to ${prompts.at(-1)}` : `${prompts[0]}`;
-    const steps = this.#steps === 1 ? '1 step' : `${this.#steps} steps`;
-    const facts = `${steps}, ${range} prompts a step, profile ${profile}`;
+    const steps = counted(this.#steps, 'steps');
+    const facts = `${steps}, ${range} ${range === '1' ? 'prompt' : 'prompts'} a step, profile ${profile}`;
     return `${paint('bold', printable(run))}  ${paint('dim', `${escaped(dirname(file))}: ${facts}`)}`;
   }
 }
@@ -143,13 +145,13 @@ class SampleTable {
 
   /** @param label where there are several samples */
   text(label: string | undefined): string {
-    const { chosen, paint } = this.#options;
+    const { chosen, paint, unicode } = this.#options;
     const shown = this.#pending === undefined ? this.#lines : [...this.#lines, this.#pending];
     const shownColumns = chosen ? [...this.#keys.values()] : this.#usual;
     const column = (title: string, align: Column['align'], cellOf: (line: Line) => Cell): Column => ({
       title,
       align,
-      cells: shown.map(cellOf),
+      cells: shown.map(cellOf).map((cell) => (cell.text === MISSING && !unicode ? { ...cell, text: '-' } : cell)),
     });
     const columns: Column[] = [
       column('step', 'right', ({ step }) => ({ text: String(step) })),

@@ -1,4 +1,5 @@
 // `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
+
 import { constants } from 'node:fs';
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,8 +22,10 @@ import {
   type TaskOptions,
   writeSubmission,
 } from '../analysis/submit/submission.js';
-import { type FileError, StateError } from '../errors.js';
+import { counted } from '../engine/counted.js';
+import { FileError, StateError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
+import { systemProblem } from '../logs/system-problem.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
@@ -128,7 +131,7 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     again: again(flags, given, work),
   };
   const complete = manifest.shards.length - missing.length;
-  const counts = `${manifest.shards.length} shards: ${complete} complete, ${missing.length - submission.missing.length} under way`;
+  const counts = `${counted(manifest.shards.length, 'shards')}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
 
   if (engine === undefined) {
     const text = kubernetesJobs(submission, kubernetesOptions(flags, submission));
@@ -245,7 +248,10 @@ async function manifestOf(
     return { manifest: await readManifest(path), path, isNew: false };
   }
   if (!isThere && !flags.dryRun) return planned(paths, flags, path, streams);
-  const temporary = await mkdtemp(join(tmpdir(), 'collapsar-plan-'));
+  const temporary = await mkdtemp(join(tmpdir(), 'collapsar-plan-')).catch((error: unknown) => {
+    const problem = `no temporary directory can be made in it (TMPDIR): ${systemProblem(error)}`;
+    throw new FileError({ path: tmpdir() }, problem, { cause: error });
+  });
   try {
     const fresh = await planned(paths, flags, join(temporary, 'manifest.json'), streams);
     if (fresh === undefined || !isThere) return fresh && { ...fresh, path, isNew: true };

@@ -1,5 +1,6 @@
 // What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
 import { ArgumentError } from '../errors.js';
+import type { OperationOptions } from './operations.js';
 import { shown } from './shown.js';
 
 /** @throws ArgumentError for null, undefined, and what has no properties */
@@ -20,6 +21,53 @@ export function checkKnown(given: object, argument: string, known: readonly stri
   const stranger = Object.keys(given).find((name) => !known.includes(name));
   if (stranger === undefined) return;
   throw new ArgumentError(`${argument}.${stranger}`, `unknown option; known are ${known.join(', ')}`);
+}
+
+/**
+ * Data may have more than is read: one batch goes to several functions. But what is nearly a column's name is that column,
+ * misspelt or as a step file calls it, and would silently be left out.
+ * @throws ArgumentError naming both
+ */
+export function checkColumns(given: object, argument: string, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    const meant = known.find((column) => !(column in given) && resemble(name, column));
+    if (meant === undefined || known.includes(name)) continue;
+    throw new ArgumentError(`${argument}.${name}`, `is not read; ${meant} is, if that is meant`);
+  }
+}
+
+/** Whether they differ in case, underscores, the plural, or one letter. */
+function resemble(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((name) => name.toLowerCase().replace(/[^a-z0-9]|s$/g, '')) as [string, string];
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  const [restOfA, restOfB] = [a.slice(same), b.slice(same)];
+  return restOfA.slice(1) === restOfB.slice(1) || restOfA.slice(1) === restOfB || restOfA === restOfB.slice(1);
+}
+
+/** The names of an options type: the compiler sees to it that none is missing, and that there are no others. */
+export function optionNames<Options extends object>(names: Readonly<Record<keyof Options, true>>): readonly string[] {
+  return Object.keys(names);
+}
+
+/** Of options that every operation has. */
+export const OPERATION_OPTIONS = optionNames<OperationOptions>({ signal: true, onProgress: true });
+
+/** @throws ArgumentError unless the options are an object of these names, with a usable signal and callback */
+export function checkOptions(
+  options: OperationOptions,
+  known: readonly string[] = OPERATION_OPTIONS,
+  argument = 'options',
+): void {
+  checkObject(options, argument);
+  checkKnown(options, argument, known);
+  const { signal, onProgress } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new ArgumentError(`${argument}.signal`, `got ${shown(signal)}, expected an AbortSignal`);
+  }
+  if (onProgress !== undefined && typeof onProgress !== 'function') {
+    throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
+  }
 }
 
 /** @throws ArgumentError for what is no engine, such as the promise of one */

@@ -1,13 +1,15 @@
 // An engine's GPU: opening it when it is first needed, and its memory as DeviceTensors.
+
 import { DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeEngine, NativeResults, Settle } from './addon.js';
+import { checkOptions } from './argument-checks.js';
 import type { CudaDevice, CudaMachine } from './cuda-probe.js';
 import { type DeviceImport, importArguments } from './device-import.js';
 import { memoryIn, type ResultTensor, tensorsOf } from './device-results.js';
 import { callSite, DeviceTensor } from './device-tensor.js';
 import { allocTensor, elementBytes, type HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
-import { checkOptions, type RunningJobs } from './running-jobs.js';
+import type { RunningJobs } from './running-jobs.js';
 import type { DType, HostIntegers, HostTensor } from './tensor.js';
 import { dtypeCode, type HostView, reachOf, rowMajor } from './tensor-view.js';
 

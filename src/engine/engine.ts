@@ -2,13 +2,14 @@
 import { getSystemErrorName } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle } from './addon.js';
+import { checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
 import type { DeviceImport } from './device-import.js';
 import type { DeviceTensor } from './device-tensor.js';
 import { EngineDevice, type Placement } from './engine-device.js';
 import { FileReadError } from './file-read-error.js';
 import { checkFileScores } from './file-scores.js';
 import { integerArray, optionalIntegers } from './integers.js';
-import { logitArguments } from './logit-options.js';
+import { LOGIT_OPTIONS, logitArguments } from './logit-options.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
 import type {
   DeviceLogitStats,
@@ -37,7 +38,7 @@ import type {
 } from './operations.js';
 import { inferenceFrom, momentsFrom } from './packed-results.js';
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
-import { checkOptions, RunningJobs } from './running-jobs.js';
+import { RunningJobs } from './running-jobs.js';
 import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
 import { shown } from './shown.js';
 import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
@@ -52,6 +53,29 @@ import {
   viewTensor,
 } from './tensor-view.js';
 import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
+
+const OPERATION = { signal: true, onProgress: true } as const;
+const LABELS = { own: true, lengths: true, signatures: true } as const;
+
+const SUM_OPTIONS = optionNames<SumTokensOptions>({ offsets: true, out: true, columns: true, ...OPERATION });
+const TOKEN_STATS_OPTIONS = optionNames<DeviceTokenRowStatsOptions>({
+  own: true,
+  offsets: true,
+  signatures: true,
+  topK: true,
+  out: true,
+  ...OPERATION,
+});
+const FILE_OPTIONS = optionNames<SumFileTokensOptions>({ out: true, ...OPERATION });
+const STATS_OPTIONS = optionNames<DeviceScoreStatsOptions>({ topK: true, out: true, ...LABELS, ...OPERATION });
+const GATHER_OPTIONS = optionNames<GatherOptions>({ rows: true, columns: true, ...OPERATION });
+const MOMENTS_OPTIONS = optionNames<RowLabels & OperationOptions>({ ...LABELS, ...OPERATION });
+const INFERENCE_OPTIONS = optionNames<InferenceOptions>({
+  permutations: true,
+  seed: true,
+  ...LABELS,
+  ...OPERATION,
+});
 
 const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 
@@ -179,7 +203,7 @@ export class Engine {
     lengths: Integers,
     options: SumTokensOptions = {},
   ): Promise<TokenSums<HostTensor | DeviceTensor>> {
-    this.#begin('sumTokens', options);
+    this.#begin('sumTokens', options, SUM_OPTIONS);
     const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, this.#device, 'sumTokens');
     const columns = optionalIntegers(options.columns, 'options.columns');
     const tokens = tokenArguments(view, lengths, options.offsets);
@@ -233,7 +257,7 @@ export class Engine {
     lengths: Integers,
     options: TokenRowStatsOptions | DeviceTokenRowStatsOptions,
   ): Promise<TokenRowStats | DeviceTokenRowStats> {
-    this.#begin('tokenRowStats', options);
+    this.#begin('tokenRowStats', options, TOKEN_STATS_OPTIONS);
     const onDevice = staysOnDevice(options);
     const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, this.#device, 'tokenRowStats');
     const topK = topKOf(options);
@@ -286,7 +310,7 @@ export class Engine {
     lengths: Integers,
     options: SumFileTokensOptions = {},
   ): Promise<Pick<TokenSums, 'sums' | 'firstInvalid'>> {
-    this.#begin('sumFileTokens', options);
+    this.#begin('sumFileTokens', options, FILE_OPTIONS);
     const { fd, offset, dtype, prompts, rows, tokens } = checkFileScores(scores);
     const rowLengths = integerArray(lengths, 'lengths');
     const out = options.out;
@@ -336,7 +360,7 @@ export class Engine {
     logits: Tensor,
     options: LogitStatsOptions | DeviceLogitStatsOptions = {},
   ): Promise<LogitStats | DeviceLogitStats> {
-    this.#begin('logitStats', options);
+    this.#begin('logitStats', options, LOGIT_OPTIONS);
     const view = viewTensor(logits, 'logits', [2], 'logits [N, V]', this.#device, 'logitStats');
     const rest = logitArguments(options);
     const onDevice = rest[6];
@@ -365,7 +389,7 @@ export class Engine {
     sums: Tensor,
     options: ScoreStatsOptions | DeviceScoreStatsOptions,
   ): Promise<RowStats | DeviceRowStats> {
-    this.#begin('scoreStats', options);
+    this.#begin('scoreStats', options, STATS_OPTIONS);
     const onDevice = staysOnDevice(options);
     const view = viewTensor(sums, 'sums', [2], 'scores [R, P]', this.#device, 'scoreStats');
     const labels = labelArguments(options, 'options');
@@ -381,7 +405,7 @@ export class Engine {
 
   /** Picked rows and columns (default: all) of a score matrix [R, P], as a dense float64 tensor. Indices may repeat. */
   async gatherScores(sums: Tensor, options: GatherOptions = {}): Promise<HostTensor> {
-    this.#begin('gatherScores', options);
+    this.#begin('gatherScores', options, GATHER_OPTIONS);
     const view = viewHostTensor(sums, 'sums', 'scores [R, P]', [2]);
     const rows = optionalIntegers(options.rows, 'options.rows');
     const columns = optionalIntegers(options.columns, 'options.columns');
@@ -402,7 +426,7 @@ export class Engine {
    * @param stats as scoreStats gave them, with topK >= 1
    */
   async stepMoments(stats: RowStats, labels: RowLabels & OperationOptions): Promise<StepMoments> {
-    this.#begin('stepMoments', labels, 'labels');
+    this.#begin('stepMoments', labels, MOMENTS_OPTIONS, 'labels');
     const extents = statsExtents(stats);
     const labelArrays = labelArguments(labels, 'labels');
     return this.#jobs.run<NativeResults['stepMoments'], StepMoments>(
@@ -419,7 +443,7 @@ export class Engine {
    * @param stats of these very rows, with topK = min(8, P)
    */
   async inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
-    this.#begin('inferStep', options);
+    this.#begin('inferStep', options, INFERENCE_OPTIONS);
     const view = viewDenseFloat64(sums, 'sums') as HostView;
     const extents = statsExtents(stats);
     const [rows, columns, topK] = extents;
@@ -479,9 +503,9 @@ export class Engine {
     throw new DeviceError(`${operation}: this engine has no GPU: ${why}`, { reason: 'no_device' });
   }
 
-  #begin(operation: string, options: OperationOptions, argument = 'options'): void {
+  #begin(operation: string, options: OperationOptions, known = OPERATION_OPTIONS, argument = 'options'): void {
     this.#expectOpen(operation);
-    checkOptions(options, argument);
+    checkOptions(options, known, argument);
     options.signal?.throwIfAborted();
   }
 }

@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { IntegerArray, LogitArguments } from './addon.js';
-import { checkKnown, checkMemory } from './argument-checks.js';
+import { checkMemory, optionNames } from './argument-checks.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
@@ -16,7 +16,15 @@ const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqua
 const lowestTemperature = 1e-18;
 const highestTemperature = 1e18;
 
-const OPTIONS = ['targets', 'temperature', 'out', 'mask', 'sequences', 'signal', 'onProgress'];
+export const LOGIT_OPTIONS = optionNames<LogitStatsOptions>({
+  targets: true,
+  temperature: true,
+  out: true,
+  mask: true,
+  sequences: true,
+  signal: true,
+  onProgress: true,
+});
 
 /** `options.out`: the fields that it names (undefined: it leaves the choice), and whether they stay on the GPU. */
 function logitOut(out: unknown): { named: unknown; onDevice: boolean } {
@@ -80,7 +88,6 @@ function sequenceArrays(sequences: unknown): [IntegerArray | undefined, IntegerA
 
 /** @throws ArgumentError naming the option that is wrong; ranges are checked natively */
 export function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOptions): LogitArguments {
-  checkKnown(options, 'options', OPTIONS);
   const { targets, temperature = 1, out, mask, sequences } = options;
   if (typeof temperature !== 'number' || !(temperature >= lowestTemperature && temperature <= highestTemperature)) {
     throw new ArgumentError(

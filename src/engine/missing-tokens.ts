@@ -1,4 +1,5 @@
 // What has not come of a step, and how an error says it.
+import { counted } from './counted.js';
 
 /** What has not come of one prompt. */
 export interface MissingTokens {
@@ -16,7 +17,7 @@ export interface MissingTokens {
 export function missingSentence(missing: readonly MissingTokens[]): string {
   const named = missing.slice(0, 8).map(({ prompt, rows, row, from, to, untouched }) => {
     const all = untouched ? ', none of which has come' : '';
-    return `prompt ${prompt} lacks ${rows} rows${all} (row ${row}: tokens ${from} to ${to - 1})`;
+    return `prompt ${prompt} lacks ${counted(rows, 'rows')}${all} (row ${row}: tokens ${from} to ${to - 1})`;
   });
   const more = missing.length > 8 ? `; and ${missing.length - 8} more prompts` : '';
   return `not all has come: ${named.join('; ')}${more}. Add it, then call finish() again`;

@@ -2,9 +2,9 @@
 import { availableParallelism } from 'node:os';
 import { ArgumentError, DeviceError } from '../errors.js';
 import { loadAddon } from './addon.js';
+import { checkOptions, optionNames } from './argument-checks.js';
 import { probeCuda } from './cuda-probe.js';
 import { Engine } from './engine.js';
-import { checkOptions } from './running-jobs.js';
 import { shown } from './shown.js';
 
 export interface EngineOptions {
@@ -22,6 +22,8 @@ export interface EngineOptions {
   signal?: AbortSignal | undefined;
 }
 
+const OPTIONS = optionNames<EngineOptions>({ device: true, threads: true, signal: true });
+
 const maxThreads = 1024;
 
 /** @throws ArgumentError for a number of threads that no engine can have */
@@ -35,7 +37,7 @@ export function checkThreads(threads: unknown): void {
  * @throws ArgumentError, AddonError (no addon), DeviceError (the device asked for cannot be had), or `signal.reason`
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
-  checkOptions(options);
+  checkOptions(options, OPTIONS);
   const { device = 'auto', threads = Math.min(availableParallelism(), maxThreads), signal } = options;
   signal?.throwIfAborted();
   if (typeof device !== 'string' || !/^(auto|cpu|cuda|cuda:\d+)$/.test(device)) {

@@ -1,24 +1,10 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
 import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../errors.js';
 import type { NativeAddon, NativeProblem, Settle } from './addon.js';
-import { checkObject } from './argument-checks.js';
 import { HeldBuffers } from './memory.js';
 import type { OperationOptions } from './operations.js';
-import { shown } from './shown.js';
 
 const progressMilliseconds = 50;
-
-/** @throws ArgumentError unless the options are an object (or absent) with a usable signal and callback */
-export function checkOptions(options: OperationOptions, argument = 'options'): void {
-  checkObject(options, argument);
-  const { signal, onProgress } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new ArgumentError(`${argument}.signal`, `got ${shown(signal)}, expected an AbortSignal`);
-  }
-  if (onProgress !== undefined && typeof onProgress !== 'function') {
-    throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
-  }
-}
 
 /** What native code threw or reported, as one of this package's errors. */
 function nativeError(

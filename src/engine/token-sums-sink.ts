@@ -1,16 +1,17 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
+
 import { ArgumentError } from '../errors.js';
-import { checkArray, checkObject } from './argument-checks.js';
+import { checkArray, checkObject, checkOptions, optionNames } from './argument-checks.js';
 import type { BegunRow } from './begun-row.js';
 import { BlockPieces } from './block-pieces.js';
+import { counted } from './counted.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
 import { LEAF_TOKENS } from './leaf-grid.js';
 import { type MissingTokens, missingSentence } from './missing-tokens.js';
 import type { TokenSums } from './operations.js';
-import { checkOptions } from './running-jobs.js';
 import { shown } from './shown.js';
 import { StepSums } from './step-sums.js';
 import { type BlockSums, sumBlock } from './sum-block.js';
@@ -43,6 +44,15 @@ export interface TokenSumsSinkOptions {
 export interface BlockOptions {
   readonly signal?: AbortSignal | undefined;
 }
+
+const OPTIONS = optionNames<TokenSumsSinkOptions>({
+  prompts: true,
+  rows: true,
+  lengths: true,
+  pairs: true,
+  signal: true,
+});
+const BLOCK_OPTIONS = optionNames<BlockOptions>({ signal: true });
 
 /** What a sink holds of rows that have begun and are not complete. */
 export interface HeldTokens {
@@ -98,7 +108,7 @@ export class TokenSumsSink {
    * @param engine asked for when the first block comes
    */
   constructor(engine: () => Promise<Engine>, options: TokenSumsSinkOptions) {
-    checkOptions(options);
+    checkOptions(options, OPTIONS);
     const { prompts, rows, lengths, pairs, signal } = options;
     for (const [name, value] of Object.entries({ prompts, rows })) {
       if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31) continue;
@@ -106,7 +116,10 @@ export class TokenSumsSink {
     }
     this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
     if (this.#lengths.length !== rows) {
-      throw new ArgumentError('options.lengths', `has ${this.#lengths.length} entries, expected one a row: ${rows}`);
+      throw new ArgumentError(
+        'options.lengths',
+        `has ${counted(this.#lengths.length, 'entries')}, expected one a row: ${rows}`,
+      );
     }
     const wrong = this.#lengths.findIndex((length) => !Number.isSafeInteger(length) || length < 0);
     if (wrong >= 0) {
@@ -303,10 +316,10 @@ export class TokenSumsSink {
     });
   }
 
-  #begin({ signal, ...rest }: BlockOptions): void {
-    checkOptions({ signal, ...rest });
+  #begin(options: BlockOptions): void {
+    checkOptions(options, BLOCK_OPTIONS);
     this.#expectOpen();
-    signal?.throwIfAborted();
+    options.signal?.throwIfAborted();
     if (this.#result !== undefined) throw new ArgumentError('block', 'came after finish(): open a new sink');
   }
 

@@ -1,6 +1,8 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
-import { checkMemory } from '../engine/argument-checks.js';
+
+import { checkColumns, checkMemory, optionNames } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import type { FilterWords } from './filter-words.js';
@@ -64,11 +66,21 @@ export interface InputRows {
   readonly lengths: Float64Array | null;
 }
 
+const FIELDS = optionNames<FilterInput>({ rewards: true, outcomes: true, entropies: true, lengths: true });
+const REWARD_FIELDS = optionNames<FlatGroups & LabelledRows>({
+  values: true,
+  groupSize: true,
+  groups: true,
+  episodes: true,
+  turns: true,
+});
+
 /** @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no number */
 export function readInput(input: FilterInput, words: FilterWords): InputRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');
   }
+  checkColumns(input, 'input', FIELDS);
   const { rewards } = input;
   if (Array.isArray(rewards)) {
     const offsets = groupOffsets(rewards as GroupedValues);
@@ -87,6 +99,7 @@ export function readInput(input: FilterInput, words: FilterWords): InputRows {
       'expected groups of rollouts (an array of arrays), { values, groupSize }, or { values, groups }',
     );
   }
+  checkColumns(rewards, 'rewards', REWARD_FIELDS);
   const source = rewards as FlatGroups | LabelledRows;
   const values = column('rewards.values', source.values);
   return 'groups' in source && source.groups !== undefined
@@ -123,7 +136,7 @@ function flat(input: FilterInput, { groupSize }: FlatGroups, rewards: Float64Arr
     );
   }
   if (rewards.length % groupSize !== 0) {
-    const problem = `${rewards.length} values, which are no whole number of groups of ${groupSize}`;
+    const problem = `${counted(rewards.length, 'values')}, which are no whole number of groups of ${groupSize}`;
     throw new ArgumentError('rewards.values', problem);
   }
   const offsets = new Int32Array(rewards.length / groupSize + 1);
@@ -188,14 +201,15 @@ function checkedGroup(name: string, groups: GroupedValues, group: number): RowVa
 /** Groups -> one column, of the shape that `offsets` tells. */
 function flatten(name: string, groups: GroupedValues, offsets: Int32Array): Float64Array {
   const count = offsets.length - 1;
-  if (groups.length !== count) throw new ArgumentError(name, `${groups.length} groups, but rewards have ${count}`);
+  if (groups.length !== count)
+    throw new ArgumentError(name, `${counted(groups.length, 'groups')}, but rewards have ${count}`);
   const flat = new Float64Array(offsets[count] as number);
   let row = 0;
   for (let group = 0; group < count; group++) {
     const values = checkedGroup(name, groups, group);
     const length = (offsets[group + 1] as number) - (offsets[group] as number);
     if (values.length !== length) {
-      const problem = `group ${group} has ${values.length} rollouts, but ${length} rewards`;
+      const problem = `group ${group} has ${counted(values.length, 'rollouts')}, but ${counted(length, 'rewards')}`;
       throw new ArgumentError(name, problem);
     }
     for (let rollout = 0; rollout < length; rollout++) {
@@ -230,7 +244,10 @@ function column(name: string, values: RowValues | BigInt64Array): Float64Array {
 
 function sameLength(name: string, values: Float64Array, rows: number): Float64Array {
   if (values.length === rows) return values;
-  throw new ArgumentError(name, `${values.length} values, but there are ${rows} rewards: give one a row`);
+  throw new ArgumentError(
+    name,
+    `${counted(values.length, 'values')}, but there are ${counted(rows, 'rewards')}: give one a row`,
+  );
 }
 
 /** Index of the first entry that is NaN or infinite; −1 without. */

@@ -1,4 +1,5 @@
 // Ids of groups and episodes -> dense indices in the order of first appearance.
+import { counted } from '../engine/counted.js';
 import { ArgumentError } from '../errors.js';
 
 /** Whole numbers, one a row. */
@@ -26,7 +27,10 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
     throw new ArgumentError(argument, 'expected an array or typed array with one id a row');
   }
   if (ids.length !== rows) {
-    throw new ArgumentError(argument, `${ids.length} ids, but there are ${rows} rewards: give one a row`);
+    throw new ArgumentError(
+      argument,
+      `${counted(ids.length, 'ids')}, but there are ${counted(rows, 'rewards')}: give one a row`,
+    );
   }
   const index = new Int32Array(rows);
   const distinct: (number | bigint)[] = [];

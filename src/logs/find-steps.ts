@@ -62,6 +62,8 @@ class Search {
   async argument(path: string): Promise<void> {
     if (isRemote(path)) return this.#objects(path);
     if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
+    if (path === '')
+      return this.#problem('""', 'an empty path, as of a variable that is not set: name step files or folders');
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });

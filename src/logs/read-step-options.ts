@@ -1,4 +1,5 @@
 // How a step file is read: what of it, in which memory.
+import { optionNames } from '../engine/argument-checks.js';
 
 export interface ReadStepOptions {
   /** Bytes of scores in one block: whole prompts, at least one. Default 64 MiB. */
@@ -11,6 +12,14 @@ export interface ReadStepOptions {
   unread?: ReadonlySet<OptionalTensor> | undefined;
   signal?: AbortSignal | undefined;
 }
+
+export const READ_STEP_OPTIONS = optionNames<ReadStepOptions>({
+  blockBytes: true,
+  allocate: true,
+  identity: true,
+  unread: true,
+  signal: true,
+});
 
 /** Large tensors that some readers have no use for. */
 export type OptionalTensor = 'response_ids' | 'token_entropy';

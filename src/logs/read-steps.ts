@@ -1,9 +1,10 @@
 // Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
 // many there are.
+import { checkOptions, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { findSteps, type StepLocation } from './find-steps.js';
 import { naturalOrder } from './natural-order.js';
-import type { ReadStepOptions } from './read-step-options.js';
+import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
 import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 
@@ -29,6 +30,9 @@ export interface ListStepsOptions {
 
 export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
 
+const LIST_OPTIONS = optionNames<ListStepsOptions>({ onError: true, onListing: true, signal: true });
+const READ_OPTIONS = [...LIST_OPTIONS, ...READ_STEP_OPTIONS];
+
 /** A step that can be read: its header and the directory that makes it part of a run. */
 export interface ListedStep extends StepHeader {
   readonly runDirectory: string;
@@ -43,7 +47,11 @@ const OPEN_AT_ONCE = 16;
  * @returns by run directory, `run`, step and name
  * @throws FileError for the first path or file that cannot be used, unless `onError` takes them
  */
-export function listSteps(source: string | readonly string[], options: ListStepsOptions = {}): Promise<ListedStep[]> {
+export async function listSteps(
+  source: string | readonly string[],
+  options: ListStepsOptions = {},
+): Promise<ListedStep[]> {
+  checkOptions(options, LIST_OPTIONS);
   return listStepsAs(source, options, (step) => step);
 }
 
@@ -88,13 +96,15 @@ export async function* readSteps(
   source: string | readonly string[] | AsyncIterable<StepData>,
   options: ReadStepsOptions = {},
 ): AsyncGenerator<StepData, void, undefined> {
-  if (typeof source === 'object' && Symbol.asyncIterator in source) {
+  checkOptions(options, READ_OPTIONS);
+  if (typeof source === 'object' && source !== null && Symbol.asyncIterator in source) {
     yield* source;
     return;
   }
   const report = reporter(options);
-  for (const { file } of await listSteps(source, options)) {
-    const step = await orFileError(readStepFile(file, options));
+  const { onError, ...reading } = options;
+  for (const { file } of await listSteps(source, { onError, signal: options.signal })) {
+    const step = await orFileError(readStepFile(file, reading));
     if (step instanceof FileError) report(step);
     else yield step;
   }

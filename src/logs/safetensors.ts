@@ -71,6 +71,26 @@ export function elementBytes(dtype: SafetensorsDType): number {
   return DTYPE_BITS[dtype] / 8;
 }
 
+/** A pickle can run any code, and none is ever loaded. */
+const PICKLE_PROTOCOLS: ReadonlySet<number> = new Set([2, 3, 4, 5]);
+
+/** What trainers and downloads leave in the place of a step file, by its first bytes: no header is so long. */
+function otherFormat(first: Buffer): string | undefined {
+  const text = first.toString('latin1');
+  if (first.readUInt32LE(0) === ZIP_MEMBER)
+    return 'this is a zip archive, such as torch.save() writes: write steps with save_file() of safetensors.torch';
+  if (/^[[{]/.test(text))
+    return (
+      'this is JSON text, such as the rollouts that trainers dump: they have no scores of rows under other prompts, which ' +
+      'the trainer or a scorer has to write (docs/step-file.md)'
+    );
+  if (first[0] === 0x80 && PICKLE_PROTOCOLS.has(first[1] as number))
+    return 'this is a pickle, which is never loaded: write steps with save_file() of safetensors';
+  if (text.startsWith('\x1f\x8b')) return 'this is gzip: name it .safetensors.gz';
+  if (text.startsWith('version ')) return 'this is a pointer of Git LFS, not the file: fetch it with git lfs pull';
+  return undefined;
+}
+
 /**
  * The header's length in bytes, from the first 8 bytes of a file of `fileBytes` bytes.
  * @throws FileError when they cannot be those of a safetensors file of that size
@@ -82,11 +102,9 @@ export function headerLength(path: string, first: Buffer, fileBytes: number): nu
   }
   const length = first.readBigUInt64LE(0);
   if (length > MAX_HEADER_BYTES) {
-    const problem =
-      first.readUInt32LE(0) === ZIP_MEMBER
-        ? 'this is a zip archive, such as torch.save() writes: write steps with save_file() of safetensors.torch'
-        : `header length ${length} is over the limit of ${MAX_HEADER_BYTES} bytes: this is no safetensors file`;
-    throw new FileError({ path, offset: 0 }, problem);
+    const other = otherFormat(first);
+    const over = `header length ${length} is over the limit of ${MAX_HEADER_BYTES} bytes: this is no safetensors file`;
+    throw new FileError({ path, offset: 0 }, other ?? over);
   }
   if (Number(length) > fileBytes - LENGTH_BYTES) {
     const problem = `header length ${length}, but only ${fileBytes - LENGTH_BYTES} bytes follow: the file is truncated or no safetensors file`;

@@ -1,10 +1,11 @@
 // Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once, the
 // scores when they are asked for.
+import { checkOptions } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { lent, placeOf } from './byte-source.js';
 import { printable } from './printable.js';
-import type { ReadStepOptions } from './read-step-options.js';
+import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import { elementBytes, LENGTH_BYTES } from './safetensors.js';
 import { openContainer, type StepContainer } from './step-container.js';
 import type { IntegerArray, StepData } from './step-data.js';
@@ -34,6 +35,7 @@ export interface StepHeader {
  *   reason when it is aborted
  */
 export async function readStepFile(path: string, options: ReadStepOptions = {}): Promise<StepData> {
+  checkOptions(options, READ_STEP_OPTIONS);
   return withContainer(path, options, async (container) => {
     const step = await readStep(path, container, options);
     await container.source.checkUnchanged();
@@ -126,6 +128,7 @@ export async function readStepHeader(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<StepHeader> {
+  checkOptions(options, ['signal']);
   return withContainer(path, options, async (container) => headerOf(path, container));
 }
 

@@ -3,7 +3,15 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkArray, checkMemory, checkObject, checkPath } from '../engine/argument-checks.js';
+import {
+  checkArray,
+  checkKnown,
+  checkMemory,
+  checkObject,
+  checkOptions,
+  checkPath,
+  optionNames,
+} from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { DType, HostTensor } from '../engine/tensor.js';
 import { checkShape } from '../engine/tensor-view.js';
@@ -12,7 +20,7 @@ import { checkReplaceable } from './check-replaceable.js';
 import { LONE_SURROGATE } from './json-scanner.js';
 import { printable } from './printable.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
-import type { IntegerArray } from './step-data.js';
+import type { IntegerArray, StepData } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
 import { errorCode, systemProblem } from './system-problem.js';
 
@@ -65,6 +73,31 @@ export interface WriteStepOptions {
   signal?: AbortSignal | undefined;
 }
 
+const FIELDS = optionNames<StepToWrite>({
+  step: true,
+  run: true,
+  metadata: true,
+  logprobs: true,
+  sums: true,
+  lengths: true,
+  group: true,
+  columnGroup: true,
+  prompts: true,
+  responseIds: true,
+  rewards: true,
+  outcome: true,
+  correct: true,
+  valid: true,
+  actions: true,
+  episode: true,
+  turn: true,
+  tokenEntropy: true,
+  ablatedLogprobs: true,
+  actionLogprobs: true,
+});
+/** What a step that was read has beside these: `{ ...step, logprobs }` writes it again. */
+const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores'];
+
 /** Writes of more than this are split, so that an abort is noticed within milliseconds. */
 const WRITE_BYTES = 16 * 2 ** 20;
 
@@ -76,6 +109,8 @@ const WRITE_BYTES = 16 * 2 ** 20;
 export async function writeStep(path: string, step: StepToWrite, options: WriteStepOptions = {}): Promise<void> {
   checkPath(path, 'path');
   checkObject(step, 'step');
+  checkKnown(step, 'step', [...FIELDS, ...READ_FIELDS]);
+  checkOptions(options, ['signal']);
   const tensors = collectTensors(step);
   // Wide elements first: with the header padded to 8 bytes, each tensor is then aligned to its element.
   tensors.sort((a, b) => elementBytes(b.dtype) - elementBytes(a.dtype));
@@ -215,6 +250,7 @@ function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: I
 }
 
 function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
+  checkObject(metadata, 'step.metadata');
   if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `${step}, expected a whole number`);
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);

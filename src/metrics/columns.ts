@@ -1,6 +1,8 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (docs/metrics.md).
+
 import { types } from 'node:util';
 import { checkArray } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
@@ -51,13 +53,16 @@ export function arrangeColumns(
     throw columnGroups === undefined
       ? new ArgumentError(
           'groups',
-          `${columnIds.length} distinct group ids for ${columnCount} columns; give columnGroups, the group id of each column`,
+          `${columnIds.length} distinct group ids for ${counted(columnCount, 'columns')}; give columnGroups, the group id of each column`,
         )
-      : new ArgumentError('columnGroups', `${columnIds.length} ids for ${columnCount} columns`);
+      : new ArgumentError('columnGroups', `${counted(columnIds.length, 'ids')} for ${counted(columnCount, 'columns')}`);
   }
   if (promptTokens !== undefined) checkArray(promptTokens, 'promptTokens');
   if (promptTokens !== undefined && promptTokens.length !== columnCount) {
-    throw new ArgumentError('promptTokens', `${promptTokens.length} prompts for ${columnCount} columns`);
+    throw new ArgumentError(
+      'promptTokens',
+      `${counted(promptTokens.length, 'prompts')} for ${counted(columnCount, 'columns')}`,
+    );
   }
 
   const order = Int32Array.from(columnIds.keys()).sort((a, b) => ascending(columnIds[a] as Id, columnIds[b] as Id));

@@ -1,9 +1,19 @@
 // One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
+
 import { types } from 'node:util';
-import { checkArray, checkEngine, checkKnown, checkObject } from '../engine/argument-checks.js';
+import {
+  checkArray,
+  checkColumns,
+  checkEngine,
+  checkKnown,
+  checkObject,
+  optionNames,
+} from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations.js';
+import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -16,6 +26,7 @@ import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
 import { eachPromptOnce, type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
+import { RunningState } from './running-state.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
@@ -37,11 +48,24 @@ export async function crossScoreMetrics(
 ): Promise<StepMetrics> {
   checkEngine(engine, 'engine');
   checkObject(scores, 'scores');
+  checkColumns(scores, 'scores', FIELDS);
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);
+  checkCarried(options);
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
+
+const FIELDS = optionNames<CrossScores>({
+  logprobs: true,
+  sums: true,
+  lengths: true,
+  groups: true,
+  columnGroups: true,
+  promptTokens: true,
+  episodes: true,
+  turns: true,
+});
 
 const OPTIONS: readonly (keyof MetricOptions)[] = [
   'profile',
@@ -56,6 +80,18 @@ const OPTIONS: readonly (keyof MetricOptions)[] = [
   'onProgress',
 ];
 
+function checkCarried({ state, label }: MetricOptions): void {
+  if (state !== undefined && !(state instanceof RunningState)) {
+    throw new ArgumentError(
+      'options.state',
+      `got ${shown(state)}, expected a RunningState, as RunningState.from() gives of a saved one`,
+    );
+  }
+  if (label !== undefined && typeof label !== 'string') {
+    throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
+  }
+}
+
 /** All but the moving averages, which are those of a run's first step. */
 async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
   const { profile = 'strict', signal } = options;
@@ -66,7 +102,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   const lengths = toLengths(scores.lengths, shape.rows);
   checkArray(scores.groups, 'groups');
   if (scores.groups.length !== shape.rows) {
-    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${shape.rows} rows`);
+    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${counted(shape.rows, 'rows')}`);
   }
   const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
   const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
@@ -158,7 +194,8 @@ type Lengths = MeasuredStep['lengths'];
 
 /** A copy, checked. */
 function toLengths(lengths: Integers, rows: number): Lengths {
-  if (lengths.length !== rows) throw new ArgumentError('lengths', `${lengths.length} lengths for ${rows} rows`);
+  if (lengths.length !== rows)
+    throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(rows, 'rows')}`);
   const check = (length: number | bigint, row: number): void => {
     const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
     if (whole && length >= 0) return;
@@ -195,7 +232,9 @@ function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: numbe
     throw new ArgumentError('options.sampler', 'sampling needs `episodes` and `turns`, one of each a row');
   }
   for (const [name, values] of Object.entries({ episodes, turns })) {
-    if (values.length !== rows) throw new ArgumentError(name, `${values.length} values for ${rows} rows`);
+    checkArray(values, name);
+    if (values.length !== rows)
+      throw new ArgumentError(name, `${counted(values.length, 'values')} for ${counted(rows, 'rows')}`);
   }
   return { episodes, turns };
 }

@@ -1,6 +1,6 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
-import { checkObject } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { ArgumentError } from '../errors.js';
 import { chanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
@@ -14,7 +14,7 @@ import {
 } from './planned-intervals.js';
 import { bestOfCandidates, retrievalBounds } from './planned-retrieval.js';
 import type { ScoredPrompt, ScoredRow } from './planned-row.js';
-import { alignScores, type PairScores } from './planned-scores.js';
+import { alignScores, checkPlan, type PairScores } from './planned-scores.js';
 import { exactSum, type PlannedFigure, type PlannedSums, sumPlannedRows } from './planned-sums.js';
 import type { PlanCost, PlanLayout, ScorePlan } from './score-plan.js';
 import type { Certainty, Interval } from './step-metrics.js';
@@ -24,6 +24,8 @@ export interface EstimateOptions {
   /** Of the intervals, in (0, 1). Default .95. */
   readonly confidence?: number | undefined;
 }
+
+const OPTIONS = optionNames<EstimateOptions>({ confidence: true });
 
 /** Where the batch error of a figure comes from. All in the figure's unit. */
 export interface ErrorParts {
@@ -82,9 +84,10 @@ const NO_PERMUTATIONS = 'label permutations need every pair: score all and use c
  * @throws {ArgumentError} for scores that are not those of the plan's pairs, or a confidence outside (0, 1)
  */
 export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: EstimateOptions = {}): PairEstimates {
-  checkObject(plan, 'plan');
+  checkPlan(plan);
   checkObject(scores, 'scores');
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { confidence = 0.95 } = options;
   if (!(confidence > 0 && confidence < 1)) {
     throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);

@@ -4,12 +4,19 @@
 // each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at least the wanted confidence
 // (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, StateError } from '../errors.js';
 import { estimateFromPairs, type PairEstimates } from './planned-estimates.js';
 import { alignScores, type PairScores } from './planned-scores.js';
-import { type Pairs, type PromptPairs, planScores, type ScorePlan, type ScorePlanInput } from './score-plan.js';
+import {
+  type Pairs,
+  PLAN_FIELDS,
+  type PromptPairs,
+  planScores,
+  type ScorePlan,
+  type ScorePlanInput,
+} from './score-plan.js';
 
 export interface ScoreRoundsOptions {
   /** Wanted width (high − low) of the figure's interval, in its unit. */
@@ -25,6 +32,16 @@ export interface ScoreRoundsOptions {
   /** Default .95. */
   readonly confidence?: number | undefined;
 }
+
+const OPTIONS = optionNames<ScoreRoundsOptions>({
+  width: true,
+  metric: true,
+  estimand: true,
+  first: true,
+  seed: true,
+  hardShare: true,
+  confidence: true,
+});
 
 /** The pairs to score next; prompts are numbered as in the input. */
 export interface ScoreRound extends Pairs {
@@ -231,6 +248,8 @@ function keysOf({ rows, prompts }: Pairs): string[] {
 }
 
 function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
+  checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { width, metric = 'mi_seq_estimate', estimand = 'batch', first = hard ? 4 : 3 } = options;
   const { seed = 0, hardShare = 0.5, confidence = 0.95 } = options;
   if (!(width > 0)) throw new ArgumentError('options.width', `expected a number above 0, got ${width}`);
@@ -264,6 +283,7 @@ const ROUND_METRICS: readonly string[] = [
 
 function copyOf(input: ScorePlanInput): ScorePlanInput {
   checkObject(input, 'input');
+  checkKnown(input, 'input', PLAN_FIELDS);
   const { groups, lengths, columnGroups, promptTokens, promptTurns } = input;
   checkArray(groups, 'groups');
   checkArray(lengths, 'lengths');

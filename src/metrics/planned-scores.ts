@@ -1,7 +1,10 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
-import { checkArray, checkEngine, checkObject } from '../engine/argument-checks.js';
+
+import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import type { Engine } from '../engine/engine.js';
 import type { OperationOptions } from '../engine/operations.js';
+import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import { checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
@@ -14,6 +17,17 @@ export interface PairScores {
   /** [pairs] which pair each sum is of. Default: the plan's own order. Give both or none. */
   readonly rows?: Integers | undefined;
   readonly prompts?: Integers | undefined;
+}
+
+/** @throws {ArgumentError} for what planScores did not give: plans that went through JSON have lost their typed arrays */
+export function checkPlan(plan: ScorePlan): void {
+  checkObject(plan, 'plan');
+  const { rows, prompts, layout } = plan as Partial<ScorePlan>;
+  if (rows instanceof Int32Array && prompts instanceof Int32Array && Array.isArray(layout?.rows)) return;
+  throw new ArgumentError(
+    'plan',
+    `got ${shown(plan)}, expected what planScores() gives: a saved plan is drawn again from its input, negatives and seed`,
+  );
 }
 
 /**
@@ -32,7 +46,7 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   if (sums.length !== count) {
     throw new ArgumentError(
       'scores.sums',
-      `${sums.length} sums for the ${count} pairs of the plan; score each pair once`,
+      `${counted(sums.length, 'sums')} for the ${counted(count, 'pairs')} of the plan; score each pair once`,
     );
   }
   for (let at = 0; at < count; at++) {
@@ -43,7 +57,7 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   if (rows === undefined || prompts === undefined) return Float64Array.from(sums);
   for (const [name, values] of Object.entries({ rows, prompts })) {
     if (values.length !== count)
-      throw new ArgumentError(`scores.${name}`, `${values.length} entries for ${count} sums`);
+      throw new ArgumentError(`scores.${name}`, `${counted(values.length, 'entries')} for ${counted(count, 'sums')}`);
   }
   const places = new Map<string, number>();
   for (let at = 0; at < count; at++) places.set(`${plan.rows[at]}/${plan.prompts[at]}`, at);
@@ -80,11 +94,15 @@ export async function sumPairTokens(
   options: OperationOptions = {},
 ): Promise<Float64Array> {
   checkEngine(engine, 'engine');
-  checkObject(plan, 'plan');
+  checkPlan(plan);
+  checkOptions(options);
   checkTensor(logprobs, 'logprobs');
   checkArray(lengths, 'lengths');
   if (lengths.length !== plan.layout.totalRows) {
-    throw new ArgumentError('lengths', `${lengths.length} lengths for ${plan.layout.totalRows} rows`);
+    throw new ArgumentError(
+      'lengths',
+      `${counted(lengths.length, 'lengths')} for ${counted(plan.layout.totalRows, 'rows')}`,
+    );
   }
   if (logprobs.shape[0] !== 1) {
     throw new ArgumentError('logprobs', `expected shape [1, pairs, T] or [1, N], got [${logprobs.shape.join(', ')}]`);
@@ -100,7 +118,7 @@ export async function sumPairTokens(
  * @throws {ArgumentError} if the plan leaves pairs out, or the scores are not its own
  */
 export function completeSums(plan: ScorePlan, scores: PairScores): Tensor {
-  checkObject(plan, 'plan');
+  checkPlan(plan);
   if (!plan.complete) {
     throw new ArgumentError('plan', `leaves pairs out (${plan.negatives} negatives a row): use estimateFromPairs`);
   }

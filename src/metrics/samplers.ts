@@ -1,5 +1,6 @@
 // Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of docs/metrics.md.
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { Random } from './random.js';
 import type { Profile } from './step-metrics.js';
@@ -21,6 +22,8 @@ export interface SamplerOptions {
   /** Default 0. */
   seed?: number | undefined;
 }
+
+const OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
 
 /** A trajectory's turns: row of each turn, ordered by turn number. */
 type Trajectory = number[];
@@ -97,6 +100,8 @@ export function sampleRows(
   checkArray(episodes, 'episodes');
   checkArray(turns, 'turns');
   checkObject(options, 'sampler');
+  if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
+  checkKnown(options, 'sampler', OPTIONS);
   const { kind, n, seed = 0 } = options;
   checkSameRows(episodes, turns);
   if (n !== undefined && (!Number.isSafeInteger(n) || n < 1)) {

@@ -1,6 +1,8 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
 // Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
-import { checkArray, checkObject } from '../engine/argument-checks.js';
+
+import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, countSignatures } from './columns.js';
@@ -29,6 +31,15 @@ export interface ScorePlanOptions {
   /** With `promptTurns`: share of the negatives that are of the own turn, 0 to 1. Default .5. */
   readonly hardShare?: number | undefined;
 }
+
+export const PLAN_FIELDS = optionNames<ScorePlanInput>({
+  groups: true,
+  lengths: true,
+  columnGroups: true,
+  promptTokens: true,
+  promptTurns: true,
+});
+const OPTIONS = optionNames<ScorePlanOptions>({ negatives: true, seed: true, hardShare: true });
 
 /** (row, prompt) pairs; prompts are numbered as in the input. */
 export interface Pairs {
@@ -105,7 +116,9 @@ export interface ScorePlan extends Pairs {
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
   checkObject(input, 'input');
+  checkKnown(input, 'input', PLAN_FIELDS);
   checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
   const { negatives, seed = 0, hardShare = 0.5 } = options;
   if (!Number.isSafeInteger(negatives) || negatives < 3) {
     throw new ArgumentError(
@@ -127,7 +140,7 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
   const { groups, promptTokens } = input;
   const lengths = wholeNumbers('lengths', input.lengths);
   if (lengths.length !== groups.length) {
-    throw new ArgumentError('lengths', `${lengths.length} lengths for ${groups.length} rows`);
+    throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(groups.length, 'rows')}`);
   }
   const promptCount = input.columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
   const columns = arrangeColumns(groups, input.columnGroups, promptTokens, promptCount);
@@ -214,8 +227,9 @@ function wholeNumbers(name: string, values: Integers): number[] {
 
 function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
   if (turns === undefined) return undefined;
+  checkArray(turns, 'promptTurns');
   if (turns.length !== order.length) {
-    throw new ArgumentError('promptTurns', `${turns.length} turns for ${order.length} prompts`);
+    throw new ArgumentError('promptTurns', `${counted(turns.length, 'turns')} for ${counted(order.length, 'prompts')}`);
   }
   const values = wholeNumbers('promptTurns', turns);
   return Float64Array.from(order, (prompt) => values[prompt] as number);
@@ -231,7 +245,7 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
   checkArray(groups, 'groups');
   checkArray(turns, 'turns');
   if (turns.length !== groups.length) {
-    throw new ArgumentError('turns', `${turns.length} turn numbers for ${groups.length} rows`);
+    throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
   }
   const values = wholeNumbers('turns', turns);
   const promptCount = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;

@@ -1,4 +1,5 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
+import { checkOptions, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import type { TokenBox } from '../engine/token-block.js';
 import type { HeldTokens } from '../engine/token-sums-sink.js';
@@ -24,6 +25,14 @@ export interface StepHost {
 
 export interface ScoreOptions {
   readonly signal?: AbortSignal | undefined;
+}
+
+const OPTIONS = optionNames<ScoreOptions>({ signal: true });
+
+/** @throws {ArgumentError} for options that are none */
+export function scoreOptions(options: ScoreOptions): ScoreOptions {
+  checkOptions(options, OPTIONS);
+  return options;
 }
 
 const NOTHING_WANTED: WantedPairs = { rows: new Int32Array(0), prompts: new Int32Array(0), byPrompt: [] };
@@ -76,7 +85,8 @@ export class MonitorStep {
    * @throws {ArgumentError} (as a rejection) for a step that is not due, an unknown prompt, one that was scored before, or
    *   scores that do not fit
    */
-  async score(prompt: number, scores: ColumnScores, { signal }: ScoreOptions = {}): Promise<void> {
+  async score(prompt: number, scores: ColumnScores, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
     await this.#scores().add(prompt, scores, signal);
   }
 
@@ -85,7 +95,8 @@ export class MonitorStep {
    * @throws {ArgumentError} (as a rejection) for a step that is not due, if a prompt was scored before, or scores that do
    *   not fit
    */
-  async scoreAll(scores: WholeScores, { signal }: ScoreOptions = {}): Promise<void> {
+  async scoreAll(scores: WholeScores, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
     await this.#scores().addAll(scores, signal);
   }
 
@@ -94,7 +105,8 @@ export class MonitorStep {
    * @param rows indices of rows, or a range of them
    * @throws {ArgumentError} (as a rejection) as scoreBlock()
    */
-  async scoreRows(rows: TokenBox['rows'], scores: WholeScores, { signal }: ScoreOptions = {}): Promise<void> {
+  async scoreRows(rows: TokenBox['rows'], scores: WholeScores, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
     await this.#scores().addBlock({ ...scores, rows }, signal);
   }
 
@@ -105,7 +117,8 @@ export class MonitorStep {
    * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does not
    *   fit; the step is then as it was
    */
-  async scoreBlock(block: ScoreBlock, { signal }: ScoreOptions = {}): Promise<void> {
+  async scoreBlock(block: ScoreBlock, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
     await this.#scores().addBlock(block, signal);
   }
 
@@ -115,7 +128,8 @@ export class MonitorStep {
    * come again.
    * @throws what the source throws; {ArgumentError} as scoreBlock(); `signal.reason` when aborted
    */
-  async scoreBlocks(blocks: Source<ScoreBlock>, { signal }: ScoreOptions = {}): Promise<void> {
+  async scoreBlocks(blocks: Source<ScoreBlock>, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
     const scores = this.#scores();
     expectSource(blocks, 'blocks');
     const session = scores.session();
@@ -174,7 +188,8 @@ export class MonitorStep {
    * @throws {ArgumentError} (as a rejection) for prompts never scored, outcomes that do not fit, or a later step that was
    *   finished meanwhile; `signal.reason` when aborted
    */
-  async finish(outcomes: StepOutcomes = {}, { signal }: ScoreOptions = {}): Promise<MonitorReport> {
+  async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<MonitorReport> {
+    const { signal } = scoreOptions(options);
     if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
   }

@@ -1,8 +1,9 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
+import { checkKnown, optionNames } from '../engine/argument-checks.js';
 import { closeUnread, closingSource, expectSource, isSource, type Source, unlessAborted } from './closing-source.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
-import type { MonitorStep, ScoreOptions } from './monitor-step.js';
+import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';
 import { optionsObject } from './option-checks.js';
 import type { StepLabels } from './step-labels.js';
 import type { StepOutcomes } from './step-outcomes.js';
@@ -25,6 +26,8 @@ export interface MonitorInput {
   readonly outcomes?: StepOutcomes | undefined;
 }
 
+const FIELDS = optionNames<MonitorInput>({ step: true, labels: true, scores: true, outcomes: true });
+
 /** What streams need of a Monitor. */
 interface StepOpener {
   step(step: number, labels: StepLabels): MonitorStep;
@@ -36,8 +39,7 @@ export async function* reportsOf(
   options: ScoreOptions,
 ): AsyncGenerator<MonitorReport, void, undefined> {
   expectSource(source, 'source');
-  optionsObject(options, 'options');
-  const { signal } = options;
+  const { signal } = scoreOptions(options);
   signal?.throwIfAborted();
   for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
@@ -53,8 +55,7 @@ interface Offer {
  * reader stop the step that is being computed.
  */
 export function reportStream(monitor: StepOpener, options: ScoreOptions): TransformStream<MonitorInput, MonitorReport> {
-  optionsObject(options, 'options');
-  const { signal } = options;
+  const { signal } = scoreOptions(options);
   const stop = new AbortController();
   let output!: ReadableStreamDefaultController<MonitorReport>;
   let input!: WritableStreamDefaultController;
@@ -137,7 +138,7 @@ async function reportOf(
   input: MonitorInput,
   signal: AbortSignal | undefined,
 ): Promise<MonitorReport> {
-  optionsObject(input, 'input');
+  checkKnown(optionsObject(input, 'input'), 'input', FIELDS);
   const { scores } = input;
   let step: MonitorStep | undefined;
   try {

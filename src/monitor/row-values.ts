@@ -1,6 +1,8 @@
 // Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
+
 import { types } from 'node:util';
 import { checkMemory } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
@@ -14,7 +16,7 @@ function expectLength(values: { readonly length: number }, argument: string, row
   if (values.length !== rows) {
     throw new ArgumentError(
       argument,
-      `${values.length} values for ${rows} rows: give one a row, in the order of groups`,
+      `${counted(values.length, 'values')} for ${counted(rows, 'rows')}: give one a row, in the order of groups`,
     );
   }
 }

@@ -1,7 +1,7 @@
 // What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
 // which trajectory it belongs. Checked as a whole when the step is opened.
 
-import { checkKnown } from '../engine/argument-checks.js';
+import { checkArray, checkKnown } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
@@ -64,7 +64,10 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
     throw new ArgumentError('lengths', `row ${negative} is ${shown(lengths?.[negative])}, expected a count of tokens`);
   }
   const columnGroups = optional(labels.columnGroups, 'columnGroups');
-  const promptTokens = labels.promptTokens?.map((tokens, prompt) => copyIntegers(tokens, `promptTokens[${prompt}]`));
+  if (labels.promptTokens !== undefined) checkArray(labels.promptTokens, 'promptTokens');
+  const promptTokens = (labels.promptTokens && Array.from(labels.promptTokens))?.map((tokens, prompt) =>
+    copyIntegers(tokens, `promptTokens[${prompt}]`),
+  );
   const prompts = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number | bigint>, String)).size;
   const episodes = optional(labels.episodes, 'episodes', rows);
   const turns = optional(labels.turns, 'turns', rows);

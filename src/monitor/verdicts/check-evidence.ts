@@ -1,10 +1,37 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
-import { checkArray, checkObject } from '../../engine/argument-checks.js';
+
+import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { counted } from '../../engine/counted.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
-import type { RowEvidence, StepEvidence } from './step-evidence.js';
+import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
+import type { StepReading } from './step-reading.js';
+
+const FIELDS = optionNames<StepEvidence>({
+  step: true,
+  metrics: true,
+  groups: true,
+  rows: true,
+  filter: true,
+  success: true,
+  figures: true,
+});
+const ROW_FIELDS = optionNames<RowEvidence>({
+  groups: true,
+  rewards: true,
+  outcomes: true,
+  actions: true,
+  valid: true,
+  entropies: true,
+  responseLengths: true,
+  episodes: true,
+  turns: true,
+  matched: true,
+  ablated: true,
+  reasoningSwaps: true,
+});
 
 /** @throws {ArgumentError} for a step that is none, or not later than the last */
 export function checkStep(step: number, last: number | null): void {
@@ -19,10 +46,21 @@ export function checkStep(step: number, last: number | null): void {
   }
 }
 
+/** @throws {ArgumentError} for what readEvidence() did not give */
+export function checkReading(reading: StepReading): void {
+  checkObject(reading, 'reading');
+  if (Array.isArray(reading.prompts) && 'specificity' in reading) return;
+  throw new ArgumentError(
+    'reading',
+    `got ${shown(reading)}, expected what readEvidence() gives; evidence goes to add()`,
+  );
+}
+
 /** @throws {ArgumentError} naming what does not fit */
 export function checkEvidence(evidence: StepEvidence): void {
   checkObject(evidence, 'evidence');
-  const { step, success, rows, groups, metrics } = evidence;
+  checkKnown(evidence, 'evidence', FIELDS);
+  const { step, success, rows, groups, filter, metrics } = evidence;
   checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
     throw new ArgumentError(
@@ -31,12 +69,23 @@ export function checkEvidence(evidence: StepEvidence): void {
     );
   }
   if (metrics !== undefined) checkMetrics(metrics);
-  for (const [at, { rewards, outcomes, actions }] of (groups ?? []).entries()) {
+  if (filter !== undefined) {
+    checkObject(filter, 'evidence.filter');
+    checkArray(filter.kept, 'evidence.filter.kept');
+    checkArray(filter.dropped, 'evidence.filter.dropped');
+  }
+  if (groups !== undefined && !Array.isArray(groups)) {
+    throw new ArgumentError('evidence.groups', `got ${shown(groups)}, expected an array of { group, rewards }`);
+  }
+  for (const [at, group] of ((groups ?? []) as readonly GroupEvidence[]).entries()) {
+    checkObject(group, `evidence.groups[${at}]`);
+    const { rewards, outcomes, actions } = group;
+    checkArray(rewards, `evidence.groups[${at}].rewards`);
     for (const [name, values] of Object.entries({ outcomes, actions })) {
       if (values === undefined || values.length === rewards.length) continue;
       throw new ArgumentError(
         `evidence.groups[${at}].${name}`,
-        `${values.length} values for ${rewards.length} rewards`,
+        `${counted(values.length, 'values')} for ${counted(rewards.length, 'rewards')}`,
       );
     }
   }
@@ -45,7 +94,7 @@ export function checkEvidence(evidence: StepEvidence): void {
   if (metrics?.perRow !== undefined && metrics.rows.total !== rows.groups.length) {
     throw new ArgumentError(
       'evidence.rows',
-      `${rows.groups.length} rows, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
+      `${counted(rows.groups.length, 'rows')}, but the metrics are of ${metrics.rows.total}: give the rows that were scored`,
     );
   }
 }
@@ -63,10 +112,15 @@ function checkMetrics(metrics: StepMetrics): void {
 }
 
 function checkRows(rows: RowEvidence): void {
+  checkObject(rows, 'evidence.rows');
+  checkKnown(rows, 'evidence.rows', ROW_FIELDS);
   const { groups, reasoningSwaps, ...columns } = rows;
   for (const [name, values] of Object.entries(columns)) {
     if (values === undefined || values.length === groups.length) continue;
-    throw new ArgumentError(`evidence.rows.${name}`, `${values.length} values for ${groups.length} rows`);
+    throw new ArgumentError(
+      `evidence.rows.${name}`,
+      `${counted(values.length, 'values')} for ${counted(groups.length, 'rows')}`,
+    );
   }
   if (rows.turns !== undefined && rows.episodes === undefined) {
     throw new ArgumentError(
@@ -82,7 +136,7 @@ function checkRows(rows: RowEvidence): void {
     const wanted = `${reasonings} × ${groups.length}`;
     throw new ArgumentError(
       'evidence.rows.reasoningSwaps',
-      `${logprobs.length} log-probs, expected [Q, R] = ${wanted}`,
+      `${counted(logprobs.length, 'log-probs')}, expected [Q, R] = ${wanted}`,
     );
   }
   if (reasonings === groups.length) return;

@@ -1,8 +1,20 @@
 // What a judge can be told beside the steps.
+import { checkKnown, optionNames } from '../../engine/argument-checks.js';
+import { checkInteger, optionsObject } from '../option-checks.js';
 
 export interface JudgeOptions {
   /** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. Default 99; 0 switches these verdicts off. */
   readonly permutations?: number | undefined;
   /** Seed of the permutations. Default 0. */
   readonly seed?: number | undefined;
+}
+
+const NAMES = optionNames<JudgeOptions>({ permutations: true, seed: true });
+
+/** @throws {ArgumentError} naming the option that is unknown or out of range */
+export function checkJudgeOptions(options: JudgeOptions): void {
+  checkKnown(optionsObject(options, 'options'), 'options', NAMES);
+  const { permutations, seed } = options;
+  if (permutations !== undefined) checkInteger(permutations, 'options.permutations', 0);
+  if (seed !== undefined) checkInteger(seed, 'options.seed', 0);
 }

@@ -1,20 +1,19 @@
 // Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
 // state that continues to the bit. docs/verdicts.md has every rule. Memory is constant: each part says what it keeps.
-import { checkKnown, checkObject } from '../../engine/argument-checks.js';
+import { checkObject } from '../../engine/argument-checks.js';
 import { StateError } from '../../errors.js';
 import { filterGate } from '../../filter/filter-gate.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
-import { checkInteger, optionsObject } from '../option-checks.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './action-information.js';
 import { oscillationFinding } from './action-oscillation.js';
-import { checkStep } from './check-evidence.js';
+import { checkReading, checkStep } from './check-evidence.js';
 import { EarlyWarning, earlyWarningShape } from './early-warning.js';
 import { entropyGaming } from './entropy-gaming.js';
 import { FigureHistory, figureHistoryShape } from './figure-history.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import type { Finding } from './finding.js';
 import { Groundedness, groundednessShape } from './grounding.js';
-import type { JudgeOptions } from './judge-options.js';
+import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
 import { Regimes, regimesShape, stepLevels } from './regimes.js';
 import { RunLevel, runLevelShape } from './run-level.js';
@@ -88,10 +87,8 @@ export class Judge {
 
   /** @throws {ArgumentError} for an option that is unknown or out of range */
   constructor(options: JudgeOptions = {}) {
-    checkKnown(optionsObject(options, 'options'), 'options', ['permutations', 'seed']);
+    checkJudgeOptions(options);
     const { permutations = PERMUTATIONS, seed = 0 } = options;
-    checkInteger(permutations, 'options.permutations', 0);
-    checkInteger(seed, 'options.seed', 0);
     this.#options = { permutations, seed };
   }
 
@@ -112,6 +109,7 @@ export class Judge {
    * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in
    */
   take(reading: StepReading, metrics: StepMetrics | undefined): Judgement {
+    checkReading(reading);
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
     checkStep(step, this.#lastStep);

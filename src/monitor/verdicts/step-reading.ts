@@ -5,7 +5,7 @@ import { type ActionOscillation, actionOscillation } from './action-oscillation.
 import { checkEvidence } from './check-evidence.js';
 import { type Grounding, grounding } from './grounding.js';
 import { episodesOf, rolloutGroups } from './group-outcomes.js';
-import type { JudgeOptions } from './judge-options.js';
+import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
 import { countSpecificity, type SpecificityCounts } from './specificity.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
@@ -30,10 +30,9 @@ export interface StepReading {
 export const PERMUTATIONS = 99;
 
 /** @throws {ArgumentError} for columns of different lengths, or a step number that is none */
-export function readEvidence(
-  evidence: StepEvidence,
-  { permutations = PERMUTATIONS, seed = 0 }: JudgeOptions = {},
-): StepReading {
+export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
+  checkJudgeOptions(options);
+  const { permutations = PERMUTATIONS, seed = 0 } = options;
   checkEvidence(evidence);
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
