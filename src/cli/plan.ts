@@ -1,5 +1,4 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
-
 import { plan } from '../analysis/plan.js';
 import { shellWord } from '../analysis/submit/shell-words.js';
 import { counted } from '../engine/counted.js';

@@ -1,5 +1,4 @@
 // The reports of one run -> what a person reads: a line a step, the trend of every figure, and what to know about them.
-
 import { dirname } from 'node:path';
 import type { StepReport } from '../analysis/step-report.js';
 import { counted } from '../engine/counted.js';

@@ -1,5 +1,4 @@
 // `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
-
 import { constants } from 'node:fs';
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
 // An engine's GPU: opening it when it is first needed, and its memory as DeviceTensors.
-
 import { DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeEngine, NativeResults, Settle } from './addon.js';
 import { checkOptions } from './argument-checks.js';

@@ -1,6 +1,5 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
-
 import { ArgumentError } from '../errors.js';
 import { checkArray, checkObject, checkOptions, optionNames } from './argument-checks.js';
 import type { BegunRow } from './begun-row.js';

@@ -1,6 +1,5 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
-
 import { checkColumns, checkMemory, optionNames } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';

@@ -1,5 +1,4 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (docs/metrics.md).
-
 import { types } from 'node:util';
 import { checkArray } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';

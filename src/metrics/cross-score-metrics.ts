@@ -1,5 +1,4 @@
 // One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
-
 import { types } from 'node:util';
 import {
   checkArray,

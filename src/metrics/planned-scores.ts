@@ -1,5 +1,4 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
-
 import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
 import type { Engine } from '../engine/engine.js';

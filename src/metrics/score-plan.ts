@@ -1,6 +1,5 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
 // Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
-
 import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
 import type { Integers } from '../engine/tensor.js';

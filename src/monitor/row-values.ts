@@ -1,5 +1,4 @@
 // Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
-
 import { types } from 'node:util';
 import { checkMemory } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';

@@ -1,6 +1,5 @@
 // What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
 // which trajectory it belongs. Checked as a whole when the step is opened.
-
 import { checkArray, checkKnown } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';

@@ -1,5 +1,4 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
-
 import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
 import { counted } from '../../engine/counted.js';
 import { shown } from '../../engine/shown.js';
