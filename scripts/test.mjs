@@ -35,10 +35,12 @@ async function unitTests() {
 // The stage CUDA compiles the backend for one GPU; the other builds leave it out, each of which would take minutes.
 process.env.COLLAPSAR_CUDA ??= 'off';
 
-/** A stage passes when its command ends with 0. `advice` says what to do when it does not. */
+/**
+ * A stage passes when its command ends with 0. `advice` says what to do when it does not. One that is `early` begins with the
+ * first, for it keeps no more than one processor busy, and shows its output when its turn comes.
+ */
 const stages = [
   { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },
-  { name: 'types', run: program('tsc', '-p', 'tsconfig.json'), advice: 'mend the types, then npm run typecheck' },
   {
     name: 'build',
     run: script('install.mjs', { COLLAPSAR_BUILD: 'cmake' }),
@@ -46,6 +48,12 @@ const stages = [
   },
   { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
   { name: 'C++ tests', run: script('test-cpp.mjs'), advice: 'npm run test:cpp; one alone: build/cmake/<name>_test' },
+  {
+    name: 'types',
+    early: true,
+    run: () => start(tool('tsc'), ['-p', 'tsconfig.json'], { quiet: true }),
+    advice: 'mend the types, then npm run typecheck',
+  },
   { name: 'unit tests', run: unitTests, advice: 'npx vitest run test/<file> repeats one file' },
   {
     name: 'sanitizers',
@@ -73,11 +81,19 @@ const chosen = stages.filter((stage) => wanted.length === 0 || wanted.includes(s
 const done = [];
 let failed = null;
 const started = performance.now();
-for (const stage of chosen) {
-  console.log(`\n=== ${stage.name} ${'='.repeat(Math.max(3, 100 - stage.name.length))}`);
+/** What a stage came to, and how long it took. */
+async function timed(stage) {
   const from = performance.now();
   const result = await stage.run();
-  done.push({ name: stage.name, took: performance.now() - from, skipped: result.skipped, passed: result.status === 0 });
+  return { ...result, took: performance.now() - from };
+}
+const begun = new Map(chosen.filter(({ early }) => early).map((stage) => [stage, timed(stage)]));
+for (const stage of chosen) {
+  console.log(`\n=== ${stage.name} ${'='.repeat(Math.max(3, 100 - stage.name.length))}`);
+  const result = await (begun.get(stage) ?? timed(stage));
+  if (stage.early) process.stdout.write(result.output);
+  const { took, skipped, status } = result;
+  done.push({ name: stage.name, took, skipped, passed: status === 0 });
   if (result.status !== 0) {
     failed = stage;
     break;
