@@ -17,17 +17,17 @@ export async function makeDirectory(directory: string, wanted = directory): Prom
   }
 }
 
-async function make(directory: string): Promise<void> {
+async function make(directory: string, isRetry = false): Promise<void> {
   if (await isDirectory(directory)) return;
   try {
     await mkdir(directory);
   } catch (error) {
     const parent = dirname(directory);
-    // Another process may have made it meanwhile.
+    // Another process may have made it meanwhile, or only the one above it: whether that takes entries, the second try tells.
     if (await isDirectory(directory)) return;
-    if (errorCode(error) !== 'ENOENT' || parent === directory || (await isDirectory(parent))) throw error;
+    if (errorCode(error) !== 'ENOENT' || parent === directory || isRetry) throw error;
     await make(parent);
-    await make(directory);
+    await make(directory, true);
   }
 }
 
