@@ -118,6 +118,7 @@ describe('looking at files', () => {
       );
     };
     await once(() => listSteps(root, { onListing, onError: onFailure }));
+    await once(() => readSteps(root, { onListing, onError: onFailure }).next());
     await once(() => plan(root, { out: join(fresh(), 'manifest.json'), onListing, onFailure }));
     await once(() => analyze(root, { permutations: 0, onListing, onFailure }).next());
   });

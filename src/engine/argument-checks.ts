@@ -30,8 +30,9 @@ export function checkKnown(given: object, argument: string, known: readonly stri
  */
 export function checkColumns(given: object, argument: string, known: readonly string[]): void {
   for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
     const meant = known.find((column) => !(column in given) && resemble(name, column));
-    if (meant === undefined || known.includes(name)) continue;
+    if (meant === undefined) continue;
     throw new ArgumentError(`${argument}.${name}`, `is not read; ${meant} is, if that is meant`);
   }
 }

@@ -102,8 +102,8 @@ export async function* readSteps(
     return;
   }
   const report = reporter(options);
-  const { onError, ...reading } = options;
-  for (const { file } of await listSteps(source, { onError, signal: options.signal })) {
+  const { onError, onListing, ...reading } = options;
+  for (const { file } of await listSteps(source, { onError, onListing, signal: options.signal })) {
     const step = await orFileError(readStepFile(file, reading));
     if (step instanceof FileError) report(step);
     else yield step;
