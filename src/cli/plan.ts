@@ -1,16 +1,11 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
-import { plan } from '../analysis/plan.js';
 import { shellWord } from '../analysis/submit/shell-words.js';
 import { counted } from '../engine/counted.js';
-import type { FileError } from '../errors.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { EXIT } from './exit-codes.js';
-import { failedFiles } from './failure-list.js';
 import { impossibleMetrics } from './metric-check.js';
 import { shortBytes } from './number-format.js';
-import { packageVersion } from './package-version.js';
-import { Progress } from './progress.js';
-import { isUnicode } from './sparkline.js';
+import { planSteps } from './plan-steps.js';
 import type { Streams } from './streams.js';
 
 export interface PlanFlags {
@@ -30,30 +25,16 @@ export interface PlanFlags {
 
 /** @returns exit status */
 export async function planCommand(paths: readonly string[], flags: PlanFlags, streams: Streams): Promise<number> {
-  const { out, err, environment, signal } = streams;
+  const { out, err } = streams;
   const impossible = impossibleMetrics(flags.metrics, flags.profile);
   if (impossible !== undefined) {
     await err.write(impossible);
     return EXIT.usage;
   }
-  const failures: FileError[] = [];
-  const { strict, json, quiet, out: path, ...options } = flags;
-  const onFailure = (failure: FileError) => failures.push(failure);
-  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
-  const onListing = progress.listing.bind(progress);
-  const planned = await plan(paths, {
-    ...options,
-    out: path,
-    version: packageVersion(),
-    signal,
-    onListing,
-    onFailure,
-  }).finally(() => progress.clear());
-  const steps = planned?.steps ?? 0;
-  if (failures.length > 0)
-    await err.write(failedFiles(failures, `${counted(steps, 'steps')} ${are(steps)} in the plan`));
+  const { strict, json, quiet, ...options } = flags;
+  const { planned, failures } = await planSteps(paths, options, quiet, streams);
   if (planned === undefined) return EXIT.failures;
-  const { bytes, shards } = planned;
+  const { path, steps, bytes, shards } = planned;
   if (json) {
     const facts = {
       manifest: path,
@@ -61,7 +42,7 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
       shards: shards.length,
       steps,
       bytes,
-      failures: failures.length,
+      failures,
     };
     await out.write(`${JSON.stringify(facts)}\n`);
   } else {
@@ -72,7 +53,5 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
     );
   }
   // What could be planned can be mapped; what could not is listed again, with exit status 1, by finalize.
-  return failures.length > 0 && strict ? EXIT.failures : EXIT.ok;
+  return failures > 0 && strict ? EXIT.failures : EXIT.ok;
 }
-
-const are = (count: number): string => (count === 1 ? 'is' : 'are');

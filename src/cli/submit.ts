@@ -4,7 +4,6 @@ import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { checkVersion, type Manifest, readManifest } from '../analysis/manifest.js';
-import { plan } from '../analysis/plan.js';
 import { follow } from '../analysis/submit/follow.js';
 import { kubernetesJobs } from '../analysis/submit/kubernetes.js';
 import { Ray } from '../analysis/submit/ray.js';
@@ -28,9 +27,9 @@ import { systemProblem } from '../logs/system-problem.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { EXIT } from './exit-codes.js';
-import { failedFiles } from './failure-list.js';
 import { impossibleMetrics } from './metric-check.js';
 import { packageVersion } from './package-version.js';
+import { planSteps } from './plan-steps.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
 import { Interrupted, type Streams } from './streams.js';
@@ -269,26 +268,11 @@ async function planned(
   paths: readonly string[],
   flags: SubmitFlags,
   path: string,
-  { err, environment, signal }: Streams,
+  streams: Streams,
 ): Promise<PlannedManifest | undefined> {
   const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite } = flags;
   const options = { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite };
-  const failures: FileError[] = [];
-  const onFailure = (failure: FileError) => failures.push(failure);
-  const progress = new Progress(flags.quiet ? undefined : err, isUnicode(environment));
-  const onListing = progress.listing.bind(progress);
-  const made = await plan(paths, {
-    ...options,
-    out: path,
-    version: packageVersion(),
-    signal,
-    onListing,
-    onFailure,
-  }).finally(() => progress.clear());
-  if (failures.length > 0) {
-    const steps = made?.steps ?? 0;
-    await err.write(failedFiles(failures, `${steps} ${steps === 1 ? 'step is' : 'steps are'} in the plan`));
-  }
+  const { planned: made } = await planSteps(paths, { ...options, out: path }, flags.quiet, streams);
   return made && { manifest: await readManifest(path), path, isNew: false };
 }
 

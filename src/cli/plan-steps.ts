@@ -1,0 +1,32 @@
+// Planning as `collapsar plan` and `submit` do it: with progress, and with what could not be planned on stderr.
+import { type PlanOptions, plan } from '../analysis/plan.js';
+import { counted } from '../engine/counted.js';
+import type { FileError } from '../errors.js';
+import { failedFiles } from './failure-list.js';
+import { packageVersion } from './package-version.js';
+import { Progress } from './progress.js';
+import { isUnicode } from './sparkline.js';
+import type { Streams } from './streams.js';
+
+/** @returns what was planned, undefined where there is no step; and how many files were left out */
+export async function planSteps(
+  paths: readonly string[],
+  options: Omit<PlanOptions, 'version' | 'signal' | 'onListing' | 'onFailure'>,
+  quiet: boolean | undefined,
+  { err, environment, signal }: Streams,
+): Promise<{ planned: Awaited<ReturnType<typeof plan>>; failures: number }> {
+  const failures: FileError[] = [];
+  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
+  const planned = await plan(paths, {
+    ...options,
+    version: packageVersion(),
+    signal,
+    onListing: (state) => progress.listing(state),
+    onFailure: (failure) => failures.push(failure),
+  }).finally(() => progress.clear());
+  if (failures.length > 0) {
+    const steps = planned?.steps ?? 0;
+    await err.write(failedFiles(failures, `${counted(steps, 'steps')} ${steps === 1 ? 'is' : 'are'} in the plan`));
+  }
+  return { planned, failures: failures.length };
+}
