@@ -400,8 +400,12 @@ describe('mapping', () => {
     mkdirSync(join(runs.states, 'shards'), { recursive: true });
     writeFileSync(join(runs.states, 'shards', '.00000.state.other.1.abc.tmp'), 'half');
     writeFileSync(join(runs.states, 'shards', '.00001.state.other.1.abc.tmp'), 'of another shard');
+    // Killed before the marker had its name.
+    mkdirSync(join(runs.states, 'completions'));
+    writeFileSync(join(runs.states, 'completions', '.00000.other.1.abc.tmp'), '{}');
     await mapOne(runs, engine, 0);
     expect(namesIn(join(runs.states, 'shards'))).toEqual(['.00001.state.other.1.abc.tmp', '00000.state']);
+    expect(namesIn(join(runs.states, 'completions'))).toEqual(['00000']);
   });
 
   it('by two processes at a time ends with one state', async () => {
@@ -409,6 +413,7 @@ describe('mapping', () => {
     const mapped = await Promise.all([1, 2, 3].map(() => mapOne(runs, engine, 0)));
     for (const shard of mapped) expect(shard).toMatchObject({ steps: 6, failures: 0 });
     expect(namesIn(join(runs.states, 'shards'))).toEqual(['00000.state']);
+    expect(namesIn(join(runs.states, 'completions'))).toEqual(['00000']);
   });
 
   it('does not write over the states of another plan', async () => {

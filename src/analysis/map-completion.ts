@@ -55,7 +55,9 @@ export async function writeMarker(
     await writer.complete(`${JSON.stringify(marker).slice(0, -1)},`);
   } catch (error) {
     await writer.discard();
-    throw error;
+    // Another process mapped the same shard, and cleared up when it was done: the bytes are the same.
+    const isGone = errorCode((error as Error).cause) === 'ENOENT';
+    if (!isGone || !(await hasMarker(directory, manifest, index))) throw error;
   }
 }
 

@@ -13,7 +13,15 @@ import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import type { Journal } from './journal.js';
 import { checkVersion, type Manifest, type PlannedStep, problemAt, readManifest, savedProblem } from './manifest.js';
 import { mapAhead } from './map-ahead.js';
-import { completeState, hasMarker, journalPath, type ShardCounts, statePath, writeMarker } from './map-completion.js';
+import {
+  completeState,
+  hasMarker,
+  journalPath,
+  markerPath,
+  type ShardCounts,
+  statePath,
+  writeMarker,
+} from './map-completion.js';
 import { bytesHeld, memoryPlan } from './memory-plan.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
@@ -104,7 +112,7 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
   const found = await completeState(out, manifest, index);
   const done = async (counts: ShardCounts, wasComplete: boolean): Promise<MappedShard> => {
     if (!wasComplete || !(await hasMarker(out, manifest, index))) await writeMarker(out, manifest, index, counts);
-    await removeUnfinished(state);
+    for (const path of [state, markerPath(out, index)]) await removeUnfinished(path);
     await removeShardJournal(journalPath(out, index));
     const { steps: total, failures } = counts;
     const replaced = found instanceof StateError ? found.message : undefined;
