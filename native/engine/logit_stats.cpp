@@ -1,4 +1,4 @@
-// Walks rows of logits leaf by leaf and block by block through the kernels, and merges the leaves of a row in their
+// Walks rows of logits leaf by leaf through the kernels, and merges the leaves of a row in their
 // order. The leaves count from a row's first column, so it changes no bit whether one thread takes a whole row or
 // several share it.
 #include "logit_stats.h"
@@ -20,19 +20,29 @@ namespace {
 
 constexpr std::int64_t kTileElements = 1 << 17;
 constexpr std::int64_t kGroupRows = 16;
-constexpr std::int64_t kPackedStride = kLogitBlock + 32;  // not a power of two: the rows would share their cache sets
+constexpr std::int64_t kPackedColumns = 4096;  // of a group of rows at once: they fit the second-level cache
+constexpr std::int64_t kPackedStride =
+    kPackedColumns + 32;  // not a power of two: the rows would share their cache sets
 // With so few rows a thread, rows are shared: the last ones would else leave threads idle.
 constexpr std::int64_t kRowsPerThread = 8;
 constexpr std::int64_t kLeavesPerThread = 1024;  // kept at once of shared rows: under 100 KB a thread
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-using AddBlock64 = decltype(LogitKernelTable::addBlock64);
-using AddBlock32 = std::remove_extent_t<decltype(LogitKernelTable::addBlock32)>;
+static_assert(kPackedColumns % kLogitRun == 0 && kLogitLeafColumns % kPackedColumns == 0);
 
-std::int64_t leavesOf(std::int64_t columns) { return (columns + kLogitLeaf - 1) / kLogitLeaf; }
+// The kernels of one dtype.
+template <class C>
+struct LogitKernels {
+  void (*beginRow)(const void* source, std::int64_t columns, LogitRow<C>* row);
+  void (*beginLeaf)(LogitRow<C>* row);
+  void (*addColumns)(const void* source, std::int64_t count, std::int64_t firstColumn, LogitRow<C>* row);
+  void (*finishLeaf)(LogitRow<C>* row);
+};
 
-// Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) of leaves that were merged; Low as in LogitSums.
+std::int64_t leavesOf(std::int64_t columns) { return (columns + kLogitLeafColumns - 1) / kLogitLeafColumns; }
+
+// Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) of leaves that were merged; Low as in LogitLeaf.
 struct RowSums {
   double reference = -kInfinity;
   double s = 0, t = 0, sLow = 0, tLow = 0;
@@ -64,8 +74,8 @@ struct RowSums {
 };
 
 template <class C>
-RowSums sumsOf(const LogitSums<C>& leaf) {
-  return {leaf.reference, leaf.s, leaf.t, leaf.sLow, leaf.tLow};
+RowSums sumsOf(const LogitLeaf<C>& leaf) {
+  return {leaf.reference.value, leaf.s, leaf.t, leaf.sLow, leaf.tLow};
 }
 
 // What comes out of a row, or out of one leaf of it.
@@ -83,16 +93,15 @@ struct Packed {
   T columns[kGroupRows * kPackedStride];
 };
 
-template <class T, class C, class AddBlock>
+template <class T, class C>
 class LogitWalker {
  public:
-  LogitWalker(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, AddBlock addBlock)
+  LogitWalker(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, const LogitKernels<C>& kernels)
       : logits_(logits),
         rows_(rows),
         out_(out),
         data_(static_cast<const T*>(logits.data)),
-        table_(logitKernels()),
-        addBlock_(addBlock),
+        kernels_(kernels),
         ranked_(rows.targets != nullptr && (out.rankAbove != nullptr || out.rankEqual != nullptr)) {}
 
   // Rows whose elements alternate in memory are read together.
@@ -106,13 +115,16 @@ class LogitWalker {
   bool walkRows(std::int64_t firstRow, std::int64_t count, Packed<T>* packed, JobControl& control) const {
     LogitRow<C> states[kGroupRows];
     RowSums sums[kGroupRows];
-    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, states[i]);
+    begin(firstRow, count, states, packed);
+    std::int64_t done = 0;
     for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return false;
       walkLeaf(firstRow, count, leaf, states, packed);
       for (std::int64_t i = 0; i < count; i++) sums[i].merge(sumsOf(states[i].leaf), rows_.temperature);
-      control.doneUnits.fetch_add(count * leafColumns(leaf), std::memory_order_relaxed);
+      done += count * leafColumns(leaf);
+      if (done >= kTileElements) report(control, done);
     }
+    report(control, done);
     for (std::int64_t i = 0; i < count; i++) finish(firstRow + i, walked(states[i], sums[i]));
     return true;
   }
@@ -120,7 +132,7 @@ class LogitWalker {
   // One leaf alone, for a row that threads share.
   Walked<C> walkLeafAlone(std::int64_t row, std::int64_t leaf, Packed<T>* packed) const {
     LogitRow<C> state;
-    begin(row, state);
+    begin(row, 1, &state, packed);
     walkLeaf(row, 1, leaf, &state, packed);
     return walked(state, sumsOf(state.leaf));
   }
@@ -143,7 +155,7 @@ class LogitWalker {
   }
 
   std::int64_t leafColumns(std::int64_t leaf) const {
-    return std::min<std::int64_t>(kLogitLeaf, logits_.columns - leaf * kLogitLeaf);
+    return std::min<std::int64_t>(kLogitLeafColumns, logits_.columns - leaf * kLogitLeafColumns);
   }
 
   void finishMasked(std::int64_t row) const { put(row, kNaN, kNaN, kNaN, -1, -1, -1); }
@@ -151,6 +163,12 @@ class LogitWalker {
   void finishEmpty(std::int64_t row) const { put(row, -kInfinity, kNaN, kNaN, -1, -1, -1); }
 
  private:
+  // Not leaf by leaf: it makes the processor wait.
+  static void report(JobControl& control, std::int64_t& done) {
+    control.doneUnits.fetch_add(done, std::memory_order_relaxed);
+    done = 0;
+  }
+
   static std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 
   const T* element(std::int64_t row, std::int64_t column) const {
@@ -161,15 +179,27 @@ class LogitWalker {
     return rows_.targets == nullptr ? C{0} : static_cast<C>(valueOf(*element(row, rows_.targets[row])));
   }
 
-  void begin(std::int64_t row, LogitRow<C>& state) const {
-    state.temperature = rows_.temperature;
-    state.ranked = ranked_;
-    state.target = ranked_ && reads(row) ? targetOf(row) : C{0};
-    state.located = out_.argmax != nullptr;
-    state.invalid = false;
-    state.best = static_cast<C>(-kInfinity);
-    state.argmax = -1;
-    state.above = state.equal = 0;
+  void begin(std::int64_t firstRow, std::int64_t count, LogitRow<C>* states, Packed<T>* packed) const {
+    const std::int64_t columns = std::min<std::int64_t>(kLogitRun, logits_.columns);
+    if (packs()) pack(firstRow, count, 0, columns, *packed);
+    for (std::int64_t i = 0; i < count; i++) {
+      LogitRow<C>& state = states[i];
+      const bool read = reads(firstRow + i);
+      state.temperature = rows_.temperature;
+      state.ranked = ranked_;
+      state.target = ranked_ && read ? targetOf(firstRow + i) : C{0};
+      state.located = out_.argmax != nullptr;
+      state.invalid = false;
+      state.best = static_cast<C>(-kInfinity);
+      state.argmax = -1;
+      state.above = state.equal = 0;
+      if (read) kernels_.beginRow(columnsOf(firstRow, i, 0, packed), columns, &state);
+    }
+  }
+
+  // Row firstRow + i from `column` on, side by side.
+  const T* columnsOf(std::int64_t firstRow, std::int64_t i, std::int64_t column, const Packed<T>* packed) const {
+    return packs() ? packed->columns + i * kPackedStride : element(firstRow + i, column);
   }
 
   static Walked<C> walked(const LogitRow<C>& state, const RowSums& sums) {
@@ -178,23 +208,19 @@ class LogitWalker {
 
   void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, LogitRow<C>* states,
                 Packed<T>* packed) const {
-    for (std::int64_t i = 0; i < count; i++) {
-      states[i].leaf = {-kInfinity, 0, 0, 0, 0, 0, 0, 0, static_cast<C>(-kInfinity)};
-    }
-    const std::int64_t end = leaf * kLogitLeaf + leafColumns(leaf);
-    for (std::int64_t column = leaf * kLogitLeaf; column < end; column += kLogitBlock) {
-      const std::int64_t columns = std::min<std::int64_t>(kLogitBlock, end - column);
+    for (std::int64_t i = 0; i < count; i++) kernels_.beginLeaf(&states[i]);
+    const std::int64_t end = leaf * kLogitLeafColumns + leafColumns(leaf);
+    const std::int64_t step = packs() ? kPackedColumns : kLogitLeafColumns;
+    for (std::int64_t column = leaf * kLogitLeafColumns; column < end; column += step) {
+      const std::int64_t columns = std::min<std::int64_t>(step, end - column);
       if (packs()) pack(firstRow, count, column, columns, *packed);
       for (std::int64_t i = 0; i < count; i++) {
         if (states[i].invalid || !reads(firstRow + i)) continue;
-        const T* source = packs() ? packed->columns + i * kPackedStride : element(firstRow + i, column);
-        addBlock_(source, columns, column, &states[i]);
+        kernels_.addColumns(columnsOf(firstRow, i, column, packed), columns, column, &states[i]);
       }
     }
-    if constexpr (sizeof(C) == 4) {
-      for (std::int64_t i = 0; i < count; i++) {
-        if (!states[i].invalid && reads(firstRow + i)) table_.finishLeaf32(&states[i]);
-      }
+    for (std::int64_t i = 0; i < count; i++) {
+      if (!states[i].invalid && reads(firstRow + i)) kernels_.finishLeaf(&states[i]);
     }
   }
 
@@ -270,8 +296,7 @@ class LogitWalker {
   const LogitRows& rows_;
   const LogitStats& out_;
   const T* data_;
-  const LogitKernelTable& table_;
-  AddBlock addBlock_;
+  const LogitKernels<C> kernels_;
   bool ranked_;
 };
 
@@ -329,10 +354,10 @@ bool walkByLeaves(const LogitMatrix& logits, const Walker& walker, std::vector<s
   return true;
 }
 
-template <class T, class C, class AddBlock>
+template <class T, class C>
 Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
-             JobControl& control, AddBlock addBlock) {
-  const LogitWalker<T, C, AddBlock> walker(logits, rows, out, addBlock);
+             JobControl& control, const LogitKernels<C>& kernels) {
+  const LogitWalker<T, C> walker(logits, rows, out, kernels);
   if (logits.columns == 0) {
     for (std::int64_t row = 0; row < logits.rows; row++) {
       if (walker.reads(row)) {
@@ -357,18 +382,21 @@ Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats&
 Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
                JobControl& control) {
   const LogitKernelTable& table = logitKernels();
-  const AddBlock32 narrow = table.addBlock32[static_cast<int>(logits.dtype)];
-  switch (logits.dtype) {
-    case DType::Float64:
-      return walk<double, double, AddBlock64>(logits, rows, out, pool, control, table.addBlock64);
-    case DType::Float32:
-      return walk<float, float>(logits, rows, out, pool, control, narrow);
-    case DType::Float16:
-      return walk<Float16Bits, float>(logits, rows, out, pool, control, narrow);
-    case DType::BFloat16:
-      break;
+  if (logits.dtype == DType::Float64) {
+    const LogitKernels<double> kernels{table.beginRow64, table.beginLeaf64, table.addColumns64, table.finishLeaf64};
+    return walk<double>(logits, rows, out, pool, control, kernels);
   }
-  return walk<BFloat16Bits, float>(logits, rows, out, pool, control, narrow);
+  const int dtype = static_cast<int>(logits.dtype);
+  const LogitKernels<float> kernels{table.beginRow32[dtype], table.beginLeaf32, table.addColumns32[dtype],
+                                    table.finishLeaf32};
+  switch (logits.dtype) {
+    case DType::Float32:
+      return walk<float>(logits, rows, out, pool, control, kernels);
+    case DType::Float16:
+      return walk<Float16Bits>(logits, rows, out, pool, control, kernels);
+    default:
+      return walk<BFloat16Bits>(logits, rows, out, pool, control, kernels);
+  }
 }
 
 void meanOver(const LogitSequences& sequences, const std::uint8_t* mask, const double* values, double* means) {

@@ -25,7 +25,7 @@ using namespace collapsar::test;
 namespace {
 
 constexpr std::uint64_t kDigest = 0x1ecc1c9177cf03f2u;
-constexpr std::uint64_t kLogitDigest = 0x8416ddc00243f50du;
+constexpr std::uint64_t kLogitDigest = 0xdef24bebca04ad6eu;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

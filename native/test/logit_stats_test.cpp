@@ -114,8 +114,8 @@ void checkRows(const Elements& elements, std::int64_t rows, std::int64_t columns
 TEST_CASE("random rows of every size and type") {
   Numbers numbers(71);
   for (const DType dtype : kAllTypes) {
-    for (const std::int64_t columns : {1,   2,   3,    15,   16,   17,   63,   64,    65,    255,   256,  257,
-                                       511, 513, 1000, 2047, 2048, 2049, 5000, 16383, 16384, 16385, 40001}) {
+    for (const std::int64_t columns : {1,   2,   3,    15,   16,   17,   63,   64,    65,    255,   256,   257,
+                                       511, 513, 1000, 2047, 2048, 2049, 5000, 16385, 32767, 32768, 32769, 40001}) {
       for (const double spread : {0.3, 4.0, 40.0}) {
         const std::int64_t rows = columns > 1000 ? 2 : 9;
         Elements elements(dtype, rows * columns);
@@ -242,19 +242,21 @@ TEST_CASE("ties go to the lowest column") {
   }
 }
 
-TEST_CASE("rising and falling rows, whose maximum moves from block to block") {
+TEST_CASE("rising and falling rows, whose maximum moves from run to run and from leaf to leaf") {
   Numbers numbers(78);
   for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
-    const std::int64_t columns = 50000;
-    Elements elements(dtype, 4 * columns);
+    const std::int64_t columns = 70000;
+    Elements elements(dtype, 6 * columns);
     for (std::int64_t c = 0; c < columns; c++) {
       const double x = static_cast<double>(c);
       elements.set(c, 0.001 * x - 20);
       elements.set(columns + c, -0.001 * x);
       elements.set(2 * columns + c, 0.05 * x);
-      elements.set(3 * columns + c, c < 30000 ? -kInfinity : 7 * std::sin(x));
+      elements.set(3 * columns + c, c < 35000 ? -kInfinity : 7 * std::sin(x));
+      elements.set(4 * columns + c, 20.0 * static_cast<double>(c / 32768) + std::sin(x));
+      elements.set(5 * columns + c, 20.0 * static_cast<double>(c / 1024 % 7) + std::sin(x));
     }
-    checkRows(elements, 4, columns, numbers, 1.0, "slope");
+    checkRows(elements, 6, columns, numbers, 1.0, "slope");
   }
 }
 

@@ -3,29 +3,44 @@
 
 #include <stdint.h>
 
+#include "kernel_table.h"
+
 namespace collapsar {
 
-constexpr int kLogitBlock = 4096;  // columns between two looks at the reference point
-constexpr int kLogitLeaf = 16384;  // columns summed by themselves: what threads share a long row by
+constexpr int kLogitRun = 512;            // columns between two looks at the reference point
+constexpr int kLogitLeafColumns = 32768;  // columns summed by themselves: what threads share a long row by
+
+// Where the exponentials of a leaf are taken from.
+struct LogitReference {
+  double value;                // -inf: nothing but -inf has come
+  double power, base, origin;  // how the kernels express it, see logit_terms.inl.h
+};
+
+// Sums that are still in lanes; nothing is in them until they are filled.
+struct LogitLanes {
+  bool filled;
+  double s[kScoreLanes], t[kScoreLanes], sLow[kScoreLanes], tLow[kScoreLanes];
+};
 
 // Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) over the columns of a leaf.
 template <class C>
-struct LogitSums {
-  double reference;            // -inf: nothing but -inf has come
-  double power, base, origin;  // how the kernels express the reference, see logit_terms.inl.h
-  double s, t, sLow, tLow;     // Low: what rounding took from the sum
+struct LogitLeaf {
+  LogitReference reference;
+  double s, t, sLow, tLow;  // without the lanes; Low: what rounding took from the sum
   C largest;
+  LogitLanes lanes;
 };
 
 // One row while its columns come block by block.
 template <class C>
 struct LogitRow {
   double temperature;
+  LogitReference start;  // where each leaf begins: what the row's first run asks for
   C target;
   bool ranked;   // count what is above and equal to the target
   bool located;  // find the column of the maximum
-  bool invalid;  // a NaN or +inf has come: everything here means nothing
-  LogitSums<C> leaf;
+  bool invalid;  // a NaN or +inf has come (NaN: known when the leaf is finished): everything here means nothing
+  LogitLeaf<C> leaf;
   C best;  // the largest so far of all leaves, and its lowest column; -1 where nothing but -inf has come
   int64_t argmax;
   int64_t above, equal;
@@ -33,12 +48,21 @@ struct LogitRow {
 
 // Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
 struct LogitKernelTable {
-  // Takes in columns [firstColumn, firstColumn + count), count <= kLogitBlock, that lie side by side. All blocks of a
-  // leaf but its last are full.
-  void (*addBlock64)(const void* source, int64_t count, int64_t firstColumn, LogitRow<double>* row);
-  void (*addBlock32[4])(const void* source, int64_t count, int64_t firstColumn, LogitRow<float>* row);
+  // Before a row's first leaf: sets `start`. The source holds the row's first run, or the whole of a shorter row.
+  void (*beginRow64)(const void* source, int64_t columns, LogitRow<double>* row);
+  void (*beginRow32[4])(const void* source, int64_t columns, LogitRow<float>* row);
 
-  // After the last block of a leaf, types of 32 bits and less: puts the largest term in exactly.
+  // Before the first columns of a leaf.
+  void (*beginLeaf64)(LogitRow<double>* row);
+  void (*beginLeaf32)(LogitRow<float>* row);
+
+  // Takes in columns [firstColumn, firstColumn + count) of a leaf, which lie side by side: whole runs, but for the end
+  // of the row.
+  void (*addColumns64)(const void* source, int64_t count, int64_t firstColumn, LogitRow<double>* row);
+  void (*addColumns32[4])(const void* source, int64_t count, int64_t firstColumn, LogitRow<float>* row);
+
+  // After the last columns of a leaf: its sums are whole.
+  void (*finishLeaf64)(LogitRow<double>* row);
   void (*finishLeaf32)(LogitRow<float>* row);
 };
 

@@ -1,15 +1,15 @@
 // The kernels of logitStats, written once over FloatVec and DoubleVec like those of kernels.inl.h, and the table of
 // them. Each kernels_<isa>.cpp includes this file after kernels.inl.h, whose rules hold here too.
 //
-// One pass: a block is summed relative to the reference that the blocks before it had, and its maximum is found on the
-// way. Only if that lies far above the reference is the reference raised and the block, which is still in the L1 cache,
-// summed again. Near the reference the entropy ln s - t/s does not cancel.
+// One pass: a run is summed relative to the reference that the runs before it had, and its maximum is found on the way.
+// Only if that lies far above the reference is the reference raised and the run, which is still in the L1 cache, summed
+// again. Near the reference the entropy ln s - t/s does not cancel.
 #include <stdint.h>
 
 #include "../deterministic_math.h"
 #include "kernel_table.h"
-#include "logit_block_sums.inl.h"
 #include "logit_kernel_table.h"
+#include "logit_runs.inl.h"
 #include "logit_terms.inl.h"
 #include "scalars.inl.h"
 
@@ -19,140 +19,189 @@ namespace {
 // A maximum so far above the reference (in units of T) raises it: the nearer, the less ln s - t/s cancels.
 template <class C>
 constexpr double kLogitRise = sizeof(C) == 4 ? 4.0 : 0.5;
-// Where the first block's reference is looked for: enough that the rest is seldom far above.
-constexpr int64_t kFirstLook = 512;
+template <class C>
+constexpr C kLargest = sizeof(C) == 4 ? static_cast<C>(0x1.fffffep127) : static_cast<C>(0x1.fffffffffffffp1023);
+
+COLLAPSAR_INLINE int64_t smallerOf(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Calls `action` with the terms that the row's reference asks for.
+template <class Action>
+COLLAPSAR_INLINE void withTerms(const LogitRow<float>& row, const Action& action) {
+  if (row.temperature == 1.0 && row.leaf.reference.base == 0.0) {
+    action(UnitTerms(row.leaf.reference, row.temperature));
+  } else {
+    action(ScaledTerms(row.leaf.reference, row.temperature));
+  }
+}
+template <class Action>
+COLLAPSAR_INLINE void withTerms(const LogitRow<double>& row, const Action& action) {
+  if (row.temperature == 1.0) {
+    action(UnitTerms64(row.leaf.reference, row.temperature));
+  } else {
+    action(ScaledTerms64(row.leaf.reference, row.temperature));
+  }
+}
+
+// What is in the lanes goes to the sums.
+template <class C>
+void foldLanes(LogitRow<C>& row) {
+  LogitLeaf<C>& leaf = row.leaf;
+  if (!leaf.lanes.filled) return;
+  double s = foldSum<kScoreLanes>(loadLanes(leaf.lanes.s)), t = foldSum<kScoreLanes>(loadLanes(leaf.lanes.t));
+  if (sizeof(C) == 8) {
+    s += foldSum<kScoreLanes>(loadLanes(leaf.lanes.sLow));
+    t += foldSum<kScoreLanes>(loadLanes(leaf.lanes.tLow));
+  } else {
+    // From the origin as a float to the origin itself.
+    t = __builtin_fma(s, static_cast<double>(static_cast<C>(leaf.reference.origin)) - leaf.reference.origin, t);
+  }
+  withTerms(row, [&](const auto& terms) { addLack(terms, s, t); });
+  row.invalid |= t != t;
+  addExactly(leaf.s, leaf.sLow, s);
+  addExactly(leaf.t, leaf.tLow, t);
+  leaf.lanes.filled = false;
+}
 
 template <class C>
-COLLAPSAR_INLINE void raiseTo(LogitSums<C>& sums, double largest, double temperature) {
-  const double before = sums.reference;
-  placeReference(sums, largest, temperature);
+void raiseTo(LogitRow<C>& row, C largest) {
+  LogitLeaf<C>& leaf = row.leaf;
+  const double before = leaf.reference.value;
+  if (before != -kInfinity) foldLanes(row);
+  leaf.reference = referenceFor<C>(static_cast<double>(largest), row.temperature);
   if (before == -kInfinity) return;
-  const double lowest = -708.0 * temperature, fall = before - sums.reference;
-  const double scale = deterministicExp(fall / temperature);
-  sums.t = scale * __builtin_fma(sums.s, fall > lowest ? fall : lowest, sums.t);
-  sums.s *= scale;
-  sums.sLow *= scale;
-  sums.tLow *= scale;
+  const double lowest = -708.0 * row.temperature, fall = before - leaf.reference.value;
+  const double scale = deterministicExp(fall / row.temperature);
+  leaf.t = scale * __builtin_fma(leaf.s, fall > lowest ? fall : lowest, leaf.t);
+  leaf.s *= scale;
+  leaf.sLow *= scale;
+  leaf.tLow *= scale;
 }
 
-template <class Terms, class T, class C>
-COLLAPSAR_INLINE LogitBlockSums sumBlockAs(const T* source, int64_t count, const LogitRow<C>& row) {
-  const Terms terms(row.leaf, row.temperature);
-  LogitBlockSums out =
-      row.ranked ? sumBlock<true>(source, count, terms, row.target) : sumBlock<false>(source, count, terms, row.target);
-  // From the origin as a float to the origin itself.
-  if (sizeof(C) == 4) {
-    const double origin = static_cast<double>(static_cast<C>(row.leaf.origin));
-    out.t = __builtin_fma(out.s, origin - row.leaf.origin, out.t);
+// Up to a run that asks for a higher reference; returns where that begins, or `count`.
+template <class T, class C>
+int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& row, LogitPeak<C>& peak) {
+  const double rise = row.leaf.reference.value + kLogitRise<C> * row.temperature;
+  const C ceiling = rise < static_cast<double>(kLargest<C>) ? static_cast<C>(rise) : kLargest<C>;
+  int64_t end = count;
+  withTerms(row, [&](const auto& terms) {
+    end = row.ranked ? addRuns<true>(source, first, count, terms, ceiling, row, peak)
+                     : addRuns<false>(source, first, count, terms, ceiling, row, peak);
+  });
+  return end;
+}
+
+// Runs at the beginning of a leaf in which nothing is above -inf; returns where they end. Their sums are taken relative
+// to 0, for what is NaN, and thrown away.
+template <class T, class C>
+int64_t addEmptyRuns(const T* source, int64_t first, int64_t count, LogitRow<C>& row, LogitPeak<C>& peak) {
+  using V = typename VecOf<C>::V;
+  int64_t end = first;
+  while (end < count && largestLogit<V>(source + end, smallerOf(kLogitRun, count - end)) == -kInfinity) {
+    end += kLogitRun;
   }
-  addLack<Terms>(out.s, out.t);
-  return out;
+  if (end == first) return first;
+  row.leaf.reference = referenceFor<C>(0.0, row.temperature);
+  end = addRunsOf(source, first, smallerOf(end, count), row, peak);
+  foldLanes(row);
+  row.leaf.s = row.leaf.t = row.leaf.sLow = row.leaf.tLow = 0.0;
+  row.leaf.reference.value = -kInfinity;
+  return end;
 }
 
-template <class T>
-COLLAPSAR_INLINE LogitBlockSums sumBlockOf(const T* source, int64_t count, const LogitRow<float>& row) {
-  return row.temperature == 1.0 && row.leaf.base == 0.0 ? sumBlockAs<UnitTerms>(source, count, row)
-                                                        : sumBlockAs<ScaledTerms>(source, count, row);
-}
-template <class T>
-COLLAPSAR_INLINE LogitBlockSums sumBlockOf(const T* source, int64_t count, const LogitRow<double>& row) {
-  return row.temperature == 1.0 ? sumBlockAs<UnitTerms64>(source, count, row)
-                                : sumBlockAs<ScaledTerms64>(source, count, row);
-}
-
-// The first column that holds `value`, which is there.
+// The first column that holds `value`, which is there and above -inf.
 template <class V, class T>
 COLLAPSAR_INLINE int64_t firstEqual(const T* source, int64_t count, typename V::Scalar value) {
   const V wanted = set(value);
   int64_t i = 0;
   for (; i + V::kLanes <= count; i += V::kLanes) {
-    if (any(equal(load(source + i), wanted))) break;
+    const uint32_t found = laneBits(equal(load(source + i), wanted));
+    if (found != 0) return i + __builtin_ctz(found);
   }
-  for (; i < count; i++) {
-    T one[kScoreLanes];
-    fillTail<kScoreLanes>(one);
-    one[0] = source[i];
-    if (foldLarger(load(static_cast<const T*>(one))) == value) return i;
-  }
-  return -1;
+  T tail[V::kLanes];
+  fillTail<V::kLanes>(tail);
+  __builtin_memcpy(tail, source + i, static_cast<size_t>(count - i) * sizeof(T));
+  return i + __builtin_ctz(laneBits(equal(load(static_cast<const T*>(tail)), wanted)));
+}
+
+// Leaves that begin with one reference mostly keep it, and are merged without an exponential.
+template <class T, class C>
+void beginRowOf(const void* source, int64_t columns, LogitRow<C>* row) {
+  const C largest = largestLogit<typename VecOf<C>::V>(static_cast<const T*>(source), smallerOf(kLogitRun, columns));
+  const bool finite = largest > -static_cast<C>(kInfinity) && largest < static_cast<C>(kInfinity);
+  row->start = referenceFor<C>(finite ? static_cast<double>(largest) : 0.0, row->temperature);
+  if (!finite) row->start.value = -kInfinity;
+}
+
+template <class C>
+void beginLeaf(LogitRow<C>* row) {
+  LogitLeaf<C>& leaf = row->leaf;
+  leaf.reference = row->start;
+  leaf.s = leaf.t = leaf.sLow = leaf.tLow = 0.0;
+  leaf.largest = -static_cast<C>(kInfinity);
+  leaf.lanes.filled = false;
 }
 
 template <class T, class C>
-void addBlockOf(const void* sourceData, int64_t count, int64_t firstColumn, LogitRow<C>* rowState) {
+void addColumnsOf(const void* sourceData, int64_t count, int64_t firstColumn, LogitRow<C>* rowState) {
   using V = typename VecOf<C>::V;
   const T* source = static_cast<const T*>(sourceData);
   LogitRow<C>& row = *rowState;
-  LogitSums<C>& leaf = row.leaf;
-  if (leaf.reference == -kInfinity) {
-    C largest = largestLogit<V>(source, count < kFirstLook ? count : kFirstLook);
-    if (largest == -static_cast<C>(kInfinity)) largest = largestLogit<V>(source, count);
-    if (largest == static_cast<C>(kInfinity)) {
+  const C infinity = static_cast<C>(kInfinity);
+  LogitPeak<C> peak = {row.located ? row.best : infinity, -1};
+  for (int64_t at = 0; at < count;) {
+    at = row.leaf.reference.value == -kInfinity ? addEmptyRuns(source, at, count, row, peak)
+                                                : addRunsOf(source, at, count, row, peak);
+    if (at == count) break;
+    const C largest = largestLogit<V>(source + at, smallerOf(kLogitRun, count - at));
+    if (largest == infinity) {
       row.invalid = true;
       return;
     }
-    // Of -inf alone the sums are taken relative to 0, and thrown away.
-    placeReference(leaf, largest == -static_cast<C>(kInfinity) ? 0.0 : static_cast<double>(largest), row.temperature);
-    if (largest == -static_cast<C>(kInfinity)) {
-      const LogitBlockSums sums = sumBlockOf(source, count, row);
-      row.invalid |= sums.t != sums.t;
-      row.equal += sums.equal;
-      leaf.reference = -kInfinity;
-      return;
-    }
+    raiseTo(row, largest);
   }
-  LogitBlockSums sums = sumBlockOf(source, count, row);
-  if (sums.largest > leaf.reference + kLogitRise<C> * row.temperature) {
-    if (sums.largest == kInfinity) {
-      row.invalid = true;
-      return;
-    }
-    raiseTo(leaf, sums.largest, row.temperature);
-    sums = sumBlockOf(source, count, row);
-  }
-  row.invalid |= sums.t != sums.t;
-  addExactly(leaf.s, leaf.sLow, sums.s);
-  addExactly(leaf.t, leaf.tLow, sums.t);
-  const C largest = static_cast<C>(sums.largest);
-  row.above += sums.above;
-  row.equal += sums.equal;
-  if (largest > leaf.largest) leaf.largest = largest;
-  if (largest > row.best) {
-    row.best = largest;
-    if (row.located) row.argmax = firstColumn + firstEqual<V>(source, count, largest);
-  }
+  if (peak.run < 0) return;
+  row.best = peak.value;
+  row.argmax =
+      firstColumn + peak.run + firstEqual<V>(source + peak.run, smallerOf(kLogitRun, count - peak.run), peak.value);
 }
 
 // The largest term, which a confident row has almost all its mass in, is put in exactly.
 template <class Terms>
-COLLAPSAR_INLINE void sharpenLargest(LogitRow<float>& row) {
-  LogitSums<float>& leaf = row.leaf;
+COLLAPSAR_INLINE void sharpenLargest(const Terms& terms, LogitRow<float>& row) {
+  LogitLeaf<float>& leaf = row.leaf;
   const FloatVec largest[1] = {set(leaf.largest)};
   FloatVec e[1], d[1];
-  Terms(leaf, row.temperature).template of<1>(largest, e, d);
+  terms.template of<1>(largest, e, d);
   const double rounded = static_cast<double>(foldLarger(e[0]));
-  const double origin = static_cast<double>(static_cast<float>(leaf.origin));
+  const double origin = static_cast<double>(static_cast<float>(leaf.reference.origin));
   const FloatVec product = mul(e[0], d[0]);  // rounded as in the run
-  double s = rounded, t = __builtin_fma(rounded, origin - leaf.origin, static_cast<double>(foldLarger(product)));
-  addLack<Terms>(s, t);
-  const double difference = static_cast<double>(leaf.largest) - leaf.base - leaf.origin;
+  double s = rounded,
+         t = __builtin_fma(rounded, origin - leaf.reference.origin, static_cast<double>(foldLarger(product)));
+  addLack(terms, s, t);
+  const double difference = static_cast<double>(leaf.largest) - leaf.reference.base - leaf.reference.origin;
   const double exact = deterministicExp(difference / row.temperature);
   addExactly(leaf.s, leaf.sLow, exact - s);
   addExactly(leaf.t, leaf.tLow, __builtin_fma(exact, difference, -t));
 }
 
-void finishLeafOf(LogitRow<float>* row) {
-  if (row->leaf.reference == -kInfinity) return;
-  if (row->temperature == 1.0 && row->leaf.base == 0.0) {
-    sharpenLargest<UnitTerms>(*row);
-  } else {
-    sharpenLargest<ScaledTerms>(*row);
-  }
+void finishLeaf(LogitRow<float>* row) {
+  if (row->leaf.reference.value == -kInfinity) return;
+  foldLanes(*row);
+  withTerms(*row, [&](const auto& terms) { sharpenLargest(terms, *row); });
+}
+void finishLeaf(LogitRow<double>* row) {
+  if (row->leaf.reference.value != -kInfinity) foldLanes(*row);
 }
 
 constexpr LogitKernelTable kLogitTable = {
-    addBlockOf<double, double>,
-    {nullptr, addBlockOf<float, float>, addBlockOf<Float16, float>, addBlockOf<BFloat16, float>},
-    finishLeafOf,
+    beginRowOf<double, double>,
+    {nullptr, beginRowOf<float, float>, beginRowOf<Float16, float>, beginRowOf<BFloat16, float>},
+    beginLeaf<double>,
+    beginLeaf<float>,
+    addColumnsOf<double, double>,
+    {nullptr, addColumnsOf<float, float>, addColumnsOf<Float16, float>, addColumnsOf<BFloat16, float>},
+    finishLeaf,
+    finishLeaf,
 };
 
 }  // namespace

@@ -27,26 +27,21 @@ constexpr double kLeastRoundedT = 0x1p-40;
 // The reference of a temperature is `base + power T ln 2`: a multiple of ln 2 costs nothing, for it goes into the
 // exponent, and x itself (not a rounded difference) is what the exponential is taken of. `base` is 0 unless x is huge.
 template <class C>
-COLLAPSAR_INLINE void placeReference(LogitSums<C>& sums, double largest, double temperature) {
+COLLAPSAR_INLINE LogitReference referenceFor(double largest, double temperature) {
   if (sizeof(C) == 8) {
     // Differences from a multiple of 2^-46 are exact for most of what is near. Divided by a tiny T the rounding of the
     // maximum itself would be an exponent.
     const bool rounds = temperature > kLeastRoundedT && largest < 32.0 && largest > -32.0;
-    sums.base = rounds ? (largest + 96.0) - 96.0 : largest;
-    sums.power = sums.origin = 0.0;
-    sums.reference = sums.base;
-    return;
+    const double base = rounds ? (largest + 96.0) - 96.0 : largest;
+    return {base, 0.0, base, 0.0};
   }
   const double power = largest * kLog2e / temperature;
   if (power < kLargestPower && power > -kLargestPower) {
-    sums.base = 0.0;
-    sums.power = (power + kRoundingShift) - kRoundingShift;
-    sums.origin = temperature == 1.0 ? sums.power * static_cast<double>(kLn2Float) : sums.power * kLn2 * temperature;
-  } else {
-    sums.base = largest;
-    sums.power = sums.origin = 0.0;
+    const double whole = (power + kRoundingShift) - kRoundingShift;
+    const double origin = temperature == 1.0 ? whole * static_cast<double>(kLn2Float) : whole * kLn2 * temperature;
+    return {origin, whole, 0.0, origin};
   }
-  sums.reference = sums.base + sums.origin;
+  return {largest, 0.0, largest, 0.0};
 }
 
 // Several vectors at once, step by step side by side: one exponential is a chain of dependent operations, and a
@@ -64,10 +59,10 @@ struct UnitTerms {
   static constexpr double kExcess = kLn2FloatExcess;
   FloatVec shift, floor, origin;
 
-  COLLAPSAR_INLINE UnitTerms(const LogitSums<float>& sums, double) {
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - sums.power));
-    floor = set(static_cast<float>(sums.origin - kLogitDepth));
-    origin = set(static_cast<float>(sums.origin));
+  COLLAPSAR_INLINE UnitTerms(const LogitReference& reference, double) {
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - reference.power));
+    floor = set(static_cast<float>(reference.origin - kLogitDepth));
+    origin = set(static_cast<float>(reference.origin));
   }
   template <int N>
   COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
@@ -89,13 +84,13 @@ struct ScaledTerms {
   static constexpr double kExcess = 0.0;
   FloatVec base, shift, floor, origin, scaleHigh, scaleLow;
 
-  COLLAPSAR_INLINE ScaledTerms(const LogitSums<float>& sums, double temperature) {
+  COLLAPSAR_INLINE ScaledTerms(const LogitReference& reference, double temperature) {
     const double scale = kLog2e / temperature;
     const float high = static_cast<float>(scale);
-    base = set(static_cast<float>(sums.base));
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - sums.power));
-    floor = set(static_cast<float>(sums.origin - kLogitDepth * temperature));
-    origin = set(static_cast<float>(sums.origin));
+    base = set(static_cast<float>(reference.base));
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - reference.power));
+    floor = set(static_cast<float>(reference.origin - kLogitDepth * temperature));
+    origin = set(static_cast<float>(reference.origin));
     scaleHigh = set(high);
     scaleLow = set(static_cast<float>(scale - static_cast<double>(high)));
   }
@@ -117,8 +112,8 @@ struct UnitTerms64 {
   static constexpr double kExcess = 0.0;
   DoubleVec base, floor;
 
-  COLLAPSAR_INLINE UnitTerms64(const LogitSums<double>& sums, double) {
-    base = set(sums.base);
+  COLLAPSAR_INLINE UnitTerms64(const LogitReference& reference, double) {
+    base = set(reference.base);
     floor = set(Exponential<DoubleVec>::kFloor);
   }
   template <int N>
@@ -140,8 +135,8 @@ struct ScaledTerms64 {
   Exponential<DoubleVec> exponential;
   DoubleVec base;
 
-  COLLAPSAR_INLINE ScaledTerms64(const LogitSums<double>& sums, double temperature) : exponential(temperature) {
-    base = set(sums.base);
+  COLLAPSAR_INLINE ScaledTerms64(const LogitReference& reference, double temperature) : exponential(temperature) {
+    base = set(reference.base);
   }
   template <int N>
   COLLAPSAR_INLINE void of(const DoubleVec* value, DoubleVec* e, DoubleVec* d) const {
@@ -159,7 +154,7 @@ struct ScaledTerms64 {
 // Sums over the terms of kExcess > 0 -> without the excess: Σ e^((1-excess) d) and its like, to first order. The mean
 // of d stays: ln s - t/s is then exactly the entropy at (1-excess).
 template <class Terms>
-COLLAPSAR_INLINE void addLack(double& s, double& t) {
+COLLAPSAR_INLINE void addLack(const Terms&, double& s, double& t) {
   if (Terms::kExcess == 0.0) return;
   const double lack = Terms::kExcess * t;
   t = __builtin_fma(t, lack / s, t);
