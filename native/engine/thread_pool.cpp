@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "spin.h"
+
 namespace collapsar {
 
 namespace {
@@ -40,8 +42,8 @@ struct ThreadPool::Impl {
   std::condition_variable wake, idle;
   Run* current = nullptr;
   std::uint64_t generation = 0;
-  int wanted = 0;  // workers still to join the current run
-  int busy = 0;    // workers inside it
+  int wanted = 0;            // workers still to join the current run
+  std::atomic<int> busy{0};  // workers inside it; changed under the mutex
   bool closing = false;
 
   void serve(int worker) {
@@ -96,8 +98,12 @@ Outcome ThreadPool::run(std::int64_t tiles, JobControl& control, const std::func
   }
   run.work(0);
   if (invited > 0) {
+    {
+      std::lock_guard lock(impl_->mutex);
+      impl_->wanted = 0;  // whoever has not come by now is not needed
+    }
+    spinUntil([&] { return impl_->busy.load() == 0; });  // the last tiles end at about the same time
     std::unique_lock lock(impl_->mutex);
-    impl_->wanted = 0;  // whoever has not come by now is not needed
     impl_->idle.wait(lock, [&] { return impl_->busy == 0; });
     impl_->current = nullptr;
   }

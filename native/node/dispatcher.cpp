@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/spin.h"
 #include "memory_shortage.h"
 
 namespace collapsar {
@@ -18,6 +19,7 @@ void Dispatcher::submit(Task* task) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(task);
+    asked_ = true;
   }
   wake_.notify_one();
 }
@@ -26,7 +28,7 @@ void Dispatcher::submitLast(Task* task) {
   {
     const std::lock_guard lock(mutex_);
     last_ = task;
-    stop_ = true;
+    asked_ = stop_ = true;
   }
   wake_.notify_one();
 }
@@ -44,7 +46,7 @@ void Dispatcher::cancelAndJoin() {
     const std::lock_guard lock(mutex_);
     for (Task* const task : queue_) task->cancel();
     if (running_ != nullptr) running_->cancel();
-    stop_ = true;
+    asked_ = stop_ = true;
   }
   wake_.notify_one();
   join();
@@ -64,6 +66,9 @@ void Dispatcher::loop(int threads) {
   }
   for (;;) {
     Task* task;
+    // Calls that follow each other find the thread awake (in a virtual machine 6 µs until one has settled
+    // instead of 75, and 2 µs of the JS thread instead of 15).
+    spinUntil([this] { return asked_.load(); });
     {
       std::unique_lock lock(mutex_);
       running_ = nullptr;
@@ -71,6 +76,7 @@ void Dispatcher::loop(int threads) {
       if (queue_.empty()) break;
       task = running_ = queue_.front();
       queue_.pop_front();
+      asked_ = stop_ || !queue_.empty();
     }
     execute(task, pool.get(), startFailure);
     {

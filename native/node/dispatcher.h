@@ -82,6 +82,7 @@ class Dispatcher {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task*> queue_;
+  std::atomic<bool> asked_{false};  // a task or the end may be waiting: what the thread looks at before it sleeps
   Task* running_ = nullptr;
   Task* last_ = nullptr;
   bool stop_ = false;
