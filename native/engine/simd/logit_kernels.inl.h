@@ -84,8 +84,9 @@ int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& ro
   const C ceiling = rise < static_cast<double>(kLargest<C>) ? static_cast<C>(rise) : kLargest<C>;
   int64_t end = count;
   withTerms(row, [&](const auto& terms) {
-    end = row.ranked ? addRuns<true>(source, first, count, terms, ceiling, row, peak)
-                     : addRuns<false>(source, first, count, terms, ceiling, row, peak);
+    end = !row.ranked      ? addRuns<Ranking::None>(source, first, count, terms, ceiling, row, peak)
+          : row.ranksAlong ? addRuns<Ranking::Along>(source, first, count, terms, ceiling, row, peak)
+                           : addRuns<Ranking::After>(source, first, count, terms, ceiling, row, peak);
   });
   return end;
 }
@@ -130,6 +131,7 @@ void beginRowOf(const void* source, int64_t columns, LogitRow<C>* row) {
   const bool finite = largest > -static_cast<C>(kInfinity) && largest < static_cast<C>(kInfinity);
   row->start = referenceFor<C>(finite ? static_cast<double>(largest) : 0.0, row->temperature);
   if (!finite) row->start.value = -kInfinity;
+  row->ranksAlong = largest > row->target;
 }
 
 template <class C>

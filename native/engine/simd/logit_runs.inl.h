@@ -21,6 +21,7 @@ constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;
 constexpr int kRunColumns = kLogitRun;
+constexpr int kLeafRuns = kLogitLeafColumns / kRunColumns;
 
 // Part `part` of two vectors of 16 lanes.
 template <class T, class V>
@@ -47,12 +48,16 @@ struct Ranks {
   }
 };
 
-// `bound` is just below the target: runs that nothing of lies above are not counted in.
+// When columns are ranked. Most runs reach up to an unlikely target: they are counted as they are summed, among
+// instructions that wait (Zen 5: 2 instead of 3 cycles a vector). Few reach up to a likely one: they are noted, and
+// counted when the others are summed, for a branch at each would be guessed wrong (1 cycle a vector).
+enum class Ranking { None, Along, After };
+
 template <class V>
 struct LogitScan {
   Wide<V, kLogitLanes> largest;
   ScoreSum s, t, sLow, tLow;
-  V target, bound;
+  V target;
   Ranks ranks;
 };
 
@@ -149,6 +154,13 @@ COLLAPSAR_INLINE void countRun(const T* source, LogitScan<V>& scan) {
 }
 
 template <class V>
+COLLAPSAR_INLINE bool notAllUpTo(const Wide<V, kLogitLanes>& largest, V bound) {
+  bool found = false;
+#pragma GCC unroll 4
+  for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) found |= any(below(bound, largest.part[p]));
+  return found;
+}
+template <class V>
 COLLAPSAR_INLINE bool anyAbove(const Wide<V, kLogitLanes>& largest, V bound) {
   bool found = false;
 #pragma GCC unroll 4
@@ -158,7 +170,7 @@ COLLAPSAR_INLINE bool anyAbove(const Wide<V, kLogitLanes>& largest, V bound) {
 
 // Takes in the columns [first, count), which begin with a run, up to a run that rises above `ceiling`. Returns where
 // that begins, or `count`. Out of line: it is large.
-template <bool kRanked, class T, class Terms, class C>
+template <Ranking kRanking, class T, class Terms, class C>
 __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_t count, const Terms& given, C ceiling,
                                           LogitRow<C>& row, LogitPeak<C>& peak) {
   using V = typename Terms::V;
@@ -174,7 +186,7 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
     scan.tLow = loadLanes(lanes.tLow);
   }
   scan.target = set(row.target);
-  scan.bound = set(nextBelow(row.target));  // NaN below -inf: every run is counted
+  const V bound = set(nextBelow(row.target));  // NaN below -inf: every run is counted
   V notable = set(peak.value < ceiling ? peak.value : ceiling);
   // The last run is filled up with -inf.
   const int64_t whole = first + (count - first) / kRunColumns * kRunColumns;
@@ -183,16 +195,13 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
     fillTail<kRunColumns>(tail);
     __builtin_memcpy(tail, source + whole, static_cast<size_t>(count - whole) * sizeof(T));
   }
-  // Few runs reach up to a likely target, and most to an unlikely one. In the one case counting is a second pass over
-  // the run, in the other it goes with the first, among instructions that wait (Zen 5: 2 instead of 3 cycles a vector).
-  bool reached = false;
+  const T* reaching[kLeafRuns];  // the runs that reach up to the target
+  int reached = 0;
   int64_t at = first;
   for (; at < count; at += kRunColumns) {
     const T* const from = at < whole ? source + at : tail;
     const uintptr_t ahead = reinterpret_cast<uintptr_t>(source + at) + kLogitPrefetch;
-    const bool counted = kRanked && reached;
-    const LogitRun<V> run =
-        counted ? sumRun<kRanked>(from, ahead, terms, scan) : sumRun<false>(from, ahead, terms, scan);
+    const LogitRun<V> run = sumRun<kRanking == Ranking::Along>(from, ahead, terms, scan);
     if (anyAbove(run.largest, notable)) {
       const C highest = foldLarger<V, kLogitLanes>(run.largest);
       if (highest > ceiling) break;
@@ -201,20 +210,19 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
     }
     drainRun(scan.s, scan.sLow, run.s);
     drainRun(scan.t, scan.tLow, run.t);
+    scan.ranks = run.ranks;
 #pragma GCC unroll 4
     for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) {
       scan.largest.part[p] = larger(run.largest.part[p], scan.largest.part[p]);
     }
-    if (!kRanked) continue;
-    reached = false;
-#pragma GCC unroll 4
-    for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) reached |= any(below(scan.bound, run.largest.part[p]));
-    if (counted) {
-      scan.ranks = run.ranks;
-    } else if (reached) {
-      countRun(from, scan);
-    }
+    if (kRanking == Ranking::None) continue;
+    reaching[reached] = from;
+    reached += notAllUpTo(run.largest, bound);
   }
+  if (kRanking == Ranking::After) {
+    for (int i = 0; i < reached; i++) countRun(reaching[i], scan);
+  }
+  if (kRanking != Ranking::None) row.ranksAlong = 2 * reached * kRunColumns > at - first;
   lanes.filled |= at > first;
   storeLanes(lanes.s, scan.s);
   storeLanes(lanes.t, scan.t);
