@@ -13,6 +13,7 @@ import { totalmem } from 'node:os';
  * @property {string[]} [out]     the outputs of logitStats that are asked for; default all
  * @property {boolean} [packed]   sumTokens: [P, N] without padding
  * @property {boolean} [reuse]    sumTokens: into memory that the caller keeps, instead of new memory in each call
+ * @property {boolean} [anyTargets]  logitStats: each column is as likely to be a target; default: as likely as it is sampled
  * @property {boolean} [isas]     also on every instruction set that the machine has, with one thread
  * @property {boolean} [peers]    also in the run with peers
  */
@@ -54,10 +55,13 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
   /** @type {Case[]} */
   const cases = [];
   const add = (operation, dtype, shape, more = {}) => {
-    const { out, packed, reuse } = more;
-    const notes = [packed ? 'packed' : '', reuse ? 'into out' : '', out ? `only ${out.join(', ')}` : ''].filter(
-      Boolean,
-    );
+    const { out, packed, reuse, anyTargets } = more;
+    const notes = [
+      packed ? 'packed' : '',
+      reuse ? 'into out' : '',
+      out ? `only ${out.join(', ')}` : '',
+      anyTargets ? 'any targets' : '',
+    ].filter(Boolean);
     const id = [operation, dtype, `[${shape.join(', ')}]`, ...notes].join(' ');
     if (!cases.some((other) => other.id === id)) cases.push({ id, operation, dtype, shape, ...more });
   };
@@ -67,8 +71,10 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
   };
   const { qwen, llama } = vocabularies;
   logits('float32', qwen, { isas: true, peers: true });
+  logits('float32', qwen, { anyTargets: true });
   logits('float32', llama, { peers: true });
   logits('bfloat16', qwen, { isas: true, peers: true });
+  logits('bfloat16', qwen, { anyTargets: true });
   logits('bfloat16', llama);
   logits('float16', qwen);
   logits('float64', qwen);

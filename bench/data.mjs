@@ -36,12 +36,42 @@ function float16Bits(value) {
 const encoders = { bfloat16: bfloat16Bits, float16: float16Bits };
 const quietNaN = { bfloat16: 0x7fc0, float16: 0x7e00, float32: Number.NaN, float64: Number.NaN };
 
-/** Fills an array with a pattern of values again and again. */
+/**
+ * Fills an array with a pattern of values again and again.
+ * @returns {Float64Array} the pattern
+ */
 function fill(data, dtype, value) {
   const encode = encoders[dtype] ?? ((number) => number);
-  const head = Math.min(patternLength, data.length);
-  for (let at = 0; at < head; at++) data[at] = encode(value());
-  for (let done = head; done < data.length; done *= 2) data.copyWithin(done, 0, Math.min(done, data.length - done));
+  const pattern = Float64Array.from({ length: Math.min(patternLength, data.length) }, value);
+  for (let at = 0; at < pattern.length; at++) data[at] = encode(pattern[at]);
+  for (let done = pattern.length; done < data.length; done *= 2) {
+    data.copyWithin(done, 0, Math.min(done, data.length - done));
+  }
+  return pattern;
+}
+
+/**
+ * A column of each row, as likely as its softmax says: what a policy samples.
+ * @param {Float64Array} pattern  the logits, which repeat themselves from row to row
+ */
+export function sampledColumns(pattern, rows, columns, uniform) {
+  const sums = new Float64Array(pattern.length + 1);
+  for (let at = 0; at < pattern.length; at++) sums[at + 1] = sums[at] + Math.exp(pattern[at]);
+  return Int32Array.from({ length: rows }, (_, row) => {
+    const first = (row * columns) % pattern.length;
+    const before = (column) => {
+      const turns = Math.floor((first + column) / pattern.length);
+      return turns * sums[pattern.length] + sums[first + column - turns * pattern.length] - sums[first];
+    };
+    const drawn = uniform() * before(columns);
+    let [low, high] = [0, columns - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (before(middle + 1) > drawn) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  });
 }
 
 /**
@@ -49,16 +79,16 @@ function fill(data, dtype, value) {
  * @param {import('../dist/index.js').Engine} engine
  * @returns {Input}
  */
-export function makeInput({ operation, dtype, shape, packed, reuse }, engine) {
+export function makeInput({ operation, dtype, shape, packed, reuse, anyTargets }, engine) {
   const uniform = uniformNumbers(20_26);
   const none = new Int32Array(0);
   const integers = (count, below) => Int32Array.from({ length: count }, () => Math.floor(uniform() * below));
   const bytesOf = (tensor, elements) => elements * tensor.data.BYTES_PER_ELEMENT;
   if (operation === 'logitStats') {
     const tensor = engine.alloc(dtype, shape);
-    fill(tensor.data, dtype, () => 3 * bell(uniform));
+    const logits = fill(tensor.data, dtype, () => 3 * bell(uniform));
     const elements = tensor.data.length;
-    const targets = integers(shape[0], shape[1]);
+    const targets = anyTargets ? integers(...shape) : sampledColumns(logits, ...shape, uniform);
     return { tensor, lengths: none, own: none, targets, elements, bytes: bytesOf(tensor, elements) };
   }
   if (operation === 'scoreStats') {

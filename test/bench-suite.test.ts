@@ -40,6 +40,28 @@ test('passes join, and of the reads only the fastest is the roofline', async () 
   expect(fastestReads(all)).toEqual([all[1], all[2], all[3]]);
 });
 
+test('targets are sampled as their softmax says, over rows that repeat a pattern', async () => {
+  const [{ sampledColumns }, { uniformNumbers }] = [await load('data'), await load('random')];
+  const pattern = Float64Array.of(0, 1, 2, -1, 3);
+  const columns = 12; // more than the pattern: it wraps around twice
+  const rows = 50_000;
+  const drawn: Int32Array = sampledColumns(pattern, rows, columns, uniformNumbers(1));
+  const expected = new Float64Array(columns);
+  const counted = new Float64Array(columns);
+  drawn.forEach((column, row) => {
+    const terms = Array.from({ length: columns }, (_, at) => Math.exp(pattern[(row * columns + at) % 5] as number));
+    const sum = terms.reduce((a, b) => a + b);
+    terms.forEach((term, at) => {
+      expected[at] = (expected[at] as number) + term / sum;
+    });
+    counted[column] = (counted[column] as number) + 1;
+  });
+  for (let at = 0; at < columns; at++) {
+    const mean = expected[at] as number;
+    expect(Math.abs((counted[at] as number) - mean)).toBeLessThan(5 * Math.sqrt(mean));
+  }
+});
+
 test('a peer that computes something else is not compared', async () => {
   const { compareResults } = await load('checks');
   const tensor = { data: Float32Array.of(1, 3, 3, 0, 2, 1), shape: [2, 3] };
