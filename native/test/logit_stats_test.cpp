@@ -246,7 +246,7 @@ TEST_CASE("rising and falling rows, whose maximum moves from run to run and from
   Numbers numbers(78);
   for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
     const std::int64_t columns = 70000;
-    Elements elements(dtype, 6 * columns);
+    Elements elements(dtype, 8 * columns);
     for (std::int64_t c = 0; c < columns; c++) {
       const double x = static_cast<double>(c);
       elements.set(c, 0.001 * x - 20);
@@ -255,8 +255,10 @@ TEST_CASE("rising and falling rows, whose maximum moves from run to run and from
       elements.set(3 * columns + c, c < 35000 ? -kInfinity : 7 * std::sin(x));
       elements.set(4 * columns + c, 20.0 * static_cast<double>(c / 32768) + std::sin(x));
       elements.set(5 * columns + c, 20.0 * static_cast<double>(c / 1024 % 7) + std::sin(x));
+      elements.set(6 * columns + c, c < 20000 ? std::sin(x) : -kInfinity);
+      elements.set(7 * columns + c, c < 32768 ? 300.0 + std::sin(x) : c < 65536 ? std::sin(x) : -kInfinity);
     }
-    checkRows(elements, 6, columns, numbers, 1.0, "slope");
+    checkRows(elements, 8, columns, numbers, 1.0, "slope");
   }
 }
 
@@ -291,19 +293,22 @@ TEST_CASE("whole vocabularies") {
 
 TEST_CASE("single columns and confident rows come out exactly") {
   for (const DType dtype : kAllTypes) {
-    for (const std::int64_t columns : {1, 100, 5000}) {
+    for (const std::int64_t columns : {1, 100, 5000, 1 << 20}) {
       Elements elements(dtype, columns);
       for (std::int64_t c = 0; c < columns; c++) elements.set(c, -kInfinity);
-      elements.set(columns / 2, 13.625);
-      const std::int32_t target = static_cast<std::int32_t>(columns / 2);
-      Buffers out(1);
-      ThreadPool pool(1);
-      JobControl control;
-      logitStats({elements.data(), dtype, 1, columns, columns, 1}, {&target, nullptr, 1.0}, out.stats, {}, pool,
-                 control);
-      CHECK_NEAR(*out.stats.logsumexp, 13.625, 4e-15);
-      CHECK_NEAR(*out.stats.entropy, 0.0, 1e-15);
-      CHECK_NEAR(*out.stats.targetLogprob, 0.0, 1e-15);
+      for (const std::int64_t at : {std::int64_t{0}, columns / 2}) {
+        elements.set(0, -kInfinity);
+        elements.set(at, 13.625);
+        const std::int32_t target = static_cast<std::int32_t>(at);
+        Buffers out(1);
+        ThreadPool pool(1);
+        JobControl control;
+        logitStats({elements.data(), dtype, 1, columns, columns, 1}, {&target, nullptr, 1.0}, out.stats, {}, pool,
+                   control);
+        CHECK_NEAR(*out.stats.logsumexp, 13.625, 4e-15);
+        CHECK_EQUAL(*out.stats.entropy, 0.0);
+        CHECK_NEAR(*out.stats.targetLogprob, 0.0, 1e-15);
+      }
     }
   }
 }

@@ -91,6 +91,13 @@ int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& ro
   return end;
 }
 
+// Of -inf alone nothing stays: the depth of the exponentials would leave its part of each.
+template <class C>
+COLLAPSAR_INLINE void forget(LogitLeaf<C>& leaf) {
+  leaf.s = leaf.t = leaf.sLow = leaf.tLow = 0.0;
+  leaf.reference.value = -kInfinity;
+}
+
 // Runs at the beginning of a leaf in which nothing is above -inf; returns where they end. Their sums are taken relative
 // to 0, for what is NaN, and thrown away.
 template <class T, class C>
@@ -104,8 +111,7 @@ int64_t addEmptyRuns(const T* source, int64_t first, int64_t count, LogitRow<C>&
   row.leaf.reference = referenceFor<C>(0.0, row.temperature);
   end = addRunsOf(source, first, smallerOf(end, count), row, peak);
   foldLanes(row);
-  row.leaf.s = row.leaf.t = row.leaf.sLow = row.leaf.tLow = 0.0;
-  row.leaf.reference.value = -kInfinity;
+  forget(row.leaf);
   return end;
 }
 
@@ -186,14 +192,20 @@ COLLAPSAR_INLINE void sharpenLargest(const Terms& terms, LogitRow<float>& row) {
   addExactly(leaf.t, leaf.tLow, __builtin_fma(exact, difference, -t));
 }
 
+// Whether anything above -inf has come.
+template <class C>
+bool closeLeaf(LogitRow<C>& row) {
+  if (row.leaf.reference.value == -kInfinity) return false;
+  foldLanes(row);
+  if (row.leaf.largest > -static_cast<C>(kInfinity)) return true;
+  forget(row.leaf);
+  return false;
+}
+
 void finishLeaf(LogitRow<float>* row) {
-  if (row->leaf.reference.value == -kInfinity) return;
-  foldLanes(*row);
-  withTerms(*row, [&](const auto& terms) { sharpenLargest(terms, *row); });
+  if (closeLeaf(*row)) withTerms(*row, [&](const auto& terms) { sharpenLargest(terms, *row); });
 }
-void finishLeaf(LogitRow<double>* row) {
-  if (row->leaf.reference.value != -kInfinity) foldLanes(*row);
-}
+void finishLeaf(LogitRow<double>* row) { closeLeaf(*row); }
 
 constexpr LogitKernelTable kLogitTable = {
     beginRowOf<double, double>,
