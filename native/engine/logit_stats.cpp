@@ -1,6 +1,5 @@
-// Walks rows of logits leaf by leaf through the kernels, and merges the leaves of a row in their
-// order. The leaves count from a row's first column, so it changes no bit whether one thread takes a whole row or
-// several share it.
+// Walks rows of logits leaf by leaf through the kernels, and merges the leaves of a row in their order. The leaves
+// count from a row's first column, so it changes no bit whether one thread takes a whole row or several share it.
 #include "logit_stats.h"
 
 #include <algorithm>
@@ -21,8 +20,7 @@ namespace {
 constexpr std::int64_t kTileElements = 1 << 17;
 constexpr std::int64_t kGroupRows = 16;
 constexpr std::int64_t kPackedColumns = 4096;  // of a group of rows at once: they fit the second-level cache
-constexpr std::int64_t kPackedStride =
-    kPackedColumns + 32;  // not a power of two: the rows would share their cache sets
+constexpr std::int64_t kPackedStride = kPackedColumns + 32;  // no power of two: rows would share their cache sets
 // With so few rows a thread, rows are shared: the last ones would else leave threads idle.
 constexpr std::int64_t kRowsPerThread = 8;
 constexpr std::int64_t kLeavesPerThread = 1024;  // kept at once of shared rows: under 100 KB a thread
@@ -186,6 +184,7 @@ class LogitWalker {
       LogitRow<C>& state = states[i];
       const bool read = reads(firstRow + i);
       state.temperature = rows_.temperature;
+      state.start = {-kInfinity, 0, 0, 0};
       state.ranked = ranked_;
       state.target = ranked_ && read ? targetOf(firstRow + i) : C{0};
       state.located = out_.argmax != nullptr;

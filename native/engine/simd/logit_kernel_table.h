@@ -31,7 +31,7 @@ struct LogitLeaf {
   LogitLanes lanes;
 };
 
-// One row while its columns come block by block.
+// One row while its columns come.
 template <class C>
 struct LogitRow {
   double temperature;
