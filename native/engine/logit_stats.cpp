@@ -33,7 +33,6 @@ static_assert(kPackedColumns % kLogitRun == 0 && kLogitLeafColumns % kPackedColu
 template <class C>
 struct LogitKernels {
   void (*beginRow)(const void* source, std::int64_t columns, LogitRow<C>* row);
-  void (*beginLeaf)(LogitRow<C>* row);
   void (*addColumns)(const void* source, std::int64_t count, std::int64_t firstColumn, LogitRow<C>* row);
   void (*finishLeaf)(LogitRow<C>* row);
 };
@@ -113,7 +112,7 @@ class LogitWalker {
   bool walkRows(std::int64_t firstRow, std::int64_t count, Packed<T>* packed, JobControl& control) const {
     LogitRow<C> states[kGroupRows];
     RowSums sums[kGroupRows];
-    begin(firstRow, count, states, packed);
+    begin(firstRow, count, 0, states, packed);
     std::int64_t done = 0;
     for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return false;
@@ -130,7 +129,7 @@ class LogitWalker {
   // One leaf alone, for a row that threads share.
   Walked<C> walkLeafAlone(std::int64_t row, std::int64_t leaf, Packed<T>* packed) const {
     LogitRow<C> state;
-    begin(row, 1, &state, packed);
+    begin(row, 1, leaf, &state, packed);
     walkLeaf(row, 1, leaf, &state, packed);
     return walked(state, sumsOf(state.leaf));
   }
@@ -177,9 +176,11 @@ class LogitWalker {
     return rows_.targets == nullptr ? C{0} : static_cast<C>(valueOf(*element(row, rows_.targets[row])));
   }
 
-  void begin(std::int64_t firstRow, std::int64_t count, LogitRow<C>* states, Packed<T>* packed) const {
+  // Before `leaf` is walked. What is packed of a row's first columns stays for the first leaf.
+  void begin(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, LogitRow<C>* states,
+             Packed<T>* packed) const {
     const std::int64_t columns = std::min<std::int64_t>(kLogitRun, logits_.columns);
-    if (packs()) pack(firstRow, count, 0, columns, *packed);
+    if (packs()) pack(firstRow, count, 0, leaf == 0 ? std::min(kPackedColumns, logits_.columns) : columns, *packed);
     for (std::int64_t i = 0; i < count; i++) {
       LogitRow<C>& state = states[i];
       const bool read = reads(firstRow + i);
@@ -201,18 +202,27 @@ class LogitWalker {
     return packs() ? packed->columns + i * kPackedStride : element(firstRow + i, column);
   }
 
+  // The lanes are left as they are: nothing is in them until they are filled.
+  static void beginLeaf(LogitRow<C>& state) {
+    LogitLeaf<C>& leaf = state.leaf;
+    leaf.reference = state.start;
+    leaf.s = leaf.t = leaf.sLow = leaf.tLow = 0;
+    leaf.largest = static_cast<C>(-kInfinity);
+    leaf.lanes.filled = false;
+  }
+
   static Walked<C> walked(const LogitRow<C>& state, const RowSums& sums) {
     return {sums, state.best, state.argmax, state.above, state.equal, state.invalid};
   }
 
   void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, LogitRow<C>* states,
                 Packed<T>* packed) const {
-    for (std::int64_t i = 0; i < count; i++) kernels_.beginLeaf(&states[i]);
+    for (std::int64_t i = 0; i < count; i++) beginLeaf(states[i]);
     const std::int64_t end = leaf * kLogitLeafColumns + leafColumns(leaf);
     const std::int64_t step = packs() ? kPackedColumns : kLogitLeafColumns;
     for (std::int64_t column = leaf * kLogitLeafColumns; column < end; column += step) {
       const std::int64_t columns = std::min<std::int64_t>(step, end - column);
-      if (packs()) pack(firstRow, count, column, columns, *packed);
+      if (packs() && column > 0) pack(firstRow, count, column, columns, *packed);
       for (std::int64_t i = 0; i < count; i++) {
         if (states[i].invalid || !reads(firstRow + i)) continue;
         kernels_.addColumns(columnsOf(firstRow, i, column, packed), columns, column, &states[i]);
@@ -382,12 +392,11 @@ Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStat
                JobControl& control) {
   const LogitKernelTable& table = logitKernels();
   if (logits.dtype == DType::Float64) {
-    const LogitKernels<double> kernels{table.beginRow64, table.beginLeaf64, table.addColumns64, table.finishLeaf64};
+    const LogitKernels<double> kernels{table.beginRow64, table.addColumns64, table.finishLeaf64};
     return walk<double>(logits, rows, out, pool, control, kernels);
   }
   const int dtype = static_cast<int>(logits.dtype);
-  const LogitKernels<float> kernels{table.beginRow32[dtype], table.beginLeaf32, table.addColumns32[dtype],
-                                    table.finishLeaf32};
+  const LogitKernels<float> kernels{table.beginRow32[dtype], table.addColumns32[dtype], table.finishLeaf32};
   switch (logits.dtype) {
     case DType::Float32:
       return walk<float>(logits, rows, out, pool, control, kernels);

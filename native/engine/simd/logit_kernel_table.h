@@ -53,10 +53,6 @@ struct LogitKernelTable {
   void (*beginRow64)(const void* source, int64_t columns, LogitRow<double>* row);
   void (*beginRow32[4])(const void* source, int64_t columns, LogitRow<float>* row);
 
-  // Before the first columns of a leaf.
-  void (*beginLeaf64)(LogitRow<double>* row);
-  void (*beginLeaf32)(LogitRow<float>* row);
-
   // Takes in columns [firstColumn, firstColumn + count) of a leaf, which lie side by side: whole runs, but for the end
   // of the row.
   void (*addColumns64)(const void* source, int64_t count, int64_t firstColumn, LogitRow<double>* row);

@@ -67,7 +67,7 @@ void raiseTo(LogitRow<C>& row, C largest) {
   LogitLeaf<C>& leaf = row.leaf;
   const double before = leaf.reference.value;
   if (before != -kInfinity) foldLanes(row);
-  leaf.reference = referenceFor<C>(static_cast<double>(largest), row.temperature);
+  leaf.reference = placeReference<C>(static_cast<double>(largest), row.temperature);
   if (before == -kInfinity) return;
   const double lowest = -708.0 * row.temperature, fall = before - leaf.reference.value;
   const double scale = deterministicExp(fall / row.temperature);
@@ -108,7 +108,7 @@ int64_t addEmptyRuns(const T* source, int64_t first, int64_t count, LogitRow<C>&
     end += kLogitRun;
   }
   if (end == first) return first;
-  row.leaf.reference = referenceFor<C>(0.0, row.temperature);
+  row.leaf.reference = placeReference<C>(0.0, row.temperature);
   end = addRunsOf(source, first, smallerOf(end, count), row, peak);
   foldLanes(row);
   forget(row.leaf);
@@ -135,18 +135,9 @@ template <class T, class C>
 void beginRowOf(const void* source, int64_t columns, LogitRow<C>* row) {
   const C largest = largestLogit<typename VecOf<C>::V>(static_cast<const T*>(source), smallerOf(kLogitRun, columns));
   const bool finite = largest > -static_cast<C>(kInfinity) && largest < static_cast<C>(kInfinity);
-  row->start = referenceFor<C>(finite ? static_cast<double>(largest) : 0.0, row->temperature);
+  row->start = placeReference<C>(finite ? static_cast<double>(largest) : 0.0, row->temperature);
   if (!finite) row->start.value = -kInfinity;
   row->ranksAlong = largest > row->target;
-}
-
-template <class C>
-void beginLeaf(LogitRow<C>* row) {
-  LogitLeaf<C>& leaf = row->leaf;
-  leaf.reference = row->start;
-  leaf.s = leaf.t = leaf.sLow = leaf.tLow = 0.0;
-  leaf.largest = -static_cast<C>(kInfinity);
-  leaf.lanes.filled = false;
 }
 
 template <class T, class C>
@@ -210,8 +201,6 @@ void finishLeaf(LogitRow<double>* row) { closeLeaf(*row); }
 constexpr LogitKernelTable kLogitTable = {
     beginRowOf<double, double>,
     {nullptr, beginRowOf<float, float>, beginRowOf<Float16, float>, beginRowOf<BFloat16, float>},
-    beginLeaf<double>,
-    beginLeaf<float>,
     addColumnsOf<double, double>,
     {nullptr, addColumnsOf<float, float>, addColumnsOf<Float16, float>, addColumnsOf<BFloat16, float>},
     finishLeaf,

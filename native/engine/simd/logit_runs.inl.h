@@ -20,8 +20,7 @@ namespace {
 constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;
-constexpr int kRunColumns = kLogitRun;
-constexpr int kLeafRuns = kLogitLeafColumns / kRunColumns;
+constexpr int kLeafRuns = kLogitLeafColumns / kLogitRun;
 
 // Part `part` of two vectors of 16 lanes.
 template <class T, class V>
@@ -150,7 +149,7 @@ struct LogitPeak {
 template <class T, class V>
 COLLAPSAR_INLINE void countRun(const T* source, LogitScan<V>& scan) {
 #pragma GCC unroll 2
-  for (int i = 0; i < kRunColumns; i += V::kLanes) scan.ranks.add(load(source + i), scan.target);
+  for (int i = 0; i < kLogitRun; i += V::kLanes) scan.ranks.add(load(source + i), scan.target);
 }
 
 template <class V>
@@ -189,16 +188,16 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   const V bound = set(nextBelow(row.target));  // NaN below -inf: every run is counted
   V notable = set(peak.value < ceiling ? peak.value : ceiling);
   // The last run is filled up with -inf.
-  const int64_t whole = first + (count - first) / kRunColumns * kRunColumns;
-  T tail[kRunColumns];
+  const int64_t whole = first + (count - first) / kLogitRun * kLogitRun;
+  T tail[kLogitRun];
   if (whole < count) {
-    fillTail<kRunColumns>(tail);
+    fillTail<kLogitRun>(tail);
     __builtin_memcpy(tail, source + whole, static_cast<size_t>(count - whole) * sizeof(T));
   }
   const T* reaching[kLeafRuns];  // the runs that reach up to the target
   int reached = 0;
   int64_t at = first;
-  for (; at < count; at += kRunColumns) {
+  for (; at < count; at += kLogitRun) {
     const T* const from = at < whole ? source + at : tail;
     const uintptr_t ahead = reinterpret_cast<uintptr_t>(source + at) + kLogitPrefetch;
     const LogitRun<V> run = sumRun<kRanking == Ranking::Along>(from, ahead, terms, scan);
@@ -222,7 +221,7 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   if (kRanking == Ranking::After) {
     for (int i = 0; i < reached; i++) countRun(reaching[i], scan);
   }
-  if (kRanking != Ranking::None) row.ranksAlong = 2 * reached * kRunColumns > at - first;
+  if (kRanking != Ranking::None) row.ranksAlong = 2 * reached * kLogitRun > at - first;
   lanes.filled |= at > first;
   storeLanes(lanes.s, scan.s);
   storeLanes(lanes.t, scan.t);

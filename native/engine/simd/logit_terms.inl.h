@@ -27,7 +27,7 @@ constexpr double kLeastRoundedT = 0x1p-40;
 // The reference of a temperature is `base + power T ln 2`: a multiple of ln 2 costs nothing, for it goes into the
 // exponent, and x itself (not a rounded difference) is what the exponential is taken of. `base` is 0 unless x is huge.
 template <class C>
-COLLAPSAR_INLINE LogitReference referenceFor(double largest, double temperature) {
+COLLAPSAR_INLINE LogitReference placeReference(double largest, double temperature) {
   if (sizeof(C) == 8) {
     // Differences from a multiple of 2^-46 are exact for most of what is near. Divided by a tiny T the rounding of the
     // maximum itself would be an exponent.
