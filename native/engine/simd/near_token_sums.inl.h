@@ -16,12 +16,6 @@ namespace {
 constexpr bool kPairsFit = TokenSum::kParts <= 4;
 
 template <class T>
-COLLAPSAR_INLINE void addRest(TokenSum& sum, const T* tokens, int64_t t, int64_t count) {
-  for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
-  addFirst(sum, tokens + t, static_cast<int>(count - t));
-}
-
-template <class T>
 COLLAPSAR_INLINE void addPair(TokenSum& a, const T* tokensA, int64_t countA, TokenSum& b, const T* tokensB,
                               int64_t countB) {
   int64_t t = 0;

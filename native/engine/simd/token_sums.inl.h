@@ -72,20 +72,10 @@ COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
   }
 }
 
-constexpr int64_t kTokenPrefetchBytes = 4096;
-
-// Token t goes to lane t mod 32. What is missing of the last 32 is +0, which changes no lane, for no lane is ever -0.
-// `beyond`: tokens that follow the leaf in memory and will be wanted.
+// Tokens [t, count), where t is a multiple of 32: each goes to lane t mod 32. What is missing of the last 32 is +0,
+// which changes no lane, for no lane is ever -0.
 template <class T>
-COLLAPSAR_INLINE void addLeaf(TokenSum& sum, const T* tokens, int64_t count, int64_t beyond) {
-  constexpr int64_t kFar = kTokenPrefetchBytes / static_cast<int64_t>(sizeof(T));
-  int64_t t = 0;
-  for (; t + kTokenLanes <= count && t + kFar < count + beyond; t += kTokenLanes) {
-    const char* ahead = reinterpret_cast<const char*>(tokens + t + kFar);
-#pragma GCC unroll 4
-    for (size_t at = 0; at < kTokenLanes * sizeof(T); at += 64) __builtin_prefetch(ahead + at);
-    add32(sum, tokens + t);
-  }
+COLLAPSAR_INLINE void addRest(TokenSum& sum, const T* tokens, int64_t t, int64_t count) {
   for (; t + kTokenLanes <= count; t += kTokenLanes) add32(sum, tokens + t);
   addFirst(sum, tokens + t, static_cast<int>(count - t));
 }
@@ -95,7 +85,7 @@ void addTokensOf(const void* source, int64_t count, double* lanes) {
   TokenSum sum;
 #pragma GCC unroll 16
   for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
-  addLeaf(sum, static_cast<const T*>(source), count, 0);
+  addRest(sum, static_cast<const T*>(source), 0, count);
 #pragma GCC unroll 16
   for (int i = 0; i < TokenSum::kParts; i++) store(lanes + i * DoubleVec::kLanes, sum.part[i]);
 }
