@@ -56,6 +56,22 @@ const steps = fc
     return { own, lengths, prompts, scores, tokens: T };
   });
 
+type Interval = StepMetrics['certainty'][string]['batch'];
+
+/** Equal but for rounding, of which a ratio of small differences may leave some 1e-8. */
+function expectSameInterval(found: Interval | undefined, expected: Interval, what: string): void {
+  if (found === undefined || 'absent' in expected || 'absent' in found) {
+    expect(found, what).toEqual(expected);
+    return;
+  }
+  for (const side of ['low', 'high'] as const) {
+    expect(
+      Math.abs(found[side] - expected[side]),
+      `${what} ${side}: ${found[side]} for ${expected[side]}`,
+    ).toBeLessThan(1e-6 * Math.max(1, Math.abs(expected[side])));
+  }
+}
+
 function toScores(step: Plain, dtype: 'float64' | 'float32'): CrossScores {
   const [P, R, T] = [step.prompts.length, step.own.length, step.tokens];
   const data = dtype === 'float64' ? new Float64Array(P * R * T) : new Float32Array(P * R * T);
@@ -147,9 +163,49 @@ describe('strict profile', () => {
         const found = await crossScoreMetrics(engine, { ...given, groups: moved.own, columnGroups: columns }, options);
         const plain = await crossScoreMetrics(engine, toScores(step, 'float32'), options);
         expect(found.values).toEqual(plain.values);
+        for (const [key, figure] of Object.entries(plain.certainty)) {
+          for (const estimand of ['batch', 'population'] as const) {
+            expectSameInterval(found.certainty[key]?.[estimand], figure[estimand], `${key} ${estimand}`);
+          }
+        }
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('gives the same intervals whatever the order of rows, where every row is certain of its prompt', async () => {
+    // So far apart that what is left of a doubt is rounding: differences of it must not be taken for a spread.
+    const [P, R] = [6, 24];
+    const rows = Array.from({ length: R }, (_, r) => r);
+    for (const apart of [30, 40, 80, 300]) {
+      const own = rows.map((r) => r % P);
+      const sums = own.map((o, r) =>
+        Array.from({ length: P }, (_, p) => -(Math.sin(r * P + p) ** 2) - (p === o ? 0 : apart * (1 + ((r + p) % 3)))),
+      );
+      const of = (order: number[]) =>
+        crossScoreMetrics(
+          engine,
+          {
+            sums: {
+              data: Float64Array.from(order.flatMap((r) => sums[r] as number[])),
+              dtype: 'float64',
+              shape: [R, P],
+            },
+            lengths: order.map((r) => 1 + (r % 5)),
+            groups: order.map((r) => own[r] as number),
+            columnGroups: Array.from({ length: P }, (_, p) => p),
+          },
+          { permutations: 0 },
+        );
+      const plain = await of(rows);
+      for (const step of [5, 7, 11, 13, 17, 19, 23]) {
+        const found = await of(rows.map((r) => (r * step) % R));
+        for (const [key, figure] of Object.entries(plain.certainty)) {
+          expectSameInterval(found.certainty[key]?.batch, figure.batch, `${key} batch, ${apart}`);
+          expectSameInterval(found.certainty[key]?.population, figure.population, `${key} population, ${apart}`);
+        }
+      }
+    }
   });
 
   it('says why nothing can be given for one prompt, and for no usable row', async () => {

@@ -102,10 +102,13 @@ Interval wilson(double proportion, double count, double quantile, double error) 
           error};
 }
 
+// A proportion whose spread is no more is certain: the rest is rounding, and would change with the order of rows.
+constexpr double kLeastSpread = 0x1p-30;
+
 // How many independent draws a proportion's variance amounts to, within the bounds given.
 double effectiveCount(double proportion, double variance, double least, double most) {
   const double spread = proportion * (1 - proportion);
-  if (!(spread > 0) || !(variance > 0)) return least;
+  if (!(spread > kLeastSpread) || !(variance > 0)) return least;
   return std::min(most, std::max(least, spread / variance));
 }
 
@@ -177,7 +180,7 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   const double bound = figure == kMiPerToken ? sums.logColumnsPerToken / rows : columns.logOthers[input.columns];
   const double expected = expectations ? sums.expected[figure] / rows : estimate;
   const double gap = std::max(bound - estimate, bound - expected);
-  if (!(gap > 0)) return {estimate - half - rounding, estimate + rounding, error};
+  if (!(gap > rounding)) return {estimate - half - rounding, estimate + rounding, error};
   const double steps = half / gap;
   const double up = gap * (1 - deterministicExp(-steps));
   // An information is not negative: below zero, symmetric noise is all there is to fear.
