@@ -1,7 +1,7 @@
 // Do the intervals and p-values keep their promise? A model whose mutual information is known exactly -> share of draws
 // whose 95% interval holds the true value, per cell; a Markdown table on stdout, bench/results/coverage-<date>.json.
 //
-//   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2] [--only zero,weak,strong,bound]
+//   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2] [--only zero,weak,strong,bound,saturated]
 //
 // Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/intervals.md.
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -14,13 +14,19 @@ const { values: options } = parseArgs({
     draws: { type: 'string', default: '2000' },
     seed: { type: 'string', default: '1' },
     threads: { type: 'string', default: '2' },
-    only: { type: 'string', default: 'zero,weak,strong,bound' },
+    only: { type: 'string', default: 'zero,weak,strong,bound,saturated' },
   },
 });
 const draws = Number(options.draws);
 const seed = Number(options.seed);
 const permutations = 999;
 const poolSize = 256;
+const figureNames = {
+  miSeq: 'mi_seq_estimate',
+  miPerToken: 'mi_per_token',
+  miToken: 'mi_estimate',
+  retrieval1: 'retrieval_accuracy',
+};
 
 /**
  * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its own
@@ -65,18 +71,36 @@ function drawBatch(model, uniform, { prompts, rowsPerPrompt, noise }) {
     policies.push(logProbs);
     scores.push(noise > 0 ? logProbs.map((value) => value + noise * bell(uniform)) : logProbs);
   }
-  // ln of the scores' mean over prompts, for every z; then the batch's true value.
-  const marginal = new Float64Array(outcomes);
-  for (const score of scores) for (let z = 0; z < outcomes; z++) marginal[z] += Math.exp(score[z]) / prompts;
-  for (let z = 0; z < outcomes; z++) marginal[z] = Math.log(marginal[z]);
-  let trueValue = 0;
+  // ln of the scores' mean over prompts, and of that of the scores per token, for every z; then the batch's true values.
+  const [marginal, marginalToken, best] = [0, 0, -Infinity].map((start) => new Float64Array(outcomes).fill(start));
+  for (const score of scores) {
+    for (let z = 0; z < outcomes; z++) {
+      marginal[z] += Math.exp(score[z]) / prompts;
+      marginalToken[z] += Math.exp(score[z] / model.lengths[z]) / prompts;
+      best[z] = Math.max(best[z], score[z]);
+    }
+  }
+  const valuesOf = (score, z) => {
+    const gain = score[z] - Math.log(marginal[z]);
+    const length = model.lengths[z];
+    return {
+      miSeq: gain,
+      miPerToken: gain / length,
+      miToken: score[z] / length - Math.log(marginalToken[z]),
+      retrieval1: score[z] === best[z] ? 1 : 0,
+    };
+  };
+  const trueValues = Object.fromEntries(Object.keys(figureNames).map((figure) => [figure, 0]));
   const rows = prompts * rowsPerPrompt;
   const data = new Float64Array(rows * prompts);
   const own = new Int32Array(rows);
   const lengths = [];
   for (let p = 0, r = 0; p < prompts; p++) {
     const probabilities = policies[p].map(Math.exp);
-    for (let z = 0; z < outcomes; z++) trueValue += (probabilities[z] * (scores[p][z] - marginal[z])) / prompts;
+    for (let z = 0; z < outcomes; z++) {
+      const values = valuesOf(scores[p], z);
+      for (const figure in trueValues) trueValues[figure] += (probabilities[z] * values[figure]) / prompts;
+    }
     for (let k = 0; k < rowsPerPrompt; k++, r++) {
       let left = uniform();
       let z = 0;
@@ -86,8 +110,10 @@ function drawBatch(model, uniform, { prompts, rowsPerPrompt, noise }) {
       lengths.push(model.lengths[z]);
     }
   }
-  return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, own, lengths, trueValue };
+  return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, own, lengths, trueValues };
 }
+
+const holds = (low, value, high) => (low <= value && value <= high ? 1 : 0);
 
 /** P(Kolmogorov's distance of n uniform numbers >= that of `values`), after Stephens (1970). */
 function kolmogorovSmirnov(values) {
@@ -109,39 +135,48 @@ async function measure(engine, cell) {
   const model = makeModel(uniform, cell);
   const found = [];
   const work = async (draw) => {
-    const { sums, own, lengths, trueValue } = drawBatch(model, uniform, cell);
+    const { sums, own, lengths, trueValues } = drawBatch(model, uniform, cell);
     const stats = await engine.scoreStats(sums, { own, lengths });
     const options = { own, lengths, permutations: cell.noise > 0 ? permutations : 0, seed: draw };
     const { figures, nearBound } = await engine.inferStep(sums, stats, options);
-    found[draw] = { ...figures.miSeq, nearBound, trueValue };
+    found[draw] = { figures, nearBound, trueValues };
   };
   // A few draws at a time, so that the engine's threads do not wait for the sampling of the next batch.
   for (let first = 0; first < draws; first += 8) {
     await Promise.all(Array.from({ length: Math.min(8, draws - first) }, (_, i) => work(first + i)));
   }
   const mean = (of) => found.reduce((sum, one) => sum + of(one), 0) / draws;
-  // The population's value is the mean of the batch's over batches: these ones, each of them exact.
-  const population = mean((one) => one.trueValue);
-  const large = cell.prompts * cell.rowsPerPrompt >= 128;
+  const figures = {};
+  for (const figure of Object.keys(figureNames)) {
+    const of = (one) => one.figures[figure];
+    // The population's value is the mean of the batch's over batches: these ones, each of them exact.
+    const population = mean((one) => one.trueValues[figure]);
+    figures[figure] = {
+      trueValue: population,
+      batch: mean((one) => holds(of(one).batchLow, one.trueValues[figure], of(one).batchHigh)),
+      batchWidth: mean((one) => of(one).batchHigh - of(one).batchLow),
+      population: mean((one) => holds(of(one).populationLow, population, of(one).populationHigh)),
+      populationWidth: mean((one) => of(one).populationHigh - of(one).populationLow),
+    };
+  }
   const result = {
     dependence: cell.dependence,
     tokens: cell.tokens,
     P: cell.prompts,
     K: cell.rowsPerPrompt,
-    trueValue: population,
-    shareOfBound: population / Math.log(cell.prompts),
-    batch: mean((one) => (one.batchLow <= one.trueValue && one.trueValue <= one.batchHigh ? 1 : 0)),
-    batchWidth: mean((one) => one.batchHigh - one.batchLow),
-    population: mean((one) => (one.populationLow <= population && population <= one.populationHigh ? 1 : 0)),
-    populationWidth: mean((one) => one.populationHigh - one.populationLow),
+    figures,
+    shareOfBound: figures.miSeq.trueValue / Math.log(cell.prompts),
     nearBound: mean((one) => (one.nearBound ? 1 : 0)),
-    uniformity: cell.noise > 0 ? kolmogorovSmirnov(found.map((one) => one.pValue)) : null,
+    uniformity: cell.noise > 0 ? kolmogorovSmirnov(found.map((one) => one.figures.miSeq.pValue)) : null,
   };
   const missed = [];
-  if (large ? result.batch < 0.93 || result.batch > 0.97 : result.batch < 0.9) {
-    missed.push(`batch ${large ? 'outside 93-97%' : 'below 90%'}`);
+  const large = cell.prompts * cell.rowsPerPrompt >= 128;
+  const { batch } = figures.miSeq;
+  if (large && (batch < 0.93 || batch > 0.97)) missed.push('batch outside 93-97%');
+  for (const [figure, { batch, population }] of Object.entries(figures)) {
+    if (batch < 0.9) missed.push(`${figureNames[figure]}: batch below 90%`);
+    if (population < 0.9) missed.push(`${figureNames[figure]}: population below 90%`);
   }
-  if (result.population < 0.9) missed.push('population below 90%');
   // 1e-4: several cells are tested at once.
   if (result.uniformity !== null && result.uniformity < 1e-4) missed.push('p-values not uniform');
   return { ...result, missed };
@@ -153,6 +188,7 @@ const kinds = {
   weak: { strength: 0.3, noise: 0 },
   strong: { strength: 2, noise: 0 },
   bound: { strength: 6, noise: 0 },
+  saturated: { strength: 14, noise: 0 },
 };
 const alphabets = [
   { vocabulary: 128, tokens: 1 },
@@ -172,18 +208,21 @@ for (const dependence of options.only.split(',')) {
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 const engine = await openEngine({ device: 'cpu', threads: Number(options.threads) });
 const results = [];
-console.log(`${draws} draws a cell, 95% intervals of mi_seq_estimate, p-values with ${permutations} permutations\n`);
-console.log('| dependence | tokens | P | K | true value | of ln P | batch | width | population | width | KS p | |');
-console.log('|---|---|---|---|---|---|---|---|---|---|---|---|');
+console.log(`${draws} draws a cell, 95% intervals, p-values of mi_seq_estimate with ${permutations} permutations\n`);
+const names = Object.values(figureNames).map((name) => `${name}: batch | population`);
+console.log(`| dependence | tokens | P | K | MI | of ln P | ${names.join(' | ')} | widths of MI | KS p | |`);
+console.log(`|---|---|---|---|---|---|${'---|'.repeat(2 * names.length + 3)}`);
 for (const cell of cells) {
   process.stderr.write(
     `\r${results.length + 1}/${cells.length} ${cell.dependence} P=${cell.prompts} K=${cell.rowsPerPrompt}   `,
   );
   const one = await measure(engine, cell);
   results.push(one);
-  const columns = [one.dependence, one.tokens, one.P, one.K, one.trueValue.toFixed(4), percent(one.shareOfBound)];
-  columns.push(percent(one.batch), one.batchWidth.toFixed(3), percent(one.population), one.populationWidth.toFixed(3));
-  columns.push(one.uniformity === null ? '' : one.uniformity.toFixed(3), one.missed.join('; '));
+  const { miSeq } = one.figures;
+  const columns = [one.dependence, one.tokens, one.P, one.K, miSeq.trueValue.toFixed(4), percent(one.shareOfBound)];
+  for (const { batch, population } of Object.values(one.figures)) columns.push(percent(batch), percent(population));
+  columns.push(`${miSeq.batchWidth.toFixed(3)}, ${miSeq.populationWidth.toFixed(3)}`);
+  columns.push(one.uniformity === null ? '' : one.uniformity.toFixed(2), one.missed.join('; '));
   console.log(`| ${columns.join(' | ')} |`);
 }
 process.stderr.write('\n');

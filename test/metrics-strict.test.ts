@@ -173,39 +173,69 @@ describe('strict profile', () => {
     );
   });
 
-  it('gives the same intervals whatever the order of rows, where every row is certain of its prompt', async () => {
-    // So far apart that what is left of a doubt is rounding: differences of it must not be taken for a spread.
+  describe('where every row is certain of its prompt', () => {
     const [P, R] = [6, 24];
     const rows = Array.from({ length: R }, (_, r) => r);
-    for (const apart of [30, 40, 80, 300]) {
-      const own = rows.map((r) => r % P);
-      const sums = own.map((o, r) =>
-        Array.from({ length: P }, (_, p) => -(Math.sin(r * P + p) ** 2) - (p === o ? 0 : apart * (1 + ((r + p) % 3)))),
-      );
-      const of = (order: number[]) =>
-        crossScoreMetrics(
-          engine,
-          {
-            sums: {
-              data: Float64Array.from(order.flatMap((r) => sums[r] as number[])),
-              dtype: 'float64',
-              shape: [R, P],
-            },
-            lengths: order.map((r) => 1 + (r % 5)),
-            groups: order.map((r) => own[r] as number),
-            columnGroups: Array.from({ length: P }, (_, p) => p),
+    /** Scores under other prompts lie `apart` to three times as far below the own; rows in any order, each moved by itself. */
+    const certain = (apart: number, order: number[] = rows, moved = (_row: number) => 0) =>
+      crossScoreMetrics(
+        engine,
+        {
+          sums: {
+            data: Float64Array.from(
+              order.flatMap((r) =>
+                Array.from({ length: P }, (_, p) => {
+                  const beside = p === r % P ? 0 : apart * (1 + ((r + p) % 3));
+                  return moved(r) - Math.sin(r * P + p) ** 2 - beside;
+                }),
+              ),
+            ),
+            dtype: 'float64',
+            shape: [R, P],
           },
-          { permutations: 0 },
-        );
-      const plain = await of(rows);
-      for (const step of [5, 7, 11, 13, 17, 19, 23]) {
-        const found = await of(rows.map((r) => (r * step) % R));
+          lengths: order.map((r) => 1 + (r % 5)),
+          groups: order.map((r) => r % P),
+          columnGroups: Array.from({ length: P }, (_, p) => p),
+        },
+        { permutations: 0 },
+      );
+    const population = (found: StepMetrics, key: string): { low: number; high: number } => {
+      const interval = found.certainty[key]?.population;
+      if (interval === undefined || 'absent' in interval) throw new Error(`${key} has no interval`);
+      return interval;
+    };
+
+    it.each([15, 30, 40, 80, 300])('rounding moves no interval: %d nats apart', async (apart) => {
+      const plain = await certain(apart);
+      const expectSame = (found: StepMetrics, what: string): void => {
         for (const [key, figure] of Object.entries(plain.certainty)) {
-          expectSameInterval(found.certainty[key]?.batch, figure.batch, `${key} batch, ${apart}`);
-          expectSameInterval(found.certainty[key]?.population, figure.population, `${key} population, ${apart}`);
+          // Per token, scores are not what they were when something is added to their sum.
+          if (what === 'moved' && key === 'mi_estimate') continue;
+          expectSameInterval(found.certainty[key]?.batch, figure.batch, `${key} batch, ${what}`);
+          expectSameInterval(found.certainty[key]?.population, figure.population, `${key} population, ${what}`);
         }
+      };
+      for (const step of [5, 7, 11, 13, 17, 19, 23]) {
+        const order = rows.map((r) => (r * step) % R);
+        expectSame(await certain(apart, order), `order ${step}`);
       }
-    }
+      const moved = await certain(apart, rows, (r) => 500 * Math.sin(r));
+      expectSame(moved, 'moved');
+    });
+
+    it.each([30, 80, 300])('the population may have prompts that are alike: %d nats apart', async (apart) => {
+      const found = await certain(apart);
+      // -ln .025 of P prompts may be, as none was seen; a prompt that is like another one loses ln 2.
+      const least = Math.log(P) - (3.6888794541 / P) * Math.LN2;
+      expect(population(found, 'mi_seq_estimate').low).toBeCloseTo(least, 6);
+      expect(population(found, 'mi_estimate').low).toBeGreaterThan(0);
+      expect(population(found, 'retrieval_accuracy').low).toBeLessThanOrEqual(1 - 3.6888794541 / P / 2);
+    });
+
+    it('per token, where lengths differ, other rows may say more', async () => {
+      const found = await certain(80);
+      expect(population(found, 'mi_per_token').high).toBeGreaterThan((found.values.mi_per_token as number) + 0.01);
+    });
   });
 
   it('says why nothing can be given for one prompt, and for no usable row', async () => {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "deterministic_math.h"
 #include "student_t.h"
@@ -112,6 +113,19 @@ double effectiveCount(double proportion, double variance, double least, double m
   return std::min(most, std::max(least, spread / variance));
 }
 
+// The largest share of prompts that are like another one, for all that is known where none is: -ln .025 of them, the
+// upper limit of a Poisson distribution's mean of which nothing was drawn.
+double unseenShare(double prompts) { return 3.6888794541139363 / prompts; }
+
+// The upper limit of the mean of a sum of rare events: of as many as there are if each is variance / sum, by Byar's
+// formula for the mean of a Poisson distribution (Breslow and Day 1987, p. 69).
+double largestMean(double sum, double variance, double quantile) {
+  if (!(variance > 0)) return sum;
+  const double size = variance / sum, count = sum / size + 1;
+  const double root = 1 - 1 / (9 * count) + quantile / (3 * std::sqrt(count));
+  return size * count * root * root * root;
+}
+
 bool isHit(Figure figure) { return figure >= kRetrieval1; }
 
 }  // namespace
@@ -140,7 +154,8 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
   const double quantile = studentT975(variance.degrees), error = std::sqrt(variance.value);
   if (isHit(figure)) {
     const double proportion = calibrated ? sums.expected[figure] / rows : estimate;
-    return wilson(estimate, effectiveCount(proportion, variance.value, rows, 1e6 * rows), quantile, error);
+    // Hits that are certain under their prompts amount to ever more draws; but rows show rare misses badly.
+    return wilson(estimate, effectiveCount(proportion, variance.value, rows, 4 * rows), quantile, error);
   }
   const double half = quantile * error + roundingOf(input, sums, figure);
   double high = estimate + half;
@@ -166,29 +181,37 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   const double variance = between + labels, error = std::sqrt(variance);
   if (std::isnan(error)) return kUnknown;
   const double perPrompts = between * between / (prompts - 1), perRows = labels * labels / (rows - 1);
-  const double quantile = studentT975(variance > 0 ? variance * variance / (perPrompts + perRows) : prompts - 1);
+  const double least = isHit(figure) ? kLeastSpread / rows : 0.0;
+  const double quantile = studentT975(variance > least ? variance * variance / (perPrompts + perRows) : prompts - 1);
 
   if (isHit(figure)) {
     const double proportion = expectations ? sums.expected[figure] / rows : estimate;
-    return wilson(estimate, effectiveCount(proportion, variance, std::min(prompts, rows), rows), quantile, error);
+    Interval interval =
+        wilson(estimate, effectiveCount(proportion, variance, std::min(prompts, rows), rows), quantile, error);
+    // Of the rows of two prompts that are alike, half are retrieved.
+    if (figure == kRetrieval1) interval.low = std::min(interval.low, std::max(0.0, 1 - unseenShare(prompts) / 2));
+    return interval;
   }
   const double rounding = roundingOf(input, sums, figure), half = quantile * error;
   if (figure == kMiSeqLoo) return {estimate - half - rounding, estimate + half + rounding, error};
 
-  // The gap to the bound is positive and skewed: symmetric on the scale of its logarithm, about the estimate. Its size
-  // is the larger of the sampled and the expected one, for the sampled one may be zero by luck.
-  const double bound = figure == kMiPerToken ? sums.logColumnsPerToken / rows : columns.logOthers[input.columns];
+  // The gap to the bound is positive and skewed: a sum over prompts of which few are hard to tell apart. Its size is
+  // the larger of the sampled and the expected one, for the sampled one may be zero by luck. Prompts that are alike,
+  // which the batch may not have, cost their rows ln 2 each.
+  const double logColumns = columns.logOthers[input.columns];
+  const double bound = figure == kMiPerToken ? sums.logColumnsPerToken / rows : logColumns;
   const double expected = expectations ? sums.expected[figure] / rows : estimate;
-  const double gap = std::max(bound - estimate, bound - expected);
-  if (!(gap > rounding)) return {estimate - half - rounding, estimate + rounding, error};
-  const double steps = half / gap;
-  const double up = gap * (1 - deterministicExp(-steps));
+  const double gap = std::max(0.0, std::max(bound - estimate, bound - expected));
+  const bool seen = gap > rounding;
+  const double unseen = unseenShare(prompts) * std::numbers::ln2 / logColumns * bound;
+  const double unlike = std::max(seen ? largestMean(gap, between, quantile) : 0.0, unseen) - gap;
+  const double down = std::max(half, std::sqrt(unlike * unlike + quantile * quantile * labels));
   // An information is not negative: below zero, symmetric noise is all there is to fear.
-  const double floor = std::min(0.0, estimate - half);
-  const double down = steps < 700 ? gap * (deterministicExp(steps) - 1) : std::numeric_limits<double>::infinity();
-  const double low = std::min(estimate, std::max(estimate - down, floor));
-  // No row's value exceeds the bound where the bound is the same for all.
-  const double high = figure == kMiPerToken ? estimate + up : std::min(estimate + up, std::max(bound, estimate));
+  const double low = std::min(estimate, std::max(estimate - down, std::min(0.0, estimate - half)));
+  // Up, the gap's logarithm is what varies; no row's value exceeds the bound where that is the same for all. Per token
+  // it is not: there the bound itself varies with the rows' lengths.
+  const double up = seen ? gap * (1 - deterministicExp(-half / gap)) : 0.0;
+  const double high = figure == kMiPerToken ? estimate + half : std::min(estimate + up, std::max(bound, estimate));
   return {low - rounding, high + rounding, error};
 }
 

@@ -165,23 +165,37 @@ export function populationInterval(
   if (isUnbounded(figure))
     return widen(estimate - half - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
 
-  // The gap to the bound is positive and skewed: symmetric on the scale of its logarithm.
-  const bound = figure === 'miPerToken' ? sums.logColumnsPerToken / rows : Math.log(columns);
+  // The gap to the bound is positive and skewed, and prompts of which few are alike may have others beside them.
+  const logColumns = Math.log(columns);
+  const bound = figure === 'miPerToken' ? sums.logColumnsPerToken / rows : logColumns;
   const expected = expectations ? sums.expected[figure] / rows : estimate;
-  const gap = Math.max(bound - estimate, bound - expected);
-  if (!(gap > 0)) return widen(estimate - half - rounding, estimate + rounding, error, bias, none, NO_PROMPTS);
-  const steps = half / gap;
-  const floor = Math.min(0, estimate - half);
-  const low = Math.min(estimate, Math.max(estimate - gap * Math.expm1(Math.min(steps, 700)), floor));
-  const up = estimate - gap * Math.expm1(-steps);
-  const cap = figure === 'miPerToken' ? none : Math.max(bound, estimate);
-  return widen(low - rounding, Math.min(up, cap) + rounding, error, bias, cap + rounding, NO_PROMPTS);
+  const gap = Math.max(0, bound - estimate, bound - expected);
+  const seen = gap > rounding;
+  const unseen = ((-Math.log((1 - confidence) / 2) / columns) * Math.LN2 * bound) / logColumns;
+  const unlike = Math.max(seen ? largestMean(gap, between, quantile) : 0, unseen) - gap;
+  const down = Math.max(half, Math.sqrt(unlike ** 2 + quantile ** 2 * labels));
+  const low = Math.min(estimate, Math.max(estimate - down, Math.min(0, estimate - half)));
+  if (figure === 'miPerToken') return widen(low - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
+  const up = seen ? -gap * Math.expm1(-half / gap) : 0;
+  const cap = Math.max(bound, estimate);
+  return widen(low - rounding, Math.min(estimate + up, cap) + rounding, error, bias, cap + rounding, NO_PROMPTS);
 }
+
+/** The upper limit of the mean of a sum of rare events, each of the size variance / sum: Byar's formula (docs/intervals.md). */
+function largestMean(sum: number, variance: number, quantile: number): number {
+  if (!(variance > 0)) return sum;
+  const size = variance / sum;
+  const count = sum / size + 1;
+  return size * count * (1 - 1 / (9 * count) + quantile / (3 * Math.sqrt(count))) ** 3;
+}
+
+/** A share whose spread is no more is certain: the rest is rounding. */
+const LEAST_SPREAD = 2 ** -30;
 
 /** Wilson's score interval of a share, for as many draws as its variance amounts to and never fewer than `least`. */
 export function wilsonInterval(share: number, variance: Variance, least: number, confidence: number): Interval {
   const spread = share * (1 - share);
-  const count = spread > 0 && variance.value > 0 ? Math.max(least, spread / variance.value) : least;
+  const count = spread > LEAST_SPREAD && variance.value > 0 ? Math.max(least, spread / variance.value) : least;
   const z = studentT(variance.degrees, confidence);
   const centre = (share + z ** 2 / (2 * count)) / (1 + z ** 2 / count);
   const half = (z / (1 + z ** 2 / count)) * Math.sqrt(spread / count + z ** 2 / (4 * count ** 2));
