@@ -487,8 +487,9 @@ describe('bad input', () => {
 
   it('rollouts with a bad reward are left out when asked to, and named', () => {
     const rewards = [[0, Number.NaN, 1], [Number.NaN], [0, 0.1]];
-    const { kept, dropped, warnings, rowMask } = filterGroups({ rewards }, { nonFinite: 'exclude' });
+    const { kept, dropped, warnings, rollouts, rowMask } = filterGroups({ rewards }, { nonFinite: 'exclude' });
     expect(kept).toEqual([0]);
+    expect([...rollouts]).toEqual([2, 0, 2]);
     expect(dropped).toEqual([
       { group: 1, reason: 'no_rollouts' },
       { group: 2, reason: 'below_cut' },
@@ -519,8 +520,12 @@ describe('bad input', () => {
       expect(warnings).toEqual([]);
     }
     const without = { ...rewards, values: [Number.NaN, 1, 3, Number.NaN, 5, 4] };
-    const { scores, warnings } = filterGroups({ rewards: without }, { turnRewards: 'last', nonFinite: 'exclude' });
+    const { scores, rollouts, warnings } = filterGroups(
+      { rewards: without },
+      { turnRewards: 'last', nonFinite: 'exclude' },
+    );
     expect([...scores]).toEqual([0, 0.5]);
+    expect([...rollouts]).toEqual([1, 2]);
     expect(warnings[0]).toBe('1 rollout was left out because the reward is NaN or infinite: row 3');
   });
 

@@ -225,6 +225,19 @@ describe('a report', () => {
     expect(report.metrics['rollout/in_group_reward_std']).toBeCloseTo(stds.reduce((x, y) => x + y) / 3, 12);
   });
 
+  it('counts no episode without a reward at its last turn, where that one tells', async () => {
+    const { labels, outcomes } = smallStep(6, { responses: 4, turns: true });
+    const rewards = Float64Array.from(outcomes.rewards);
+    // The first group has one episode left, and so no std, though the other one had a reward before its end.
+    rewards[1] = Number.NaN;
+    const monitor = open({ filter: { turnRewards: 'last', nonFinite: 'exclude' } });
+    const report = await monitor.step(2, labels).finish({ rewards });
+    const stds = [1, 2, 3].map(
+      (group) => Math.abs((rewards[4 * group + 1] as number) - (rewards[4 * group + 3] as number)) / Math.SQRT2,
+    );
+    expect(report.metrics['rollout/in_group_reward_std']).toBeCloseTo(stds.reduce((x, y) => x + y) / 3, 12);
+  });
+
   it('knows groups by 64-bit ids', async () => {
     const small = smallStep(13);
     const wide = (values: Int32Array) => BigInt64Array.from(values, BigInt);

@@ -37,6 +37,8 @@ export interface FilterResult {
   readonly scores: Float64Array;
   /** [groups] variance of rewards (ddof 1), 0 for singletons and constant groups. */
   readonly rewardVariances: Float64Array;
+  /** [groups] rollouts that the group was measured by: without those left out, an episode counting once. */
+  readonly rollouts: Int32Array;
   /** [rows] 1 where the row's group is kept, but for rollouts left out as not finite. Rows of a matrix go group by group. */
   readonly rowMask: Uint8Array;
   /** What to multiply the loss with. */

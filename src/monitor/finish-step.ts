@@ -151,7 +151,7 @@ function filtered(
   };
   const rules = options ?? KEEP_ALL;
   const result = filterGroups(input, rules);
-  const measured = groupRewards(result, rewards, ids, episodes, rules.turnRewards);
+  const measured = groupRewards(result, ids);
   return { filter: options === null ? undefined : result, groups: measured };
 }
 

@@ -21,29 +21,17 @@ export interface GroupRewards {
   readonly std: number;
 }
 
-/**
- * Groups in order of first appearance. The rows of one episode are one rollout, which counts once: counting every turn would
- * weigh rollouts by their number of turns.
- */
-export function groupRewards(
-  result: FilterResult,
-  rewards: Float64Array,
-  groups: Integers,
-  episodes: Integers | undefined,
-  turnRewards: FilterOptions['turnRewards'],
-): GroupRewards[] {
+/** Groups in order of first appearance, as the filter measured them: episodes count once, and what it left out not at all. */
+export function groupRewards(result: FilterResult, groups: Integers): GroupRewards[] {
   const rowsOf = new Map<number, number[]>(Array.from(result.groups, (id) => [id, []]));
   for (let row = 0; row < groups.length; row++) rowsOf.get(Number(groups[row]))?.push(row);
   return Array.from(result.groups, (id, index) => {
-    const rows = rowsOf.get(id) as number[];
-    // Where the filter is told to, it leaves out rollouts with a reward that is no number, at whichever of their turns;
-    // where the last turn has the reward, those without any.
-    const isBad = (row: number): boolean => !Number.isFinite(rewards[row]);
-    const count = (of: readonly number[]): number =>
-      episodes === undefined ? of.length : new Set(of.map((row) => String(episodes[row]))).size;
-    const rollouts =
-      turnRewards === 'last' ? count(rows.filter((row) => !isBad(row))) : count(rows) - count(rows.filter(isBad));
-    return { id, rows, std: rollouts < 2 ? Number.NaN : Math.sqrt(result.rewardVariances[index] as number) };
+    const alone = (result.rollouts[index] as number) < 2;
+    return {
+      id,
+      rows: rowsOf.get(id) as number[],
+      std: alone ? Number.NaN : Math.sqrt(result.rewardVariances[index] as number),
+    };
   });
 }
 
