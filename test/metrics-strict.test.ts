@@ -176,8 +176,8 @@ describe('strict profile', () => {
   describe('where every row is certain of its prompt', () => {
     const [P, R] = [6, 24];
     const rows = Array.from({ length: R }, (_, r) => r);
-    /** Scores under other prompts lie `apart` to three times as far below the own; rows in any order, each moved by itself. */
-    const certain = (apart: number, order: number[] = rows, moved = (_row: number) => 0) =>
+    /** Scores under other prompts lie `apart` to three times as far below the own; rows of the first `sampled` prompts in any order, each moved by itself. */
+    const certain = (apart: number, order: number[] = rows, moved = (_row: number) => 0, sampled = P) =>
       crossScoreMetrics(
         engine,
         {
@@ -185,7 +185,7 @@ describe('strict profile', () => {
             data: Float64Array.from(
               order.flatMap((r) =>
                 Array.from({ length: P }, (_, p) => {
-                  const beside = p === r % P ? 0 : apart * (1 + ((r + p) % 3));
+                  const beside = p === r % sampled ? 0 : apart * (1 + ((r + p) % 3));
                   return moved(r) - Math.sin(r * P + p) ** 2 - beside;
                 }),
               ),
@@ -194,7 +194,7 @@ describe('strict profile', () => {
             shape: [R, P],
           },
           lengths: order.map((r) => 1 + (r % 5)),
-          groups: order.map((r) => r % P),
+          groups: order.map((r) => r % sampled),
           columnGroups: Array.from({ length: P }, (_, p) => p),
         },
         { permutations: 0 },
@@ -225,9 +225,11 @@ describe('strict profile', () => {
 
     it.each([30, 80, 300])('the population may have prompts that are alike: %d nats apart', async (apart) => {
       const found = await certain(apart);
-      // -ln .025 of P prompts may be, as none was seen; a prompt that is like another one loses ln 2.
-      const least = Math.log(P) - (3.6888794541 / P) * Math.LN2;
-      expect(population(found, 'mi_seq_estimate').low).toBeCloseTo(least, 6);
+      // -ln .025 of the prompts with rows may be, as none was seen; a prompt that is like another one loses ln 2.
+      const least = (sampled: number) => Math.log(P) - (3.6888794541 / sampled) * Math.LN2;
+      expect(population(found, 'mi_seq_estimate').low).toBeCloseTo(least(P), 6);
+      const half = await certain(apart, rows, () => 0, P / 2);
+      expect(population(half, 'mi_seq_estimate').low).toBeCloseTo(least(P / 2), 6);
       expect(population(found, 'mi_estimate').low).toBeGreaterThan(0);
       expect(population(found, 'retrieval_accuracy').low).toBeLessThanOrEqual(1 - 3.6888794541 / P / 2);
     });

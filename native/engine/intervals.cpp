@@ -113,9 +113,11 @@ double effectiveCount(double proportion, double variance, double least, double m
   return std::min(most, std::max(least, spread / variance));
 }
 
-// The largest share of prompts that are like another one, for all that is known where none is: -ln .025 of them, the
-// upper limit of a Poisson distribution's mean of which nothing was drawn.
-double unseenShare(double prompts) { return 3.6888794541139363 / prompts; }
+// The largest share of prompts that are like another one, for all that is known where none of those with rows is: -ln
+// .025 of them, the upper limit of a Poisson distribution's mean of which nothing was drawn.
+double unseenShare(const StepColumns& columns) {
+  return 3.6888794541139363 / static_cast<double>(columns.sampledColumns);
+}
 
 // The upper limit of the mean of a sum of rare events: of as many as there are if each is variance / sum, by Byar's
 // formula for the mean of a Poisson distribution (Breslow and Day 1987, p. 69).
@@ -189,7 +191,7 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
     Interval interval =
         wilson(estimate, effectiveCount(proportion, variance, std::min(prompts, rows), rows), quantile, error);
     // Of the rows of two prompts that are alike, half are retrieved.
-    if (figure == kRetrieval1) interval.low = std::min(interval.low, std::max(0.0, 1 - unseenShare(prompts) / 2));
+    if (figure == kRetrieval1) interval.low = std::min(interval.low, std::max(0.0, 1 - unseenShare(columns) / 2));
     return interval;
   }
   const double rounding = roundingOf(input, sums, figure), half = quantile * error;
@@ -203,7 +205,7 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   const double expected = expectations ? sums.expected[figure] / rows : estimate;
   const double gap = std::max(0.0, std::max(bound - estimate, bound - expected));
   const bool seen = gap > rounding;
-  const double unseen = unseenShare(prompts) * std::numbers::ln2 / logColumns * bound;
+  const double unseen = unseenShare(columns) * std::numbers::ln2 / logColumns * bound;
   const double unlike = std::max(seen ? largestMean(gap, between, quantile) : 0.0, unseen) - gap;
   const double down = std::max(half, std::sqrt(unlike * unlike + quantile * quantile * labels));
   // An information is not negative: below zero, symmetric noise is all there is to fear.

@@ -148,7 +148,8 @@ export function populationInterval(
   confidence: number,
 ): Interval {
   const { rows, columns, rowsOf } = sums;
-  if (rows < 2 || columns < 3 || rowsOf.filter((count) => count > 0).length < 2) return NO_PROMPTS;
+  const sampled = rowsOf.filter((count) => count > 0).length;
+  if (rows < 2 || columns < 3 || sampled < 2) return NO_PROMPTS;
   const estimate = sums.mean[figure];
   const expectations = calibrated && !isUnbounded(figure);
   const between = jackknifeVariance(sums, (expectations ? sums.expectedWithout : sums.without)[figure]);
@@ -171,7 +172,7 @@ export function populationInterval(
   const expected = expectations ? sums.expected[figure] / rows : estimate;
   const gap = Math.max(0, bound - estimate, bound - expected);
   const seen = gap > rounding;
-  const unseen = ((-Math.log((1 - confidence) / 2) / columns) * Math.LN2 * bound) / logColumns;
+  const unseen = ((-Math.log((1 - confidence) / 2) / sampled) * Math.LN2 * bound) / logColumns;
   const unlike = Math.max(seen ? largestMean(gap, between, quantile) : 0, unseen) - gap;
   const down = Math.max(half, Math.sqrt(unlike ** 2 + quantile ** 2 * labels));
   const low = Math.min(estimate, Math.max(estimate - down, Math.min(0, estimate - half)));
