@@ -212,29 +212,19 @@ describe('a report', () => {
     );
   });
 
-  it('counts no episode with such a reward at any turn', async () => {
+  // Under `last` the episode that is left out had a reward before its end.
+  it.each([
+    ['first', 0],
+    ['last', 1],
+  ] as const)('counts no episode with such a reward: %s', async (turnRewards, turn) => {
     const { labels, outcomes } = smallStep(6, { responses: 4, turns: true });
     const rewards = Float64Array.from(outcomes.rewards);
     // The first group has one episode left, and so no std.
     rewards[1] = Number.NaN;
-    const monitor = open({ filter: { turnRewards: 'first', nonFinite: 'exclude' } });
+    const monitor = open({ filter: { turnRewards, nonFinite: 'exclude' } });
     const report = await monitor.step(2, labels).finish({ rewards });
-    const stds = [1, 2, 3].map(
-      (group) => Math.abs((rewards[4 * group] as number) - (rewards[4 * group + 2] as number)) / Math.SQRT2,
-    );
-    expect(report.metrics['rollout/in_group_reward_std']).toBeCloseTo(stds.reduce((x, y) => x + y) / 3, 12);
-  });
-
-  it('counts no episode without a reward at its last turn, where that one tells', async () => {
-    const { labels, outcomes } = smallStep(6, { responses: 4, turns: true });
-    const rewards = Float64Array.from(outcomes.rewards);
-    // The first group has one episode left, and so no std, though the other one had a reward before its end.
-    rewards[1] = Number.NaN;
-    const monitor = open({ filter: { turnRewards: 'last', nonFinite: 'exclude' } });
-    const report = await monitor.step(2, labels).finish({ rewards });
-    const stds = [1, 2, 3].map(
-      (group) => Math.abs((rewards[4 * group + 1] as number) - (rewards[4 * group + 3] as number)) / Math.SQRT2,
-    );
+    const rewardOf = (group: number, episode: number) => rewards[4 * group + 2 * episode + turn] as number;
+    const stds = [1, 2, 3].map((group) => Math.abs(rewardOf(group, 0) - rewardOf(group, 1)) / Math.SQRT2);
     expect(report.metrics['rollout/in_group_reward_std']).toBeCloseTo(stds.reduce((x, y) => x + y) / 3, 12);
   });
 

@@ -83,7 +83,7 @@ function assemble(
     groups: ids,
     scores,
     rewardVariances: columns.rewards.variance,
-    rollouts: offsets.subarray(1).map((end, group) => end - (offsets[group] as number)),
+    rollouts: columns.rewards.counts,
     rowMask: maskRows(isKept, offsets, rowGroup),
     lossScale: lossScale(kept.length, groups, settings),
     metrics: metricsOf(measured, columns, settings, shapingOnly),

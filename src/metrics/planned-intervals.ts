@@ -8,6 +8,8 @@ import type { Interval } from './step-metrics.js';
 
 /** How far rounding of the scores may have moved a mean over rows. */
 const ROUNDING = 2 ** -40;
+/** A share whose spread is no more is certain: the rest is rounding. */
+const LEAST_SPREAD = 2 ** -30;
 const CALIBRATION_DEVIATIONS = 3;
 
 const NO_ROWS: Interval = { absent: 'too few rows: at least two are needed' };
@@ -189,9 +191,6 @@ function largestMean(sum: number, variance: number, quantile: number): number {
   const count = sum / size + 1;
   return size * count * (1 - 1 / (9 * count) + quantile / (3 * Math.sqrt(count))) ** 3;
 }
-
-/** A share whose spread is no more is certain: the rest is rounding. */
-const LEAST_SPREAD = 2 ** -30;
 
 /** Wilson's score interval of a share, for as many draws as its variance amounts to and never fewer than `least`. */
 export function wilsonInterval(share: number, variance: Variance, least: number, confidence: number): Interval {
