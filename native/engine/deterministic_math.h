@@ -20,6 +20,10 @@ constexpr double kExpCoefficients[10] = {
     0x1.000000000000ap-1,  0x1.55555555554f9p-3,  0x1.55555555507f0p-5,  0x1.1111111127e84p-7,  0x1.6c16c1844b169p-10,
     0x1.a01a0129b3910p-13, 0x1.a01999ad92f8ep-16, 0x1.71df262eff9cep-19, 0x1.28adcea59dc85p-22, 0x1.ad7efd27c7744p-26};
 
+// The bits of 2^(j/8) as a float, less j eighths of a power of two: n eighths are added to the entry of n mod 8.
+constexpr uint32_t kEighthPowers[8] = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
+                                       0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+
 // Minimax on 0 <= z <= ((sqrt2-1)/(sqrt2+1))^2: 2 atanh(s) = 2s + s z (c0 + c1 z + ...), z = s^2, error 2.5e-18 of s z.
 constexpr double kLogCoefficients[7] = {0x1.5555555555593p-1, 0x1.999999997fb32p-2, 0x1.2492494217991p-2,
                                         0x1.c71c51e7fd53ep-3, 0x1.7466462b6d2aap-3, 0x1.39a0f51da2d8ap-3,

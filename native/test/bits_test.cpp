@@ -24,8 +24,8 @@ using namespace collapsar::test;
 
 namespace {
 
-constexpr std::uint64_t kDigest = 0x1ecc1c9177cf03f2u;
-constexpr std::uint64_t kLogitDigest = 0xdef24bebca04ad6eu;
+constexpr std::uint64_t kDigest = 0x43eb8bd1b8054e62u;
+constexpr std::uint64_t kLogitDigest = 0x68706ec067826a6cu;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

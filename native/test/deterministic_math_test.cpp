@@ -1,6 +1,10 @@
 // exp and log against long double: below one ulp everywhere, exact where they must be.
 #include "engine/deterministic_math.h"
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
 #include "check.h"
 #include "random_numbers.h"
 
@@ -62,3 +66,11 @@ TEST_CASE("log errs by less than an ulp") {
 }
 
 int main() { return collapsar::test::runCases(); }
+
+TEST_CASE("powers of two by eighths are the nearest floats") {
+  for (int n = -1008; n < 1016; n++) {
+    const auto j = static_cast<unsigned>(n) & 7;
+    const float power = std::bit_cast<float>(collapsar::kEighthPowers[j] + (static_cast<std::uint32_t>(n) << 20));
+    CHECK_EQUAL(power, static_cast<float>(std::exp2(static_cast<long double>(n) / 8)), "n = ", n);
+  }
+}

@@ -13,21 +13,22 @@ namespace {
 template <class V>
 struct Exponential;
 
-// 2^f = 1 + f (c0 + c1 f + ...) on |f| <= 1/2, minimax with the constant held at 1; error 9.6e-8 with coefficients in
-// float.
-constexpr float kExp2Coefficients[5] = {0x1.62e428p-1f, 0x1.ebf9bcp-3f, 0x1.c6b7acp-5f, 0x1.3cea90p-7f,
-                                        0x1.5bba1cp-10f};
+// 2^(f/8) = 1 + f (c0 + c1 f + c2 f^2) on |f| <= 1/2, minimax with the constant held at 1; error 2.6e-8 with
+// coefficients in float. Eighths, for a vector holds eight powers to look up: beside a whole power of two that spares
+// two terms for one multiplication (logitStats +7% to +12% on Zen 5, AVX2 +10%).
+constexpr float kExp2Coefficients[3] = {0x1.62e432p-4f, 0x1.ec0c22p-9f, 0x1.c690cap-14f};
 constexpr float kLog2eFloat = 0x1.715476p+0f;
+constexpr float kEighthsPerNat = 8.0f * kLog2eFloat;
 constexpr double kLog2eFloatLack = 1.3349758171622138639e-8;  // 1 - kLog2eFloat ln 2
 constexpr float kRoundingShiftFloat = 0x1.8p+23f;
 
 template <>
 struct Exponential<FloatVec> {
-  static constexpr float kFloor = -87.0f;  // 2^-125.5: the power of two stays a normal number
+  static constexpr float kFloor = -87.0f;  // 2^-125.5: the power stays a normal number
   FloatVec scaleHigh, scaleLow, floorToken;
 
   COLLAPSAR_INLINE explicit Exponential(double length) {
-    const double scale = kLog2e / length;
+    const double scale = 8.0 * kLog2e / length;
     const float high = static_cast<float>(scale);
     scaleHigh = set(high);
     scaleLow = set(static_cast<float>(scale - high));
@@ -39,7 +40,7 @@ struct Exponential<FloatVec> {
       : scaleHigh(high), scaleLow(low), floorToken(floor) {}
   COLLAPSAR_INLINE static void scalesOf(const double* length, float (*scales)[kBatchRows]) {
     for (int lane = 0; lane < kBatchRows; lane++) {
-      const double scale = kLog2e / length[lane];
+      const double scale = 8.0 * kLog2e / length[lane];
       const float high = static_cast<float>(scale);
       scales[0][lane] = high;
       scales[1][lane] = static_cast<float>(scale - high);
@@ -48,25 +49,12 @@ struct Exponential<FloatVec> {
     }
   }
 
-  COLLAPSAR_INLINE static FloatVec powerOf2(FloatVec f, FloatVec shifted) {
-    FloatVec q = set(kExp2Coefficients[4]);
-#pragma GCC unroll 4
-    for (int i = 3; i >= 0; i--) q = fma(q, f, set(kExp2Coefficients[i]));
-    return timesPowerOf2(fma(q, f, set(1.0f)), shifted);
-  }
-
-  // The lack of log2(e) as a float is made good by blockSums.
-  COLLAPSAR_INLINE static FloatVec of(FloatVec d) {
-    const FloatVec shift = set(kRoundingShiftFloat), log2e = set(kLog2eFloat);
-    const FloatVec shifted = fma(d, log2e, shift);
-    return powerOf2(fma(d, log2e, sub(shift, shifted)), shifted);
-  }
-
-  // The same in two steps, for several at once: what the polynomial is of, and the polynomial.
+  // In two steps, for several at once: what the polynomial is of, and the polynomial. The lack of log2(e) as a float is
+  // made good by blockSums.
   COLLAPSAR_INLINE static void reduce(FloatVec d, FloatVec& f, FloatVec& shifted) {
-    const FloatVec shift = set(kRoundingShiftFloat), log2e = set(kLog2eFloat);
-    shifted = fma(d, log2e, shift);
-    f = fma(d, log2e, sub(shift, shifted));
+    const FloatVec shift = set(kRoundingShiftFloat), eighths = set(kEighthsPerNat);
+    shifted = fma(d, eighths, shift);
+    f = fma(d, eighths, sub(shift, shifted));
   }
   COLLAPSAR_INLINE void reduceToken(FloatVec difference, FloatVec& f, FloatVec& shifted) const {
     const FloatVec d = larger(floorToken, difference), shift = set(kRoundingShiftFloat);
@@ -75,15 +63,15 @@ struct Exponential<FloatVec> {
   }
   template <int N>
   COLLAPSAR_INLINE static void powers(const FloatVec (&f)[N], const FloatVec (&shifted)[N], FloatVec (&out)[N]) {
+    FloatVec power[N];
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = set(kExp2Coefficients[4]);
-#pragma GCC unroll 4
-    for (int i = 3; i >= 0; i--) {
+    for (int j = 0; j < N; j++) power[j] = powerOfEighths(shifted[j]);
 #pragma GCC unroll 16
-      for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], set(kExp2Coefficients[i]));
-    }
+    for (int j = 0; j < N; j++) out[j] = fma(set(kExp2Coefficients[2]), f[j], set(kExp2Coefficients[1]));
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = timesPowerOf2(fma(out[j], f[j], set(1.0f)), shifted[j]);
+    for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], set(kExp2Coefficients[0]));
+#pragma GCC unroll 16
+    for (int j = 0; j < N; j++) out[j] = fma(power[j], mul(out[j], f[j]), power[j]);
   }
 };
 

@@ -9,15 +9,14 @@
 namespace collapsar {
 namespace {
 
-// e^r = 1 + r (c0 + c1 r + ...) on |r| <= ln2/2, minimax with the constant held at 1 and coefficients in float;
-// relative error 9.2e-8.
-constexpr float kExpCoefficientsFloat[5] = {0x1.fffff6p-1f, 0x1.fffdc4p-2f, 0x1.555a82p-3f, 0x1.573adap-5f,
-                                            0x1.0f9ee4p-7f};
+// e^r = 1 + r + r^2 (c0 + c1 r) on |r| <= ln2/16, minimax, in float; relative error 2.6e-8.
+constexpr float kExpCoefficientsFloat[2] = {0x1.000874p-1f, 0x1.55569cp-3f};
 constexpr float kLn2Float = 0x1.62e43p-1f;
+constexpr float kNatsPerEighth = kLn2Float / 8.0f;
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kLn2FloatExcess = 0x1.79a8dc2f503a2p-29;  // kLn2Float / ln2 - 1
 
-// Terms below e^-86 of the reference are taken for that: 2^-125 p stays a normal number.
+// Terms below e^-86 of the reference are taken for that: the power of two stays a normal number.
 constexpr double kLogitDepth = 86.0;
 // Beyond this many powers of 2 the reference is subtracted before the power is taken.
 constexpr double kLargestPower = 0x1p+20;
@@ -52,7 +51,7 @@ COLLAPSAR_INLINE LogitReference placeReference(double largest, double temperatur
 template <class V>
 constexpr int kSideBySide = sizeof(V) == 64 ? 4 : 2;
 
-// T = 1: n = round(x log2 e), r = x - n ln 2, with ln 2 as a float. What it exceeds ln 2 by is e^(-excess
+// T = 1: n = round(8 x log2 e), r = x - n (ln 2)/8, with ln 2 as a float. What it exceeds ln 2 by is e^(-excess
 // (x-reference)) and made good by addLack().
 struct UnitTerms {
   using V = FloatVec;
@@ -60,35 +59,35 @@ struct UnitTerms {
   FloatVec shift, floor, origin;
 
   COLLAPSAR_INLINE UnitTerms(const LogitReference& reference, double) {
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - reference.power));
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
     floor = set(static_cast<float>(reference.origin - kLogitDepth));
     origin = set(static_cast<float>(reference.origin));
   }
   template <int N>
   COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
-    FloatVec x[N], shifted[N], r[N];
+    FloatVec x[N], shifted[N], r[N], power[N];
     COLLAPSAR_EACH x[j] = larger(floor, value[j]);
-    COLLAPSAR_EACH shifted[j] = fma(x[j], set(kLog2eFloat), shift);
-    COLLAPSAR_EACH r[j] = fma(sub(shift, shifted[j]), set(kLn2Float), x[j]);
+    COLLAPSAR_EACH shifted[j] = fma(x[j], set(kEighthsPerNat), shift);
+    COLLAPSAR_EACH r[j] = fma(sub(shift, shifted[j]), set(kNatsPerEighth), x[j]);
     COLLAPSAR_EACH d[j] = sub(x[j], origin);
-    COLLAPSAR_EACH e[j] = set(kExpCoefficientsFloat[4]);
-#pragma GCC unroll 4
-    for (int i = 3; i >= 0; i--) COLLAPSAR_EACH e[j] = fma(e[j], r[j], set(kExpCoefficientsFloat[i]));
-    COLLAPSAR_EACH e[j] = timesPowerOf2(fma(e[j], r[j], set(1.0f)), shifted[j]);
+    COLLAPSAR_EACH power[j] = powerOfEighths(shifted[j]);
+    COLLAPSAR_EACH e[j] = fma(set(kExpCoefficientsFloat[1]), r[j], set(kExpCoefficientsFloat[0]));
+    COLLAPSAR_EACH e[j] = fma(mul(r[j], r[j]), e[j], r[j]);
+    COLLAPSAR_EACH e[j] = fma(power[j], e[j], power[j]);
   }
 };
 
-// Any T, and huge x: n = round(x c), f = x c - n, with c = log2(e)/T in two floats.
+// Any T, and huge x: n = round(x c), f = x c - n, with c = 8 log2(e)/T in two floats.
 struct ScaledTerms {
   using V = FloatVec;
   static constexpr double kExcess = 0.0;
   FloatVec base, shift, floor, origin, scaleHigh, scaleLow;
 
   COLLAPSAR_INLINE ScaledTerms(const LogitReference& reference, double temperature) {
-    const double scale = kLog2e / temperature;
+    const double scale = 8.0 * kLog2e / temperature;
     const float high = static_cast<float>(scale);
     base = set(static_cast<float>(reference.base));
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - reference.power));
+    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
     floor = set(static_cast<float>(reference.origin - kLogitDepth * temperature));
     origin = set(static_cast<float>(reference.origin));
     scaleHigh = set(high);

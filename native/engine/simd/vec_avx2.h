@@ -84,9 +84,11 @@ COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm256_max
 COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {_mm256_min_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {_mm256_min_pd(a.v, b.v)}; }
 
-COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
-  const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted.v), 23);
-  return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p.v), exponent))};
+COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
+  const __m256i n = _mm256_castps_si256(shifted.v);
+  const __m256i powers = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kEighthPowers));
+  const __m256i entry = _mm256_permutevar8x32_epi32(powers, n);
+  return {_mm256_castsi256_ps(_mm256_add_epi32(entry, _mm256_slli_epi32(n, 20)))};
 }
 COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
   const __m256i exponent = _mm256_slli_epi64(_mm256_castpd_si256(shifted.v), 52);

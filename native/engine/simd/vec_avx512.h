@@ -89,9 +89,11 @@ COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm512_max
 COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {_mm512_min_ps(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {_mm512_min_pd(a.v, b.v)}; }
 
-COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
-  const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
-  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p.v), exponent))};
+COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
+  const __m512i n = _mm512_castps_si512(shifted.v);
+  const __m256i powers = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kEighthPowers));
+  const __m512i entry = _mm512_permutexvar_epi32(n, _mm512_broadcast_i64x4(powers));
+  return {_mm512_castsi512_ps(_mm512_add_epi32(entry, _mm512_slli_epi32(n, 20)))};
 }
 COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
   const __m512i exponent = _mm512_slli_epi64(_mm512_castpd_si512(shifted.v), 52);

@@ -3,7 +3,8 @@
 //   fma(a, b, c)         a*b + c, rounded once
 //   larger(a, b)         a > b ? a : b: of two zeros, or with a NaN, b
 //   smaller(a, b)        a < b ? a : b, likewise
-//   timesPowerOf2(p, s)  p 2^n, where s = n + rounding shift (1.5*2^23, 1.5*2^52), by integer addition to the exponent
+//   powerOfEighths(s)    2^(n/8) for n from -1008 up, where s = n + 1.5*2^23: n eighths added to kEighthPowers[n mod 8]
+//   timesPowerOf2(p, s)  p 2^n, where s = n + 1.5*2^52, by integer addition to the exponent
 //   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
 //   loadWide(p)          floats as doubles
@@ -153,8 +154,10 @@ COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {a.v < b.v
 
 typedef uint32_t UInt4 __attribute__((vector_size(16)));
 typedef uint64_t ULong2 __attribute__((vector_size(16)));
-COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
-  return {(Float4)((UInt4)p.v + ((UInt4)shifted.v << 23))};
+COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
+  const UInt4 n = (UInt4)shifted.v, j = n & 7;
+  const UInt4 entry = {kEighthPowers[j[0]], kEighthPowers[j[1]], kEighthPowers[j[2]], kEighthPowers[j[3]]};
+  return {(Float4)(entry + (n << 20))};
 }
 COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
   return {(Double2)((ULong2)p.v + ((ULong2)shifted.v << 52))};

@@ -87,9 +87,14 @@ COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {vbslq_f64(
 COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcltq_f64(a.v, b.v), a.v, b.v)}; }
 
-COLLAPSAR_INLINE FloatVec timesPowerOf2(FloatVec p, FloatVec shifted) {
-  const uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(shifted.v), 23);
-  return {vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(p.v), exponent))};
+COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
+  const uint32x4_t n = vreinterpretq_u32_f32(shifted.v), j = vandq_u32(n, vdupq_n_u32(7));
+  const uint8_t* powers = reinterpret_cast<const uint8_t*>(kEighthPowers);
+  const uint8x16x2_t table = {{vld1q_u8(powers), vld1q_u8(powers + 16)}};
+  // Entry j is the bytes 4j to 4j + 3.
+  const uint32x4_t bytes = vmlaq_n_u32(vdupq_n_u32(0x03020100), j, 0x04040404);
+  const uint32x4_t entry = vreinterpretq_u32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(bytes)));
+  return {vreinterpretq_f32_u32(vaddq_u32(entry, vshlq_n_u32(n, 20)))};
 }
 COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
   const uint64x2_t exponent = vshlq_n_u64(vreinterpretq_u64_f64(shifted.v), 52);
