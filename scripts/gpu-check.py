@@ -17,7 +17,7 @@ Sections
   addon      test/engine-device*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
              node_modules; builds the addon)
 
-Prints one table and writes bench/results/gpu-<date>-<card>.json (a dry run: build/gpu-dry-run.json).
+Prints one table and writes bench/results/gpu-<date>-<time>-<card>.json (a dry run: build/gpu-dry-run.json).
 
 Exit status
   0  all passed, and every goal of the sections asked for was reached
@@ -92,12 +92,13 @@ def run(command, limit, env=None, cwd=ROOT):
         return 124, output + f"\nstopped after {limit:.0f} s\n"
 
 
-def run_together(commands, limit):
+def run_together(commands, limit, at_once=16):
     """Several at once -> [(status, output)]; the limit holds for all."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(len(commands)) as pool:
-        return list(pool.map(lambda command: run(command, limit), commands))
+    until = time.monotonic() + limit
+    with ThreadPoolExecutor(min(at_once, len(commands))) as pool:
+        return list(pool.map(lambda command: run(command, until - time.monotonic()), commands))
 
 
 def last_lines(output, count=30):
@@ -125,6 +126,7 @@ class GpuCheck:
         self.options = options
         self.dry = options.dry_run
         self.until = time.monotonic() + options.budget
+        self.begun = datetime.datetime.now(datetime.timezone.utc)
         self.build_folder = ROOT / "build" / ("gpu-dry-run" if self.dry else "gpu")
         # name -> {"status": passed | FAILED | skipped, "seconds", "note"}, and "traceback" if the section itself broke
         self.sections = {}
@@ -166,8 +168,9 @@ class GpuCheck:
             if python is None:
                 continue
             probe = "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 1)"
-            if subprocess.run([python, "-c", probe], capture_output=True).returncode == 0:
-                return python
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if subprocess.run([python, "-c", probe], capture_output=True, timeout=60).returncode == 0:
+                    return python
         return None
 
     # --- the sections: each returns (passed, note) or None for skipped with a note in self.why ---------------------
@@ -260,20 +263,22 @@ class GpuCheck:
             return None, "there is no compute-sanitizer"
         tools = ("memcheck", "racecheck", "initcheck", "synccheck")
         commands = [
-            [sanitizer, "--tool", tool, "--error-exitcode", "9", self.tool("cuda_check"), self.backend(), "--tiny"]
-            + (["--only", part] if part else [])
+            [sanitizer, "--tool", tool, "--error-exitcode", "9", "--max-connections", "64", "--launch-timeout", "120"]
+            + [self.tool("cuda_check"), self.backend(), "--tiny", "--only", part]
             for tool in tools
             for part in ("logits", "scores", "tokens", "fused")
         ]
-        results = run_together(commands, self.left("sanitize"))
+        results = run_together(commands, self.left("sanitize"), at_once=8)
         failed = []
         for command, (status, output) in zip(commands, results):
             what = f"{command[2]} {command[-1]}"
-            if status == 0:
+            # A sanitizer that has lost its program says so, and ends as the program does: with 0, having checked nothing.
+            if status == 0 and re.search(r"SUMMARY: 0 (errors|hazards)", output):
                 continue
             if "Device not supported" in output:
                 return None, "compute-sanitizer does not support this machine's device"
-            failed.append(f"{what} ({'over its time' if status == 124 else f'status {status}'})")
+            reasons = {0: "no summary of 0 errors", 124: "over its time"}
+            failed.append(f"{what} ({reasons.get(status, f'status {status}')})")
             print(f"--- {what}\n{last_lines(output)}")
         return not failed, f"failed: {', '.join(failed) if failed else 'none'}"
 
@@ -295,13 +300,18 @@ class GpuCheck:
             print(last_lines(output))
             return False, "the addon does not build"
         shutil.copy(self.backend(), release / "collapsar_cuda.so")
+        # examples/gpu import the package by its name: what was compiled.
+        status, output = run([node, "scripts/compile.mjs"], self.left("addon"), {"PATH": path})
+        if status != 0:
+            print(last_lines(output))
+            return False, "the package does not compile"
         env = {"PATH": path, "COLLAPSAR_TEST_DEVICE": "cuda"}
         python = self.python_with_torch()
         if python is not None:
             env["COLLAPSAR_PYTHON"] = python
         status, output = run([node, vitest, "run", *tests], self.left("addon"), env)
         print(last_lines(output, 60 if status != 0 else 8))
-        return status == 0, f"{len(tests)} files"
+        return status == 0, f"{len(tests)} files" + ("" if python else "; without PyTorch: it hands over no tensor")
 
     # --- results -------------------------------------------------------------------------------------------------
 
@@ -366,14 +376,13 @@ class GpuCheck:
         return "\n".join(lines)
 
     def write(self):
-        date = datetime.datetime.now(datetime.timezone.utc)
         slug = re.sub(r"[^a-z0-9]+", "-", self.card["name"].lower()).strip("-")
-        place = ROOT / "bench" / "results" / f"gpu-{date:%Y-%m-%d}-{slug}.json"
+        place = ROOT / "bench" / "results" / f"gpu-{self.begun:%Y-%m-%d-%H%M}-{slug}.json"
         if self.dry:
             place = ROOT / "build" / "gpu-dry-run.json"
         result = {
             "dry": self.dry,
-            "date": date.isoformat(timespec="seconds"),
+            "date": self.begun.isoformat(timespec="seconds"),
             "commit": commit_here(),
             "card": self.card,
             "machine": {"cpus": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},

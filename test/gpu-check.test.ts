@@ -1,7 +1,7 @@
 // scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost, and
 // the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -130,6 +130,19 @@ check.peers_section = peers_section
     expect(skipped.stdout).toMatch(/IPC import to result .* must +200 us .*NOT MEASURED/);
     rmSync(join(folder, 'bench'), { recursive: true });
     expect(gpuCheck(['sanitize'], skips('sanitize')).status).toBe(0);
+  });
+
+  it.each([
+    ['found nothing', 'echo "========= ERROR SUMMARY: 0 errors"', 'passed'],
+    ['lost its program, and ends as that does', 'echo "========= No attachable process found."', 'FAILED'],
+    ['found an error', 'echo "========= ERROR SUMMARY: 1 error"; exit 9', 'FAILED'],
+  ])('believes a sanitizer that says that it %s', (_, says, expected) => {
+    writeFileSync(join(folder, 'compute-sanitizer'), `#!/bin/sh\n${says}\n`, { mode: 0o755 });
+    const { stdout, stored } = gpuCheck(
+      ['sanitize'],
+      'os.environ["PATH"] = os.environ["FOLDER"] + os.pathsep + os.environ["PATH"]',
+    );
+    expect(stored.sections.sanitize.status, stdout).toBe(expected);
   });
 });
 

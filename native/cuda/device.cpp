@@ -6,6 +6,7 @@
 #include <iterator>
 #include <thread>
 
+#include "engine/spin.h"
 #include "failure.h"
 
 using collapsar::cuda::check;
@@ -218,9 +219,10 @@ Call::Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std
   device.beginCall();
   stopIfCancelled();
   // Here a cancel gets through, and not where results are waited for.
+  if (spinUntil([&] { return !device.awaitsProducer(); })) return;
   while (device.awaitsProducer()) {
-    std::this_thread::sleep_for(kProducerPoll);
     stopIfCancelled();
+    std::this_thread::sleep_for(kProducerPoll);
   }
 }
 

@@ -255,7 +255,7 @@ void timeTokens(const std::string& name, DType dtype, std::int64_t prompts, std:
     return (*device)->sum_tokens(device->get(), &given, &out, control, &device->error);
   });
   const std::int64_t validBytes = valid * size;
-  report(name, validBytes + rows * prompts * 8, validBytes, ours, timeRead(tensor, validBytes, 1));
+  report(name, validBytes + rows * prompts * 8, validBytes, ours, timeRead(tensor, validBytes, turns));
 }
 
 void timeFused(const std::string& name, std::int64_t prompts, std::int64_t rows, std::int64_t tokens) {
