@@ -284,7 +284,7 @@ describe('scoreStats, stepMoments and inferStep', () => {
       () => engine.scoreStats(sums, { ...labels, own: [0, 4, 0] }),
     ],
     ['own below zero', 'options.own', /entry 0 is -1/, () => engine.scoreStats(sums, { ...labels, own: [-1, 0, 0] })],
-    ['too few own', 'options.own', /got 1 entries, expected 3/, () => engine.scoreStats(sums, { ...labels, own: [0] })],
+    ['too few own', 'options.own', /got 1 entry, expected 3/, () => engine.scoreStats(sums, { ...labels, own: [0] })],
     [
       'a length below zero',
       'options.lengths',

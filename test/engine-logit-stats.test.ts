@@ -224,7 +224,7 @@ describe('arguments of logitStats', () => {
     ],
     ['a NaN temperature', 'options.temperature', /got NaN/, { temperature: NaN }],
     ['a temperature that is text', 'options.temperature', /got "1"/, { temperature: '1' }],
-    ['too short a mask', 'options.mask', /got 1 entries, expected 3/, { mask: [true] }],
+    ['too short a mask', 'options.mask', /got 1 entry, expected 3/, { mask: [true] }],
     ['a mask of numbers', 'options.mask', /entry 0 is 1, expected a boolean/, { mask: [1, 0, 1] }],
     ['a mask with a 2', 'options.mask', /entry 1 is 2, expected 0 to 1/, { mask: new Uint8Array([0, 2, 1]) }],
     ['a mask that is none', 'options.mask', /expected an array of booleans/, { mask: 'all' }],

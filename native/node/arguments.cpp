@@ -16,6 +16,8 @@ struct View {
   std::size_t offset;
 };
 
+std::string entries(std::size_t count) { return std::to_string(count) + (count == 1 ? " entry" : " entries"); }
+
 // Everything of a typed array, once: another look could see another length or a detached buffer.
 View viewOf(Napi::Value array, const char* name) {
   const Napi::Env env = array.Env();
@@ -161,9 +163,8 @@ std::vector<std::int32_t> integers32(Napi::Value array, const char* name, std::i
 
 void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_t expected, const char* what) {
   if (static_cast<std::int64_t>(count) == expected) return;
-  rejectArgument(
-      env, name,
-      "got " + std::to_string(count) + " entries, expected " + std::to_string(expected) + " (one a " + what + ")");
+  rejectArgument(env, name,
+                 "got " + entries(count) + ", expected " + std::to_string(expected) + " (one a " + what + ")");
 }
 
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
@@ -209,7 +210,7 @@ const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std
   const View view = viewOf(array, name);
   if (view.type != napi_int32_array) rejectArgument(env, name, "expected an Int32Array");
   if (static_cast<std::int64_t>(view.length) < count) {
-    rejectArgument(env, name, "got " + std::to_string(view.length) + " entries, expected " + std::to_string(count));
+    rejectArgument(env, name, "got " + entries(view.length) + ", expected " + std::to_string(count));
   }
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(std::int32_t);
   return static_cast<const std::int32_t*>(hold(job, view, bytes, protectedByCaller));
