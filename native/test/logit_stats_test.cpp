@@ -276,6 +276,27 @@ TEST_CASE("many like terms beside a far maximum: their rounding errors must not 
   }
 }
 
+TEST_CASE("small terms that a lane loses beside a leader of their run, or beside a larger one that follows") {
+  Numbers numbers(78);
+  for (const DType dtype : {DType::Float32, DType::Float16, DType::BFloat16}) {
+    for (const std::int64_t columns : {255, 256, 512, 1024, 1535, 4096, 33000}) {
+      for (const double floor : {-11.0, -13.0, -14.5, -16.0, -16.9, -17.5, -18.05, -19.0}) {
+        // One leader; one that is met before a larger one of the next runs; some anywhere.
+        Elements elements(dtype, 3 * columns);
+        for (std::int64_t i = 0; i < 3 * columns; i++) elements.set(i, floor);
+        elements.set(0, 0);
+        for (std::int64_t i = 0; i < columns; i += 256) elements.set(columns + i, -3.8 + 0.001 * (i % 7));
+        elements.set(columns + columns / 2, 0);
+        for (int leader = 0; leader < 4; leader++) {
+          elements.set(2 * columns + numbers.below(columns), -4.0 * numbers.between(0, 1));
+        }
+        checkRows(elements, 3, columns, numbers, numbers.between(0.9, 1.1), "leaders");
+        checkRows(elements, 3, columns, numbers, 1.0, "leaders");
+      }
+    }
+  }
+}
+
 TEST_CASE("whole vocabularies") {
   Numbers numbers(80);
   for (const DType dtype : kAllTypes) {

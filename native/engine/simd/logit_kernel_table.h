@@ -7,7 +7,7 @@
 
 namespace collapsar {
 
-constexpr int kLogitRun = 512;            // columns between two looks at the reference point
+constexpr int kLogitRun = 256;            // columns between two looks at the reference point
 constexpr int kLogitLeafColumns = 32768;  // columns summed by themselves: what threads share a long row by
 
 // Where the exponentials of a leaf are taken from.

@@ -155,21 +155,26 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, set64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
 }
 
-COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) { return a.m; }
-COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return a.m; }
+// GCC 12 stores a mask that it has no register for as one byte or two, and counts the bits of four: the move is spelt
+// out.
+COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+  uint32_t bits;
+  asm("kmovw %1, %0" : "=r"(bits) : "k"(a.m));
+  return bits;
+}
+COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) {
+  uint32_t bits;
+  asm("kmovb %1, %0" : "=r"(bits) : "k"(a.m));
+  return bits;
+}
 
+// Scalar, beside the vectors: logitStats ranks 13% faster than with masked additions (Zen 5).
 struct Counter {
-  __m512i narrow = _mm512_setzero_si512(), wide = _mm512_setzero_si512();
+  int64_t found = 0;
 };
-COLLAPSAR_INLINE void count(Counter& c, FloatMask a) {
-  c.narrow = _mm512_mask_add_epi32(c.narrow, a.m, c.narrow, _mm512_set1_epi32(1));
-}
-COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) {
-  c.wide = _mm512_mask_add_epi64(c.wide, a.m, c.wide, _mm512_set1_epi64(1));
-}
-COLLAPSAR_INLINE int64_t total(const Counter& c) {
-  return _mm512_reduce_add_epi32(c.narrow) + _mm512_reduce_add_epi64(c.wide);
-}
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.found += __builtin_popcount(laneBits(a)); }
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.found += __builtin_popcount(laneBits(a)); }
+COLLAPSAR_INLINE int64_t total(const Counter& c) { return c.found; }
 
 COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[0] = {_mm512_cvtps_pd(_mm512_castps512_ps256(a.v))};
