@@ -11,6 +11,7 @@ import {
   type SamplerKind,
   sampleRows,
 } from '../src/index.js';
+import { uniformNumbers } from './random-numbers.js';
 
 /** Trajectory 10 has turns 0..3 (rows 0-3), 20 has one (row 4), 30 has two, listed backwards (rows 6, 5). */
 const episodes = [10, 10, 10, 10, 20, 30, 30];
@@ -200,6 +201,71 @@ describe('metrics of a sample', () => {
     });
     expect(certainty.mi_seq_estimate?.population).toHaveProperty('absent');
     expect(certainty.mi_seq_estimate?.batch).toMatchObject({ high: expect.toSatisfy((high) => high <= Math.log(2)) });
+  });
+
+  /** A step whose rows ignore their prompts, or do not: trajectories of one turn. */
+  const trajectories = (rows: number, prompts: number, uniform: () => number, own: number): CrossScores => ({
+    sums: {
+      data: Float64Array.from({ length: rows * prompts }, (_, at) => {
+        const isOwn = at % prompts === Math.floor(at / prompts) % prompts;
+        return -10 + uniform() + (isOwn ? own : 0);
+      }),
+      dtype: 'float64',
+      shape: [rows, prompts],
+    },
+    lengths: Array(rows).fill(5),
+    groups: Array.from({ length: rows }, (_, row) => row % prompts),
+    episodes: Array.from({ length: rows }, (_, row) => row),
+    turns: Array(rows).fill(0),
+  });
+
+  it('takes draws of a row for one row in intervals and p-values', async () => {
+    const [rows, prompts] = [12, 4];
+    const scores = trajectories(rows, prompts, uniformNumbers(3), 1);
+    const sampler = { kind: 'trajectory', n: 40, seed: 5 } as const;
+    const found = await crossScoreMetrics(engine, scores, { sampler, perRow: true });
+    const drawn = [...new Set(found.perRow?.row)] as number[];
+    expect(drawn.length).toBeLessThan(40);
+    const { data } = scores.sums as { data: Float64Array };
+    const once = await crossScoreMetrics(engine, {
+      sums: {
+        data: Float64Array.from(drawn.flatMap((row) => [...data.subarray(row * prompts, (row + 1) * prompts)])),
+        dtype: 'float64',
+        shape: [drawn.length, prompts],
+      },
+      lengths: drawn.map(() => 5),
+      groups: drawn.map((row) => row % prompts),
+    });
+    const widening = Math.sqrt(drawn.length / (found.values.sample_effective_size as number));
+    expect(widening).toBeGreaterThan(1.05);
+    for (const key of ['mi_seq_estimate', 'mi_seq_loo_estimate', 'mi_per_token', 'mi_estimate', 'retrieval_accuracy']) {
+      const [of, from] = [found, once].map(({ values, certainty }) => ({ value: values[key], ...certainty[key] }));
+      expect(of?.pValue).toBe(from?.pValue);
+      for (const kind of ['batch', 'population'] as const) {
+        const [moved, plain] = [of?.[kind], from?.[kind]];
+        if (!moved || !plain || !('low' in moved) || !('low' in plain)) throw new Error(`${key} has no interval`);
+        const [to, at] = [of?.value as number, from?.value as number];
+        const most = { mi_seq_estimate: Math.log(prompts), mi_estimate: Math.log(prompts), retrieval_accuracy: 1 }[key];
+        expect(moved.low, key).toBeCloseTo(
+          Math.max(to - widening * (at - plain.low), key.startsWith('r') ? 0 : -1e9),
+          10,
+        );
+        expect(moved.high, key).toBeCloseTo(Math.min(to + widening * (plain.high - at), most ?? 1e9), 10);
+        expect(moved.error, key).toBeCloseTo(widening * plain.error, 10);
+      }
+    }
+  });
+
+  it('gives p-values that are right where rows are drawn again and again', async () => {
+    const uniform = uniformNumbers(77);
+    let low = 0;
+    for (let seed = 0; seed < 1000; seed++) {
+      const scores = trajectories(32, 8, uniform, 0);
+      const sampler = { kind: 'trajectory', n: 64, seed } as const;
+      const { certainty } = await crossScoreMetrics(engine, scores, { sampler, seed, permutations: 99 });
+      low += (certainty.mi_seq_estimate?.pValue as number) <= 0.05 ? 1 : 0;
+    }
+    expect(low).toBeLessThan(72); // 50 expected, 3.2 standard deviations; 180 where each draw counted
   });
 
   it('draws of one prompt alone give no metrics, but for ragen', async () => {

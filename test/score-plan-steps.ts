@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { Engine } from '../src/engine/engine.js';
 import type { StepData } from '../src/logs/step-data.js';
 import type { ScorePlan } from '../src/metrics/score-plan.js';
+import { uniformNumbers } from './random-numbers.js';
 
 export interface PlannedStep {
   readonly input: {
@@ -83,17 +84,6 @@ export async function stepOf(engine: Engine, data: StepData): Promise<PlannedSte
   };
 }
 
-/** Deterministic numbers in [0, 1): mulberry32 of Tommy Ettinger. */
-function uniformNumbers(seed: number): () => number {
-  let state = seed * 7919;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 export interface KnownStep extends PlannedStep {
   /** Expectations over the responses, prompts fixed: exact sums over all outcomes. */
   readonly truth: { mi_seq_estimate: number; mi_per_token: number; reasoning_entropy_seq_est: number };
@@ -104,7 +94,7 @@ export function knownStep(
   seed: number,
   model: { prompts: number; rowsPerPrompt: number; strength: number },
 ): KnownStep {
-  const uniform = uniformNumbers(seed);
+  const uniform = uniformNumbers(seed * 7919);
   const bell = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   const outcomes = 48;
   const common = Array.from({ length: outcomes }, () => 0.7 * bell());

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { ArgumentError, analyze, crossScoreMetrics, openEngine, StateError, type StepMetrics } from '../src/index.js';
 import { Judge, type Judgement, type StepEvidence, type VerdictKind } from '../src/monitor/verdicts/index.js';
 import { exampleRuns } from './analysis-logs.js';
+import { uniformNumbers } from './random-numbers.js';
 
 const engine = await openEngine();
 afterAll(() => engine.dispose());
@@ -15,16 +16,6 @@ const COLLAPSE_KINDS: readonly VerdictKind[] = [
   'mi_overshoot',
   'entropy_gaming',
 ];
-
-function uniformNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 const bell = (uniform: () => number): number =>
   Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());

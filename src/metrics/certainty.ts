@@ -18,15 +18,23 @@ const FIGURE_OF: Readonly<Record<string, { figure: Figure; minus?: string }>> = 
   'retrieval_above_chance_exact@8': { figure: 'retrieval8', minus: 'retrieval_chance_exact@8' },
 };
 
-/** Where the engine's interval lies for the figure: moved down by `shift`, and no higher than `most`. */
+/** Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. */
 interface Place {
-  readonly shift: number;
+  readonly from: number;
+  readonly to: number;
+  readonly widening: number;
+  readonly least: number;
   readonly most: number;
 }
 
-function interval(low: number, high: number, error: number, { shift, most }: Place, absent: string): Interval {
+function interval(low: number, high: number, error: number, place: Place, absent: string): Interval {
   if (!Number.isFinite(low) || !Number.isFinite(high)) return { absent };
-  return { low: low - shift, high: Math.min(high - shift, most), error };
+  const { from, to, widening, least, most } = place;
+  return {
+    low: Math.max(to - widening * (from - low), least),
+    high: Math.min(to + widening * (high - from), most),
+    error: widening * error,
+  };
 }
 
 function certaintyOf(found: FigureInference, place: Place, permutations: number): Certainty {
@@ -48,29 +56,53 @@ function certaintyOf(found: FigureInference, place: Place, permutations: number)
 /** No row's value of these exceeds ln P. */
 const BOUNDED: ReadonlySet<string> = new Set(['mi_seq_estimate', 'mi_estimate']);
 
+/** How a sample with replacement differs from its rows and prompts once each, which `inference` is of. */
+interface Repeats {
+  /** Prompts weigh in the marginal as often as they were drawn: MI is not that of each prompt once. */
+  readonly promptsRepeat: boolean;
+  /** Rows count as often as they were drawn: no figure is that of each row once. */
+  readonly rowsRepeat: boolean;
+  /** √(rows drawn / Kish's effective number of them): how much wider the error of a mean with unequal weights is. */
+  readonly widening: number;
+}
+
 /**
- * Certainty by key, for those keys that have a value.
- * @param once whether `inference` is of each prompt once, where a sample weighs prompts in its marginal as often as they were
- *   drawn: then the intervals of MI are moved to the sample's value. Draws of a prompt are one prompt left out, not several.
+ * Certainty by key, for those keys that have a value. The intervals of what a sample weighs otherwise are moved to its value
+ * and widened: further draws of a prompt or a row tell nothing of others.
  */
 export function certaintyByKey(
   inference: StepInference,
   values: Readonly<Record<string, number>>,
   permutations: number,
-  { once }: { readonly once: boolean },
+  { promptsRepeat, rowsRepeat, widening }: Repeats,
 ): Record<string, Certainty> {
   const result: Record<string, Certainty> = {};
   for (const [key, { figure, minus }] of Object.entries(FIGURE_OF)) {
     const value = values[key];
     if (value === undefined) continue;
     const found = inference.figures[figure];
-    const moved = once && key.startsWith('mi_');
-    const shift = moved ? found.estimate - value : minus === undefined ? 0 : (values[minus] as number);
-    const most =
-      moved && BOUNDED.has(key) ? Math.max(value, values.mi_upper_bound as number) : Number.POSITIVE_INFINITY;
-    result[key] = certaintyOf(found, { shift, most }, permutations);
+    const subtracted = minus === undefined ? 0 : (values[minus] as number);
+    const isMI = key.startsWith('mi_');
+    const isMoved = rowsRepeat || (promptsRepeat && isMI);
+    result[key] = certaintyOf(
+      found,
+      {
+        from: isMoved ? found.estimate : subtracted,
+        to: isMoved ? value : 0,
+        widening: rowsRepeat ? widening : 1,
+        least: isMoved && !isMI ? -subtracted : Number.NEGATIVE_INFINITY,
+        most: isMoved ? highest(key, value, values, subtracted) : Number.POSITIVE_INFINITY,
+      },
+      permutations,
+    );
   }
   return result;
+}
+
+/** What no value of a figure exceeds. */
+function highest(key: string, value: number, values: Readonly<Record<string, number>>, subtracted: number): number {
+  if (BOUNDED.has(key)) return Math.max(value, values.mi_upper_bound as number);
+  return key.startsWith('mi_') ? Number.POSITIVE_INFINITY : 1 - subtracted;
 }
 
 interface FlatKeys {

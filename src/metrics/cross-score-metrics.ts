@@ -24,7 +24,14 @@ import { FigureShape } from './figure-shape.js';
 import type { MeasuredStep } from './measured-step.js';
 import { withAverages } from './moving-averages.js';
 import { ragenValues } from './ragen.js';
-import { eachPromptOnce, type RowSelection, selectRows, type Trajectories, withoutRows } from './row-selection.js';
+import {
+  eachPromptOnce,
+  eachRowOnce,
+  type RowSelection,
+  selectRows,
+  type Trajectories,
+  withoutRows,
+} from './row-selection.js';
 import { RunningState } from './running-state.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
@@ -140,9 +147,13 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
       measured = await measure(engine, sums, order, lengths, selection, signal);
     }
   }
-  const once = profile === 'strict' ? eachPromptOnce(selection) : selection;
-  const retrieval = once === selection ? measured : await measure(engine, sums, order, lengths, once, signal);
-  return report.everything(engine, measured, retrieval, selection, nonFinite);
+  const promptsOnce = profile === 'strict' ? eachPromptOnce(selection) : selection;
+  const rowsOnce = profile === 'strict' ? eachRowOnce(promptsOnce) : selection;
+  const scored = async (some: RowSelection, same: RowSelection, known: ScoredStep): Promise<ScoredStep> =>
+    some === same ? known : measure(engine, sums, order, lengths, some, signal);
+  const retrieval = await scored(promptsOnce, selection, measured);
+  const drawn = await scored(rowsOnce, promptsOnce, retrieval);
+  return report.everything(engine, { measured, retrieval, drawn }, selection, nonFinite);
 }
 
 /** The rows of those at which `bad` is true, ascending, once each. */
@@ -314,6 +325,15 @@ function scoredFrom(
   return { sums, stats, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
 }
 
+/** A sample: as it was drawn; among each of its prompts once; and each of its rows once, too. Mostly these are one. */
+interface ScoredSample {
+  readonly measured: ScoredStep;
+  /** What retrieval is asked of. */
+  readonly retrieval: ScoredStep;
+  /** What intervals and p-values are of: a row that is drawn again tells nothing new. */
+  readonly drawn: ScoredStep;
+}
+
 async function withMoments(engine: Engine, step: ScoredStep): Promise<MeasuredStep> {
   const { stats, own, lengths, signatures } = step;
   return { ...step, moments: await engine.stepMoments(stats, { own, lengths, signatures }) };
@@ -389,26 +409,23 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
       return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
-    /** @param retrieval the same rows among each prompt once: what retrieval is asked of, and what all intervals are of */
     async everything(
       engine: Engine,
-      scored: ScoredStep,
-      retrievalScored: ScoredStep,
+      scored: ScoredSample,
       selection: RowSelection,
       nonFinite: number[],
     ): Promise<StepMetrics> {
-      const isOnce = retrievalScored !== scored;
       if (profile === 'ragen') {
-        const measured = await withMoments(engine, scored);
+        const measured = await withMoments(engine, scored.measured);
         const { values, spread } = ragenValues(measured);
         return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
       }
-      const { sums, stats, own, lengths: ofRows, signatures } = retrievalScored;
+      const { sums, stats, own, lengths: ofRows, signatures } = scored.drawn;
       const labels = { own, lengths: ofRows, signatures };
       // None needs another: asked for together, the engine's threads are woken once.
       const [measured, apart, inference] = await Promise.all([
-        withMoments(engine, scored),
-        isOnce ? withMoments(engine, retrievalScored) : undefined,
+        withMoments(engine, scored.measured),
+        scored.retrieval === scored.measured ? undefined : withMoments(engine, scored.retrieval),
         engine.inferStep(sums, stats, { ...labels, permutations, seed, signal }),
       ]);
       const retrieval = apart ?? measured;
@@ -430,7 +447,11 @@ function reporter(profile: 'strict' | 'ragen', options: MetricOptions, shape: Sh
             'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
         );
       }
-      const certainty = certaintyByKey(inference, values, permutations, { once: isOnce });
+      const certainty = certaintyByKey(inference, values, permutations, {
+        promptsRepeat: scored.retrieval !== scored.measured,
+        rowsRepeat: scored.drawn !== scored.retrieval,
+        widening: Math.sqrt(own.length / selection.effectiveRows),
+      });
       Object.assign(values, aboutSample(selection));
       return build(selection, nonFinite, values, absent, certainty, notes, { step: measured, spread });
     },

@@ -119,6 +119,16 @@ export function eachPromptOnce(selection: RowSelection): RowSelection {
   };
 }
 
+/** Each row once, however often a sampler drew it: what intervals and p-values are of. Columns stay. */
+export function eachRowOnce(selection: RowSelection): RowSelection {
+  const { rows } = selection;
+  const first = new Map<number, number>();
+  rows.forEach((row, at) => {
+    if (!first.has(row)) first.set(row, at);
+  });
+  return first.size === rows.length ? selection : withoutRows(selection, (at) => first.get(rows[at] as number) !== at);
+}
+
 /** The selection without some of its rows (given as a mask over selected rows); columns stay. */
 export function withoutRows(selection: RowSelection, drop: (at: number) => boolean): RowSelection {
   const keep = Array.from(selection.rows.keys()).filter((at) => !drop(at));
