@@ -237,6 +237,32 @@ describe('strict profile', () => {
       const found = await certain(80);
       expect(population(found, 'mi_per_token').high).toBeGreaterThan((found.values.mi_per_token as number) + 0.01);
     });
+
+    it('per token, where lengths differ, what differs is the gap to the bound, and not the bound', async () => {
+      const [prompts, each] = [64, 4];
+      const labels = Array.from({ length: prompts * each }, (_, r) => Math.floor(r / each));
+      const lows = [5, 8, 12, 18, 24, 30, 48].map(async (apart) => {
+        const data = Float64Array.from(
+          labels.flatMap((own) => labels.slice(0, prompts).map((_, p) => (p === own ? -32 : -32 - apart))),
+        );
+        const found = await crossScoreMetrics(
+          engine,
+          {
+            sums: { data, dtype: 'float64', shape: [labels.length, prompts] },
+            lengths: labels.map((own, r) => 20 + ((37 * own + 11 * (r % each)) % 100)),
+            groups: labels,
+          },
+          { permutations: 0 },
+        );
+        return population(found, 'mi_per_token').low / (found.values.mi_upper_bound as number);
+      });
+      // Each further nat tells more; near the bound the low end was 0 for a gap of which lengths made a large spread.
+      const found = await Promise.all(lows);
+      found.slice(1).forEach((low, i) => {
+        expect(low).toBeGreaterThan((found[i] as number) - 1e-7);
+      });
+      expect(Math.min(...found)).toBeGreaterThan(0.06 / Math.log(prompts));
+    });
   });
 
   it('says why nothing can be given for one prompt, and for no usable row', async () => {

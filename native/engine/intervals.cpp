@@ -93,6 +93,26 @@ double jackknifeVariance(const InferenceInput& input, const StepColumns& columns
   return (prompts - 1) / prompts * squares;
 }
 
+// What no value of a figure exceeds: ln of the columns, per token of those of the row.
+struct Bound {
+  double sum = 0;               // over rows
+  std::vector<double> without;  // [columns]: over the rows of the other prompts, without the column itself
+};
+
+Bound boundOf(const InferenceInput& input, const StepColumns& columns, Figure figure) {
+  double all = 0;
+  std::vector<double> rowsOf(static_cast<std::size_t>(input.columns), 0.0);  // per token: each as 1 / its length
+  for (std::int64_t r = 0; r < input.rows; r++) {
+    const std::int64_t length = std::max<std::int64_t>(1, input.labels.lengths[r]);
+    const double row = figure == kMiPerToken ? 1.0 / static_cast<double>(length) : 1.0;
+    rowsOf[static_cast<std::size_t>(input.labels.own[r])] += row;
+    all += row;
+  }
+  Bound bound{columns.logOthers[input.columns] * all, {}};
+  for (const double own : rowsOf) bound.without.push_back(columns.logOthers[input.columns - 1] * (all - own));
+  return bound;
+}
+
 // Wilson's score interval of a proportion for `count` independent draws: inside [0, 1] and never of zero width.
 Interval wilson(double proportion, double count, double quantile, double error) {
   const double z2 = quantile * quantile;
@@ -177,8 +197,8 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
 
   // With the label's share of the variance taken out and computed apart, prompts are compared by their expectations,
   // which are far less noisy: near the bound, where few rows differ, that decides.
-  const double between =
-      jackknifeVariance(input, columns, expectations ? sums.expectedWithout[figure] : sums.without[figure]);
+  const std::vector<double>& without = expectations ? sums.expectedWithout[figure] : sums.without[figure];
+  const double between = jackknifeVariance(input, columns, without);
   const double labels = expectations ? sums.labelVariance[figure] / (rows * rows) : 0.0;
   const double variance = between + labels, error = std::sqrt(variance);
   if (std::isnan(error)) return kUnknown;
@@ -200,13 +220,16 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   // The gap to the bound is positive and skewed: a sum over prompts of which few are hard to tell apart. Its size is
   // the larger of the sampled and the expected one, for the sampled one may be zero by luck. Prompts that are alike,
   // which the batch may not have, cost their rows ln 2 each.
-  const double logColumns = columns.logOthers[input.columns];
-  const double bound = figure == kMiPerToken ? sums.logColumnsPerToken / rows : logColumns;
+  const Bound attainable = boundOf(input, columns, figure);
+  const double logColumns = columns.logOthers[input.columns], bound = attainable.sum / rows;
   const double expected = expectations ? sums.expected[figure] / rows : estimate;
   const double gap = std::max(0.0, std::max(bound - estimate, bound - expected));
   const bool seen = gap > rounding;
   const double unseen = unseenShare(columns) * std::numbers::ln2 / logColumns * bound;
-  const double unlike = std::max(seen ? largestMean(gap, between, quantile) : 0.0, unseen) - gap;
+  std::vector<double> gaps = attainable.without;
+  for (std::size_t j = 0; j < gaps.size(); j++) gaps[j] -= without[j];
+  const double betweenGaps = jackknifeVariance(input, columns, gaps);
+  const double unlike = std::max(seen ? largestMean(gap, betweenGaps, quantile) : 0.0, unseen) - gap;
   const double down = std::max(half, std::sqrt(unlike * unlike + quantile * quantile * labels));
   // An information is not negative: below zero, symmetric noise is all there is to fear.
   const double low = std::min(estimate, std::max(estimate - down, std::min(0.0, estimate - half)));

@@ -94,7 +94,7 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
 
   double top = -kInfinity;
   std::int64_t best = 0;
-  scoreScale = 0;
+  scoreScale = logOf[columns];  // rounding there is, too, where all scores are 0
   for (std::int64_t p = 0; p < columns; p++) {
     if (scores[p] > top) {
       top = scores[p];

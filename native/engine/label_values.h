@@ -45,7 +45,7 @@ class LabelValues {
   std::vector<double> dropSeq, dropToken;
   std::vector<double> dropLoo;  // the same for the leave-one-out value under the row's own label
   double perLength = 1;         // 1 / max(length, 1)
-  double scoreScale = 0;        // largest finite |S| of the row
+  double scoreScale = 0;        // largest of ln P and any finite |S|
   // The top 1 << hit of the columns other than j, written to `out` (at most 8) and counted; -1 if j is not in the row's
   // top 1 << hit, which then stays as it is.
   int topWithout(std::int64_t j, int hit, std::int32_t* out) const;

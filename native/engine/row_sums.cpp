@@ -79,7 +79,6 @@ class RowAdder {
     for (int hit = 0; hit < kHitFigures; hit++) addHitsWithout(row, own, hit, sums, rowValues);
     sums.scoreScale += row.scoreScale;
     sums.scoreScaleToken += row.scoreScale * row.perLength;
-    sums.logColumnsPerToken += columns_.logOthers[input_.columns] * row.perLength;
   }
 
   // A hit is its own square.
@@ -375,7 +374,6 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
     }
     out.scoreScale += part.scoreScale;
     out.scoreScaleToken += part.scoreScaleToken;
-    out.logColumnsPerToken += part.logColumnsPerToken;
   }
   for (int f = kMiFigures; f < kFigures; f++) out.weightedSquares[f] = out.weighted[f];
   return Outcome::Done;

@@ -17,9 +17,8 @@ struct RowSums {
   std::vector<double> expectedWithout[kFigures];  // [columns]
   std::vector<double> values[kFigures];           // [rows]: under the own label; hits are 0 or 1
   double expected[kFigures] = {};                 // sum over rows of the expectation over the posterior
-  double scoreScale = 0;                          // sum over rows of the largest finite |S|
+  double scoreScale = 0;                          // sum over rows of the largest of ln P and any finite |S|
   double scoreScaleToken = 0;                     // the same of S / max(length, 1)
-  double logColumnsPerToken = 0;                  // sum over rows of ln P / max(length, 1)
   std::vector<double> looValues;                  // [rows, columns]: the leave-one-out value under each label
   std::vector<std::uint8_t> levels;               // [rows, columns]: LabelValues::level
 };

@@ -142,6 +142,16 @@ function jackknifeVariance({ rows, columns, rowsOf }: PlannedSums, without: Floa
   return ((columns - 1) / columns) * left.reduce((sum, value) => sum + (value - mean) ** 2, 0);
 }
 
+/** What no value of a figure exceeds, ln of the columns or that per token: over all rows, and without each prompt in turn. */
+function boundOf({ columns, rowsOf, perLengthOf }: PlannedSums, figure: PlannedFigure) {
+  const weights = figure === 'miPerToken' ? perLengthOf : Float64Array.from(rowsOf);
+  const all = weights.reduce((sum, weight) => sum + weight, 0);
+  return {
+    sum: Math.log(columns) * all,
+    without: weights.map((own) => Math.log(columns - 1) * (all - own)),
+  };
+}
+
 /** For prompts drawn like these: their columns and rows are random too. */
 export function populationInterval(
   sums: PlannedSums,
@@ -154,7 +164,8 @@ export function populationInterval(
   if (rows < 2 || columns < 3 || sampled < 2) return NO_PROMPTS;
   const estimate = sums.mean[figure];
   const expectations = calibrated && !isUnbounded(figure);
-  const between = jackknifeVariance(sums, (expectations ? sums.expectedWithout : sums.without)[figure]);
+  const without = (expectations ? sums.expectedWithout : sums.without)[figure];
+  const between = jackknifeVariance(sums, without);
   const labels = expectations ? sums.labelVariance[figure] / rows ** 2 : 0;
   const variance = between + labels;
   const error = Math.sqrt(variance);
@@ -169,13 +180,15 @@ export function populationInterval(
     return widen(estimate - half - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
 
   // The gap to the bound is positive and skewed, and prompts of which few are alike may have others beside them.
+  const attainable = boundOf(sums, figure);
   const logColumns = Math.log(columns);
-  const bound = figure === 'miPerToken' ? sums.logColumnsPerToken / rows : logColumns;
+  const bound = attainable.sum / rows;
   const expected = expectations ? sums.expected[figure] / rows : estimate;
   const gap = Math.max(0, bound - estimate, bound - expected);
   const seen = gap > rounding;
   const unseen = ((-Math.log((1 - confidence) / 2) / sampled) * Math.LN2 * bound) / logColumns;
-  const unlike = Math.max(seen ? largestMean(gap, between, quantile) : 0, unseen) - gap;
+  const gaps = without.map((total, j) => (attainable.without[j] as number) - total);
+  const unlike = Math.max(seen ? largestMean(gap, jackknifeVariance(sums, gaps), quantile) : 0, unseen) - gap;
   const down = Math.max(half, Math.sqrt(unlike ** 2 + quantile ** 2 * labels));
   const low = Math.min(estimate, Math.max(estimate - down, Math.min(0, estimate - half)));
   if (figure === 'miPerToken') return widen(low - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);

@@ -43,10 +43,11 @@ export interface PlannedSums {
   /** [columns] sums over the rows of the other columns with column j left out: of the values, and of their expectations. */
   readonly without: Each<Float64Array>;
   readonly expectedWithout: Each<Float64Array>;
-  /** Sums over rows: largest finite |S|, the same per token, ln P per token. */
+  /** Sums over rows: largest of ln P and any finite |S|, the same per token. */
   readonly scoreScale: number;
   readonly scoreScaleToken: number;
-  readonly logColumnsPerToken: number;
+  /** [columns]: over the rows of each, 1 / length. */
+  readonly perLengthOf: Float64Array;
   readonly matchedSeqMean: number;
   readonly matchedTokenMean: number;
 }
@@ -140,7 +141,7 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
   let squaredSurprise = 0;
   let scoreScale = 0;
   let scoreScaleToken = 0;
-  let logColumnsPerToken = 0;
+  const perLengthOf = new Float64Array(columns);
 
   const columnsOf: number[][] = [];
   layout.signatures.forEach((signature, column) => {
@@ -177,11 +178,12 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
     addWithout(row, r, expectation);
     const scale = row.scored.reduce(
       (most, { score }) => (Number.isFinite(score) ? Math.max(most, Math.abs(score)) : most),
-      0,
+      Math.log(columns),
     );
     scoreScale += scale;
     scoreScaleToken += scale / planned.length;
-    logColumnsPerToken += Math.log(columns) / planned.length;
+    const column = own[r] as number;
+    perLengthOf[column] = (perLengthOf[column] as number) + 1 / planned.length;
   });
 
   for (const [ownColumn, gathered] of unscored) {
@@ -359,7 +361,7 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
     expectedWithout,
     scoreScale,
     scoreScaleToken,
-    logColumnsPerToken,
+    perLengthOf,
     matchedSeqMean: exactSum(rows.map(({ own: o }) => o.score)) / count,
     matchedTokenMean: exactSum(rows.map(({ own: o, planned }) => o.score / planned.length)) / count,
   };
