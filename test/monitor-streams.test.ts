@@ -76,6 +76,21 @@ describe('reports()', () => {
     expect(reports).toEqual(await plain(5));
   });
 
+  it('takes whole scores from a function, too, and refuses what is none', async () => {
+    const { scores, ...input } = inputOf(1);
+    const whole = { logprobs: smallStep(1).logprobs };
+    const reports: string[] = [];
+    for await (const report of open().reports([{ ...input, scores: () => whole }]))
+      reports.push(JSON.stringify(report));
+    expect(reports).toEqual(await plain(1));
+    const none = (() => 5) as unknown as () => undefined;
+    await expect(
+      open()
+        .reports([{ ...input, scores: none }])
+        .next(),
+    ).rejects.toThrow(ArgumentError);
+  });
+
   it('asks for a step when its report is asked for, and closes the source when the reader leaves', async () => {
     const { seen, steps } = source(9);
     const monitor = open();

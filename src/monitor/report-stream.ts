@@ -14,17 +14,19 @@ export interface MonitorInput {
   readonly labels: StepLabels;
   /**
    * The cross-scores; blocks of them as an (async) iterable or a Web Stream, of which the next is asked for when one is taken
-   * in; or a function that scores the step (`step.pairs()`, `step.score()`) and may give such blocks. Read only at a step that
+   * in; or a function that scores the step (`step.pairs()`, `step.score()`) or gives what may stand here. Read only at a step that
    * is due; a stream that is not wanted is cancelled.
    */
   readonly scores?:
     | WholeScores
     | Source<ScoreBlock>
-    // biome-ignore lint/suspicious/noConfusingVoidType: what a function without a result gives
-    | ((step: MonitorStep) => void | Source<ScoreBlock> | Promise<void | Source<ScoreBlock>>)
+    | ((step: MonitorStep) => GivenScores | Promise<GivenScores>)
     | undefined;
   readonly outcomes?: StepOutcomes | undefined;
 }
+
+// biome-ignore lint/suspicious/noConfusingVoidType: what a function without a result gives
+type GivenScores = void | WholeScores | Source<ScoreBlock>;
 
 const FIELDS = optionNames<MonitorInput>({ step: true, labels: true, scores: true, outcomes: true });
 
@@ -160,5 +162,5 @@ async function scoreStep(
 ): Promise<void> {
   const scores = typeof given === 'function' ? await unlessAborted((async () => given(step))(), signal) : given;
   if (isSource(scores)) await step.scoreBlocks(scores, { signal });
-  else if (typeof given !== 'function') await step.scoreAll(scores as WholeScores, { signal });
+  else if (typeof given !== 'function' || scores !== undefined) await step.scoreAll(scores as WholeScores, { signal });
 }
