@@ -96,6 +96,7 @@ class TokenSummer {
       job_.rowsInside =
           tokens_.row_offsets != nullptr || magnitude(tokens_.row_stride) <= magnitude(tokens_.prompt_stride);
     }
+    setReadable(starts, lengths);
     call.run([&] { check(launchTokenSums(job_, device_.multiprocessors(), device_.stream()), "running kernels"); });
   }
 
@@ -129,6 +130,24 @@ class TokenSummer {
 
  private:
   static std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+  // The vectors that lie between valid tokens, from the rows' first tokens in a prompt and their lengths.
+  void setReadable(const std::vector<std::int64_t>& starts, const std::vector<std::int32_t>& lengths) {
+    std::int64_t begin = INT64_MAX, end = INT64_MIN;
+    for (std::size_t i = 0; i < starts.size(); i++) {
+      if (lengths[i] == 0) continue;
+      begin = std::min(begin, starts[i]);
+      end = std::max(end, starts[i] + lengths[i]);
+    }
+    if (begin > end || job_.prompts == 0) return;
+    const std::int64_t lastPrompt = (job_.prompts - 1) * job_.promptStride;
+    begin += std::min<std::int64_t>(0, lastPrompt);
+    end += std::max<std::int64_t>(0, lastPrompt);
+    const auto at = reinterpret_cast<std::uintptr_t>(job_.data);
+    job_.firstReadable =
+        reinterpret_cast<const Vector*>((at + static_cast<std::uintptr_t>(begin * size_) + 15) / 16 * 16);
+    job_.endReadable = reinterpret_cast<const Vector*>((at + static_cast<std::uintptr_t>(end * size_)) / 16 * 16);
+  }
 
   // In elements from a prompt's first.
   std::int64_t startOf(std::int64_t row) const {

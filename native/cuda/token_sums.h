@@ -6,6 +6,8 @@
 
 namespace collapsar::cuda {
 
+struct Vector;
+
 struct TokenSumsJob {
   const void* data;
   int32_t dtype;
@@ -14,7 +16,9 @@ struct TokenSumsJob {
   int64_t promptStride, tokenStride;
   const int64_t* starts;   // [rows]: of row r's first token in its prompt, in elements
   const int32_t* lengths;  // [rows]
-  double* sums;            // (p, r) at sums[r * sumsStride + (columnOf ? columnOf[p] : p)]
+  // The aligned 16-byte vectors between the lowest and the highest address of a valid token, which may be read whole.
+  const Vector *firstReadable, *endReadable;
+  double* sums;  // (p, r) at sums[r * sumsStride + (columnOf ? columnOf[p] : p)]
   int64_t sumsStride;
   const int32_t* columnOf;           // [prompts] or null
   unsigned long long* firstSuspect;  // lowest p * rows + r whose sum is NaN or +inf; only ever lowered

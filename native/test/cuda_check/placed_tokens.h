@@ -37,6 +37,11 @@ struct PlacedTokens {
       tokenStride = 1;
       promptStride = tokens;
       rowStride = tokens * p;
+    } else if (axisOrder == 3) {  // [P,R,T], the last prompt first
+      tokenStride = 1;
+      rowStride = tokens;
+      promptStride = -tokens * r;
+      origin = tokens * r * (p - 1);
     } else {  // [T,P,R]
       rowStride = 1;
       promptStride = r;
@@ -55,18 +60,19 @@ struct PlacedTokens {
   }
   std::int64_t at(std::int64_t p, std::int64_t r, std::int64_t t) const {
     const std::int64_t start = packed ? offsets[static_cast<std::size_t>(r)] * tokenStride : r * rowStride;
-    return p * promptStride + start + t * tokenStride;
+    return origin + p * promptStride + start + t * tokenStride;
   }
   CollapsarCudaTokens given() {
     CollapsarCudaTokens out{};
     out.size = sizeof out;
     out.dtype = static_cast<std::int32_t>(dtype);
-    out.data = std::as_const(*elements).data();
+    const auto size = static_cast<std::int64_t>(sizeOf(dtype));
+    const char* data = static_cast<const char*>(std::as_const(*elements).data());
     if (!onHost) {
-      memory = std::make_unique<DeviceMemory>(
-          *device, out.data, std::max<std::int64_t>(count, 1) * static_cast<std::int64_t>(sizeOf(dtype)));
-      out.data = memory->as<char>();
+      memory = std::make_unique<DeviceMemory>(*device, data, std::max<std::int64_t>(count, 1) * size);
+      data = memory->as<char>();
     }
+    out.data = data + origin * size;
     out.data_on_device = !onHost;
     out.prompts = prompts;
     out.rows = rows;
@@ -77,6 +83,15 @@ struct PlacedTokens {
     out.row_offsets = packed ? offsets.data() : nullptr;
     return out;
   }
+  // Rows after the first end here at the latest.
+  void cutOthers(std::int64_t most) {
+    for (std::int64_t r = 1; r < rows; r++) {
+      std::int64_t& length = lengths[static_cast<std::size_t>(r)];
+      for (; length > most; length--) {
+        for (std::int64_t p = 0; p < prompts; p++) elements->set(at(p, r, length - 1), kNaN);
+      }
+    }
+  }
   long double sum(std::int64_t p, std::int64_t r) const {
     long double total = 0;
     for (std::int64_t t = 0; t < lengths[static_cast<std::size_t>(r)]; t++) total += elements->get(at(p, r, t));
@@ -86,7 +101,7 @@ struct PlacedTokens {
   DType dtype;
   std::int64_t prompts, rows;
   bool packed, onHost;
-  std::int64_t promptStride = 0, rowStride = 0, tokenStride = 0, count = 0;
+  std::int64_t origin = 0, promptStride = 0, rowStride = 0, tokenStride = 0, count = 0;
   std::vector<std::int64_t> lengths, offsets;
   std::unique_ptr<Elements> elements;
   std::unique_ptr<DeviceMemory> memory;

@@ -124,6 +124,22 @@ void tokenChecks() {
       }
     }
   }
+  for (const DType dtype : kAllTypes) {
+    // The few lanes of short segments have a long one among them.
+    for (const std::int64_t others : {3, 90}) {
+      PlacedTokens uneven(dtype, 3, others == 3 ? 400 : 20, 5000 - others, false, 0, false, numbers);
+      uneven.cutOthers(others);
+      checkTokens(uneven, true, false, "one long segment");
+    }
+    PlacedTokens backwards(dtype, 3, 5, 200, false, 3, false, numbers);
+    checkTokens(backwards, false, true, "prompts backwards");
+  }
+  // More segments than the grid takes at a time.
+  for (const std::int64_t longest : {4, 700, 1700}) {
+    const std::int64_t prompts = options.tiny ? 2 : longest > 1000 ? 3 : 59, rows = longest > 1000 ? 901 : 701;
+    PlacedTokens rounds(DType::BFloat16, prompts, rows, longest, false, 1, false, numbers);
+    checkTokens(rounds, longest == 700, true, "several rounds");
+  }
   // Sums that overflow without any invalid token, before one that has one.
   PlacedTokens large(DType::Float64, 2, 4, 6, false, 0, false, numbers);
   for (std::int64_t t = 0; t < 6; t++) large.elements->set(large.at(0, 0, t), 1.7e308);
