@@ -8,8 +8,10 @@ import {
   openEngine,
   RunningState,
   type StepMetrics,
+  type Tensor,
 } from '../src/index.js';
 import { type ReferenceStep, referenceMetrics } from './metrics-reference.js';
+import { uniformNumbers } from './random-numbers.js';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -458,6 +460,31 @@ describe('certainty', () => {
       expect(found.logged[`collapse_first_turn_sample/${key}_p_value`]).toBe(pValue);
     }
     expect(found.certainty.mi_seq_estimate?.pValue).toBe(0.001);
+  });
+
+  it('has every figure inside its intervals, where all is rounding too', async () => {
+    const uniform = uniformNumbers(7);
+    for (let step = 0; step < 300; step++) {
+      const prompts = 2 + Math.floor(uniform() * 8);
+      const groups = Array.from({ length: prompts * (1 + Math.floor(uniform() * 4)) }, (_, r) => r % prompts);
+      const spread = 10 ** (6 * uniform());
+      const [offset, beside] = [10 ** (7 * uniform()), uniform() < 0.3 ? 3 * spread : 0];
+      const data = Float64Array.from(
+        groups.flatMap((own) =>
+          Array.from({ length: prompts }, (_, p) => -offset - spread * uniform() - (p === own ? 0 : beside)),
+        ),
+      );
+      const sums: Tensor = { data, dtype: 'float64', shape: [groups.length, prompts] };
+      const lengths = groups.map(() => 1 + Math.floor(200 * uniform()));
+      const found = await crossScoreMetrics(engine, { sums, lengths, groups }, { permutations: 0 });
+      for (const [key, { batch, population }] of Object.entries(found.certainty)) {
+        for (const interval of [batch, population]) {
+          if ('absent' in interval) continue;
+          expect(interval.low, key).toBeLessThanOrEqual(found.values[key] as number);
+          expect(interval.high, key).toBeGreaterThanOrEqual(found.values[key] as number);
+        }
+      }
+    }
   });
 
   it('is seeded: the same twice, and another p for another seed', async () => {

@@ -18,8 +18,12 @@ const FIGURE_OF: Readonly<Record<string, { figure: Figure; minus?: string }>> = 
   'retrieval_above_chance_exact@8': { figure: 'retrieval8', minus: 'retrieval_chance_exact@8' },
 };
 
-/** Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. */
+/**
+ * Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. It holds the
+ * figure's value, which other sums than the engine's may leave outside by their rounding.
+ */
 interface Place {
+  readonly value: number;
   readonly from: number;
   readonly to: number;
   readonly widening: number;
@@ -29,10 +33,10 @@ interface Place {
 
 function interval(low: number, high: number, error: number, place: Place, absent: string): Interval {
   if (!Number.isFinite(low) || !Number.isFinite(high)) return { absent };
-  const { from, to, widening, least, most } = place;
+  const { value, from, to, widening, least, most } = place;
   return {
-    low: Math.max(to - widening * (from - low), least),
-    high: Math.min(to + widening * (high - from), most),
+    low: Math.min(Math.max(to - widening * (from - low), least), value),
+    high: Math.max(Math.min(to + widening * (high - from), most), value),
     error: widening * error,
   };
 }
@@ -87,6 +91,7 @@ export function certaintyByKey(
     result[key] = certaintyOf(
       found,
       {
+        value,
         from: isMoved ? found.estimate : subtracted,
         to: isMoved ? value : 0,
         widening: rowsRepeat ? widening : 1,
