@@ -101,12 +101,12 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
   C othersBest = -infinity<C>();
   // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
   struct Places {
-    C best;
-    int above, equal, chunk;
+    LaneMaximum<C> maximum;
+    int above, equal;
   };
   __shared__ Places placesOf[kBlockThreads];
   Places& places = placesOf[threadIdx.x];
-  places = {-infinity<C>(), 0, 0, -1};
+  places = {noMaximum<C>(), 0, 0};
 
   const int chunks = columns.template chunks<kLanes>();
   Vector next[kChunkVectors];
@@ -119,10 +119,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
     if (chunk + 1 < chunks) columns.template load<kLanes, true>(chunk + 1, lane, next);
 
     C largest = largestOf<T>(v);
-    if (isBetter(largest, places.best)) {
-      places.best = largest;
-      places.chunk = chunk;
-    }
+    places.maximum.add(largest, chunk);
     if (!(largest < own)) countRanks(v, ownScore, places.above, places.equal);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
@@ -157,27 +154,21 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
   if (written) piece.others.seq = groupSeq;
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
-  const C best = places.best;
-  const C groupOthers = Group::all(othersBest, BetterOf<C>{}), groupBest = Group::all(best, BetterOf<C>{});
-  const bool topped = job.out.topK > 1;
-  struct Counts {
-    int above, equal, column;
-  } counts{places.above, places.equal, end};
-  if (!topped && places.chunk >= 0 && (best == groupBest || best != best)) {
-    counts.column = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
-  }
-  counts = Group::all(counts, [](Counts a, Counts b) {
-    return Counts{a.above + b.above, a.equal + b.equal, a.column < b.column ? a.column : b.column};
+  const LaneMaximum<C> maximum = places.maximum;
+  const C groupOthers = Group::all(othersBest, BetterOf<C>{}), groupBest = Group::all(maximum.best, BetterOf<C>{});
+  struct Ranks {
+    int above, equal;
+  };
+  const Ranks ranks = Group::all(Ranks{places.above, places.equal}, [](Ranks a, Ranks b) {
+    return Ranks{a.above + b.above, a.equal + b.equal};
   });
-  int argmax = groupBest == -infinity<C>() ? begin : counts.column;
-  if (topped) argmax = topColumns<T, kLanes>(columns, lane, best, job.out.topK, top);
+  const int argmax = topColumns<T, kLanes>(columns, lane, maximum, job.out.topK > 1 ? job.out.topK : 1, top);
   if (written) {
-    if (job.out.topK == 1) top.put(0, Ranked<uint64_t>{orderOf(static_cast<double>(groupBest)), argmax});
     piece.others.best = static_cast<double>(groupOthers);
     piece.best = static_cast<double>(groupBest);
     piece.argmax = argmax;
-    piece.rankAbove = counts.above;
-    piece.rankEqual = counts.equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+    piece.rankAbove = ranks.above;
+    piece.rankEqual = ranks.equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
   }
   if (job.equivalent.signature != nullptr) {
     const ScoreGroup same = equivalentSums<T, kLanes>(job, row, begin, end, ownColumn, length);

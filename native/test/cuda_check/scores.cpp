@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "test/check.h"
@@ -33,6 +34,18 @@ void checkScores(PlacedMatrix& scores, Numbers& numbers, bool signatures, int to
   for (std::int64_t r = 0; r < rows; r += step) {
     compareRow(scores.row(r), r, labels, fields, scores.dtype() == DType::Float64, label.str());
   }
+}
+
+// The best columns in one thread's vectors of rows that start at one, of which `vectors` follow each other before it
+// has the next: as ties, by rising score, at random, and with NaN.
+Fill bestInOneThread(Numbers& numbers, DType dtype, std::int64_t vectors) {
+  const std::int64_t perVector = 16 / static_cast<std::int64_t>(sizeOf(dtype));
+  return [=, &numbers](std::int64_t row, std::int64_t column) -> double {
+    const double noise = -120 + 2 * numbers.bell();
+    if (column / perVector % vectors != row * 7 % vectors) return noise;
+    if (row % 4 == 3 && numbers.below(10) == 0) return kNaN;
+    return row % 4 == 0 ? -100 : row % 4 == 1 ? -100 + static_cast<double>(column) * 0.0625 : noise + 20;
+  };
 }
 
 }  // namespace
@@ -76,6 +89,14 @@ void scoreChecks() {
       PlacedMatrix scores(dtype, 37, columns, kOdd);
       fill(scores, [&](std::int64_t r, std::int64_t) { return offsets[r % 4] * (1 - 1e-2 * numbers.uniform()); });
       checkScores(scores, numbers, columns == 100, 8, false, -1, "near and far rows");
+    }
+  }
+  for (const DType dtype : kAllTypes) {
+    // Warps, blocks, and blocks that have a piece each.
+    for (const auto& [rows, columns] : {std::pair{66, 1100}, {3, 20000}, {2, 40000}}) {
+      PlacedMatrix scores(dtype, rows, columns, kDense);
+      fill(scores, bestInOneThread(numbers, dtype, rows > 3 ? 32 : 256));
+      for (const int topK : {8, 1}) checkScores(scores, numbers, false, topK, false, -1, "best in one thread");
     }
   }
   if (!options.large) return;
