@@ -2,9 +2,13 @@
 // their lanes and long ones the device; the ends of rows are worked out side by side, one thread a row.
 //
 // The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
-// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 18.8
-// instructions an element of float32, both exponentials included; an H200's memory leaves time for 27.
+// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
+// instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
+// 1.8 for raising the references. A row of 4096 takes 28 in all, its ends and best 8 columns included; an H200's memory
+// leaves time for 27.
 #include "score_rows.h"
+
+#include <type_traits>
 
 #include "kernel_launch.h"
 #include "rank_counts.h"
@@ -18,6 +22,9 @@ namespace {
 
 // Terms so far below the reference, as powers of 2, are left out: together they are less than a rounding.
 constexpr float kNegligible = -100.0f;
+// What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
+// 2^63 tokens, too.
+constexpr float kLowestScore = -0x1p+127f;
 
 // Which of a vector's columns have the signature `own`.
 template <class T>
@@ -55,7 +62,24 @@ __device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int 
   return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
 }
 
-// The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions.
+// Else the compiler converts a scale from double in every chunk again.
+__device__ __forceinline__ void keep([[maybe_unused]] Scale<float>& scale) {
+#if defined(__CUDA_ARCH__)
+  asm("" : "+f"(scale.high), "+f"(scale.low));
+#endif
+}
+__device__ __forceinline__ void keep(Scale<double>&) {}
+
+// Whether all terms of a chunk are, for the sequences; the means of tokens lie nearer.
+__device__ __forceinline__ bool isNegligible(const Sums<float>& sums, float largest, const Scale<float>& scale) {
+  return largest * scale.high < sums.power + kNegligible;
+}
+__device__ __forceinline__ bool isNegligible(const Sums<double>& sums, double largest, const Scale<double>& scale) {
+  return (largest - sums.base) * scale.exact() < static_cast<double>(kNegligible);
+}
+
+// The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions. Without a base the
+// elements are bounded, once for both sums, and not the powers of each: 16 instructions of 187.
 template <class T, bool kBased, bool kSequences, class C>
 __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sums<C>& seq, const Scale<C>& seqScale,
                                            Sums<C>& token, const Scale<C>& tokenScale) {
@@ -64,11 +88,41 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
   for (int j = 0; j < kChunkVectors; j++) {
     C x[Element<T>::kPerVector];
     unpack<T>(v[j], x);
-    if (kSequences) sumTerms<kBased, true>(x, seq, seqScale, s[j], t[j]);
-    sumTerms<kBased, false>(x, token, tokenScale, m[j], unused);
+    if constexpr (!kBased && std::is_same_v<C, float>) {
+      COLLAPSAR_UNROLLED
+      for (C& one : x) one = fmaxf(one, kLowestScore);
+    }
+    if (kSequences) sumTerms<kBased, true, !kBased>(x, seq, seqScale, s[j], t[j]);
+    sumTerms<kBased, false, !kBased>(x, token, tokenScale, m[j], unused);
   }
   if (kSequences) addChunk<true>(seq, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
+}
+
+// As countRanks, but what equals the target is counted only where anything does, mostly in the own column's chunk
+// alone: 3 instructions an element of float32, not 4.
+template <class T, int kVectors>
+__device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T target, int& above, int& equal) {
+  if constexpr (kPaired<T>) {
+    countRanks(v, target, above, equal);
+  } else {
+    const auto own = floatOf(target);
+    decltype(oneIfAbove(own, own)) ones = 0;
+    bool met = false;
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kVectors; j++) {
+      typename Element<T>::Compute x[Element<T>::kPerVector];
+      unpack<T>(v[j], x);
+      COLLAPSAR_UNROLLED
+      for (int e = 0; e < Element<T>::kPerVector; e++) {
+        ones += oneIfAbove(x[e], own);
+        met |= x[e] == own;
+      }
+    }
+    above += static_cast<int>(ones);
+    int unused = 0;
+    if (met) countRanks(v, target, unused, equal);
+  }
 }
 
 // The columns [begin, end) of a row, by one thread group. Its lane 0 writes `piece` (all but the top columns), one
@@ -79,7 +133,9 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
-  const Scale<C> seqScale = scaleOf<C>(1.0), tokenScale = scaleOf<C>(length);
+  const Scale<C> seqScale = scaleOf<C>(1.0);
+  Scale<C> tokenScale = scaleOf<C>(length);
+  keep(tokenScale);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
 
@@ -99,28 +155,22 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
 
   Sums<C> seq = noSums<C>(), token = seq;
   C othersBest = -infinity<C>();
-  // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
+  // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
+  // memory.
   struct Places {
     LaneMaximum<C> maximum;
     int above, equal;
+    TopPlace top;
   };
   __shared__ Places placesOf[kBlockThreads];
   Places& places = placesOf[threadIdx.x];
-  places = {noMaximum<C>(), 0, 0};
+  places = {noMaximum<C>(), 0, 0, top};
 
   const int chunks = columns.template chunks<kLanes>();
-  Vector next[kChunkVectors];
-  columns.template load<kLanes, true>(0, lane, next);
-  COLLAPSAR_ROLLED
-  for (int chunk = 0; chunk < chunks; chunk++) {
-    Vector v[kChunkVectors];
-    COLLAPSAR_UNROLLED
-    for (int j = 0; j < kChunkVectors; j++) v[j] = next[j];
-    if (chunk + 1 < chunks) columns.template load<kLanes, true>(chunk + 1, lane, next);
-
+  const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
     C largest = largestOf<T>(v);
     places.maximum.add(largest, chunk);
-    if (!(largest < own)) countRanks(v, ownScore, places.above, places.equal);
+    if (!(largest < own)) countOwnRanks(v, ownScore, places.above, places.equal);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
       COLLAPSAR_UNROLLED
@@ -133,19 +183,55 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
       }
       largest = largestOf<T>(v);
     }
-    if (isBetter(largest, othersBest)) othersBest = largest;
-    if (!(largest < infinity<C>())) continue;  // NaN or +inf: the sums mean nothing
+    othersBest = largerOrNan(othersBest, largest);
+    if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
 
-    raise(seq, largest, seqScale);
-    raise(token, largest, tokenScale);
-    const bool based = isBased(seq) || isBased(token);
-    const bool sequences = powerOf<true>(largest, seq, seqScale) > static_cast<C>(kNegligible);
-    if (based) {
-      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
-    } else if (sequences) {
-      addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+    // Means are nearer than the scores themselves: their power is no larger.
+    if (isNear(seq, largest, seqScale) & !isBased(token)) {
+      raiseNear(seq, largest, seqScale);
+      raiseNear(token, largest, tokenScale);
+      if (isNegligible(seq, largest, seqScale)) {
+        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+      } else {
+        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+      }
     } else {
-      addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+      raise(seq, largest, seqScale);
+      raise(token, largest, tokenScale);
+      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
+    }
+  };
+  const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
+  const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
+  const auto loadFollowing = [&](int chunk, Vector(&v)[kChunkVectors]) {
+    following += kLanes * kChunkVectors;
+    if (chunk < wholeChunks) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<true>(following + j * kLanes);
+    } else if (chunk < chunks) {
+      columns.template load<kLanes, true>(chunk, lane, v);
+    }
+  };
+  Vector even[kChunkVectors], odd[kChunkVectors];
+  columns.template load<kLanes, true>(0, lane, even);
+  // Two buffers in turn: copying one to the other takes 16 instructions a chunk. Exponentials in double leave no
+  // registers for a second copy of the loop, and cost far more than copying.
+  if constexpr (std::is_same_v<C, double>) {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) odd[j] = even[j];
+      loadFollowing(chunk + 1, even);
+      look(odd, chunk);
+    }
+  } else {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      loadFollowing(chunk + 1, odd);
+      look(even, chunk);
+      if (chunk + 1 == chunks) break;
+      loadFollowing(chunk + 2, even);
+      look(odd, chunk + 1);
     }
   }
 
@@ -154,21 +240,16 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
   if (written) piece.others.seq = groupSeq;
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
-  const LaneMaximum<C> maximum = places.maximum;
-  const C groupOthers = Group::all(othersBest, BetterOf<C>{}), groupBest = Group::all(maximum.best, BetterOf<C>{});
-  struct Ranks {
-    int above, equal;
-  };
-  const Ranks ranks = Group::all(Ranks{places.above, places.equal}, [](Ranks a, Ranks b) {
-    return Ranks{a.above + b.above, a.equal + b.equal};
-  });
-  const int argmax = topColumns<T, kLanes>(columns, lane, maximum, job.out.topK > 1 ? job.out.topK : 1, top);
+  const C groupOthers = Group::best(othersBest);
+  const int above = Group::sum(places.above), equal = Group::sum(places.equal);
+  const auto first =
+      topColumns<T, kLanes>(columns, lane, places.maximum, job.out.topK > 1 ? job.out.topK : 1, places.top);
   if (written) {
     piece.others.best = static_cast<double>(groupOthers);
-    piece.best = static_cast<double>(groupBest);
-    piece.argmax = argmax;
-    piece.rankAbove = ranks.above;
-    piece.rankEqual = ranks.equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+    piece.best = static_cast<double>(scoreOf(first.order));
+    piece.argmax = first.column;
+    piece.rankAbove = above;
+    piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
   }
   if (job.equivalent.signature != nullptr) {
     const ScoreGroup same = equivalentSums<T, kLanes>(job, row, begin, end, ownColumn, length);
@@ -235,7 +316,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
   // A group without work goes along with the last one's row and writes nothing.
   const bool real = unit < units;
   const int cutUnit = (real ? unit : units - 1) - job.cut.wholeRows;
-  const bool isWhole = cutUnit < 0;
+  const bool isWhole = kLanes < kBlockThreads || cutUnit < 0;  // only blocks share a row piece by piece
   const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
   const T* const data = static_cast<const T*>(job.data) + (job.gathered ? entry : row) * job.rowStride;
   int begin = 0, end = job.columns;

@@ -233,8 +233,9 @@ __device__ Ranked<Order> topOfBlock(Ranked<Order> ranked, int k) {
 // --- less than a warp a row: each lane goes through its columns again
 
 template <class T, int kLanes>
-__device__ int firstColumnOfFew(const RowVectors<T>& columns, int lane,
-                                const LaneMaximum<typename Element<T>::Compute>& mine, const TopPlace& place) {
+__device__ Ranked<OrderOf<T>> firstColumnOfFew(const RowVectors<T>& columns, int lane,
+                                               const LaneMaximum<typename Element<T>::Compute>& mine,
+                                               const TopPlace& place) {
   using C = typename Element<T>::Compute;
   const C best = reduceLanes<kLanes>(mine.best, BetterOf<C>{});
   int column = best == -infinity<C>() ? columns.begin : columns.end;
@@ -242,12 +243,13 @@ __device__ int firstColumnOfFew(const RowVectors<T>& columns, int lane,
     column = columns.template firstIn<kLanes>(mine.chunk, lane, best);
   }
   column = reduceLanes<kLanes>(column, [](int a, int b) { return a < b ? a : b; });
-  if (lane == 0) place.put(0, Ranked<OrderOf<T>>{orderOf(best), column});
-  return column;
+  const Ranked<OrderOf<T>> first{orderOf(best), column};
+  if (lane == 0) place.put(0, first);
+  return first;
 }
 
 template <class T, int kLanes>
-__device__ int topColumnsOfFew(const RowVectors<T>& columns, int lane, int k, const TopPlace& place) {
+__device__ Ranked<OrderOf<T>> topColumnsOfFew(const RowVectors<T>& columns, int lane, int k, const TopPlace& place) {
   TopList<OrderOf<T>> list;
   for (int vector = lane; vector < columns.vectors(); vector += kLanes) {
     const int64_t first = columns.columnOf(vector);
@@ -259,22 +261,23 @@ __device__ int topColumnsOfFew(const RowVectors<T>& columns, int lane, int k, co
     }
   }
   const auto before = [](Ranked<OrderOf<T>> a, Ranked<OrderOf<T>> b) { return isBefore(b, a) ? b : a; };
-  int firstColumn = 0;
+  Ranked<OrderOf<T>> best{0, kNoColumn};
   COLLAPSAR_ROLLED
   for (int i = 0; i < k; i++) {
     const Ranked<OrderOf<T>> mine{list.order[0], list.column[0]};
     const Ranked<OrderOf<T>> first = reduceLanes<kLanes>(mine, before);
     if (mine.column == first.column) list.dropFirst();
-    if (i == 0) firstColumn = first.column;
+    if (i == 0) best = first;
     if (lane == 0) place.put(i, first);
   }
-  return firstColumn;
+  return best;
 }
 
 // k >= 1. Every thread of the block must call; the first column is returned to the row's lane 0.
 template <class T, int kLanes>
-__device__ int topColumns(const RowVectors<T>& columns, int lane, const LaneMaximum<typename Element<T>::Compute>& mine,
-                          int k, const TopPlace& place) {
+__device__ Ranked<OrderOf<T>> topColumns(const RowVectors<T>& columns, int lane,
+                                         const LaneMaximum<typename Element<T>::Compute>& mine, int k,
+                                         const TopPlace& place) {
   if constexpr (kLanes < kWarpLanes) {
     return k == 1 ? firstColumnOfFew<T, kLanes>(columns, lane, mine, place)
                   : topColumnsOfFew<T, kLanes>(columns, lane, k, place);
@@ -282,7 +285,7 @@ __device__ int topColumns(const RowVectors<T>& columns, int lane, const LaneMaxi
     Ranked<OrderOf<T>> ranked = topOfWarp<T, kLanes>(columns, lane, mine, k);
     if constexpr (kLanes > kWarpLanes) ranked = topOfBlock(ranked, k);
     if (lane < k) place.put(lane, ranked);
-    return ranked.column;
+    return ranked;
   }
 }
 

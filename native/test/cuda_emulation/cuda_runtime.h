@@ -53,6 +53,12 @@ inline int __reduce_min_sync(unsigned, int value) {
   }
   return value;
 }
+inline int __reduce_add_sync(unsigned, int value) {
+  for (int step = 16; step > 0; step /= 2) {
+    value += static_cast<int>(__shfl_xor_sync(0, static_cast<uint32_t>(value), step));
+  }
+  return value;
+}
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
   const unsigned long long old = *at;
