@@ -274,12 +274,15 @@ struct RowOfScores {
   double own, length;
 };
 
+// With the own column itself.
+__device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ownColumn) {
+  if (job.equivalent.signature == nullptr) return 1;
+  const int32_t label = job.equivalent.signature[ownColumn];
+  return job.equivalent.start[label + 1] - job.equivalent.start[label];
+}
+
 __device__ void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
-  int others = job.columns - 1;
-  if (job.equivalent.signature != nullptr) {
-    const int32_t label = job.equivalent.signature[at.ownColumn];
-    others = job.columns - (job.equivalent.start[label + 1] - job.equivalent.start[label]);
-  }
+  const int others = job.columns - equivalentColumns(job, at.ownColumn);
   const ScoreResult result =
       scoreResult(whole.others, whole.same, at.length, static_cast<double>(job.columns), static_cast<double>(others));
   const ScoreOutputs& out = job.out;
@@ -300,7 +303,35 @@ __device__ __forceinline__ double lengthOf(const ScoreRowsJob& job, int row) {
   return static_cast<double>(length > 1 ? length : 1);
 }
 
-// What one thread of the block finishes, once its group has brought it together.
+// A fourth of storeRow: the mean of the other columns or of all, of sequences or of tokens, with what goes along.
+constexpr int kRowParts = 4;
+__device__ void storeRowPart(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole, int part) {
+  const bool ofTokens = part % 2 == 1, ofAll = part >= 2;
+  const double length = ofTokens ? at.length : 1.0;
+  WideSums sums = ofTokens ? whole.others.token : whole.others.seq;
+  double best = whole.others.best;
+  int count = job.columns;
+  if (ofAll) {
+    sums = merged(sums, ofTokens ? whole.same.token : whole.same.seq, kLog2e / length);
+    best = BetterOf<double>{}(best, whole.same.best);
+  } else {
+    count -= equivalentColumns(job, at.ownColumn);
+  }
+  const ScoreOutputs& out = job.out;
+  const double mean = count > 0 ? logMeanOf(sums, best, length, log(static_cast<double>(count))) : undefined();
+  store(
+      ofAll ? (ofTokens ? out.marginalToken : out.marginalSeq) : (ofTokens ? out.looMarginalToken : out.looMarginalSeq),
+      at.row, mean);
+  if (part == 2) store(out.posteriorEntropy, at.row, posteriorEntropyOf(sums, best));
+  if (!ofAll) store(ofTokens ? out.matchedToken : out.matchedSeq, at.row, canonical(at.own / length));
+  if (part == 3) {
+    store(out.argmax, at.row, whole.argmax);
+    store(out.rankAbove, at.row, whole.rankAbove);
+    store(out.rankEqual, at.row, whole.rankEqual);
+  }
+}
+
+// What a few threads of the block finish, once its group has brought it together.
 struct Finished {
   RowOfScores at;
   ScorePiece piece;
@@ -337,7 +368,8 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real, piece);
     if (real) storeRow(job, at, piece);
   } else {
-    // Ends of rows side by side in one warp: alone, a row's logarithms take longer than a short row's columns.
+    // Ends of rows side by side, and four lanes a row: one lane alone takes 1128 instructions one after the other, in
+    // which the block's other warps have nothing to do.
     __shared__ Finished finished[Group::kGroups];
     Finished& mine = finished[Group::index()];
     if (Group::lane() == 0) {
@@ -347,8 +379,9 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real,
                         isWhole ? mine.piece : job.pieces[cutUnit]);
     __syncthreads();
-    if (threadIdx.x < Group::kGroups && finished[threadIdx.x].wanted) {
-      storeRow(job, finished[threadIdx.x].at, finished[threadIdx.x].piece);
+    const int ended = static_cast<int>(threadIdx.x) / kRowParts;
+    if (ended < Group::kGroups && finished[ended].wanted) {
+      storeRowPart(job, finished[ended].at, finished[ended].piece, static_cast<int>(threadIdx.x) % kRowParts);
     }
   }
 }
