@@ -125,19 +125,19 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
   }
 }
 
-// The columns [begin, end) of a row, by one thread group. Its lane 0 writes `piece` (all but the top columns), one
-// field as soon as it is there: registers are short.
+// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece` (all but the top columns),
+// one field as soon as it is there: registers are short.
 template <class T, int kLanes>
-__device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int end, int ownColumn, T ownScore,
-                         double length, const TopPlace& top, bool written, ScorePiece& piece) {
+__device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, Vector (&even)[kChunkVectors],
+                         int ownColumn, T ownScore, double length, const TopPlace& top, bool written,
+                         ScorePiece& piece) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
   const Scale<C> seqScale = scaleOf<C>(1.0);
   Scale<C> tokenScale = scaleOf<C>(length);
   keep(tokenScale);
-  const RowVectors<T> columns(row, begin, end);
-  const int lane = Group::lane();
+  const int begin = columns.begin, end = columns.end, lane = Group::lane();
 
   // Of an own column that others are equivalent to: its signature, which all columns to hide have.
   int32_t shared = -1;
@@ -202,7 +202,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
     }
   };
   const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
-  const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
+  const Vector* following = reinterpret_cast<const Vector*>(columns.row + (begin - columns.shift)) + lane;
   const auto loadFollowing = [&](int chunk, Vector(&v)[kChunkVectors]) {
     following += kLanes * kChunkVectors;
     if (chunk < wholeChunks) {
@@ -212,8 +212,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
       columns.template load<kLanes, true>(chunk, lane, v);
     }
   };
-  Vector even[kChunkVectors], odd[kChunkVectors];
-  columns.template load<kLanes, true>(0, lane, even);
+  Vector odd[kChunkVectors];
   // Two buffers in turn: copying one to the other takes 16 instructions a chunk. Exponentials in double leave no
   // registers for a second copy of the loop, and cost far more than copying.
   if constexpr (std::is_same_v<C, double>) {
@@ -252,7 +251,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
     piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
   }
   if (job.equivalent.signature != nullptr) {
-    const ScoreGroup same = equivalentSums<T, kLanes>(job, row, begin, end, ownColumn, length);
+    const ScoreGroup same = equivalentSums<T, kLanes>(job, columns.row, begin, end, ownColumn, length);
     if (written) piece.same = same;
   } else if (written) {
     const double x = static_cast<double>(own);
@@ -355,6 +354,10 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     begin = cutUnit % job.cut.pieces * job.cut.pieceColumns;
     if (end - begin > job.cut.pieceColumns) end = begin + job.cut.pieceColumns;
   }
+  // On their way before anything waits for the row's label and length.
+  const RowVectors<T> columns(data, begin, end);
+  Vector first[kChunkVectors];
+  columns.template load<kLanes, true>(0, Group::lane(), first);
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
@@ -365,7 +368,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
   const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
   if constexpr (kLanes == 1) {
     ScorePiece piece;
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real, piece);
+    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real, piece);
     if (real) storeRow(job, at, piece);
   } else {
     // Ends of rows side by side, and four lanes a row: one lane alone takes 1128 instructions one after the other, in
@@ -376,7 +379,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
       mine.at = at;
       mine.wanted = isWhole && real;
     }
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real,
+    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real,
                         isWhole ? mine.piece : job.pieces[cutUnit]);
     __syncthreads();
     const int ended = static_cast<int>(threadIdx.x) / kRowParts;
