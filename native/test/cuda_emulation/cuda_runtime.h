@@ -36,7 +36,9 @@ inline unsigned __ballot_sync(unsigned, bool holds) {
   for (int step = 16; step > 0; step /= 2) bits |= __shfl_xor_sync(0, bits, step);
   return bits;
 }
+inline void __syncwarp(unsigned = 0xffffffffu) { __shfl_xor_sync(0, 0, 0); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
   const unsigned long long old = *at;
   if (value < old) *at = value;
