@@ -1,5 +1,6 @@
-// One row of scores -> its statistics in one pass. A row is shared by 1, 8, 32 or 256 threads, so that short rows fill
-// their lanes and long ones the device; the ends of rows are worked out side by side, one thread a row.
+// One row of scores -> its statistics in one pass. A row is shared by 1, 32 or 256 threads, so that the shortest fill
+// their lanes and long ones the device (short_score_rows.cu has those between); the ends of rows are worked out side by
+// side.
 //
 // The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
 // marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
@@ -12,8 +13,7 @@
 
 #include "kernel_launch.h"
 #include "rank_counts.h"
-#include "row_vectors.cuh"
-#include "thread_group.cuh"
+#include "score_row_ends.cuh"
 #include "top_columns.cuh"
 
 namespace collapsar::cuda {
@@ -25,42 +25,6 @@ constexpr float kNegligible = -100.0f;
 // What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
 // 2^63 tokens, too.
 constexpr float kLowestScore = -0x1p+127f;
-
-// Which of a vector's columns have the signature `own`.
-template <class T>
-__device__ uint32_t equivalentIn(const RowVectors<T>& columns, int vector, const int32_t* signature, int32_t own) {
-  if (vector >= columns.vectors()) return 0;
-  const int64_t first = columns.columnOf(vector);
-  uint32_t bits = 0;
-  COLLAPSAR_UNROLLED
-  for (int e = 0; e < Element<T>::kPerVector; e++) {
-    const int64_t column = first + e;
-    if (column >= columns.begin && column < columns.end && signature[column] == own) bits |= 1u << e;
-  }
-  return bits;
-}
-
-// Those equivalent to own in [begin, end), looked at one by one.
-template <class T, int kLanes>
-__device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int begin, int end, int own,
-                                     double length) {
-  using Group = ThreadGroup<kLanes>;
-  const Scale<double> seqScale{kLog2e}, tokenScale{kLog2e / length};
-  Sums<double> seq = noSums<double>(), token = seq;
-  double best = -kHugeDouble;
-  const int32_t label = job.equivalent.signature[own];
-  for (int i = job.equivalent.start[label] + Group::lane(); i < job.equivalent.start[label + 1]; i += kLanes) {
-    const int column = job.equivalent.columns[i];
-    if (column < begin || column >= end) continue;
-    const double x = static_cast<double>(floatOf(row[column]));
-    if (isBetter(x, best)) best = x;
-    if (!(x < kHugeDouble)) continue;
-    addElement(seq, x, seqScale);
-    addElement(token, x, tokenScale);
-  }
-  const WideSums wideSeq = combine<kLanes, true>(seq, seqScale), wideToken = combine<kLanes, false>(token, tokenScale);
-  return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
-}
 
 // Else the compiler converts a scale from double in every chunk again.
 __device__ __forceinline__ void keep([[maybe_unused]] Scale<float>& scale) {
@@ -139,12 +103,7 @@ __device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, 
   keep(tokenScale);
   const int begin = columns.begin, end = columns.end, lane = Group::lane();
 
-  // Of an own column that others are equivalent to: its signature, which all columns to hide have.
-  int32_t shared = -1;
-  if (job.equivalent.signature != nullptr) {
-    const int32_t label = job.equivalent.signature[ownColumn];
-    if (job.equivalent.start[label + 1] - job.equivalent.start[label] > 1) shared = label;
-  }
+  const int32_t shared = sharedSignature(job.equivalent, ownColumn);
   const bool here = ownColumn >= begin && ownColumn < end;
   // The own column, counted from the first vector's first element; all bits set in the lanes that do not have it.
   unsigned ownAt = ~0u;
@@ -254,52 +213,8 @@ __device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, 
     const ScoreGroup same = equivalentSums<T, kLanes>(job, columns.row, begin, end, ownColumn, length);
     if (written) piece.same = same;
   } else if (written) {
-    const double x = static_cast<double>(own);
-    const WideSums alone = here && x > -kHugeDouble ? WideSums{x, 0.0, 1.0, 0.0} : noWideSums();
-    piece.same = {alone, alone, here ? x : -kHugeDouble};
+    piece.same = aloneSums(here ? static_cast<double>(own) : -kHugeDouble);
   }
-}
-
-template <class V>
-__device__ __forceinline__ void store(V* field, int64_t row, V value) {
-  if (field != nullptr) field[row] = value;
-}
-
-__device__ __forceinline__ double canonical(double x) { return x == x ? x : undefined(); }
-
-// What the end of a row needs besides its sums.
-struct RowOfScores {
-  int32_t row, ownColumn;
-  double own, length;
-};
-
-// With the own column itself.
-__device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ownColumn) {
-  if (job.equivalent.signature == nullptr) return 1;
-  const int32_t label = job.equivalent.signature[ownColumn];
-  return job.equivalent.start[label + 1] - job.equivalent.start[label];
-}
-
-__device__ void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
-  const int others = job.columns - equivalentColumns(job, at.ownColumn);
-  const ScoreResult result =
-      scoreResult(whole.others, whole.same, at.length, static_cast<double>(job.columns), static_cast<double>(others));
-  const ScoreOutputs& out = job.out;
-  store(out.matchedSeq, at.row, canonical(at.own));
-  store(out.matchedToken, at.row, canonical(at.own / at.length));
-  store(out.marginalSeq, at.row, result.marginalSeq);
-  store(out.marginalToken, at.row, result.marginalToken);
-  store(out.looMarginalSeq, at.row, result.looMarginalSeq);
-  store(out.looMarginalToken, at.row, result.looMarginalToken);
-  store(out.posteriorEntropy, at.row, result.posteriorEntropy);
-  store(out.argmax, at.row, whole.argmax);
-  store(out.rankAbove, at.row, whole.rankAbove);
-  store(out.rankEqual, at.row, whole.rankEqual);
-}
-
-__device__ __forceinline__ double lengthOf(const ScoreRowsJob& job, int row) {
-  const int64_t length = job.lengths[row];
-  return static_cast<double>(length > 1 ? length : 1);
 }
 
 // A fourth of storeRow: the mean of the other columns or of all, of sequences or of tokens, with what goes along.
@@ -449,9 +364,6 @@ void start(const ScoreRowsJob& job, cudaStream_t stream) {
     case 1:
       startShared<T, 1>(job, stream);
       break;
-    case 8:
-      startShared<T, 8>(job, stream);
-      break;
     case 32:
       startShared<T, kWarpLanes>(job, stream);
       break;
@@ -468,7 +380,6 @@ void start(const ScoreRowsJob& job, cudaStream_t stream) {
 
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors) {
   if (columns <= 32) return 1;
-  if (columns <= 512) return 8;
   if (columns * elementBytes <= 8192 || rows >= int64_t{16} * multiprocessors) return kWarpLanes;
   return kBlockThreads;
 }

@@ -1,4 +1,4 @@
-// The threads that share one row: 1, 8 or 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
+// The threads that share one row: 1 to 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
 // butterflies inside a warp, then the warps of the block one after the other, so that every thread ends with the same
 // bits, run after run.
 #pragma once

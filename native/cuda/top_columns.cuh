@@ -27,6 +27,11 @@ __device__ __forceinline__ bool isBefore(Ranked<Order> a, Ranked<Order> b) {
 }
 
 template <class Order>
+struct RankedFirst {
+  __device__ Ranked<Order> operator()(Ranked<Order> a, Ranked<Order> b) const { return isBefore(b, a) ? b : a; }
+};
+
+template <class Order>
 struct TopList {
   Order order[kMostTop];
   int32_t column[kMostTop];
@@ -260,12 +265,11 @@ __device__ Ranked<OrderOf<T>> topColumnsOfFew(const RowVectors<T>& columns, int 
       list.insert(orderOf(floatOf(columns.row[column])), static_cast<int32_t>(column));
     }
   }
-  const auto before = [](Ranked<OrderOf<T>> a, Ranked<OrderOf<T>> b) { return isBefore(b, a) ? b : a; };
   Ranked<OrderOf<T>> best{0, kNoColumn};
   COLLAPSAR_ROLLED
   for (int i = 0; i < k; i++) {
     const Ranked<OrderOf<T>> mine{list.order[0], list.column[0]};
-    const Ranked<OrderOf<T>> first = reduceLanes<kLanes>(mine, before);
+    const Ranked<OrderOf<T>> first = reduceLanes<kLanes>(mine, RankedFirst<OrderOf<T>>{});
     if (mine.column == first.column) list.dropFirst();
     if (i == 0) best = first;
     if (lane == 0) place.put(i, first);

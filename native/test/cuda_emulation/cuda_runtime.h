@@ -59,7 +59,9 @@ inline int __reduce_add_sync(unsigned, int value) {
   }
   return value;
 }
+inline void __syncwarp(unsigned = 0xffffffffu) { __shfl_xor_sync(0, 0, 0); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
   const unsigned long long old = *at;
   if (value < old) *at = value;
