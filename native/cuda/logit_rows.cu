@@ -1,11 +1,17 @@
 // One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
 // for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
-// hot loop has 10.3 on sm_90 and sm_100 (10.5 on sm_80 and sm_89), loads included, and 12.8 (15.6) where a chunk
-// reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
+// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.8 (13.8, 11.2) where a
+// chunk reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
+//
+// Each vector of the next chunk is loaded into the registers of one that has been unpacked, not into 16 of their own:
+// no copies, and 64 registers a thread instead of 80. So a multiprocessor holds four blocks instead of three, and has
+// work in other warps while one waits for its loads.
 //
 // The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
 // the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
 #include "logit_rows.h"
+
+#include <type_traits>
 
 #include "kernel_launch.h"
 #include "rank_counts.h"
@@ -17,18 +23,84 @@ namespace collapsar::cuda {
 
 namespace {
 
-// The columns [begin, end) of a row, by one thread group; complete in its lane 0.
+// The same value, of which the compiler does not know that it is the same: what is worked out from it a second time is
+// not kept until then, in registers that the columns need.
+__device__ __forceinline__ int keptApart(int number) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(number));
+#endif
+  return number;
+}
+__device__ __forceinline__ Scale<float> keptApart(Scale<float> scale) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+f"(scale.high), "+f"(scale.low));
+#endif
+  return scale;
+}
+__device__ __forceinline__ Scale<double> keptApart(Scale<double> scale) { return scale; }
+
+// A load into v, or none: a predicate alone. Of a branch the compiler makes copies of all that it may load.
+__device__ __forceinline__ void loadIf(bool wanted, const Vector* from, Vector& v) {
+#if defined(__CUDA_ARCH__)
+  asm("{\n\t"
+      ".reg .pred wanted;\n\t"
+      "setp.ne.s32 wanted, %5, 0;\n\t"
+      "@wanted ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
+      "}"
+      : "+r"(v.words[0]), "+r"(v.words[1]), "+r"(v.words[2]), "+r"(v.words[3])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+#else
+  if (wanted) v = *from;
+#endif
+}
+
+// lowestFinite in both elements of a word.
+__device__ __forceinline__ uint32_t lowestPair(double temperature) {
+  return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
+}
+
+// The terms of a chunk. `taken(j)`: its vector j is no longer needed.
+//
+// bfloat16 reaches as far as float: -inf is kept out of it two elements at a time, before they are unpacked, which
+// saves 16 instructions of 32.
+template <class T, bool kBased, class C, class Taken>
+__device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<C>& sums, const Scale<C>& scale,
+                                         uint32_t lowest, Taken taken) {
+  constexpr bool kFinite = std::is_same_v<T, BFloat16> && !kBased;
+  C s[kChunkVectors], t[kChunkVectors];
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < kChunkVectors; j++) {
+    Vector kept = v[j];
+    if constexpr (kFinite) {
+      COLLAPSAR_UNROLLED
+      for (int w = 0; w < 4; w++) kept.words[w] = largerPair(kept.words[w], lowest, T{});
+    }
+    C x[Element<T>::kPerVector];
+    unpack<T>(kept, x);
+    taken(j);
+    sumTerms<kBased, true, kFinite>(x, sums, scale, s[j], t[j]);
+  }
+  addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
+}
+
+// The columns [begin, end) of a row, by one thread group. Each of its warps leaves what its own lanes have met in
+// `piece`, a field as soon as it is there: registers are short.
 template <class T, int kLanes>
-__device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement) {
+__device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement,
+                         LogitPiece& piece) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
+  using Warp = ThreadGroup<kWarpLanes>;
   const C target = floatOf(targetElement);
   const Scale<C> scale = scaleOf<C>(job.temperature);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
-  const bool ranked = job.ranked;
+  const bool writes = Warp::lane() == 0;
+  if (writes) piece.target = static_cast<double>(target);
+  const C leastRanked = job.ranked ? target : infinity<C>();
 
   Sums<C> sums = noSums<C>();
+  const uint32_t lowest = lowestPair(job.temperature);
   // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
   struct Places {
     C best;
@@ -39,45 +111,41 @@ __device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, 
   places = {-infinity<C>(), 0, 0, -1};
 
   const int chunks = columns.template chunks<kLanes>();
-  Vector next[kChunkVectors];
-  columns.template load<kLanes, false>(0, lane, next);
+  const int endWholeChunks = columns.endWhole() / (kLanes * kChunkVectors);
+  const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
+  Vector v[kChunkVectors];
+  columns.template load<kLanes, false>(0, lane, v);
   COLLAPSAR_ROLLED
   for (int chunk = 0; chunk < chunks; chunk++) {
-    Vector v[kChunkVectors];
-    COLLAPSAR_UNROLLED
-    for (int j = 0; j < kChunkVectors; j++) v[j] = next[j];
-    if (chunk + 1 < chunks) columns.template load<kLanes, false>(chunk + 1, lane, next);
+    following += kLanes * kChunkVectors;
+    const bool isWholeNext = chunk + 1 < endWholeChunks;
+    const auto loadNext = [&](int j) { loadIf(isWholeNext, following + j * kLanes, v[j]); };
 
     const C largest = largestOf<T>(v);
     if (isBetter(largest, places.best)) {
       places.best = largest;
       places.chunk = chunk;
     }
-    if (ranked && !(largest < target)) {
+    if (!(largest < leastRanked)) {
       int above = 0, equal = 0;
       countRanks(v, targetElement, above, equal);
       places.above += above;
       places.equal += equal;
     }
-    if (!(largest < infinity<C>())) continue;  // NaN or +inf: the row's sums mean nothing
-    raise(sums, largest, scale);
-    C s[kChunkVectors], t[kChunkVectors];
-    const bool based = isBased(sums);
-    COLLAPSAR_UNROLLED
-    for (int j = 0; j < kChunkVectors; j++) {
-      C x[Element<T>::kPerVector];
-      unpack<T>(v[j], x);
-      if (!based) {
-        sumTerms<false, true>(x, sums, scale, s[j], t[j]);
-      } else {
-        sumTerms<true, true>(x, sums, scale, s[j], t[j]);
+    if (isNear(sums, largest, scale)) {
+      raiseNear(sums, largest, scale);
+      addTerms<T, false>(v, sums, scale, lowest, loadNext);
+    } else {
+      if (largest < infinity<C>()) {  // after NaN or +inf the row's sums mean nothing
+        raise(sums, largest, keptApart(scale));
+        addTerms<T, true>(v, sums, scale, lowest, [](int) {});
       }
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) loadNext(j);
     }
-    addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
+    if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, false>(chunk + 1, lane, v);
   }
 
-  LogitPiece piece;
-  piece.sums = combine<kLanes, true>(sums, scale);
   const C best = places.best, groupBest = Group::all(best, BetterOf<C>{});
   struct Found {
     int above, equal, column;
@@ -85,17 +153,39 @@ __device__ LogitPiece pieceOf(const LogitRowsJob& job, const T* row, int begin, 
   if (job.located && places.chunk >= 0 && (best == groupBest || best != best)) {
     found.column = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
   }
-  found = Group::all(found, [](Found a, Found b) {
+  found = Warp::all(found, [](Found a, Found b) {
     return Found{a.above + b.above, a.equal + b.equal, a.column < b.column ? a.column : b.column};
   });
-  piece.best = static_cast<double>(groupBest);
-  piece.target = static_cast<double>(target);
-  piece.argmax = groupBest == -infinity<C>() ? begin : found.column;
-  piece.rankAbove = found.above;
-  piece.rankEqual = found.equal - (target == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
-  piece.reserved = 0;
-  return piece;
+  if (writes) {
+    piece.best = static_cast<double>(groupBest);
+    piece.argmax = groupBest == -infinity<C>() ? begin : found.column;
+    piece.rankAbove = found.above;
+    const bool filledUp = lane == 0 && piece.target == -kHugeDouble;
+    piece.rankEqual = found.equal - (filledUp ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+  }
+  const WideSums warpSums = combine<kWarpLanes, true>(sums, scale);
+  if (writes) piece.sums = warpSums;
 }
+
+// What stands for a piece that there is not: all of its columns lie after the row's.
+__device__ __forceinline__ LogitPiece noPiece(int columns) {
+  return {noWideSums(), -kHugeDouble, 0.0, columns, 0, 0, 0};
+}
+
+// Two pieces of a row in either order: of equal maxima the first column counts.
+struct Merging {
+  double scale;  // log2(e)/T
+  __device__ LogitPiece operator()(LogitPiece a, const LogitPiece& b) const {
+    a.sums = merged(a.sums, b.sums, scale);
+    if (isBetter(b.best, a.best) || (b.argmax < a.argmax && !isBetter(a.best, b.best))) {
+      a.best = b.best;
+      a.argmax = b.argmax;
+    }
+    a.rankAbove += b.rankAbove;
+    a.rankEqual += b.rankEqual;
+    return a;
+  }
+};
 
 template <class V>
 __device__ __forceinline__ void store(V* field, int64_t row, V value) {
@@ -115,14 +205,6 @@ __device__ void storeRow(const LogitRowsJob& job, int64_t row, const LogitPiece&
 __device__ __forceinline__ int rowOf(const LogitRowsJob& job, int listed) {
   const int entry = job.firstListed + listed;
   return job.rowIndex != nullptr ? job.rowIndex[entry] : entry;
-}
-
-// The same number, of which the compiler does not know that it is the same.
-__device__ __forceinline__ int keptApart(int number) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("" : "+r"(number));
-#endif
-  return number;
 }
 
 // What a group is to work on.
@@ -145,48 +227,50 @@ __device__ __forceinline__ Unit unitOf(const LogitRowsJob& job, int number) {
 
 // One group a unit: a whole row, or a piece of one.
 template <class T, int kLanes>
-__global__ void __launch_bounds__(kBlockThreads, kLogitBlocksPerMultiprocessor) logitRows(const LogitRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(sizeof(T)))
+    logitRows(const LogitRowsJob job) {
   using Group = ThreadGroup<kLanes>;
-  const int units = job.cut.units();
   const int number = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
-  LogitPiece done;
+  constexpr int kWarps = ThreadGroup<kWarpLanes>::kGroups;
+  __shared__ LogitPiece ofWarp[kWarps];
   {
     // A group without work goes along with the last one's row and writes nothing.
-    const Unit unit = unitOf(job, number < units ? number : units - 1);
+    const int last = job.cut.units() - 1;
+    const Unit unit = unitOf(job, number < last ? number : last);
     const T* const data = static_cast<const T*>(job.data) + (job.gathered ? unit.listed : unit.row) * job.rowStride;
     const T target = job.targets != nullptr ? data[job.targets[unit.row]] : T{0};
-    done = pieceOf<T, kLanes>(job, data, unit.begin, unit.end, target);
+    addPiece<T, kLanes>(job, data, unit.begin, unit.end, target, ofWarp[threadIdx.x / kWarpLanes]);
   }
-  if (Group::lane() != 0 || number >= units) return;
-  // Worked out again: kept all along, it would take registers that the columns need.
+  LogitPiece whole;
+  if constexpr (kLanes > kWarpLanes) {
+    __syncthreads();
+    if (threadIdx.x >= kWarpLanes) return;
+    whole = reduceLanes<kWarps>(ofWarp[threadIdx.x % kWarps], Merging{kLog2e / job.temperature});
+  }
   const int again = keptApart(number);
+  if (Group::lane() != 0 || again >= job.cut.units()) return;
+  if constexpr (kLanes == kWarpLanes) whole = ofWarp[Group::index()];
   const Unit unit = unitOf(job, again);
   if (unit.cutUnit < 0) {
-    storeRow(job, unit.row, done);
+    storeRow(job, unit.row, whole);
   } else {
-    job.pieces[unit.cutUnit] = done;
+    job.pieces[unit.cutUnit] = whole;
   }
 }
 
-// One thread a row that was cut: its pieces in the order of their columns.
+// One warp a row that was cut: its lanes in turn take the row's pieces, always in the same order. One thread a row
+// would wait for every piece by itself.
 __global__ void __launch_bounds__(kBlockThreads) mergeLogitPieces(const LogitRowsJob job) {
-  const int cutRow = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
+  using Group = ThreadGroup<kWarpLanes>;
+  const int cutRow = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
   if (cutRow >= job.cut.rows - job.cut.wholeRows) return;
-  const int listed = job.cut.wholeRows + cutRow;
-  const int row = rowOf(job, listed);
+  const Merging merging{kLog2e / job.temperature};
   const LogitPiece* const pieces = job.pieces + cutRow * job.cut.pieces;
-  LogitPiece whole = pieces[0];
-  for (int i = 1; i < job.cut.pieces; i++) {
-    const LogitPiece& piece = pieces[i];
-    whole.sums = merged(whole.sums, piece.sums, kLog2e / job.temperature);
-    if (isBetter(piece.best, whole.best)) {
-      whole.best = piece.best;
-      whole.argmax = piece.argmax;
-    }
-    whole.rankAbove += piece.rankAbove;
-    whole.rankEqual += piece.rankEqual;
-  }
-  storeRow(job, row, whole);
+  LogitPiece whole = noPiece(job.columns);
+  for (int i = Group::lane(); i < job.cut.pieces; i += kWarpLanes) whole = merging(whole, pieces[i]);
+  whole = Group::all(whole, merging);
+  whole.target = pieces[0].target;
+  if (Group::lane() == 0) storeRow(job, rowOf(job, job.cut.wholeRows + cutRow), whole);
 }
 
 // Rows of which the mask, if any, has `kept`: NaN and -1, but for the log-sum-exp.
@@ -219,7 +303,7 @@ void start(const LogitRowsJob& job, cudaStream_t stream) {
 int64_t logitGroupsAtOnce(int64_t columns, int64_t elementBytes, int multiprocessors) {
   const int64_t groups =
       isWarpRow(columns, elementBytes) ? ThreadGroup<kWarpLanes>::kGroups : ThreadGroup<kBlockThreads>::kGroups;
-  return groups * kLogitBlocksPerMultiprocessor * multiprocessors;
+  return groups * logitBlocksPerMultiprocessor(elementBytes) * multiprocessors;
 }
 
 cudaError_t launchLogitRows(const LogitRowsJob& job, cudaStream_t stream) {
@@ -239,7 +323,7 @@ cudaError_t launchLogitRows(const LogitRowsJob& job, cudaStream_t stream) {
   }
   const int64_t cutRows = job.cut.rows - job.cut.wholeRows;
   if (cutRows > 0) {
-    COLLAPSAR_LAUNCH(mergeLogitPieces, blocksOf(cutRows, kBlockThreads), kBlockThreads, stream, job);
+    COLLAPSAR_LAUNCH(mergeLogitPieces, blocksOf(cutRows, ThreadGroup<kWarpLanes>::kGroups), kBlockThreads, stream, job);
   }
   return cudaGetLastError();
 }

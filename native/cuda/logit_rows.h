@@ -43,7 +43,8 @@ struct LogitRowsJob {
 
 // Rows up to so many bytes are a warp's.
 constexpr int64_t kWarpRowBytes = 8192;
-constexpr int kLogitBlocksPerMultiprocessor = 3;
+// 64 registers a thread are enough, but for float64.
+constexpr int logitBlocksPerMultiprocessor(int64_t elementBytes) { return elementBytes == 8 ? 3 : 4; }
 
 // Groups that the device holds at once.
 int64_t logitGroupsAtOnce(int64_t columns, int64_t elementBytes, int multiprocessors);

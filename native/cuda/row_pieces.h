@@ -1,7 +1,7 @@
 // How rows are cut among thread groups, so that every multiprocessor has work until the end: host arithmetic only.
 //
 // Many rows: one group each. What is left over of the last full wave of blocks, or all rows where there are few, is cut
-// by columns; the pieces of a row are merged in the order of their columns by a second, small kernel.
+// by columns; the pieces of a row are merged, always in the same order, by a second, small kernel.
 #pragma once
 
 #include "exponential_sums.h"
@@ -21,6 +21,8 @@ struct RowPieces {
 constexpr int64_t kMostRows = 1 << 20;         // of one start of a kernel; numbers of rows are 32 bits there
 constexpr int64_t kLeastPieceBytes = 1 << 15;  // less than this, and starting a block takes as long as reading
 
+constexpr int64_t kMostPiecesInWaves = 8;  // with room for more in one wave, it is full enough
+
 // groupsAtOnce: how many groups the device holds at a time.
 inline RowPieces cutRows(int64_t rows, int64_t columns, int64_t elementBytes, int64_t groupsAtOnce) {
   RowPieces cut{static_cast<int32_t>(rows), static_cast<int32_t>(rows), 1, static_cast<int32_t>(columns)};
@@ -30,10 +32,18 @@ inline RowPieces cutRows(int64_t rows, int64_t columns, int64_t elementBytes, in
   if (most < 2 || left == 0) return cut;
   // Past so many waves, what the last one loses is below a percent.
   if (rows / groupsAtOnce >= 100) return cut;
-  int64_t pieces = (groupsAtOnce + left - 1) / left;
-  // A wave that is nearly full is cut in two all the same: its rows would else all end at once.
+  // As many as one wave has room for; of a wave with room for few, more may be better, in several waves. A wave that is
+  // nearly full is cut in two all the same: its rows would else all end at once.
+  int64_t pieces = groupsAtOnce / left;
   if (pieces < 2) pieces = 2;
   if (pieces > most) pieces = most;
+  const auto timeOf = [&](int64_t count) {
+    const int64_t waves = (left * count + groupsAtOnce - 1) / groupsAtOnce;
+    return waves * (columns * elementBytes / count + kLeastPieceBytes);
+  };
+  for (int64_t more = pieces + 1; more <= most && more <= kMostPiecesInWaves; more++) {
+    if (timeOf(more) < timeOf(pieces)) pieces = more;
+  }
   const int64_t align = 64;  // columns: whole vectors of every type, if the row starts with one
   const int64_t width = ((columns + pieces - 1) / pieces + align - 1) / align * align;
   pieces = (columns + width - 1) / width;

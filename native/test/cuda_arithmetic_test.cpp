@@ -20,12 +20,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double ulp(double x) { return std::nextafter(std::abs(x), kInfinity) - std::abs(x); }
 
-// Rows of one type, taken as a thread takes them: vector by vector, four at a time, filled up with -inf.
+// Rows of one type, taken as a thread takes them: vector by vector, four at a time, filled up with -inf, which
+// bfloat16 has no more where y needs no base.
 template <class T>
 WideSums sumsOf(const std::vector<double>& row, double temperature) {
   using C = typename Element<T>::Compute;
   constexpr int kPerVector = Element<T>::kPerVector;
+  constexpr bool kFinite = std::is_same_v<T, BFloat16>;
   const Scale<C> scale = scaleOf<C>(temperature);
+  const std::uint32_t lowest = (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
   Sums<C> sums = noSums<C>();
   for (std::size_t at = 0; at < row.size(); at += 4 * kPerVector) {
     Vector v[4];
@@ -41,15 +44,20 @@ WideSums sumsOf(const std::vector<double>& row, double temperature) {
         }
       }
     }
-    raise(sums, largestOf<T>(v), scale);
+    const C largest = largestOf<T>(v);
+    const bool near = isNear(sums, largest, scale);
+    raise(sums, largest, scale);
     C s[4], t[4];
     for (int j = 0; j < 4; j++) {
+      if constexpr (kFinite) {
+        for (std::uint32_t& word : v[j].words) word = near ? largerPair(word, lowest, T{}) : word;
+      }
       C x[kPerVector];
       unpack<T>(v[j], x);
-      if (isBased(sums)) {
-        sumTerms<true, true>(x, sums, scale, s[j], t[j]);
+      if (near) {
+        sumTerms<false, true, kFinite>(x, sums, scale, s[j], t[j]);
       } else {
-        sumTerms<false, true>(x, sums, scale, s[j], t[j]);
+        sumTerms<true, true>(x, sums, scale, s[j], t[j]);
       }
     }
     addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
@@ -140,6 +148,35 @@ TEST_CASE("2^y in double: below one ulp, exact for integers") {
   for (int n = -999; n < 1000; n++) CHECK_EQUAL(exp2Of(n), std::ldexp(1.0, n));
   CHECK_EQUAL(exp2Of(-1000.0), 0.0);
   CHECK_EQUAL(exp2Of(-kInfinity), 0.0);
+}
+
+TEST_CASE("sums fall by a whole power of 2 as by any, without an exponential") {
+  for (int n = 0; n <= 1100; n++) {
+    double s = 3.25, t = -7.0, expectedS = s, expectedT = t;
+    scaleSumsByPower(s, t, static_cast<float>(-n));
+    scaleSums(expectedS, expectedT, static_cast<double>(-n));
+    if (n < 1000) {
+      CHECK_EQUAL(s, expectedS, n);
+      CHECK_EQUAL(t, expectedT, n);
+    } else {
+      CHECK(s < 0x1p-990 && std::abs(t) < 0x1p-980);
+    }
+  }
+  double s = 0.0, t = 0.0;  // of nothing but -inf
+  scaleSumsByPower(s, t, -kHugeFloat);
+  CHECK(s == 0.0 && t == 0.0);
+}
+
+TEST_CASE("what stands for -inf has no term at any temperature, and leaves all that have one as they are") {
+  for (double temperature = 1e-18; temperature < 1.1e18; temperature *= 10) {
+    const BFloat16 lowest{static_cast<std::uint16_t>(bitsOfFloat(lowestFinite(temperature)) >> 16)};
+    const Scale<float> scale = scaleOf<float>(temperature);
+    for (const float power : {-kLargestPower, 0.0f, kLargestPower}) {
+      const float y = powerOf<false, true>(floatOf(lowest), Sums<float>{0.0f, power, 1.0, 0.0}, scale);
+      CHECK(y < -0x1p+63f && y > -kHugeFloat);
+      CHECK_EQUAL(powerOfTwo(y) * y, 0.0f);
+    }
+  }
 }
 
 TEST_CASE("the sums of rows, in one go and merged") {
@@ -252,11 +289,16 @@ TEST_CASE("rows are cut so that every column is in one piece") {
     CHECK(static_cast<std::int64_t>(cut.pieces) * cut.pieceColumns >= columns);
     CHECK(static_cast<std::int64_t>(cut.pieces - 1) * cut.pieceColumns < columns);
     CHECK(cut.pieceColumns * size >= kLeastPieceBytes / 2);
-    CHECK(cut.cutUnits() <= 3 * groups);
+    CHECK(cut.cutUnits() <= std::max(groups, kMostPiecesInWaves * (rows - cut.wholeRows)));
   }
-  // As many blocks as the device holds, where there are fewer rows.
-  CHECK(cutRows(1, 1 << 20, 2, 396).cutUnits() == 64);
-  CHECK(cutRows(100, 151936, 2, 396).cutUnits() >= 396);
+  // One wave of few rows' pieces: a second one would run by itself.
+  CHECK_EQUAL(cutRows(1, 1 << 20, 2, 528).cutUnits(), 64);
+  CHECK_EQUAL(cutRows(32, 1 << 20, 2, 528).cutUnits(), 512);
+  CHECK_EQUAL(cutRows(100, 500000, 2, 528).cutUnits(), 500);
+  CHECK_EQUAL(cutRows(16, 1 << 20, 4, 264).cutUnits(), 256);
+  // What is left of many rows: several waves that are nearly full, not one or two that are half empty.
+  CHECK_EQUAL(cutRows(8192, 151936, 2, 528).pieces, 3);  // of 272 rows 816 pieces, in 2 waves
+  CHECK_EQUAL(cutRows(8192, 151936, 2, 396).pieces, 4);  // 1088, in 3
   CHECK_EQUAL(cutRows(8192, 100, 2, 396).cutUnits(), 0);
 }
 

@@ -157,11 +157,15 @@ void logitChecks() {
       extras.temperature = temperature;
       checkLogits(logits, numbers, extras, "low temperature");
     }
+    const double lowest = dtype == DType::Float16 ? -65504.0 : -3e38;
     for (const double temperature : {0.5, 0.7, 1.3, 2.0, 0.01, 1e-6, 100.0, 1e6, 1e-18, 1e18}) {
       for (const double spread : {1.0, 6.0}) {
         if (dtype == DType::Float16 && temperature > 1e4) continue;
-        PlacedMatrix logits(dtype, 3, 5000, kOdd);
-        fill(logits, [&](std::int64_t, std::int64_t) { return 2 + spread * temperature * numbers.bell(); });
+        PlacedMatrix logits(dtype, 5, 5000, kOdd);
+        fill(logits, [&](std::int64_t row, std::int64_t) {
+          if (row > 2 && numbers.below(3) == 0) return row == 3 ? -kInfinity : lowest;
+          return 2 + spread * temperature * numbers.bell();
+        });
         LogitExtras extras;
         extras.temperature = temperature;
         checkLogits(logits, numbers, extras, "temperature");
