@@ -10,7 +10,7 @@ import { basename, join } from 'node:path';
 import { check, root, skip, start, versionOf } from './stage.mjs';
 
 /** Kernels through which every byte of a tensor goes. */
-const hotKernels = /(logitRows|scoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
+const hotKernels = /(logitRows|scoreRows|shortScoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
 const hotPlain = /readBytes\(/;
 const architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_100'];
 /** More instructions than this an element of bfloat16, and an H200's memory is faster than its arithmetic. */

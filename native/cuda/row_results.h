@@ -47,6 +47,13 @@ COLLAPSAR_BOTH double logMeanOf(const WideSums& sums, double best, double length
   return sums.base / length + fma(sums.power, kLn2, log(sums.s) - logCount);
 }
 
+// Of the columns as answers to choose from: the sums of sequences.
+COLLAPSAR_BOTH double posteriorEntropyOf(const WideSums& seq, double best) {
+  if (!(best < kHugeDouble) || isEmpty(seq)) return undefined();
+  const double entropy = log(seq.s) - kLn2 * seq.t / seq.s;
+  return entropy > 0x1p-100 ? entropy : 0.0;
+}
+
 // `length`: max(tokens, 1). columns: all of the row; others: those not equivalent to own.
 COLLAPSAR_BOTH ScoreResult scoreResult(const ScoreGroup& others, const ScoreGroup& same, double length, double columns,
                                        double othersCount) {
@@ -64,11 +71,7 @@ COLLAPSAR_BOTH ScoreResult scoreResult(const ScoreGroup& others, const ScoreGrou
   const double logColumns = log(columns);
   out.marginalSeq = logMeanOf(seq, best, 1.0, logColumns);
   out.marginalToken = logMeanOf(token, best, length, logColumns);
-  out.posteriorEntropy = undefined();
-  if (best < kHugeDouble && !isEmpty(seq)) {
-    out.posteriorEntropy = log(seq.s) - kLn2 * seq.t / seq.s;
-    if (!(out.posteriorEntropy > 0x1p-100)) out.posteriorEntropy = 0.0;
-  }
+  out.posteriorEntropy = posteriorEntropyOf(seq, best);
   return out;
 }
 

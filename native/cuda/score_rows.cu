@@ -1,15 +1,19 @@
-// One row of scores -> its statistics in one pass. A row is shared by 1, 8, 32 or 256 threads, so that short rows fill
-// their lanes and long ones the device; the ends of rows are worked out side by side, one thread a row.
+// One row of scores -> its statistics in one pass. A row is shared by 1, 32 or 256 threads, so that the shortest fill
+// their lanes and long ones the device (short_score_rows.cu has those between); the ends of rows are worked out side by
+// side.
 //
 // The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
-// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 18.8
-// instructions an element of float32, both exponentials included; an H200's memory leaves time for 27.
+// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
+// instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
+// 1.8 for raising the references. A row of 4096 takes 28 in all, its ends and best 8 columns included; an H200's memory
+// leaves time for 27.
 #include "score_rows.h"
+
+#include <type_traits>
 
 #include "kernel_launch.h"
 #include "rank_counts.h"
-#include "row_vectors.cuh"
-#include "thread_group.cuh"
+#include "score_row_ends.cuh"
 #include "top_columns.cuh"
 
 namespace collapsar::cuda {
@@ -18,44 +22,28 @@ namespace {
 
 // Terms so far below the reference, as powers of 2, are left out: together they are less than a rounding.
 constexpr float kNegligible = -100.0f;
+// What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
+// 2^63 tokens, too.
+constexpr float kLowestScore = -0x1p+127f;
 
-// Which of a vector's columns have the signature `own`.
-template <class T>
-__device__ uint32_t equivalentIn(const RowVectors<T>& columns, int vector, const int32_t* signature, int32_t own) {
-  if (vector >= columns.vectors()) return 0;
-  const int64_t first = columns.columnOf(vector);
-  uint32_t bits = 0;
-  COLLAPSAR_UNROLLED
-  for (int e = 0; e < Element<T>::kPerVector; e++) {
-    const int64_t column = first + e;
-    if (column >= columns.begin && column < columns.end && signature[column] == own) bits |= 1u << e;
-  }
-  return bits;
+// Else the compiler converts a scale from double in every chunk again.
+__device__ __forceinline__ void keep([[maybe_unused]] Scale<float>& scale) {
+#if defined(__CUDA_ARCH__)
+  asm("" : "+f"(scale.high), "+f"(scale.low));
+#endif
+}
+__device__ __forceinline__ void keep(Scale<double>&) {}
+
+// Whether all terms of a chunk are, for the sequences; the means of tokens lie nearer.
+__device__ __forceinline__ bool isNegligible(const Sums<float>& sums, float largest, const Scale<float>& scale) {
+  return largest * scale.high < sums.power + kNegligible;
+}
+__device__ __forceinline__ bool isNegligible(const Sums<double>& sums, double largest, const Scale<double>& scale) {
+  return (largest - sums.base) * scale.exact() < static_cast<double>(kNegligible);
 }
 
-// Those equivalent to own in [begin, end), looked at one by one.
-template <class T, int kLanes>
-__device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int begin, int end, int own,
-                                     double length) {
-  using Group = ThreadGroup<kLanes>;
-  const Scale<double> seqScale{kLog2e}, tokenScale{kLog2e / length};
-  Sums<double> seq = noSums<double>(), token = seq;
-  double best = -kHugeDouble;
-  const int32_t label = job.equivalent.signature[own];
-  for (int i = job.equivalent.start[label] + Group::lane(); i < job.equivalent.start[label + 1]; i += kLanes) {
-    const int column = job.equivalent.columns[i];
-    if (column < begin || column >= end) continue;
-    const double x = static_cast<double>(floatOf(row[column]));
-    if (isBetter(x, best)) best = x;
-    if (!(x < kHugeDouble)) continue;
-    addElement(seq, x, seqScale);
-    addElement(token, x, tokenScale);
-  }
-  const WideSums wideSeq = combine<kLanes, true>(seq, seqScale), wideToken = combine<kLanes, false>(token, tokenScale);
-  return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
-}
-
-// The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions.
+// The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions. Without a base the
+// elements are bounded, once for both sums, and not the powers of each: 16 instructions of 187.
 template <class T, bool kBased, bool kSequences, class C>
 __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sums<C>& seq, const Scale<C>& seqScale,
                                            Sums<C>& token, const Scale<C>& tokenScale) {
@@ -64,31 +52,58 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
   for (int j = 0; j < kChunkVectors; j++) {
     C x[Element<T>::kPerVector];
     unpack<T>(v[j], x);
-    if (kSequences) sumTerms<kBased, true>(x, seq, seqScale, s[j], t[j]);
-    sumTerms<kBased, false>(x, token, tokenScale, m[j], unused);
+    if constexpr (!kBased && std::is_same_v<C, float>) {
+      COLLAPSAR_UNROLLED
+      for (C& one : x) one = fmaxf(one, kLowestScore);
+    }
+    if (kSequences) sumTerms<kBased, true, !kBased>(x, seq, seqScale, s[j], t[j]);
+    sumTerms<kBased, false, !kBased>(x, token, tokenScale, m[j], unused);
   }
   if (kSequences) addChunk<true>(seq, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
 }
 
-// The columns [begin, end) of a row, by one thread group. Its lane 0 writes `piece` (all but the top columns), one
-// field as soon as it is there: registers are short.
+// As countRanks, but what equals the target is counted only where anything does, mostly in the own column's chunk
+// alone: 3 instructions an element of float32, not 4.
+template <class T, int kVectors>
+__device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T target, int& above, int& equal) {
+  if constexpr (kPaired<T>) {
+    countRanks(v, target, above, equal);
+  } else {
+    const auto own = floatOf(target);
+    decltype(oneIfAbove(own, own)) ones = 0;
+    bool met = false;
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kVectors; j++) {
+      typename Element<T>::Compute x[Element<T>::kPerVector];
+      unpack<T>(v[j], x);
+      COLLAPSAR_UNROLLED
+      for (int e = 0; e < Element<T>::kPerVector; e++) {
+        ones += oneIfAbove(x[e], own);
+        met |= x[e] == own;
+      }
+    }
+    above += static_cast<int>(ones);
+    int unused = 0;
+    if (met) countRanks(v, target, unused, equal);
+  }
+}
+
+// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece` (all but the top columns),
+// one field as soon as it is there: registers are short.
 template <class T, int kLanes>
-__device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int end, int ownColumn, T ownScore,
-                         double length, const TopPlace& top, bool written, ScorePiece& piece) {
+__device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, Vector (&even)[kChunkVectors],
+                         int ownColumn, T ownScore, double length, const TopPlace& top, bool written,
+                         ScorePiece& piece) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
-  const Scale<C> seqScale = scaleOf<C>(1.0), tokenScale = scaleOf<C>(length);
-  const RowVectors<T> columns(row, begin, end);
-  const int lane = Group::lane();
+  const Scale<C> seqScale = scaleOf<C>(1.0);
+  Scale<C> tokenScale = scaleOf<C>(length);
+  keep(tokenScale);
+  const int begin = columns.begin, end = columns.end, lane = Group::lane();
 
-  // Of an own column that others are equivalent to: its signature, which all columns to hide have.
-  int32_t shared = -1;
-  if (job.equivalent.signature != nullptr) {
-    const int32_t label = job.equivalent.signature[ownColumn];
-    if (job.equivalent.start[label + 1] - job.equivalent.start[label] > 1) shared = label;
-  }
+  const int32_t shared = sharedSignature(job.equivalent, ownColumn);
   const bool here = ownColumn >= begin && ownColumn < end;
   // The own column, counted from the first vector's first element; all bits set in the lanes that do not have it.
   unsigned ownAt = ~0u;
@@ -99,31 +114,22 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
 
   Sums<C> seq = noSums<C>(), token = seq;
   C othersBest = -infinity<C>();
-  // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
+  // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
+  // memory.
   struct Places {
-    C best;
-    int above, equal, chunk;
+    LaneMaximum<C> maximum;
+    int above, equal;
+    TopPlace top;
   };
   __shared__ Places placesOf[kBlockThreads];
   Places& places = placesOf[threadIdx.x];
-  places = {-infinity<C>(), 0, 0, -1};
+  places = {noMaximum<C>(), 0, 0, top};
 
   const int chunks = columns.template chunks<kLanes>();
-  Vector next[kChunkVectors];
-  columns.template load<kLanes, true>(0, lane, next);
-  COLLAPSAR_ROLLED
-  for (int chunk = 0; chunk < chunks; chunk++) {
-    Vector v[kChunkVectors];
-    COLLAPSAR_UNROLLED
-    for (int j = 0; j < kChunkVectors; j++) v[j] = next[j];
-    if (chunk + 1 < chunks) columns.template load<kLanes, true>(chunk + 1, lane, next);
-
+  const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
     C largest = largestOf<T>(v);
-    if (isBetter(largest, places.best)) {
-      places.best = largest;
-      places.chunk = chunk;
-    }
-    if (!(largest < own)) countRanks(v, ownScore, places.above, places.equal);
+    places.maximum.add(largest, chunk);
+    if (!(largest < own)) countOwnRanks(v, ownScore, places.above, places.equal);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
       COLLAPSAR_UNROLLED
@@ -136,19 +142,54 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
       }
       largest = largestOf<T>(v);
     }
-    if (isBetter(largest, othersBest)) othersBest = largest;
-    if (!(largest < infinity<C>())) continue;  // NaN or +inf: the sums mean nothing
+    othersBest = largerOrNan(othersBest, largest);
+    if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
 
-    raise(seq, largest, seqScale);
-    raise(token, largest, tokenScale);
-    const bool based = isBased(seq) || isBased(token);
-    const bool sequences = powerOf<true>(largest, seq, seqScale) > static_cast<C>(kNegligible);
-    if (based) {
-      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
-    } else if (sequences) {
-      addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+    // Means are nearer than the scores themselves: their power is no larger.
+    if (isNear(seq, largest, seqScale) & !isBased(token)) {
+      raiseNear(seq, largest, seqScale);
+      raiseNear(token, largest, tokenScale);
+      if (isNegligible(seq, largest, seqScale)) {
+        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+      } else {
+        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+      }
     } else {
-      addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+      raise(seq, largest, seqScale);
+      raise(token, largest, tokenScale);
+      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
+    }
+  };
+  const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
+  const Vector* following = reinterpret_cast<const Vector*>(columns.row + (begin - columns.shift)) + lane;
+  const auto loadFollowing = [&](int chunk, Vector(&v)[kChunkVectors]) {
+    following += kLanes * kChunkVectors;
+    if (chunk < wholeChunks) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<true>(following + j * kLanes);
+    } else if (chunk < chunks) {
+      columns.template load<kLanes, true>(chunk, lane, v);
+    }
+  };
+  Vector odd[kChunkVectors];
+  // Two buffers in turn: copying one to the other takes 16 instructions a chunk. Exponentials in double leave no
+  // registers for a second copy of the loop, and cost far more than copying.
+  if constexpr (std::is_same_v<C, double>) {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) odd[j] = even[j];
+      loadFollowing(chunk + 1, even);
+      look(odd, chunk);
+    }
+  } else {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      loadFollowing(chunk + 1, odd);
+      look(even, chunk);
+      if (chunk + 1 == chunks) break;
+      loadFollowing(chunk + 2, even);
+      look(odd, chunk + 1);
     }
   }
 
@@ -157,78 +198,54 @@ __device__ void addPiece(const ScoreRowsJob& job, const T* row, int begin, int e
   if (written) piece.others.seq = groupSeq;
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
-  const C best = places.best;
-  const C groupOthers = Group::all(othersBest, BetterOf<C>{}), groupBest = Group::all(best, BetterOf<C>{});
-  const bool topped = job.out.topK > 1;
-  struct Counts {
-    int above, equal, column;
-  } counts{places.above, places.equal, end};
-  if (!topped && places.chunk >= 0 && (best == groupBest || best != best)) {
-    counts.column = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
-  }
-  counts = Group::all(counts, [](Counts a, Counts b) {
-    return Counts{a.above + b.above, a.equal + b.equal, a.column < b.column ? a.column : b.column};
-  });
-  int argmax = groupBest == -infinity<C>() ? begin : counts.column;
-  if (topped) argmax = topColumns<T, kLanes>(columns, lane, best, job.out.topK, top);
+  const C groupOthers = Group::best(othersBest);
+  const int above = Group::sum(places.above), equal = Group::sum(places.equal);
+  const auto first =
+      topColumns<T, kLanes>(columns, lane, places.maximum, job.out.topK > 1 ? job.out.topK : 1, places.top);
   if (written) {
-    if (job.out.topK == 1) top.put(0, Ranked<uint64_t>{orderOf(static_cast<double>(groupBest)), argmax});
     piece.others.best = static_cast<double>(groupOthers);
-    piece.best = static_cast<double>(groupBest);
-    piece.argmax = argmax;
-    piece.rankAbove = counts.above;
-    piece.rankEqual = counts.equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+    piece.best = static_cast<double>(scoreOf(first.order));
+    piece.argmax = first.column;
+    piece.rankAbove = above;
+    piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
   }
   if (job.equivalent.signature != nullptr) {
-    const ScoreGroup same = equivalentSums<T, kLanes>(job, row, begin, end, ownColumn, length);
+    const ScoreGroup same = equivalentSums<T, kLanes>(job, columns.row, begin, end, ownColumn, length);
     if (written) piece.same = same;
   } else if (written) {
-    const double x = static_cast<double>(own);
-    const WideSums alone = here && x > -kHugeDouble ? WideSums{x, 0.0, 1.0, 0.0} : noWideSums();
-    piece.same = {alone, alone, here ? x : -kHugeDouble};
+    piece.same = aloneSums(here ? static_cast<double>(own) : -kHugeDouble);
   }
 }
 
-template <class V>
-__device__ __forceinline__ void store(V* field, int64_t row, V value) {
-  if (field != nullptr) field[row] = value;
-}
-
-__device__ __forceinline__ double canonical(double x) { return x == x ? x : undefined(); }
-
-// What the end of a row needs besides its sums.
-struct RowOfScores {
-  int32_t row, ownColumn;
-  double own, length;
-};
-
-__device__ void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
-  int others = job.columns - 1;
-  if (job.equivalent.signature != nullptr) {
-    const int32_t label = job.equivalent.signature[at.ownColumn];
-    others = job.columns - (job.equivalent.start[label + 1] - job.equivalent.start[label]);
+// A fourth of storeRow: the mean of the other columns or of all, of sequences or of tokens, with what goes along.
+constexpr int kRowParts = 4;
+__device__ void storeRowPart(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole, int part) {
+  const bool ofTokens = part % 2 == 1, ofAll = part >= 2;
+  const double length = ofTokens ? at.length : 1.0;
+  WideSums sums = ofTokens ? whole.others.token : whole.others.seq;
+  double best = whole.others.best;
+  int count = job.columns;
+  if (ofAll) {
+    sums = merged(sums, ofTokens ? whole.same.token : whole.same.seq, kLog2e / length);
+    best = BetterOf<double>{}(best, whole.same.best);
+  } else {
+    count -= equivalentColumns(job, at.ownColumn);
   }
-  const ScoreResult result =
-      scoreResult(whole.others, whole.same, at.length, static_cast<double>(job.columns), static_cast<double>(others));
   const ScoreOutputs& out = job.out;
-  store(out.matchedSeq, at.row, canonical(at.own));
-  store(out.matchedToken, at.row, canonical(at.own / at.length));
-  store(out.marginalSeq, at.row, result.marginalSeq);
-  store(out.marginalToken, at.row, result.marginalToken);
-  store(out.looMarginalSeq, at.row, result.looMarginalSeq);
-  store(out.looMarginalToken, at.row, result.looMarginalToken);
-  store(out.posteriorEntropy, at.row, result.posteriorEntropy);
-  store(out.argmax, at.row, whole.argmax);
-  store(out.rankAbove, at.row, whole.rankAbove);
-  store(out.rankEqual, at.row, whole.rankEqual);
+  const double mean = count > 0 ? logMeanOf(sums, best, length, log(static_cast<double>(count))) : undefined();
+  store(
+      ofAll ? (ofTokens ? out.marginalToken : out.marginalSeq) : (ofTokens ? out.looMarginalToken : out.looMarginalSeq),
+      at.row, mean);
+  if (part == 2) store(out.posteriorEntropy, at.row, posteriorEntropyOf(sums, best));
+  if (!ofAll) store(ofTokens ? out.matchedToken : out.matchedSeq, at.row, canonical(at.own / length));
+  if (part == 3) {
+    store(out.argmax, at.row, whole.argmax);
+    store(out.rankAbove, at.row, whole.rankAbove);
+    store(out.rankEqual, at.row, whole.rankEqual);
+  }
 }
 
-__device__ __forceinline__ double lengthOf(const ScoreRowsJob& job, int row) {
-  const int64_t length = job.lengths[row];
-  return static_cast<double>(length > 1 ? length : 1);
-}
-
-// What one thread of the block finishes, once its group has brought it together.
+// What a few threads of the block finish, once its group has brought it together.
 struct Finished {
   RowOfScores at;
   ScorePiece piece;
@@ -244,7 +261,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
   // A group without work goes along with the last one's row and writes nothing.
   const bool real = unit < units;
   const int cutUnit = (real ? unit : units - 1) - job.cut.wholeRows;
-  const bool isWhole = cutUnit < 0;
+  const bool isWhole = kLanes < kBlockThreads || cutUnit < 0;  // only blocks share a row piece by piece
   const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
   const T* const data = static_cast<const T*>(job.data) + (job.gathered ? entry : row) * job.rowStride;
   int begin = 0, end = job.columns;
@@ -252,6 +269,10 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     begin = cutUnit % job.cut.pieces * job.cut.pieceColumns;
     if (end - begin > job.cut.pieceColumns) end = begin + job.cut.pieceColumns;
   }
+  // On their way before anything waits for the row's label and length.
+  const RowVectors<T> columns(data, begin, end);
+  Vector first[kChunkVectors];
+  columns.template load<kLanes, true>(0, Group::lane(), first);
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
@@ -262,21 +283,23 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
   const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
   if constexpr (kLanes == 1) {
     ScorePiece piece;
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real, piece);
+    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real, piece);
     if (real) storeRow(job, at, piece);
   } else {
-    // Ends of rows side by side in one warp: alone, a row's logarithms take longer than a short row's columns.
+    // Ends of rows side by side, and four lanes a row: one lane alone takes 1128 instructions one after the other, in
+    // which the block's other warps have nothing to do.
     __shared__ Finished finished[Group::kGroups];
     Finished& mine = finished[Group::index()];
     if (Group::lane() == 0) {
       mine.at = at;
       mine.wanted = isWhole && real;
     }
-    addPiece<T, kLanes>(job, data, begin, end, ownColumn, ownScore, length, top, real,
+    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real,
                         isWhole ? mine.piece : job.pieces[cutUnit]);
     __syncthreads();
-    if (threadIdx.x < Group::kGroups && finished[threadIdx.x].wanted) {
-      storeRow(job, finished[threadIdx.x].at, finished[threadIdx.x].piece);
+    const int ended = static_cast<int>(threadIdx.x) / kRowParts;
+    if (ended < Group::kGroups && finished[ended].wanted) {
+      storeRowPart(job, finished[ended].at, finished[ended].piece, static_cast<int>(threadIdx.x) % kRowParts);
     }
   }
 }
@@ -341,9 +364,6 @@ void start(const ScoreRowsJob& job, cudaStream_t stream) {
     case 1:
       startShared<T, 1>(job, stream);
       break;
-    case 8:
-      startShared<T, 8>(job, stream);
-      break;
     case 32:
       startShared<T, kWarpLanes>(job, stream);
       break;
@@ -360,7 +380,6 @@ void start(const ScoreRowsJob& job, cudaStream_t stream) {
 
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors) {
   if (columns <= 32) return 1;
-  if (columns <= 512) return 8;
   if (columns * elementBytes <= 8192 || rows >= int64_t{16} * multiprocessors) return kWarpLanes;
   return kBlockThreads;
 }

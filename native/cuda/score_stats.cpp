@@ -7,6 +7,7 @@
 #include "argument_checks.h"
 #include "operations.h"
 #include "row_blocks.h"
+#include "short_score_rows.h"
 
 namespace collapsar::cuda {
 
@@ -58,6 +59,11 @@ ScoreOutputs RowStatsFields::place(CollapsarCudaDevice& device, std::int64_t fir
 }
 
 void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t rows) {
+  if (areShortScoreRows(job)) {
+    job.cut.rows = static_cast<std::int32_t>(rows);
+    check(launchShortScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
+    return;
+  }
   const std::int64_t size = elementBytes(job.dtype);
   job.lanes = scoreLanes(rows, job.columns, size, device.multiprocessors());
   const std::int64_t groups = scoreGroupsAtOnce(job.lanes, device.multiprocessors());

@@ -1,4 +1,4 @@
-// The threads that share one row: 1, 2, 8 or 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
+// The threads that share one row: 1 to 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
 // butterflies inside a warp, then the warps of the block one after the other, so that every thread ends with the same
 // bits, run after run.
 #pragma once
@@ -29,6 +29,44 @@ __device__ __forceinline__ V reduceLanes(V value, Op op) {
   for (int step = kLanes / 2; step > 0; step /= 2) value = op(value, exchanged(value, step));
   return value;
 }
+
+// Order of scores with NaN above all, as unsigned integers: that of argmax and of the top columns.
+__device__ __forceinline__ uint32_t orderOf(float x) {
+  if (x != x) return 0xffffffffu;
+  const uint32_t bits = bitsOfFloat(x + 0.0f);  // -0 becomes 0
+  return bits ^ (bits >> 31 != 0 ? 0xffffffffu : 0x80000000u);
+}
+__device__ __forceinline__ uint64_t orderOf(double x) {
+  if (x != x) return ~uint64_t{0};
+  const uint64_t bits = bitsOfDouble(x + 0.0);
+  return bits ^ (bits >> 63 != 0 ? ~uint64_t{0} : uint64_t{1} << 63);
+}
+// The score of an order.
+__device__ __forceinline__ float scoreOf(uint32_t order) {
+  return floatOfBits(order ^ (order >> 31 != 0 ? 0x80000000u : 0xffffffffu));
+}
+__device__ __forceinline__ double scoreOf(uint64_t order) {
+  return doubleOfBits(order ^ (order >> 63 != 0 ? uint64_t{1} << 63 : ~uint64_t{0}));
+}
+
+template <class C>
+__device__ __forceinline__ bool isBetter(C a, C b) {  // as values; NaN is best
+  return b == b && (a != a || a > b);
+}
+
+template <class C>
+struct BetterOf {
+  __device__ C operator()(C a, C b) const { return isBetter(b, a) ? b : a; }
+};
+
+// The largest and the smallest of a warp in one instruction each; 5 exchanges take ten and wait five times.
+__device__ __forceinline__ uint32_t largestOfWarp(uint32_t value) { return __reduce_max_sync(kAllLanes, value); }
+__device__ __forceinline__ uint64_t largestOfWarp(uint64_t value) {
+  const uint32_t high = static_cast<uint32_t>(value >> 32), highest = largestOfWarp(high);
+  const uint32_t low = largestOfWarp(high == highest ? static_cast<uint32_t>(value) : 0u);
+  return static_cast<uint64_t>(highest) << 32 | low;
+}
+__device__ __forceinline__ int32_t smallestOfWarp(int32_t value) { return __reduce_min_sync(kAllLanes, value); }
 
 template <int kLanes>
 struct ThreadGroup {
@@ -63,28 +101,18 @@ struct ThreadGroup {
       return value;
     }
   }
-};
 
-// Order of scores with NaN above all, as unsigned integers: that of argmax and of the top columns.
-__device__ __forceinline__ uint32_t orderOf(float x) {
-  if (x != x) return 0xffffffffu;
-  const uint32_t bits = bitsOfFloat(x + 0.0f);  // -0 becomes 0
-  return bits ^ (bits >> 31 != 0 ? 0xffffffffu : 0x80000000u);
-}
-__device__ __forceinline__ uint64_t orderOf(double x) {
-  if (x != x) return ~uint64_t{0};
-  const uint64_t bits = bitsOfDouble(x + 0.0);
-  return bits ^ (bits >> 63 != 0 ? ~uint64_t{0} : uint64_t{1} << 63);
-}
+  __device__ static int sum(int value) {
+    if constexpr (kLanes == kWarpLanes) return __reduce_add_sync(kAllLanes, value);
+    return all(value, [](int a, int b) { return a + b; });
+  }
 
-template <class C>
-__device__ __forceinline__ bool isBetter(C a, C b) {  // as values; NaN is best
-  return b == b && (a != a || a > b);
-}
-
-template <class C>
-struct BetterOf {
-  __device__ C operator()(C a, C b) const { return isBetter(b, a) ? b : a; }
+  // The best as isBetter has it.
+  template <class C>
+  __device__ static C best(C value) {
+    if constexpr (kLanes == kWarpLanes) return scoreOf(largestOfWarp(orderOf(value)));
+    return all(value, BetterOf<C>{});
+  }
 };
 
 // Brings the sums of all lanes to the highest reference among them and adds them up; the same result in every lane.
@@ -95,30 +123,28 @@ __device__ __forceinline__ WideSums combine(const Sums<float>& mine, const Scale
     double s, t;
   };
   const auto add = [](Pair a, Pair b) { return Pair{a.s + b.s, a.t + b.t}; };
-  const bool based = Group::anyInReach(isBased(mine));
-  WideSums wide = widened(mine);
   struct Reference {
     double base, power, height;
   } top{0.0, 0.0, 0.0};
-  if (!based) {
+  Pair sum{mine.s, mine.t};
+  if (!Group::anyInReach(isBased(mine))) {
     const float power = Group::all(mine.power, [](float a, float b) { return fmaxf(a, b); });
+    scaleSumsByPower(sum.s, sum.t, mine.power - power);  // of none, too, which stay 0
     top.power = static_cast<double>(power);
   } else {
+    const WideSums wide = widened(mine);
     const double height = isEmpty(wide) ? -kHugeDouble : wide.base * scale.exact() + wide.power;
     top = Group::all(Reference{wide.base, wide.power, height},
                      [](Reference a, Reference b) { return b.height > a.height ? b : a; });
-  }
-  if (isEmpty(wide)) {
-    wide.s = wide.t = 0.0;
-  } else {
-    const double fall = riseBetween(wide.base, wide.power, top.base, top.power, scale.exact());
-    if (fall != 0.0) scaleSums(wide.s, wide.t, fall);
+    if (!isEmpty(wide)) {
+      scaleSums(sum.s, sum.t, riseBetween(wide.base, wide.power, top.base, top.power, scale.exact()));
+    }
   }
   if (kWeighted) {
-    const Pair sum = Group::all(Pair{wide.s, wide.t}, add);
+    sum = Group::all(sum, add);
     return {top.base, top.power, sum.s, sum.t};
   }
-  return {top.base, top.power, Group::all(wide.s, [](double a, double b) { return a + b; }), 0.0};
+  return {top.base, top.power, Group::all(sum.s, [](double a, double b) { return a + b; }), 0.0};
 }
 
 template <int kLanes, bool kWeighted>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "test/check.h"
@@ -35,16 +36,29 @@ void checkScores(PlacedMatrix& scores, Numbers& numbers, bool signatures, int to
   }
 }
 
+// The best columns in one thread's vectors of rows that start at one, of which `vectors` follow each other before it
+// has the next: as ties, by rising score, at random, and with NaN.
+Fill bestInOneThread(Numbers& numbers, DType dtype, std::int64_t vectors) {
+  const std::int64_t perVector = 16 / static_cast<std::int64_t>(sizeOf(dtype));
+  return [=, &numbers](std::int64_t row, std::int64_t column) -> double {
+    const double noise = -120 + 2 * numbers.bell();
+    if (column / perVector % vectors != row * 7 % vectors) return noise;
+    if (row % 4 == 3 && numbers.below(10) == 0) return kNaN;
+    return row % 4 == 0 ? -100 : row % 4 == 1 ? -100 + static_cast<double>(column) * 0.0625 : noise + 20;
+  };
+}
+
 }  // namespace
 
 void scoreChecks() {
   Numbers numbers(options.seed * 1000 + 2);
   const std::vector<std::int64_t> sizes =
-      options.tiny    ? std::vector<std::int64_t>{3, 100, 1024, 20001}
-      : options.quick ? std::vector<std::int64_t>{1, 2, 3, 8, 31, 33, 64, 100, 512, 515, 1024, 3000, 9000, 20000}
-                      : std::vector<std::int64_t>{1,    2,    3,    4,    5,    7,    8,     16,    31,   32,  33,
-                                                  40,   64,   100,  127,  255,  256,  511,   512,   513,  777, 1024,
-                                                  2047, 2048, 2049, 4096, 5000, 8192, 16384, 30001, 65536};
+      options.tiny ? std::vector<std::int64_t>{3, 33, 100, 255, 511, 1024, 20001}
+      : options.quick
+          ? std::vector<std::int64_t>{1, 2, 3, 8, 31, 33, 64, 100, 256, 512, 515, 777, 1024, 3000, 9000, 20000}
+          : std::vector<std::int64_t>{1,    2,    3,    4,    5,    7,    8,     16,    31,   32,  33,
+                                      40,   64,   100,  127,  255,  256,  511,   512,   513,  777, 1024,
+                                      2047, 2048, 2049, 4096, 5000, 8192, 16384, 30001, 65536};
   for (const DType dtype : kAllTypes) {
     for (const std::int64_t columns : sizes) {
       for (int layout = 0; layout < kLayouts; layout++) {
@@ -63,6 +77,12 @@ void scoreChecks() {
       checkScores(special, numbers, true, topK, false, -1, "special");
       checkScores(special, numbers, true, std::min(topK, 1), false, -1, "special");
     }
+    // So many that a warp takes short ones turn after turn, and more than 32 of them.
+    for (const std::int64_t columns : {40, 100, 300}) {
+      PlacedMatrix scores(dtype, device->info().multiprocessors * 801, columns, columns == 100 ? kOdd : kDense);
+      fill(scores, [&](std::int64_t, std::int64_t) { return -120 + 20 * numbers.bell(); });
+      checkScores(scores, numbers, columns == 300, static_cast<int>(columns % 9), true, 500, "turn after turn");
+    }
     for (const double offset : {-1000.0, 1000.0, -50000.0, -3e6}) {
       if (dtype == DType::Float16 && offset < -60000) continue;
       PlacedMatrix scores(dtype, 5, 600, kOdd);
@@ -76,6 +96,14 @@ void scoreChecks() {
       PlacedMatrix scores(dtype, 37, columns, kOdd);
       fill(scores, [&](std::int64_t r, std::int64_t) { return offsets[r % 4] * (1 - 1e-2 * numbers.uniform()); });
       checkScores(scores, numbers, columns == 100, 8, false, -1, "near and far rows");
+    }
+  }
+  for (const DType dtype : kAllTypes) {
+    // Warps, blocks, and blocks that have a piece each.
+    for (const auto& [rows, columns] : {std::pair{66, 1100}, {3, 20000}, {2, 40000}}) {
+      PlacedMatrix scores(dtype, rows, columns, kDense);
+      fill(scores, bestInOneThread(numbers, dtype, rows > 3 ? 32 : 256));
+      for (const int topK : {8, 1}) checkScores(scores, numbers, false, topK, false, -1, "best in one thread");
     }
   }
   if (!options.large) return;

@@ -36,7 +36,32 @@ inline unsigned __ballot_sync(unsigned, bool holds) {
   for (int step = 16; step > 0; step /= 2) bits |= __shfl_xor_sync(0, bits, step);
   return bits;
 }
+inline int __shfl_sync(unsigned, int value, int lane) {
+  return static_cast<int>(emulateExchange(static_cast<uint32_t>(value), static_cast<unsigned>(lane)));
+}
+inline uint32_t __reduce_max_sync(unsigned, uint32_t value) {
+  for (int step = 16; step > 0; step /= 2) {
+    const uint32_t other = __shfl_xor_sync(0, value, step);
+    if (other > value) value = other;
+  }
+  return value;
+}
+inline int __reduce_min_sync(unsigned, int value) {
+  for (int step = 16; step > 0; step /= 2) {
+    const int other = static_cast<int>(__shfl_xor_sync(0, static_cast<uint32_t>(value), step));
+    if (other < value) value = other;
+  }
+  return value;
+}
+inline int __reduce_add_sync(unsigned, int value) {
+  for (int step = 16; step > 0; step /= 2) {
+    value += static_cast<int>(__shfl_xor_sync(0, static_cast<uint32_t>(value), step));
+  }
+  return value;
+}
+inline void __syncwarp(unsigned = 0xffffffffu) { __shfl_xor_sync(0, 0, 0); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
   const unsigned long long old = *at;
   if (value < old) *at = value;

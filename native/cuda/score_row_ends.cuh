@@ -1,0 +1,110 @@
+// What the kernels for scores of short and of long rows have in common: the columns equivalent to a row's own, and the
+// row's end.
+#pragma once
+
+#include "row_vectors.cuh"
+#include "score_rows.h"
+#include "thread_group.cuh"
+
+namespace collapsar::cuda {
+
+// Of an own column that others are equivalent to: its signature, which all columns to hide have. Else -1.
+__device__ __forceinline__ int32_t sharedSignature(const SignatureColumns& equivalent, int ownColumn) {
+  if (equivalent.signature == nullptr) return -1;
+  const int32_t label = equivalent.signature[ownColumn];
+  return equivalent.start[label + 1] - equivalent.start[label] > 1 ? label : -1;
+}
+
+// Which of a vector's columns have the signature `own`.
+template <class T>
+__device__ uint32_t equivalentIn(const RowVectors<T>& columns, int vector, const int32_t* signature, int32_t own) {
+  if (vector >= columns.vectors()) return 0;
+  const int64_t first = columns.columnOf(vector);
+  uint32_t bits = 0;
+  COLLAPSAR_UNROLLED
+  for (int e = 0; e < Element<T>::kPerVector; e++) {
+    const int64_t column = first + e;
+    if (column >= columns.begin && column < columns.end && signature[column] == own) bits |= 1u << e;
+  }
+  return bits;
+}
+
+// Those equivalent to own in [begin, end), looked at one by one: the largest first, for a reference that rises with
+// every element is rounded as often.
+template <class T, int kLanes>
+__device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int begin, int end, int own,
+                                     double length) {
+  using Group = ThreadGroup<kLanes>;
+  const Scale<double> seqScale{kLog2e}, tokenScale{kLog2e / length};
+  const int32_t label = job.equivalent.signature[own];
+  const auto forEach = [&](auto visit) {
+    for (int i = job.equivalent.start[label] + Group::lane(); i < job.equivalent.start[label + 1]; i += kLanes) {
+      const int column = job.equivalent.columns[i];
+      if (column >= begin && column < end) visit(static_cast<double>(floatOf(row[column])));
+    }
+  };
+  double best = -kHugeDouble;
+  forEach([&](double x) {
+    if (isBetter(x, best)) best = x;
+  });
+  Sums<double> seq = noSums<double>(), token = seq;
+  if (best < kHugeDouble) {
+    seq.base = token.base = best;
+    forEach([&](double x) {
+      addElement(seq, x, seqScale);
+      addElement(token, x, tokenScale);
+    });
+  }
+  const WideSums wideSeq = combine<kLanes, true>(seq, seqScale), wideToken = combine<kLanes, false>(token, tokenScale);
+  return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
+}
+
+// The own column, where none is equivalent to it.
+__device__ __forceinline__ ScoreGroup aloneSums(double own) {
+  const WideSums alone = own > -kHugeDouble ? WideSums{own, 0.0, 1.0, 0.0} : noWideSums();
+  return {alone, alone, own};
+}
+
+template <class V>
+__device__ __forceinline__ void store(V* field, int64_t row, V value) {
+  if (field != nullptr) field[row] = value;
+}
+
+__device__ __forceinline__ double canonical(double x) { return x == x ? x : undefined(); }
+
+// What the end of a row needs besides its sums.
+struct RowOfScores {
+  int32_t row, ownColumn;
+  double own, length;
+};
+
+// With the own column itself.
+__device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ownColumn) {
+  if (job.equivalent.signature == nullptr) return 1;
+  const int32_t label = job.equivalent.signature[ownColumn];
+  return job.equivalent.start[label + 1] - job.equivalent.start[label];
+}
+
+__device__ inline void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
+  const int others = job.columns - equivalentColumns(job, at.ownColumn);
+  const ScoreResult result =
+      scoreResult(whole.others, whole.same, at.length, static_cast<double>(job.columns), static_cast<double>(others));
+  const ScoreOutputs& out = job.out;
+  store(out.matchedSeq, at.row, canonical(at.own));
+  store(out.matchedToken, at.row, canonical(at.own / at.length));
+  store(out.marginalSeq, at.row, result.marginalSeq);
+  store(out.marginalToken, at.row, result.marginalToken);
+  store(out.looMarginalSeq, at.row, result.looMarginalSeq);
+  store(out.looMarginalToken, at.row, result.looMarginalToken);
+  store(out.posteriorEntropy, at.row, result.posteriorEntropy);
+  store(out.argmax, at.row, whole.argmax);
+  store(out.rankAbove, at.row, whole.rankAbove);
+  store(out.rankEqual, at.row, whole.rankEqual);
+}
+
+__device__ __forceinline__ double lengthOf(const ScoreRowsJob& job, int row) {
+  const int64_t length = job.lengths[row];
+  return static_cast<double>(length > 1 ? length : 1);
+}
+
+}  // namespace collapsar::cuda
