@@ -39,21 +39,6 @@ __device__ __forceinline__ Scale<float> keptApart(Scale<float> scale) {
 }
 __device__ __forceinline__ Scale<double> keptApart(Scale<double> scale) { return scale; }
 
-// A load into v, or none: a predicate alone. Of a branch the compiler makes copies of all that it may load.
-__device__ __forceinline__ void loadIf(bool wanted, const Vector* from, Vector& v) {
-#if defined(__CUDA_ARCH__)
-  asm("{\n\t"
-      ".reg .pred wanted;\n\t"
-      "setp.ne.s32 wanted, %5, 0;\n\t"
-      "@wanted ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
-      "}"
-      : "+r"(v.words[0]), "+r"(v.words[1]), "+r"(v.words[2]), "+r"(v.words[3])
-      : "l"(from), "r"(static_cast<int>(wanted)));
-#else
-  if (wanted) v = *from;
-#endif
-}
-
 // lowestFinite in both elements of a word.
 __device__ __forceinline__ uint32_t lowestPair(double temperature) {
   return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
@@ -119,7 +104,7 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int e
   for (int chunk = 0; chunk < chunks; chunk++) {
     following += kLanes * kChunkVectors;
     const bool isWholeNext = chunk + 1 < endWholeChunks;
-    const auto loadNext = [&](int j) { loadIf(isWholeNext, following + j * kLanes, v[j]); };
+    const auto loadNext = [&](int j) { loadIf<false>(isWholeNext, following + j * kLanes, v[j]); };
 
     const C largest = largestOf<T>(v);
     if (isBetter(largest, places.best)) {

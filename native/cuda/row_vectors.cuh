@@ -1,35 +1,15 @@
 // A row's columns [begin, end) as the 16-byte vectors that memory has there. The vectors at both ends may be cut: of
-// those only elements of the row are read, one by one, and -inf (or 0) stands for the others.
+// those only elements of the row are read, one by one, and -inf stands for the others.
 //
 // A group of kLanes threads takes kChunkVectors vectors a lane at a time, lane beside lane. The next chunk's loads are
 // issued before the present one is worked on: 64 bytes a thread in flight.
 #pragma once
 
-#include "element_vectors.h"
+#include "vector_loads.cuh"
 
 namespace collapsar::cuda {
 
 constexpr int kChunkVectors = 4;
-
-// Read once, from memory that no kernel writes at the time.
-template <bool kKept>
-__device__ __forceinline__ Vector loadVector(const Vector* from) {
-#if defined(__CUDA_ARCH__)
-  Vector v;
-  if constexpr (kKept) {
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.words[0]), "=r"(v.words[1]), "=r"(v.words[2]), "=r"(v.words[3])
-                 : "l"(from));
-  } else {
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.words[0]), "=r"(v.words[1]), "=r"(v.words[2]), "=r"(v.words[3])
-                 : "l"(from));
-  }
-  return v;
-#else
-  return *from;
-#endif
-}
 
 template <class T>
 struct RowVectors {
@@ -69,7 +49,7 @@ struct RowVectors {
     return (chunk * kChunkVectors + j) * kLanes + lane;
   }
 
-  template <int kLanes, bool kKept, bool kZeroFilled = false>
+  template <int kLanes, bool kKept>
   __device__ void load(int chunk, int lane, Vector (&v)[kChunkVectors]) const {
     const int first = chunk * kChunkVectors * kLanes;
     const Vector* const base = reinterpret_cast<const Vector*>(row + (begin - shift));
@@ -85,7 +65,7 @@ struct RowVectors {
       if (vector >= firstWhole() && vector < endWhole()) {
         v[j] = loadVector<kKept>(base + vector);
       } else {
-        v[j] = kZeroFilled ? Vector{{0, 0, 0, 0}} : nothing<T>();
+        v[j] = nothing<T>();
         if (vector < vectors()) loadCut(columnOf(vector), v[j]);
       }
     }

@@ -6,9 +6,9 @@
 // from the sums of two vectors is kept; the order of additions depends on a segment's place in memory and length alone.
 #include "token_sums.h"
 
-#include "element_vectors.h"
 #include "kernel_launch.h"
 #include "thread_group.cuh"
+#include "vector_loads.cuh"
 
 namespace collapsar::cuda {
 
@@ -69,30 +69,12 @@ struct Segment {
   }
 };
 
-// 0 if it does not exist. By a predicate: behind a branch of its own each load has its address computed anew. kKept: in
-// the cache of the first level, where few lanes share a segment: they read the parts of 32 bytes one after the other.
-template <bool kKept>
-__device__ __forceinline__ Vector loadIf(bool exists, const Vector* from) {
-  Vector v{{0, 0, 0, 0}};
-#if defined(__CUDA_ARCH__)
-  if constexpr (kKept) {
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
-                 : "+r"(v.words[0]), "+r"(v.words[1]), "+r"(v.words[2]), "+r"(v.words[3])
-                 : "l"(from), "r"(static_cast<int>(exists)));
-  } else {
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];}"
-                 : "+r"(v.words[0]), "+r"(v.words[1]), "+r"(v.words[2]), "+r"(v.words[3])
-                 : "l"(from), "r"(static_cast<int>(exists)));
-  }
-#else
-  if (exists) v = *from;
-#endif
-  return v;
-}
-
+// 0 if it does not exist. Kept where few lanes share a segment: they read the parts of 32 bytes one after the other.
 template <int kLanes>
 __device__ __forceinline__ Vector loadShared(bool exists, const Vector* from) {
-  return loadIf<(kLanes < kWarpLanes)>(exists, from);
+  Vector v{{0, 0, 0, 0}};
+  loadIf<(kLanes < kWarpLanes)>(exists, from, v);
+  return v;
 }
 
 // A lane's next whole vectors, `kLanes` apart, while there are any in the `left` vectors from the first on.
