@@ -1,6 +1,6 @@
 // One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
 // for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
-// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.8 (13.8, 11.2) where a
+// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8, 10.6) where a
 // chunk reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
 //
 // Each vector of the next chunk is loaded into the registers of one that has been unpacked, not into 16 of their own:
