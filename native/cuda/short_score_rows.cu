@@ -33,6 +33,9 @@ constexpr int kReadAtOnce = 4;
 constexpr int kParts = 16;
 template <int kLanes>
 constexpr int kPartsOfLane = kLanes < kParts ? kParts / kLanes : 1;
+// Behind the parts, more lanes than these leave theirs again.
+template <int kLanes>
+constexpr int kPartPlaces = kLanes < kParts ? kParts : kLanes;
 
 // A row between its turn and its end.
 template <class T>
@@ -58,7 +61,7 @@ struct WarpRows {
   using C = typename Element<T>::Compute;
   static constexpr int kGroups = kWarpLanes / kLanes;
   HeldRow<T> rows[kWarpLanes];
-  alignas(16) C parts[kGroups][kParts];
+  alignas(16) C parts[kGroups][kPartPlaces<kLanes>];
   Candidates<C> candidates[kGroups];
 };
 
@@ -200,12 +203,12 @@ __device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best,
 
 // The k-th largest of the maxima of a row's parts, of which every lane has some.
 template <int kLanes, int kLaneParts, class C>
-__device__ __forceinline__ C kthOfParts(C (&mine)[kLaneParts], int k, int lane, C (&parts)[kParts]) {
+__device__ __forceinline__ C kthOfParts(C (&mine)[kLaneParts], int k, int lane, C (&parts)[kPartPlaces<kLanes>]) {
   if constexpr (kLanes > kParts) {
     mine[0] = largerOrNan(mine[0], exchanged(mine[0], kParts));
   }
   COLLAPSAR_UNROLLED
-  for (int p = 0; p < kLaneParts; p++) parts[(p * kLanes + lane) % kParts] = mine[p];
+  for (int p = 0; p < kLaneParts; p++) parts[p * kLanes + lane] = mine[p];
   __syncwarp();
   C kth = infinity<C>();
   COLLAPSAR_UNROLLED
@@ -256,8 +259,10 @@ struct BestColumns {
   int32_t* argmax;
   int32_t* top;  // null, or for k columns
   int32_t k;
+  bool real;  // else another group has the row
 
   __device__ void put(int rank, int32_t column) const {
+    if (!real) return;
     if (rank == 0) *argmax = column;
     if (rank < k) top[rank] = column;
   }
@@ -343,6 +348,7 @@ __device__ __forceinline__ void placeBest(const RowVectors<T>& columns, int lane
                                           Candidates<C>& candidates, const BestColumns& best) {
   const int count = gather<Elements, kLanes>(columns, lane, reaching, candidates);
   if (__ballot_sync(kAllLanes, reaching.undefined || count > kMostCandidates) != 0) {
+    __syncwarp();  // before the next turn's parts come where this one's were read
     placeOneByOne<kLanes>(columns.row, columns.end, lane, best);
   } else {
     placeCandidates<kLanes>(candidates, count, lane, best);
@@ -388,16 +394,16 @@ __device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const
   storeRow(job, at, whole);
 }
 
-// The ranks of the own score; what is then hidden of the row.
+// The ranks of the own score, which the lane that `writes` notes; what is then hidden of the row.
 template <int kLanes, class T, class Elements>
 __device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVectors<T>& columns, int lane,
-                                            Elements& elements, HeldRow<T>& row) {
+                                            bool writes, Elements& elements, HeldRow<T>& row) {
   int above = 0, equal = 0;
   countRanks(elements.v, row.own, above, equal);
   const int ranks = reduceLanes<kLanes>(above << 16 | equal, [](int a, int b) { return a + b; });
   const int filled =
       floatOf(row.own) == -infinity<typename Element<T>::Compute>() ? Elements::kCount * kLanes - columns.end : 0;
-  if (lane == 0) {
+  if (writes) {
     row.rankAbove = ranks >> 16;
     row.rankEqual = (ranks & 0xffff) - filled;
   }
@@ -409,8 +415,10 @@ __device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVe
 
 // The sums of what is not hidden, and which of it is among the row's k best and few more.
 template <int kLanes, class T, class Elements>
-__device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int lane, int k, const Elements& elements,
-                                              typename Element<T>::Compute (&parts)[kParts], HeldRow<T>& row) {
+__device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int lane, bool writes, int k,
+                                              const Elements& elements,
+                                              typename Element<T>::Compute (&parts)[kPartPlaces<kLanes>],
+                                              HeldRow<T>& row) {
   using C = typename Element<T>::Compute;
   C mine[kPartsOfLane<kLanes>];
   elements.largest(mine);
@@ -424,7 +432,7 @@ __device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int 
   const Terms<double> sums = reduceLanes<kLanes>(
       Terms<double>{static_cast<double>(terms.s), static_cast<double>(terms.t), static_cast<double>(terms.tokenS)},
       sumOf<double>);
-  if (lane == 0) {
+  if (writes) {
     row.othersBest = best;
     row.s = sums.s;
     row.t = sums.t;
@@ -452,10 +460,12 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
   for (int turn = first; turn < end && turn < first + kWarpLanes; turn += kGroups) {
     const RowVectors<T> columns = next;
     HeldRow<T>& row = space.rows[entry - first];
-    const uint32_t own = rankOwn<kLanes>(job, columns, lane, elements, row);
-    const auto others = sumOthers<kLanes>(columns, lane, soughtOf(job.out.topK), elements, space.parts[group], row);
-    const BestColumns places{
-        &row.argmax, job.out.topColumns + static_cast<int64_t>(job.firstRow + entry) * job.out.topK, job.out.topK};
+    const bool real = kGroups == 1 || turn + group < end, writes = real && lane == 0;
+    const uint32_t own = rankOwn<kLanes>(job, columns, lane, writes, elements, row);
+    const int sought = soughtOf(job.out.topK);
+    const auto others = sumOthers<kLanes>(columns, lane, writes, sought, elements, space.parts[group], row);
+    int32_t* const top = job.out.topColumns + static_cast<int64_t>(job.firstRow + entry) * job.out.topK;
+    const BestColumns places{&row.argmax, top, job.out.topK, real};
     // The next row comes while the best columns are found, into the registers that are free by then.
     const int following = turn + kGroups;
     if (following < end && following < first + kWarpLanes) {
