@@ -36,10 +36,6 @@ struct ScoreGroup {
   double best;
 };
 
-struct ScoreResult {
-  double marginalSeq, marginalToken, looMarginalSeq, looMarginalToken, posteriorEntropy;
-};
-
 // A log-sum-exp less ln(count). That comes off before the reference is added: of equal scores it leaves 0.
 COLLAPSAR_BOTH double logMeanOf(const WideSums& sums, double best, double length, double logCount) {
   if (best != best) return undefined();
@@ -52,27 +48,6 @@ COLLAPSAR_BOTH double posteriorEntropyOf(const WideSums& seq, double best) {
   if (!(best < kHugeDouble) || isEmpty(seq)) return undefined();
   const double entropy = log(seq.s) - kLn2 * seq.t / seq.s;
   return entropy > 0x1p-100 ? entropy : 0.0;
-}
-
-// `length`: max(tokens, 1). columns: all of the row; others: those not equivalent to own.
-COLLAPSAR_BOTH ScoreResult scoreResult(const ScoreGroup& others, const ScoreGroup& same, double length, double columns,
-                                       double othersCount) {
-  ScoreResult out;
-  out.looMarginalSeq = out.looMarginalToken = undefined();
-  if (othersCount > 0.0) {
-    const double logOthers = log(othersCount);
-    out.looMarginalSeq = logMeanOf(others.seq, others.best, 1.0, logOthers);
-    out.looMarginalToken = logMeanOf(others.token, others.best, length, logOthers);
-  }
-  const double best = others.best != others.best
-                          ? others.best
-                          : (same.best != same.best || same.best > others.best ? same.best : others.best);
-  const WideSums seq = merged(others.seq, same.seq, kLog2e), token = merged(others.token, same.token, kLog2e / length);
-  const double logColumns = log(columns);
-  out.marginalSeq = logMeanOf(seq, best, 1.0, logColumns);
-  out.marginalToken = logMeanOf(token, best, length, logColumns);
-  out.posteriorEntropy = posteriorEntropyOf(seq, best);
-  return out;
 }
 
 }  // namespace collapsar::cuda

@@ -85,21 +85,43 @@ __device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ow
   return job.equivalent.start[label + 1] - job.equivalent.start[label];
 }
 
-__device__ inline void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
-  const int others = job.columns - equivalentColumns(job, at.ownColumn);
-  const ScoreResult result =
-      scoreResult(whole.others, whole.same, at.length, static_cast<double>(job.columns), static_cast<double>(others));
+// Of all columns or of the others, NaN where there are none.
+__device__ __forceinline__ double logCount(const ScoreRowsJob& job, int ownColumn, bool ofAll) {
+  const int count = ofAll ? job.columns : job.columns - equivalentColumns(job, ownColumn);
+  return count > 0 ? log(static_cast<double>(count)) : undefined();
+}
+
+// A fourth of a row's end: the mean of the others (parts 0 and 1) or of all, of sequences (0 and 2) or of tokens, with
+// what goes along.
+constexpr int kRowParts = 4;
+__device__ __forceinline__ void storeRowPart(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole,
+                                             int part, double logColumns) {
+  const bool ofTokens = part % 2 == 1, ofAll = part >= 2;
+  const double length = ofTokens ? at.length : 1.0;
+  WideSums sums = ofTokens ? whole.others.token : whole.others.seq;
+  double best = whole.others.best;
+  if (ofAll) {
+    sums = merged(sums, ofTokens ? whole.same.token : whole.same.seq, kLog2e / length);
+    best = BetterOf<double>{}(best, whole.same.best);
+  }
   const ScoreOutputs& out = job.out;
-  store(out.matchedSeq, at.row, canonical(at.own));
-  store(out.matchedToken, at.row, canonical(at.own / at.length));
-  store(out.marginalSeq, at.row, result.marginalSeq);
-  store(out.marginalToken, at.row, result.marginalToken);
-  store(out.looMarginalSeq, at.row, result.looMarginalSeq);
-  store(out.looMarginalToken, at.row, result.looMarginalToken);
-  store(out.posteriorEntropy, at.row, result.posteriorEntropy);
-  store(out.argmax, at.row, whole.argmax);
-  store(out.rankAbove, at.row, whole.rankAbove);
-  store(out.rankEqual, at.row, whole.rankEqual);
+  const double mean = logColumns == logColumns ? logMeanOf(sums, best, length, logColumns) : undefined();
+  store(
+      ofAll ? (ofTokens ? out.marginalToken : out.marginalSeq) : (ofTokens ? out.looMarginalToken : out.looMarginalSeq),
+      at.row, mean);
+  if (part == 2) store(out.posteriorEntropy, at.row, posteriorEntropyOf(sums, best));
+  if (!ofAll) store(ofTokens ? out.matchedToken : out.matchedSeq, at.row, canonical(at.own / length));
+  if (part == 3) {
+    store(out.argmax, at.row, whole.argmax);
+    store(out.rankAbove, at.row, whole.rankAbove);
+    store(out.rankEqual, at.row, whole.rankEqual);
+  }
+}
+
+__device__ __forceinline__ void storeRow(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole) {
+  const double logOthers = logCount(job, at.ownColumn, false), logAll = logCount(job, at.ownColumn, true);
+  COLLAPSAR_UNROLLED
+  for (int part = 0; part < kRowParts; part++) storeRowPart(job, at, whole, part, part < 2 ? logOthers : logAll);
 }
 
 __device__ __forceinline__ double lengthOf(const ScoreRowsJob& job, int row) {

@@ -217,34 +217,6 @@ __device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, 
   }
 }
 
-// A fourth of storeRow: the mean of the other columns or of all, of sequences or of tokens, with what goes along.
-constexpr int kRowParts = 4;
-__device__ void storeRowPart(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole, int part) {
-  const bool ofTokens = part % 2 == 1, ofAll = part >= 2;
-  const double length = ofTokens ? at.length : 1.0;
-  WideSums sums = ofTokens ? whole.others.token : whole.others.seq;
-  double best = whole.others.best;
-  int count = job.columns;
-  if (ofAll) {
-    sums = merged(sums, ofTokens ? whole.same.token : whole.same.seq, kLog2e / length);
-    best = BetterOf<double>{}(best, whole.same.best);
-  } else {
-    count -= equivalentColumns(job, at.ownColumn);
-  }
-  const ScoreOutputs& out = job.out;
-  const double mean = count > 0 ? logMeanOf(sums, best, length, log(static_cast<double>(count))) : undefined();
-  store(
-      ofAll ? (ofTokens ? out.marginalToken : out.marginalSeq) : (ofTokens ? out.looMarginalToken : out.looMarginalSeq),
-      at.row, mean);
-  if (part == 2) store(out.posteriorEntropy, at.row, posteriorEntropyOf(sums, best));
-  if (!ofAll) store(ofTokens ? out.matchedToken : out.matchedSeq, at.row, canonical(at.own / length));
-  if (part == 3) {
-    store(out.argmax, at.row, whole.argmax);
-    store(out.rankAbove, at.row, whole.rankAbove);
-    store(out.rankEqual, at.row, whole.rankEqual);
-  }
-}
-
 // What a few threads of the block finish, once its group has brought it together.
 struct Finished {
   RowOfScores at;
@@ -299,7 +271,9 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     __syncthreads();
     const int ended = static_cast<int>(threadIdx.x) / kRowParts;
     if (ended < Group::kGroups && finished[ended].wanted) {
-      storeRowPart(job, finished[ended].at, finished[ended].piece, static_cast<int>(threadIdx.x) % kRowParts);
+      const int part = static_cast<int>(threadIdx.x) % kRowParts;
+      const RowOfScores& row = finished[ended].at;
+      storeRowPart(job, row, finished[ended].piece, part, logCount(job, row.ownColumn, part >= 2));
     }
   }
 }
