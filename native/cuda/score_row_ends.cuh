@@ -85,10 +85,13 @@ __device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ow
   return job.equivalent.start[label + 1] - job.equivalent.start[label];
 }
 
-// Of all columns or of the others, NaN where there are none.
+// ln of how many there are of all columns or of the others, NaN where there are none. A logarithm takes 70
+// instructions.
 __device__ __forceinline__ double logCount(const ScoreRowsJob& job, int ownColumn, bool ofAll) {
-  const int count = ofAll ? job.columns : job.columns - equivalentColumns(job, ownColumn);
-  return count > 0 ? log(static_cast<double>(count)) : undefined();
+  if (ofAll) return job.logColumns;
+  const int equivalents = equivalentColumns(job, ownColumn);
+  if (equivalents == 1) return job.logAllButOne;
+  return equivalents < job.columns ? log(static_cast<double>(job.columns - equivalents)) : undefined();
 }
 
 // A fourth of a row's end: the mean of the others (parts 0 and 1) or of all, of sequences (0 and 2) or of tokens, with

@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
     addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real, piece);
     if (real) storeRow(job, at, piece);
   } else {
-    // Ends of rows side by side, and four lanes a row: one lane alone takes 1128 instructions one after the other, in
+    // Ends of rows side by side, and four lanes a row: one lane alone takes 1000 instructions one after the other, in
     // which the block's other warps have nothing to do.
     __shared__ Finished finished[Group::kGroups];
     Finished& mine = finished[Group::index()];

@@ -2,6 +2,7 @@
 #include "score_stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "argument_checks.h"
@@ -59,6 +60,8 @@ ScoreOutputs RowStatsFields::place(CollapsarCudaDevice& device, std::int64_t fir
 }
 
 void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t rows) {
+  job.logColumns = std::log(job.columns);
+  job.logAllButOne = job.columns > 1 ? std::log(job.columns - 1) : undefined();
   if (areShortScoreRows(job)) {
     job.cut.rows = static_cast<std::int32_t>(rows);
     check(launchShortScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
