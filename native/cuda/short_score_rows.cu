@@ -1,4 +1,4 @@
-// Short rows of scores -> their statistics. 4, 8, 16 or 32 threads of a warp hold a whole row in their registers, so
+// Short rows of scores -> their statistics. 2 to 32 threads of a warp hold a whole row in their registers, so
 // that its largest element is known before the first exponential and nothing is raised. A warp takes as many rows at a
 // time as it has such groups, and works out the ends of 32 rows side by side, one thread a row. Warps do not wait for
 // each other.
@@ -23,9 +23,15 @@ template <class T>
 constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : 5;
 // A lane holds 32 elements, or 128 bytes of them.
 template <class T>
-constexpr int kMostChunks = sizeof(T) == 2 ? 1 : 2;
+constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
 template <class T>
-constexpr int kMostLaneVectors = kChunkVectors* kMostChunks<T>;
+constexpr int kLaneVectors = kChunkVectors* kLaneChunks<T>;
+// As few as can hold a row share it: what a warp does once, not for each element, it then does for more rows (of 128
+// columns of float32 1450 instructions for 8, where 880 were for 4). Two have too few vectors of 16 bits for their
+// halves of a row's parts, and their rows of float64 too little room in shared memory.
+template <class T>
+constexpr int kFewestLanes = sizeof(T) == 4 ? 2 : 4;
+
 // A row between its turn and its end.
 template <class T>
 struct HeldRow {
@@ -49,11 +55,11 @@ struct WarpRows {
 };
 
 // A lane's elements of a row: as vectors, and numbered in bits.
-template <class T, int kLanes, int kChunks>
+template <class T, int kLanes>
 struct LaneElements {
   using Type = T;
   static constexpr int kPerVector = Element<T>::kPerVector;
-  static constexpr int kVectors = kChunks * kChunkVectors;
+  static constexpr int kVectors = kLaneVectors<T>;
   static constexpr int kCount = kVectors * kPerVector;
   using C = typename Element<T>::Compute;
   static_assert(kCount <= 32, "a bit for each");
@@ -62,7 +68,7 @@ struct LaneElements {
 
   __device__ __forceinline__ void load(const RowVectors<T>& columns, int lane) {
     COLLAPSAR_UNROLLED
-    for (int chunk = 0; chunk < kChunks; chunk++) {
+    for (int chunk = 0; chunk < kLaneChunks<T>; chunk++) {
       Vector loaded[kChunkVectors];
       columns.template load<kLanes, true>(chunk, lane, loaded);
       COLLAPSAR_UNROLLED
@@ -272,9 +278,9 @@ __device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int 
 }
 
 // Of the warp's rows before `end` the first 32 from `first`. A group without a row goes along with the last one's.
-template <class T, int kLanes, int kChunks>
+template <class T, int kLanes>
 __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int end, WarpRows<T, kLanes>& space) {
-  using Elements = LaneElements<T, kLanes, kChunks>;
+  using Elements = LaneElements<T, kLanes>;
   constexpr int kGroups = kWarpLanes / kLanes;
   const int group = static_cast<int>(threadIdx.x % kWarpLanes / kLanes);
   const int lane = static_cast<int>(threadIdx.x % kLanes);
@@ -309,7 +315,7 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
   if (first + labelled < end) endRow(job, first + labelled, space.rows[labelled]);
 }
 
-template <class T, int kLanes, int kChunks>
+template <class T, int kLanes>
 __global__ void __launch_bounds__(kShortThreads, kShortBlocksPerMultiprocessor<T>)
     shortScoreRows(const ScoreRowsJob job, const int rowsOfWarp) {
   __shared__ WarpRows<T, kLanes> ofWarps[kShortWarps];
@@ -318,18 +324,8 @@ __global__ void __launch_bounds__(kShortThreads, kShortBlocksPerMultiprocessor<T
   const int end = begin + rowsOfWarp < job.cut.rows ? begin + rowsOfWarp : job.cut.rows;
   COLLAPSAR_ROLLED
   for (int first = begin; first < end; first += kWarpLanes) {
-    takeRows<T, kLanes, kChunks>(job, first, end, ofWarps[warp]);
+    takeRows<T, kLanes>(job, first, end, ofWarps[warp]);
   }
-}
-
-template <class T, int kLanes, int kChunks>
-void startShared(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
-  constexpr int kGroups = kWarpLanes / kLanes;
-  // All warps run at once, and end at once.
-  const int64_t warps = int64_t{multiprocessors} * kShortBlocksPerMultiprocessor<T> * kShortWarps;
-  const int rowsOfWarp = static_cast<int>((job.cut.rows + warps * kGroups - 1) / (warps * kGroups)) * kGroups;
-  COLLAPSAR_LAUNCH((shortScoreRows<T, kLanes, kChunks>), blocksOf(job.cut.rows, int64_t{kShortWarps} * rowsOfWarp),
-                   kShortThreads, stream, job, rowsOfWarp);
 }
 
 // The most vectors that a row of `job` may lie in.
@@ -340,20 +336,17 @@ int64_t vectorsOfRows(const ScoreRowsJob& job) {
   return (job.columns + kPerVector - 1 + (aligned ? 0 : kPerVector - 1)) / kPerVector;
 }
 
-template <class T>
-void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
-  const int64_t vectors = vectorsOfRows<T>(job);
-  if (vectors <= 16) {
-    startShared<T, 4, 1>(job, multiprocessors, stream);
-  } else if (vectors <= 32) {
-    startShared<T, 8, 1>(job, multiprocessors, stream);
-  } else if (vectors <= 64) {
-    startShared<T, 64 / kMostLaneVectors<T>, kMostChunks<T>>(job, multiprocessors, stream);
-  } else if (vectors <= 128) {
-    startShared<T, 128 / kMostLaneVectors<T>, kMostChunks<T>>(job, multiprocessors, stream);
-  } else if constexpr (sizeof(T) > 2) {
-    startShared<T, kWarpLanes, kMostChunks<T>>(job, multiprocessors, stream);
+template <class T, int kLanes = kFewestLanes<T>>
+void start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
+  if constexpr (kLanes < kWarpLanes) {
+    if (vectors > kLanes * kLaneVectors<T>) return start<T, 2 * kLanes>(job, vectors, multiprocessors, stream);
   }
+  constexpr int kGroups = kWarpLanes / kLanes;
+  // All warps run at once, and end at once.
+  const int64_t warps = int64_t{multiprocessors} * kShortBlocksPerMultiprocessor<T> * kShortWarps;
+  const int rowsOfWarp = static_cast<int>((job.cut.rows + warps * kGroups - 1) / (warps * kGroups)) * kGroups;
+  COLLAPSAR_LAUNCH((shortScoreRows<T, kLanes>), blocksOf(job.cut.rows, int64_t{kShortWarps} * rowsOfWarp),
+                   kShortThreads, stream, job, rowsOfWarp);
 }
 
 // `of` with an element of the job's type.
@@ -377,13 +370,16 @@ bool areShortScoreRows(const ScoreRowsJob& job) {
   if (job.columns <= 32) return false;  // a thread each: scoreLanes()
   return withType(job, [&](auto type) {
     using T = decltype(type);
-    return vectorsOfRows<T>(job) <= kWarpLanes * kMostLaneVectors<T>;
+    return vectorsOfRows<T>(job) <= kWarpLanes * kLaneVectors<T>;
   });
 }
 
 cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
-  withType(job, [&](auto type) { start<decltype(type)>(job, multiprocessors, stream); });
+  withType(job, [&](auto type) {
+    using T = decltype(type);
+    start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
+  });
   return cudaGetLastError();
 }
 

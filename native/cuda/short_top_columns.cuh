@@ -120,9 +120,10 @@ __device__ __forceinline__ void countIfBefore(double a, int32_t columnOfA, doubl
 template <int kLanes, class C>
 __device__ __forceinline__ void placeCandidates(Candidates<C>& from, int count, int lane, const BestColumns& best) {
   constexpr int kEach = kPartsOfLane<kLanes>;
-  if (lane < kReadAtOnce) {
-    from.score[count + lane] = -infinity<C>();
-    from.column[count + lane] = kNoColumn;
+  COLLAPSAR_UNROLLED
+  for (int i = lane; i < kReadAtOnce; i += kLanes) {
+    from.score[count + i] = -infinity<C>();
+    from.column[count + i] = kNoColumn;
   }
   __syncwarp();
   COLLAPSAR_ROLLED
