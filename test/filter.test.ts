@@ -415,6 +415,22 @@ describe('metrics', () => {
     expect(metrics['rollout/filter_gate']).toBeCloseTo(filterGate([2, 0.5, 0, 0.125]).ratio as number, 12);
   });
 
+  it('the gate is over groups that have a variance: a singleton, or a group without rollouts, is no prompt that is always alike', () => {
+    const gateOf = (rewards: number[][], options: FilterOptions = {}) =>
+      filterGroups({ rewards }, options).metrics['rollout/filter_gate'];
+    const alike = [
+      [1, 0],
+      [0, 1],
+    ];
+    for (const dialect of ['strict', 'paper', 'dapo'] as const) {
+      expect(gateOf(alike, { dialect })).toBe(0);
+      expect(gateOf([...alike, [1], [0]], { dialect })).toBe(0);
+      expect(gateOf([...alike, [1], [0]], { dialect, singletons: 'keep' })).toBe(0);
+      expect(gateOf([...alike, [Number.NaN, Number.NaN], [1, Number.NaN]], { dialect, nonFinite: 'exclude' })).toBe(0);
+      expect(gateOf([[1, 0], [1]], { dialect })).toBeUndefined();
+    }
+  });
+
   it('the gate knows what the paper measured', () => {
     expect(filterGate([0, 0, 0, 1]).verdict).toBe('filter');
     expect(filterGate([1, 1.1, 0.9]).verdict).toBe('keep_all');

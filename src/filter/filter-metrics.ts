@@ -66,7 +66,7 @@ export function fullMetrics(
   const columns = columnMetrics(measured, 'reward');
   if (entropies !== null) take(columns, columnMetrics(measured, 'entropy'));
   if (lengths !== null) take(columns, columnMetrics(measured, 'length'));
-  const { ratio } = filterGate(rewards.variance);
+  const { ratio } = filterGate(measuredVariances(rewards));
   let constantGroups = 0;
   for (let group = 0; group < constant.length; group++) constantGroups += constant[group] as number;
   const metrics = ownColumnMetrics(metric, columns);
@@ -77,6 +77,13 @@ export function fullMetrics(
   if (shapingOnly !== null) metrics['rollout/filter_shaping_only_count'] = shapingOnly;
   take(metrics, upstreamMetrics(rewards.variance, kept));
   return metrics;
+}
+
+/** Of groups that have one: the 0 that stands for a singleton's would pass for a prompt that is always alike, and open the gate. */
+function measuredVariances({ counts, variance }: GroupStatistics): Float64Array {
+  let singletons = 0;
+  for (let group = 0; group < counts.length; group++) if ((counts[group] as number) < 2) singletons++;
+  return singletons === 0 ? variance : variance.filter((_, group) => (counts[group] as number) > 1);
 }
 
 /** Spreading several objects into one takes ten times as long, of a small step half of its filter. */
