@@ -280,6 +280,15 @@ describe('metrics of a sample', () => {
     expect(found.absent.mi_seq_estimate).toBe('MI and retrieval need at least 2 prompts; this step has 1');
     const ragen = await crossScoreMetrics(engine, one, { sampler, profile: 'ragen' });
     expect(ragen.values.mi_upper_bound).toBeCloseTo(Math.log(7), 12);
+    // A second prompt that no row was sampled from is there, and no part of a sample.
+    const beside: CrossScores = {
+      ...one,
+      sums: { data: new Float64Array(14).fill(-6), dtype: 'float64', shape: [7, 2] },
+      columnGroups: [3, 4],
+    };
+    expect((await crossScoreMetrics(engine, beside, { sampler })).absent.mi_seq_estimate).toBe(
+      'MI and retrieval need at least 2 prompts; of the 2 of this step, the rows that are measured cover 1',
+    );
   });
 
   it('ragen calls each draw its own prompt', async () => {

@@ -129,7 +129,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     );
   }
   if (selection.prompts < 2) {
-    return report.nothing(selection, `MI and retrieval need at least 2 prompts; this step has ${selection.prompts}`);
+    return report.nothing(selection, tooFewPrompts(selection.prompts, shape.columns));
   }
 
   const { sums, order, measured: first } = await summed(engine, given, lengths, columns, selection, options);
@@ -154,6 +154,15 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   const retrieval = await scored(promptsOnce, selection, measured);
   const drawn = await scored(rowsOnce, promptsOnce, retrieval);
   return report.everything(engine, { measured, retrieval, drawn }, selection, nonFinite);
+}
+
+/** A sample, and `ragen`, know only the prompts of their rows: the step may have more. */
+function tooFewPrompts(measured: number, columns: number): string {
+  const there =
+    measured === columns
+      ? `this step has ${columns}`
+      : `of the ${columns} of this step, the rows that are measured cover ${measured}`;
+  return `MI and retrieval need at least 2 prompts; ${there}`;
 }
 
 /** The rows of those at which `bad` is true, ascending, once each. */
