@@ -197,6 +197,41 @@ describe('scores that cannot be right', () => {
     expect(failure.message).toContain('row 7 under prompt 2');
   });
 
+  it('in sums fails the file whether or not a sampler draws the row, and however few the prompts; a row without reasoning may hold it', async () => {
+    const { logprobs, group, ...step } = smallStep(1);
+    const sums = Float64Array.from({ length: 12 * 4 }, (_, at) => -3 - (at % 7) / 4);
+    sums[7 * 4 + 2] = Number.NaN;
+    const rows = Array.from({ length: 12 }, (_, row) => row);
+    // Rows 4 to 7 are second turns.
+    const episode = Int32Array.from(rows, (row) => (row < 8 ? row % 4 : row));
+    const turn = Int32Array.from(rows, (row) => (row >= 4 && row < 8 ? 1 : 0));
+    const write = (name: string, prompts: number, last = 3) =>
+      putStep(join(directory, 'unused', name), {
+        ...step,
+        episode,
+        turn,
+        group: prompts === 1 ? new Int32Array(12) : group,
+        lengths: Int32Array.from(rows, (row) => (row === 7 ? last : 3)),
+        sums: {
+          data: prompts === 1 ? sums.filter((_, at) => at % 4 === 2) : sums,
+          dtype: 'float64',
+          shape: [12, prompts],
+        },
+      });
+    const several = await write('several.safetensors', 4);
+    const one = await write('one.safetensors', 1);
+    const silent = await write('silent.safetensors', 4, 0);
+    for (const seed of [0, 1, 2, 3]) {
+      const { reports, failures } = await collect([several, one, silent], { seed, samples: 2, permutations: 0 });
+      expect(reports.map(({ file }) => file)).toEqual([silent]);
+      const messages = failures.map(({ message }) => message).sort();
+      expect(messages).toEqual([
+        expect.stringContaining('row 7 under prompt 0 is NaN'),
+        expect.stringContaining('row 7 under prompt 2 is NaN'),
+      ]);
+    }
+  });
+
   it('does not touch the averages of the run', async () => {
     const root = join(directory, 'averages');
     const bad = smallStep(2, 0.9);

@@ -14,7 +14,7 @@ import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
 import { type RowEvidence, readEvidence, type StepReading } from '../monitor/verdicts/index.js';
-import { type NonFinitePolicy, refuseInvalidSums, tokenSums } from './token-sums.js';
+import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
 /** What the filter would do with a step, without its arrays. */
 export type FilterView = Pick<FilterResult, 'kept' | 'dropped' | 'empty' | 'warnings' | 'metrics'>;
@@ -110,7 +110,6 @@ async function measureData(
   const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
   const sums = await tokenSums(engine, data, policy, signal, onBytes);
   const metrics = await sampleMetrics(engine, data, sums, options, signal);
-  if (policy === 'error') for (const { rows } of metrics) refuseInvalidSums(data, sums, rows.nonFinite);
   // One value a row was for the judge alone: what is kept of a step is as small as its figures.
   const kept = metrics.map(({ perRow, ...rest }) => rest);
   if (options.profile === 'ragen') return { metrics: kept, notes: [] };

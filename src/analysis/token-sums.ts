@@ -10,7 +10,7 @@ export type NonFinitePolicy = 'error' | 'exclude' | 'propagate';
 /**
  * @param onBytes called with the size of each block of scores that is through, for the progress within a large file
  * @returns sums over tokens [R, P], columns in the file's order
- * @throws {FileError} under `error`: naming the first used log-prob that is NaN or +inf
+ * @throws {FileError} under `error`: naming the first used log-prob, or sum of them, that is NaN or +inf
  */
 export async function tokenSums(
   engine: Engine,
@@ -20,7 +20,11 @@ export async function tokenSums(
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<HostTensor> {
   const { scores, lengths, file } = step;
-  if (scores.kind === 'sums') return scores.read(signal);
+  if (scores.kind === 'sums') {
+    const sums = await scores.read(signal);
+    if (policy === 'error') refuseInvalidSums(step, scores, sums);
+    return sums;
+  }
   const [prompts, rows] = scores.shape;
   const out = engine.alloc('float64', [rows, prompts]);
   const refuse = (firstPrompt: number, { prompt: promptInBlock, row, token }: InvalidToken): never => {
@@ -62,20 +66,26 @@ function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScore
 }
 
 /**
- * Looks at rows that could not be used for sums that cannot be right; −inf can (a probability of 0).
- * @throws {FileError} naming the first of them that is NaN or +inf
+ * Looks at every row with reasoning, whether or not a sampler draws it: as with log-probs, neither the seed nor the number of
+ * prompts decides about a file. −inf can be right (a probability of 0).
+ * @throws {FileError} naming the first sum that is NaN or +inf
  */
-export function refuseInvalidSums(step: StepData, sums: HostTensor, rows: readonly number[]): void {
-  if (step.scores.kind !== 'sums') return;
-  const columns = step.scores.shape[1];
-  for (const row of rows) {
-    const values = sums.data.subarray(row * columns, (row + 1) * columns) as Float64Array | Float32Array;
-    const column = values.findIndex((value) => Number.isNaN(value) || value === Number.POSITIVE_INFINITY);
-    if (column < 0) continue;
-    throw new FileError(
-      { path: step.file, tensor: 'cross_logprob_sums', offset: step.scores.offsetOf(row, column) },
-      `the score of row ${row} under prompt ${column} is ${values[column]}: ` +
-        `correct what writes it, or leave such rows out with --non-finite exclude`,
-    );
+function refuseInvalidSums(
+  { file, lengths }: StepData,
+  scores: Extract<StepScores, { kind: 'sums' }>,
+  { data }: HostTensor,
+): void {
+  const [rows, columns] = scores.shape;
+  for (let row = 0; row < rows; row++) {
+    if (Number(lengths[row]) === 0) continue;
+    for (let column = 0; column < columns; column++) {
+      const value = data[row * columns + column] as number;
+      if (value < Number.POSITIVE_INFINITY) continue;
+      throw new FileError(
+        { path: file, tensor: 'cross_logprob_sums', offset: scores.offsetOf(row, column) },
+        `the score of row ${row} under prompt ${column} is ${value}: ` +
+          `correct what writes it, or leave such rows out with --non-finite exclude`,
+      );
+    }
   }
 }
