@@ -393,6 +393,31 @@ describe('the chain to the action', () => {
     expect(new Judge().add({ step: 1, rows: same }).reasoningInformation).toMatchObject({ estimate: 0, pValue: 1 });
   });
 
+  it('I(Z;A|X): an action that another reasoning makes impossible tells all there is to tell', () => {
+    const rows = 32;
+    const four = Array.from({ length: rows }, (_, row) => row >> 2);
+    const never = Number.NEGATIVE_INFINITY;
+    const read = (score: (reasoning: number, row: number) => number) => {
+      const logprobs = Float64Array.from({ length: 4 * rows }, (_, at) => score(Math.floor(at / rows), at % rows));
+      return new Judge().add({ step: 1, rows: { groups: four, reasoningSwaps: { logprobs, reasonings: 4 } } })
+        .reasoningInformation;
+    };
+    const alone = read((reasoning, row) => (reasoning === row % 4 ? -0.1 : never));
+    expect(alone?.estimate).toBeCloseTo(Math.log(4), 12);
+    expect(alone?.pValue).toBe(0.01);
+    // Half of the prompts show no dependence: the others must not be left out for showing the utmost.
+    const half = read((reasoning, row) => (row < 16 || reasoning === row % 4 ? -0.1 : never));
+    expect(half?.estimate).toBeCloseTo(Math.log(4) / 2, 12);
+    expect(half?.pValue).toBe(0.01);
+    // What cannot be: an action that was taken, and is impossible under its own reasoning. Its prompt is left out.
+    const impossible = read((reasoning, row) =>
+      row === 5 && reasoning === 1 ? never : reasoning === row % 4 ? -1 : never,
+    );
+    expect(impossible?.estimate).toBeCloseTo(Math.log(4), 12);
+    expect(read(() => never)).toBeNull();
+    expect(read(() => Number.NaN)).toBeNull();
+  });
+
   it('grounding: a gain that vanishes is told', () => {
     const judge = new Judge();
     const matched = groups.map(() => -5);

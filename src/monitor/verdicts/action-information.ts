@@ -75,8 +75,10 @@ export function actionInformation(
 
 /**
  * I(Z;A|X) in nats an action: how much likelier each action is under its own reasoning than under the reasonings of all
- * rows of its prompt. The p-value swaps reasonings within prompts.
- * @returns null where no prompt has two rows with finite scores
+ * rows of its prompt. The p-value swaps reasonings within prompts. −inf is a score: under that reasoning the action is
+ * impossible, as with decoding that a grammar or a mask restricts. A prompt is left out for a NaN, a +inf, and for an action
+ * that is impossible under its own reasoning.
+ * @returns null where no prompt with two rows or more is left
  */
 export function reasoningInformation(
   groups: Integers,
@@ -97,7 +99,9 @@ export function reasoningInformation(
         square[action * k + reasoning] = swaps.logprobs[q * rows + row] as number;
       }
     }
-    if (k >= 2 && square.every(Number.isFinite)) squares.push(square);
+    const isScore = (value: number, at: number): boolean =>
+      Number.isFinite(value) || (value === Number.NEGATIVE_INFINITY && at % (k + 1) !== 0);
+    if (k >= 2 && square.every(isScore)) squares.push(square);
   }
   let used = 0;
   let observed = 0;
