@@ -26,6 +26,7 @@ import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
 import { type ListingProgress, listSteps, readSteps } from '../src/logs/read-steps.js';
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { npyDict, npyOf } from './numpy-files.js';
 import {
   analyzed,
   finalized,
@@ -559,6 +560,32 @@ describe('paths', () => {
     const runs = await planRuns('runs', place, { shards: 2 });
     process.chdir(fresh());
     await mapAll(runs, engine);
+    expect(await finalized(runs.manifest, runs.states)).toEqual(expected);
+  });
+
+  it('of sidecars are those of the files that fail', async () => {
+    const place = fresh();
+    const run = join(place, 'runs', 'a');
+    mkdirSync(run, { recursive: true });
+    const put = (name: string, descr: string, shape: number[], data: ArrayBufferView) =>
+      writeFileSync(join(run, name), npyOf(npyDict(descr, shape), Buffer.from(data.buffer)));
+    for (const step of [1, 2]) {
+      const { logprobs, lengths, group } = smallStep(step);
+      put(`${step}.npy`, '<f4', [4, 12, 3], logprobs.data);
+      put(`${step}.lengths.npy`, '<i4', [12], step === 2 ? (lengths as Int32Array).fill(9, 5, 6) : lengths);
+      put(`${step}.group.npy`, '<i4', [12], group);
+    }
+    process.chdir(place);
+    const expected = await analyzed(engine, 'runs');
+    expect(expected.failures).toEqual([
+      'runs/a/2.lengths.npy, tensor "lengths", offset 148: 9 in row 5, expected 0 to 3',
+    ]);
+    const runs = await planRuns('runs', place, { shards: 2 });
+    process.chdir(fresh());
+    const failures: string[] = [];
+    const onFailure = ({ message }: FileError) => failures.push(message);
+    for (let index = 0; index < runs.shards; index++) await mapOne(runs, engine, index, { onFailure });
+    expect(failures).toEqual(expected.failures);
     expect(await finalized(runs.manifest, runs.states)).toEqual(expected);
   });
 

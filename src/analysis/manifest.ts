@@ -134,6 +134,8 @@ export interface SavedProblem {
   readonly problem: string;
   readonly tensor?: string;
   readonly offset?: number;
+  /** Name of the file beside the step's that failed; only in states, and only where it is not the step's own. */
+  readonly sidecar?: string;
 }
 
 /** The failure's message begins with where it is. */

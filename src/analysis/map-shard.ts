@@ -24,6 +24,7 @@ import {
 } from './map-completion.js';
 import { bytesHeld, memoryPlan } from './memory-plan.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
+import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
 import { removeUnfinished, StateWriter } from './state-writer.js';
 import { measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
@@ -231,7 +232,7 @@ async function writeSteps(
       options.onFailure?.(outcome);
       counts.failures++;
       run.failures++;
-      await writer.line(failedLine(step, savedProblem(outcome)));
+      await writer.line(failedLine(step, outcome));
     } else {
       run.steps++;
       run.aggregates.add(orderFreeMetrics(outcome));
@@ -242,12 +243,13 @@ async function writeSteps(
 }
 
 /** Not the file is at fault: a state without it would be taken for all that there is of the shard. */
-function outOfReach(failure: FileError, { file }: PlannedStep): FileError {
+function outOfReach(failure: FileError, step: PlannedStep): FileError {
   const advice =
     'Mount what it lies on, or see to its store, and map the shard again: steps measured so far are kept. ' +
     'If it is gone for good, plan again without it';
   const { problem, ...where } = savedProblem(failure);
-  return new FileError({ path: file, ...where }, `out of reach from here: ${problem}. ${advice}`, { cause: failure });
+  const path = failedPath(step, sidecarOf(failure, step));
+  return new FileError({ path, ...where }, `out of reach from here: ${problem}. ${advice}`, { cause: failure });
 }
 
 class RunSoFar {
@@ -273,5 +275,5 @@ async function explained(failure: FileError, step: PlannedStep): Promise<FileErr
       'the file was replaced or changed after it was planned: run collapsar plan again when it is complete';
     return new FileError({ path: step.file }, problem, { cause: failure });
   }
-  return problemAt(step.file, savedProblem(failure)) as FileError;
+  return problemAt(failedPath(step, sidecarOf(failure, step)), savedProblem(failure)) as FileError;
 }

@@ -5,7 +5,8 @@ import { type FileError, StateError } from '../errors.js';
 import { printable } from '../logs/printable.js';
 import { Aggregates } from './aggregates.js';
 import { parseExact, stringifyExact } from './exact-json.js';
-import { type PlannedStep, problemAt, type SavedProblem } from './manifest.js';
+import { type PlannedStep, problemAt, type SavedProblem, savedProblem } from './manifest.js';
+import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { type CheckedLine, CheckedLines } from './state-lines.js';
 import { measurementFrom } from './state-measurement.js';
 import type { StepMeasurement } from './step-measurement.js';
@@ -47,8 +48,11 @@ export function measuredLine({ index, runNumber }: PlannedStep, measurement: Ste
   return `${stepStart(runNumber, index)}"measurement":${stringifyExact(measurement)}}`;
 }
 
-export function failedLine({ index, runNumber }: PlannedStep, failure: SavedProblem): string {
-  return `${stepStart(runNumber, index)}"failure":${stringifyExact(failure)}}`;
+/** @param failure under the step's `file`, or beside it */
+export function failedLine(step: PlannedStep, failure: FileError): string {
+  const sidecar = sidecarOf(failure, { ...step, path: step.file });
+  const saved: SavedProblem = { ...savedProblem(failure), ...(sidecar !== undefined && { sidecar }) };
+  return `${stepStart(step.runNumber, step.index)}"failure":${stringifyExact(saved)}}`;
 }
 
 function stepStart(run: number, index: number): string {
@@ -228,7 +232,9 @@ export function stepOutcome(line: StateLine, step: PlannedStep, state: StateRead
       throw error;
     }
   }
-  const error = problemAt(step.file, failure);
+  const { sidecar } = Object(failure) as Partial<Record<keyof SavedProblem, unknown>>;
+  const isNamed = sidecar === undefined || typeof sidecar === 'string';
+  const error = isNamed ? problemAt(failedPath(step, sidecar), failure) : undefined;
   if (error === undefined) throw state.damaged(`the failure of entry ${step.index} of the manifest, ${step.file}`);
   return error;
 }
