@@ -48,12 +48,16 @@ export async function tokenSums(
     if (firstInvalid !== null && policy === 'error') refuse(0, firstInvalid);
     return out;
   }
+  let invalid: { firstPrompt: number; token: InvalidToken } | undefined;
   for await (const { firstPrompt, logprobs } of scores.blocks(signal)) {
     const columns = Int32Array.from({ length: logprobs.shape[0] as number }, (_, at) => firstPrompt + at);
     const { firstInvalid } = await engine.sumTokens(logprobs, lengths, { out, columns, signal });
     onBytes(logprobs.data.byteLength);
-    if (firstInvalid !== null && policy === 'error') refuse(firstPrompt, firstInvalid);
+    if (firstInvalid !== null) invalid ??= { firstPrompt, token: firstInvalid };
   }
+  // Not before all was read: that a file is damaged further on, which compressed ones tell at their end, is what is wrong with it
+  // whatever the size of a block.
+  if (invalid !== undefined && policy === 'error') refuse(invalid.firstPrompt, invalid.token);
   return out;
 }
 
