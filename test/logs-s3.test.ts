@@ -99,7 +99,7 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
       [0, 2, 4].map((n) => `s3://runs/many/r0/step_${n}.safetensors`),
     );
     for (const pageKeys of [1, 7, 31]) {
-      const { paths } = await findObjects('s3://runs/many', pageKeys);
+      const { paths } = await findObjects('s3://runs/many', { pageKeys });
       expect(new Set(paths)).toEqual(new Set(files.map(({ path }) => path)));
     }
     const found = async (path: string) => (await findSteps([path])).files.length;

@@ -3,7 +3,7 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
-import { checkArray, checkPath } from '../engine/argument-checks.js';
+import { checkArray, checkOptions, checkPath } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
 import { isLink, missingProblem } from './missing-file.js';
@@ -33,14 +33,18 @@ const MAX_DEPTH = 64;
  * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin
  * with a dot are passed over.
  * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
- * @throws {ArgumentError} (as a rejection) for what is no path
+ * @throws {ArgumentError} (as a rejection) for what is no path; the signal's reason when it is aborted
  */
-export async function findSteps(source: string | readonly string[]): Promise<FoundSteps> {
+export async function findSteps(
+  source: string | readonly string[],
+  options: { signal?: AbortSignal | undefined } = {},
+): Promise<FoundSteps> {
+  checkOptions(options, ['signal']);
   if (source === undefined || source === null) checkPath(source, 'source');
   const paths = typeof source === 'string' ? [source] : source;
   checkArray(paths, 'source');
   for (const path of paths) checkPath(path, 'source');
-  const search = new Search();
+  const search = new Search(options.signal);
   for (const path of paths) await search.argument(path);
   await search.followLinks();
   search.reportEmpty();
@@ -59,6 +63,8 @@ class Search {
   /** Links to directories, followed last: what is also reached without a link keeps that path. */
   readonly #links: { path: string; depth: number; parent: string }[] = [];
 
+  constructor(private readonly signal: AbortSignal | undefined) {}
+
   async argument(path: string): Promise<void> {
     if (isRemote(path)) return this.#objects(path);
     if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
@@ -70,13 +76,14 @@ class Search {
       else if (found.isFile()) this.#add(path, await realpath(path));
       else this.#problem(path, NOT_A_FILE);
     } catch (error) {
+      this.signal?.throwIfAborted();
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
       this.#problem(path, await missingProblem(path, error), error);
     }
   }
 
   async #objects(path: string): Promise<void> {
-    const { paths, problems } = await findObjects(path);
+    const { paths, problems } = await findObjects(path, { signal: this.signal });
     for (const found of paths) this.files.set(found, { path: found, runDirectory: directoryOf(found) });
     this.problems.push(...problems);
   }
@@ -120,6 +127,7 @@ class Search {
 
   /** Searches below `path`; returns its real path, undefined where it cannot be read. */
   async #directory(path: string, depth: number): Promise<string | undefined> {
+    this.signal?.throwIfAborted();
     let real: string;
     let entries: Dirent[];
     try {

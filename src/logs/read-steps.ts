@@ -68,7 +68,7 @@ export async function listStepsAs<Kept extends OrderedStep>(
   keep: (step: ListedStep) => Kept,
 ): Promise<Kept[]> {
   const report = reporter(options);
-  const { files, problems } = await findSteps(source);
+  const { files, problems } = await findSteps(source, { signal: options.signal });
   problems.forEach(report);
   const found = await readHeaders(files, options, keep);
   const steps: Kept[] = [];

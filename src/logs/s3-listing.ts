@@ -1,6 +1,7 @@
 // s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
 import { FileError } from '../errors.js';
-import { openS3, parseS3, s3Problem } from './s3-client.js';
+import { openS3, parseS3 } from './s3-client.js';
+import { answered, PATIENCE, type Patience } from './s3-patience.js';
 import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
 
 export interface FoundObjects {
@@ -11,41 +12,61 @@ export interface FoundObjects {
 /** Of one answer, as S3 has it. */
 const MAX_PAGE_KEYS = 1000;
 
-/** Never rejects because of a path: what cannot be listed, or holds nothing, is a problem. */
-export async function findObjects(path: string, pageKeys = MAX_PAGE_KEYS): Promise<FoundObjects> {
+export interface ListingOptions extends Partial<Patience> {
+  readonly pageKeys?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Never rejects because of a path: what cannot be listed, or holds nothing, is a problem. @throws the signal's reason when aborted */
+export async function findObjects(path: string, options: ListingOptions = {}): Promise<FoundObjects> {
   try {
     const { bucket, key } = parseS3(path);
     const { isDynamicPattern } = await import('tinyglobby');
-    if (isDynamicPattern(key)) return await matching(path, bucket, key, pageKeys);
+    if (isDynamicPattern(key)) {
+      return (await literally(path, bucket, key, options)) ?? (await matching(path, bucket, key, options));
+    }
     if (key !== '' && !key.endsWith('/') && isStepName(lastName(key))) return { paths: [path], problems: [] };
-    return await below(path, bucket, key.replace(/\/+$/, ''), pageKeys);
+    return await below(path, bucket, key.replace(/\/+$/, ''), options);
   } catch (error) {
     if (error instanceof FileError) return { paths: [], problems: [error] };
     throw error;
   }
 }
 
-async function below(path: string, bucket: string, key: string, pageKeys: number): Promise<FoundObjects> {
+/** As on a disk, what has this very name is meant: `run (1)` is no pattern where it is a folder. */
+async function literally(
+  path: string,
+  bucket: string,
+  key: string,
+  options: ListingOptions,
+): Promise<FoundObjects | undefined> {
+  const name = key.replace(/\/+$/, '');
+  if (name === key && (await firstKey(path, bucket, key, options)) === key) return { paths: [path], problems: [] };
+  const isFolder = (await firstKey(path, bucket, `${name}/`, options)) !== undefined;
+  return isFolder ? below(path, bucket, name, options) : undefined;
+}
+
+async function below(path: string, bucket: string, key: string, options: ListingOptions): Promise<FoundObjects> {
   const prefix = key === '' ? '' : `${key}/`;
-  const keys = await listKeys(path, bucket, prefix, pageKeys);
+  const keys = await listKeys(path, bucket, prefix, options);
   const found = stepsAmong(
     bucket,
     keys.filter((name) => !isHidden(name.slice(prefix.length))),
   );
   if (found.paths.length > 0 || found.problems.length > 0) return found;
   // A file is taken whatever its name.
-  if (key !== '' && (await firstKey(path, bucket, key)) === key)
+  if (key !== '' && (await firstKey(path, bucket, key, options)) === key)
     return { paths: [`s3://${bucket}/${key}`], problems: [] };
   const problem = `no object below this prefix is a ${STEP_ENDINGS}: name the prefix that step files are written to`;
   return { paths: [], problems: [new FileError({ path }, problem)] };
 }
 
-async function matching(path: string, bucket: string, pattern: string, pageKeys: number): Promise<FoundObjects> {
+async function matching(path: string, bucket: string, pattern: string, options: ListingOptions): Promise<FoundObjects> {
   const literal = /^[^*?[\]{}()!+@\\]*/.exec(pattern)?.[0] ?? '';
   const prefix = literal.slice(0, literal.lastIndexOf('/') + 1);
   const expression = patternExpression(pattern);
   // Sidecars tell which arrays are steps, whether the pattern takes them or not.
-  const keys = await listKeys(path, bucket, prefix, pageKeys);
+  const keys = await listKeys(path, bucket, prefix, options);
   const paths = keys
     .filter((name) => isStepName(lastName(name)) && expression.test(name) && !isHidden(name.slice(prefix.length)))
     .map((name) => `s3://${bucket}/${name}`);
@@ -108,30 +129,50 @@ function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
   return { paths, problems };
 }
 
-async function listKeys(path: string, bucket: string, prefix: string, pageKeys: number): Promise<string[]> {
+async function listKeys(path: string, bucket: string, prefix: string, options: ListingOptions): Promise<string[]> {
   const keys: string[] = [];
-  for await (const page of pages(path, bucket, prefix, pageKeys)) keys.push(...page);
+  for await (const page of pages(path, bucket, prefix, options)) keys.push(...page);
   return keys;
 }
 
 /** The first in order that begins with `prefix`: `prefix` itself, where there is such an object. */
-async function firstKey(path: string, bucket: string, prefix: string): Promise<string | undefined> {
-  for await (const [first] of pages(path, bucket, prefix, 1)) return first;
+async function firstKey(
+  path: string,
+  bucket: string,
+  prefix: string,
+  options: ListingOptions,
+): Promise<string | undefined> {
+  for await (const [first] of pages(path, bucket, prefix, { ...options, pageKeys: 1 })) return first;
   return undefined;
 }
 
-async function* pages(path: string, bucket: string, prefix: string, pageKeys: number): AsyncGenerator<string[]> {
+async function* pages(
+  path: string,
+  bucket: string,
+  prefix: string,
+  { pageKeys = MAX_PAGE_KEYS, signal, ...patience }: ListingOptions,
+): AsyncGenerator<string[]> {
   const { sdk, client } = await openS3(path);
   let token: string | undefined;
-  do {
+  for (;;) {
     const next = token === undefined ? {} : { ContinuationToken: token };
     const command = new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, MaxKeys: pageKeys, ...next });
-    const page = await client.send(command).catch((error: unknown) => {
-      throw new FileError({ path }, s3Problem(error), { cause: error });
-    });
+    const page = await answered(path, { ...PATIENCE, ...patience }, signal, (aborted) =>
+      client.send(command, { abortSignal: aborted }),
+    );
     yield (page.Contents ?? []).flatMap(({ Key }) => (Key === undefined ? [] : [Key]));
-    token = page.IsTruncated ? page.NextContinuationToken : undefined;
-  } while (token !== undefined);
+    if (!page.IsTruncated) return;
+    // To end here would pass over steps without a word.
+    if (page.NextContinuationToken === undefined || page.NextContinuationToken === token) throw endless(path);
+    token = page.NextContinuationToken;
+  }
+}
+
+function endless(path: string): FileError {
+  const problem =
+    'the store says that there are more objects, and not where they go on (NextContinuationToken): it does not list as S3 does. ' +
+    'Name the step files, or folders of fewer objects';
+  return new FileError({ path }, problem);
 }
 
 function lastName(key: string): string {

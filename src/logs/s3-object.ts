@@ -5,19 +5,23 @@ import { FileError } from '../errors.js';
 import { onAbort } from './abort-listeners.js';
 import type { ByteSource, OpenOptions, ReadOptions } from './byte-source.js';
 import { MAX_REQUESTS, openS3, parseS3, type S3, type S3Place, s3Problem } from './s3-client.js';
+import {
+  answered,
+  BrokenBody,
+  backoff,
+  brokenProblem,
+  PATIENCE,
+  type Patience,
+  pause,
+  unlessStalled,
+} from './s3-patience.js';
 
-export interface S3Settings {
+export interface S3Settings extends Patience {
   /** Bytes of one request. Default 8 MiB. */
   readonly partBytes: number;
-  /** A body that sends nothing for so long is given up and taken up again. Default 30 s. */
-  readonly stallMs: number;
-  /** Times that a part may break without a byte in between. Default 5. */
-  readonly attempts: number;
-  /** The wait after the first break; it doubles. Default 200 ms. */
-  readonly backoffMs: number;
 }
 
-const DEFAULTS: S3Settings = { partBytes: 8 * 2 ** 20, stallMs: 30_000, attempts: 5, backoffMs: 200 };
+const DEFAULTS: S3Settings = { ...PATIENCE, partBytes: 8 * 2 ** 20 };
 
 /** Small reads are answered from windows of this size: headers and their neighbours come in one request. */
 const WINDOW_BYTES = 64 * 2 ** 10;
@@ -72,7 +76,8 @@ async function firstWindow(
       signal?.throwIfAborted();
       if (error instanceof FileError) throw error;
       // No range of an empty object can be had.
-      if (error instanceof Error && error.name === 'InvalidRange') return emptyObject(path, target, { sdk, client });
+      if (error instanceof Error && error.name === 'InvalidRange')
+        return emptyObject(path, target, { sdk, client }, settings, signal);
       if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
       if (broken > settings.attempts) throw new FileError({ path }, brokenProblem(broken), { cause: error });
       await pause(backoff(settings, broken), signal);
@@ -104,13 +109,17 @@ async function readFirst(
   }
 }
 
-async function emptyObject(path: string, target: { Bucket: string; Key: string }, { sdk, client }: S3) {
-  try {
-    const head = await client.send(new sdk.HeadObjectCommand(target));
-    return { bytes: head.ContentLength ?? 0, etag: etagOf(head), window: Buffer.alloc(0) };
-  } catch (error) {
-    throw new FileError({ path }, s3Problem(error), { cause: error });
-  }
+async function emptyObject(
+  path: string,
+  target: { Bucket: string; Key: string },
+  { sdk, client }: S3,
+  settings: S3Settings,
+  signal: AbortSignal | undefined,
+): Promise<FirstWindow> {
+  const head = await answered(path, settings, signal, (aborted) =>
+    client.send(new sdk.HeadObjectCommand(target), { abortSignal: aborted }),
+  );
+  return { bytes: head.ContentLength ?? 0, etag: etagOf(head), window: Buffer.alloc(0) };
 }
 
 function bodyOf(body: GetObjectCommandOutput['Body']): AsyncIterable<Buffer> & { destroy(error?: Error): unknown } {
@@ -277,46 +286,6 @@ class S3Object implements ByteSource {
 
 const REPLACED = 'the object was replaced while it was read: analyse it again when it is complete';
 
-function brokenProblem(times: number): string {
-  return `the connection broke ${times} times in a row here: check the network, then analyse it again`;
-}
-
-/** Twice as long each time, and not at the same moment for all. */
-function backoff({ backoffMs }: S3Settings, broken: number): number {
-  return backoffMs * 2 ** (broken - 1) * (0.5 + Math.random() / 2);
-}
-
-/** Aborts `work` with the signal, and when nothing has come for so long; `onChunk` says that something came. */
-async function unlessStalled<T>(
-  { stallMs }: S3Settings,
-  signal: AbortSignal | undefined,
-  work: (aborted: AbortSignal, onChunk: () => void) => Promise<T>,
-): Promise<T> {
-  const abort = new AbortController();
-  const stop = () => abort.abort();
-  if (signal?.aborted) stop();
-  const forget = onAbort(signal, stop);
-  const stall = setTimeout(stop, stallMs);
-  try {
-    return await work(abort.signal, () => stall.refresh());
-  } catch (error) {
-    throw abort.signal.aborted && !(error instanceof FileError) ? new BrokenBody(error) : error;
-  } finally {
-    clearTimeout(stall);
-    forget();
-  }
-}
-
-/** A body ended early, broke or stood still. */
-class BrokenBody extends Error {
-  /** Whatever broke it, it is the connection that broke. */
-  readonly code = 'ECONNRESET';
-
-  constructor(cause: unknown) {
-    super('the body of an answer broke', { cause });
-  }
-}
-
 async function take(
   body: AsyncIterable<Buffer>,
   target: Uint8Array,
@@ -351,20 +320,6 @@ function stopped(signal: AbortSignal): Promise<never> {
   });
   promise.catch(() => undefined);
   return promise;
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      forget();
-      resolve();
-    }, ms);
-    const forget = onAbort(signal, stop);
-  });
 }
 
 /** So many at a time; the others wait in line. */
