@@ -124,6 +124,24 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
     expect(process.memoryUsage().rss - before).toBeLessThan(2 ** 28);
   });
 
+  it('packed in several parts, one after the other, is the same', async () => {
+    for (const scoresFirst of [true, false]) {
+      const bytes = largeStep(4, 64, 1000, scoresFirst);
+      const expected = await drain(await readStepFile(await write(bytes, '')));
+      for (const size of [bytes.length, 2 ** 16 + 1, 100_003]) {
+        const parts = [pack(Buffer.alloc(0))];
+        for (let at = 0; at < bytes.length; at += size) parts.push(pack(bytes.subarray(at, at + size)));
+        const path = await write(Buffer.concat([...parts, pack(Buffer.alloc(0))]), ending);
+        const step = await readStepFile(path, { blockBytes: 300_000 });
+        expect([...step.lengths]).toEqual(new Array(64).fill(1000));
+        expect(await drain(step)).toEqual(expected);
+        const more = await write(Buffer.concat([...parts, pack(Buffer.of(1))]), ending);
+        const error = await fileErrorOf(readStepFile(more).then(drain));
+        expect(error.message).toMatch(/more data come than the header promises/);
+      }
+    }
+  });
+
   it('is no compressed file', async () => {
     const path = await write(fileOf(smallStep()), ending);
     expect((await fileErrorOf(readStepFile(path))).message).toMatch(/does not begin as (gzip|zstd) data do/);
@@ -140,6 +158,32 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
       await expect(readStepFile(path, { signal: AbortSignal.abort('stop') })).rejects.toBe('stop');
     }
     expect(await open()).toBe(before);
+  });
+});
+
+describe.skipIf(zstdCompressSync === undefined)('zstd', () => {
+  const pack = zstdCompressSync as NonNullable<typeof zstdCompressSync>;
+  const skipped = (bytes: number) =>
+    Buffer.concat([Buffer.from('512a4d18', 'hex'), int32(bytes), Buffer.alloc(bytes, 7)]);
+  const int32 = (value: number) => Buffer.from(Int32Array.of(value).buffer);
+
+  it('frames that hold no data are passed over, wherever they stand', async () => {
+    const bytes = fileOf(smallStep());
+    const [first, second] = [pack(bytes.subarray(0, 99)), pack(bytes.subarray(99))];
+    const parts = [skipped(0), skipped(300_000), first, skipped(5), second, skipped(300_000), skipped(1)];
+    const step = await readStepFile(await write(Buffer.concat(parts), '.zst'));
+    expect(await drain(step)).toEqual(await drain(await readStepFile(await write(bytes, ''))));
+    const cut = await write(Buffer.concat(parts).subarray(0, -1), '.zst');
+    expect((await fileErrorOf(readStepFile(cut).then(drain))).message).toMatch(
+      /300016 bytes after the end of the zstd data belong to nothing/,
+    );
+  });
+
+  it('a window that is too large is no damage', async () => {
+    // A frame header with a window of 2^31 bytes, then an empty last block.
+    const frame = Buffer.from('28b52ffd00a8010000', 'hex');
+    const error = await fileErrorOf(readStepFile(await write(frame, '.zst')));
+    expect(error.message).toMatch(/pack it again with a window of 128 MiB at most/);
   });
 });
 

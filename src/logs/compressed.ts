@@ -11,14 +11,18 @@ import { STEP_TENSORS } from './step-layout.js';
 import { openBytes } from './store.js';
 import { type Packed, UnfoldedSource } from './unfolded-source.js';
 import { MOST_DEFLATED } from './zip-directory.js';
+import { beginsZstd, ZSTD_MAGIC_BYTES, zstdFrames } from './zstd-frames.js';
 
 interface Compression {
   readonly format: string;
-  /** Its first bytes. */
-  readonly magic: Buffer;
+  /** Bytes at its beginning that tell it. */
+  readonly magicBytes: number;
+  readonly begins: (first: Buffer) => boolean;
   /** Unpacked bytes that one byte can stand for: what a header promises beyond is not in the file. */
   readonly most: number;
   readonly unfold: () => Packed['unfold'] | undefined;
+  /** Finds what the decompressor does not: gunzip goes on with the next member by itself. */
+  readonly frames?: Packed['frames'];
 }
 
 /** Output of a decompressor comes in pieces of this size. */
@@ -26,7 +30,8 @@ const CHUNK_BYTES = 256 * 2 ** 10;
 
 const GZIP: Compression = {
   format: 'gzip',
-  magic: Buffer.of(0x1f, 0x8b),
+  magicBytes: 2,
+  begins: (first) => first.equals(Buffer.of(0x1f, 0x8b)),
   most: MOST_DEFLATED,
   unfold: () => () => zlib.createGunzip({ chunkSize: CHUNK_BYTES }),
 };
@@ -38,10 +43,12 @@ const { createZstdDecompress } = zlib as {
 
 const ZSTD: Compression = {
   format: 'zstd',
-  magic: Buffer.of(0x28, 0xb5, 0x2f, 0xfd),
+  magicBytes: ZSTD_MAGIC_BYTES,
+  begins: beginsZstd,
   // A block of 128 KiB of one byte takes 4. The window stays at the library's limit of 128 MiB.
   most: 2 ** 15,
   unfold: () => createZstdDecompress && (() => createZstdDecompress({ chunkSize: CHUNK_BYTES })),
+  frames: zstdFrames,
 };
 
 export function openGzip(path: string, options: ReadOptions): Promise<StepContainer> {
@@ -54,7 +61,7 @@ export function openZstd(path: string, options: ReadOptions): Promise<StepContai
 }
 
 async function openCompressed(path: string, compression: Compression, { signal }: ReadOptions): Promise<StepContainer> {
-  const { format, magic, most } = compression;
+  const { format, magicBytes, begins, most, frames } = compression;
   const unfold = compression.unfold();
   if (unfold === undefined) {
     const problem = `unpacking ${format} needs Node 22.15 or later, this is ${process.version}: run a newer Node, or unpack it (zstd -d) or write it as .gz`;
@@ -62,14 +69,22 @@ async function openCompressed(path: string, compression: Compression, { signal }
   }
   const unpacking = async (expected?: string) => {
     const base = await openBytes(path, { expected, signal });
-    const packed = { source: base, begin: 0, packedBytes: base.bytes, unfold, format, owned: true };
+    const packed = {
+      source: base,
+      begin: 0,
+      packedBytes: base.bytes,
+      unfold,
+      format,
+      owned: true,
+      ...(frames && { frames }),
+    };
     return { base, source: new UnfoldedSource(packed, base.bytes * most) };
   };
   const { base, source } = await unpacking();
   try {
-    const start = Buffer.alloc(Math.min(magic.length, base.bytes));
+    const start = Buffer.alloc(Math.min(magicBytes, base.bytes));
     await base.read(start, 0, { signal });
-    if (!start.equals(magic)) {
+    if (!begins(start)) {
       throw new FileError(
         { path, offset: 0 },
         `it does not begin as ${format} data do: it is empty, truncated or something else`,

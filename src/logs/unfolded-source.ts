@@ -23,7 +23,20 @@ export interface Packed {
   readonly crc?: number;
   /** Closes `source` too. */
   readonly owned: boolean;
+  /** Where the data may go on after the end that the decompressor sees: finds what it is to begin with next. */
+  readonly frames?: FrameSearch;
 }
+
+/**
+ * @param from position in `source`, at most `end`
+ * @returns where the next frame begins, past what holds no data; undefined where nothing there is one
+ */
+export type FrameSearch = (
+  source: ByteSource,
+  from: number,
+  end: number,
+  options: ReadOptions,
+) => Promise<number | undefined>;
 
 export class UnfoldedSource implements ByteSource {
   readonly path: string;
@@ -34,6 +47,8 @@ export class UnfoldedSource implements ByteSource {
   #promised = false;
   #stream: (Transform & { readonly bytesWritten: number }) | undefined;
   #chunks: AsyncIterator<Buffer> | undefined;
+  /** Of the frame that is being unpacked, in the compressed range. */
+  #frameAt = 0;
   /** What was unpacked last, and its position: going back within it costs nothing. */
   #chunk: Buffer = Buffer.alloc(0);
   #chunkAt = 0;
@@ -80,6 +95,8 @@ export class UnfoldedSource implements ByteSource {
   async close(): Promise<void> {
     this.#stop();
     await this.#turn;
+    // What was under way may have begun anew.
+    this.#stop();
     if (this.packed.owned) await this.packed.source.close();
   }
 
@@ -87,7 +104,7 @@ export class UnfoldedSource implements ByteSource {
     signal?.throwIfAborted();
     this.#signal = signal;
     try {
-      if (this.#chunks === undefined || position < this.#chunkAt) this.#begin();
+      if (this.#chunks === undefined || position < this.#chunkAt) await this.#begin();
       else if (position < this.#position) this.#position = position;
       while (this.#position < position) this.#take(await this.#more(position - this.#position, position));
       for (let done = 0; done < target.length; ) {
@@ -103,17 +120,48 @@ export class UnfoldedSource implements ByteSource {
     }
   }
 
-  #begin(): void {
+  async #begin(): Promise<void> {
     this.#stop();
-    const stream = this.packed.unfold();
-    // The reader sees a failure of either through the iterator.
-    pipeline(Readable.from(this.#packedPieces()), stream, () => undefined);
-    this.#stream = stream;
-    this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     this.#chunk = Buffer.alloc(0);
     this.#chunkAt = 0;
     this.#position = 0;
     this.#crc = 0;
+    this.#beginFrame((await this.#frameFrom(0)) ?? 0);
+  }
+
+  #beginFrame(at: number): void {
+    this.#stop();
+    this.#frameAt = at;
+    const stream = this.packed.unfold();
+    // The reader sees a failure of either through the iterator.
+    pipeline(Readable.from(this.#packedPieces(at)), stream, () => undefined);
+    this.#stream = stream;
+    this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  }
+
+  async #frameFrom(at: number): Promise<number | undefined> {
+    const { frames, source, begin, packedBytes } = this.packed;
+    const found = await frames?.(source, begin + at, begin + packedBytes, { signal: this.#signal });
+    return found === undefined ? undefined : found - begin;
+  }
+
+  /** Unpacked bytes that come next, undefined after the last. */
+  async #nextChunk(): Promise<Buffer | undefined> {
+    for (;;) {
+      this.#signal?.throwIfAborted();
+      const next = await (this.#chunks as AsyncIterator<Buffer>).next();
+      if (!next.done) return next.value;
+      const more = await this.#frameFrom(this.#used);
+      if (more === undefined) return undefined;
+      if (more < this.packed.packedBytes) {
+        this.#beginFrame(more);
+        continue;
+      }
+      // What holds no data stands last: there is nothing more to unpack.
+      this.#stop();
+      this.#frameAt = more;
+      return undefined;
+    }
   }
 
   #stop(): void {
@@ -122,9 +170,9 @@ export class UnfoldedSource implements ByteSource {
     this.#chunks = undefined;
   }
 
-  async *#packedPieces(): AsyncGenerator<Buffer, void, undefined> {
+  async *#packedPieces(from: number): AsyncGenerator<Buffer, void, undefined> {
     const { source, begin, packedBytes } = this.packed;
-    for (let at = 0; at < packedBytes; at += PACKED_READ_BYTES) {
+    for (let at = from; at < packedBytes; at += PACKED_READ_BYTES) {
       const piece = Buffer.allocUnsafe(Math.min(PACKED_READ_BYTES, packedBytes - at));
       await source.read(piece, begin + at, { signal: this.#signal });
       yield piece;
@@ -134,15 +182,14 @@ export class UnfoldedSource implements ByteSource {
   /** Up to `wanted` bytes of what comes next, at least one. */
   async #more(wanted: number, needed: number): Promise<Buffer> {
     while (this.#left === 0) {
-      this.#signal?.throwIfAborted();
-      const next = await (this.#chunks as AsyncIterator<Buffer>).next();
-      if (next.done) {
+      const next = await this.#nextChunk();
+      if (next === undefined) {
         const problem = `the compressed data end after ${this.#position} bytes, ${needed - this.#position} short of what is needed: the file is truncated or still being written`;
         throw new FileError(this.#here(undefined), problem);
       }
-      this.#chunk = next.value;
+      this.#chunk = next;
       this.#chunkAt = this.#position;
-      if (this.packed.crc !== undefined) this.#crc = crc32(next.value, this.#crc);
+      if (this.packed.crc !== undefined) this.#crc = crc32(next, this.#crc);
     }
     const from = this.#position - this.#chunkAt;
     return this.#chunk.subarray(from, from + wanted);
@@ -161,14 +208,10 @@ export class UnfoldedSource implements ByteSource {
   async #finish(): Promise<void> {
     if (this.#chunks === undefined) return;
     const { packedBytes, begin, crc, format } = this.packed;
-    let surplus = this.#left;
-    if (surplus === 0) {
-      const next = await this.#chunks.next();
-      surplus = next.done ? 0 : next.value.length;
-    }
+    const surplus = this.#left || ((await this.#nextChunk())?.length ?? 0);
     if (surplus > 0)
       throw new FileError(this.#here(undefined), `more data come than the header promises (${this.bytes} bytes)`);
-    const used = this.#stream?.bytesWritten ?? packedBytes;
+    const used = this.#used;
     if (used !== packedBytes) {
       throw new FileError(
         { path: this.path, offset: begin + used },
@@ -180,8 +223,13 @@ export class UnfoldedSource implements ByteSource {
     }
   }
 
+  /** Compressed bytes that have been unpacked. */
+  get #used(): number {
+    return this.#frameAt + (this.#stream?.bytesWritten ?? 0);
+  }
+
   #here(tensor: string | undefined) {
-    const offset = this.packed.begin + (this.#stream?.bytesWritten ?? 0);
+    const offset = this.packed.begin + this.#used;
     return tensor === undefined ? { path: this.path, offset } : { path: this.path, tensor, offset };
   }
 
@@ -191,6 +239,11 @@ export class UnfoldedSource implements ByteSource {
     const { format } = this.packed;
     if (code === 'Z_BUF_ERROR') {
       const problem = `the ${format} data end too early: the file is truncated or still being written`;
+      return new FileError(this.#here(tensor), problem, { cause: error });
+    }
+    if (code === 'ZSTD_error_frameParameter_windowTooLarge') {
+      const problem =
+        'unpacking it takes more memory than zstd allows: pack it again with a window of 128 MiB at most (zstd --long=27)';
       return new FileError(this.#here(tensor), problem, { cause: error });
     }
     if (/^(Z_|ZSTD_|ERR_ZSTD)/.test(code)) {
