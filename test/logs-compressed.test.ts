@@ -142,6 +142,13 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
     }
   });
 
+  it('that is cut is named where it ends', async () => {
+    const packed = pack(largeStep(4, 64, 1000, true));
+    const path = await write(packed.subarray(0, -9), ending);
+    const { offset } = await fileErrorOf(readStepFile(path).then(drain));
+    expect(offset).toBe(packed.length - 9);
+  });
+
   it('is no compressed file', async () => {
     const path = await write(fileOf(smallStep()), ending);
     expect((await fileErrorOf(readStepFile(path))).message).toMatch(/does not begin as (gzip|zstd) data do/);

@@ -114,9 +114,11 @@ export class UnfoldedSource implements ByteSource {
       }
       if (this.#promised && this.#position === this.bytes) await this.#finish();
     } catch (error) {
+      // Before it is stopped: it knows how far it came.
+      const failure = this.#failure(error, tensor);
       this.#stop();
       if (signal?.aborted) throw signal.reason;
-      throw this.#failure(error, tensor);
+      throw failure;
     }
   }
 
