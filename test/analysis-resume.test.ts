@@ -132,6 +132,22 @@ describe('the journal', () => {
     await unwanted.remove();
   });
 
+  it('of which lines are whole, but not in their place, is taken for what it holds', async () => {
+    const whole = readFileSync(join(await journalWith(2), JOURNAL));
+    const where = folder();
+    const twice = join(where, JOURNAL);
+    writeFileSync(twice, Buffer.concat([whole, whole]));
+    const journal = await Journal.open(where, options);
+    expect(journal.resumed).toBe(2);
+    expect(await journal.find(stepOf(1))).toEqual(measurementOf(1));
+    await journal.close();
+    const head = whole.indexOf(0x0a) + 1;
+    writeFileSync(twice, Buffer.concat([whole.subarray(head), whole.subarray(0, head)]));
+    const other = await Journal.open(where, options);
+    expect(other.startedAnew).toContain('cannot be read');
+    await other.close();
+  });
+
   it('that cannot be written says so, and what was kept stays', async () => {
     const where = await journalWith(3);
     const journal = await Journal.open(where, options);
@@ -450,6 +466,20 @@ describe('collapsar analyze --out', () => {
     expect(readdirSync(out).sort()).toEqual(Object.keys(before).sort());
     expect(JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')).steps).toBe(5);
   });
+
+  it.each(['metrics.jsonl', 'metrics.parquet', 'failures.jsonl', 'summary.json'])(
+    'with a directory in the place of %s measures nothing, and leaves the others',
+    async (name) => {
+      const run = await logs(3);
+      const out = join(folder(), 'out');
+      mkdirSync(join(out, name), { recursive: true });
+      const { status, err, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
+      expect(status).toBe(1);
+      expect(err).toContain(`${join(out, name)}: cannot write here: this is a directory: name a file`);
+      expect(printed).toBe('');
+      expect(readdirSync(out)).toEqual([name]);
+    },
+  );
 
   it('where files failed keeps what was measured, until they are repaired', async () => {
     const run = await logs(13);

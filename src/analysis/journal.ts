@@ -259,13 +259,23 @@ async function scan(handle: FileHandle, head: string): Promise<Found> {
 }
 
 function stepOf(text: string): JournalStep | undefined {
-  const { file, identity } = JSON.parse(text.slice(0, text.indexOf('\t'))) as Partial<JournalStep>;
+  const { file, identity } = (parsed(text.slice(0, text.indexOf('\t'))) ?? {}) as Partial<JournalStep>;
   return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
+}
+
+/** A whole line may be another than belongs there: undefined where it is no object. */
+function parsed(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function differing(found: string | undefined, head: string): string {
   const wanted = JSON.parse(head) as Head;
-  const came = found === undefined ? undefined : (JSON.parse(found) as Partial<Head>);
+  const came = found === undefined ? undefined : (parsed(found) as Partial<Head> | undefined);
   if (came?.journal !== wanted.journal || came.measuring === undefined)
     return 'its record of measured steps cannot be read';
   if (came.version !== wanted.version) return `it was of version ${came.version}, this is ${wanted.version}`;

@@ -3,6 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
+import { checkReplaceable } from '../logs/check-replaceable.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
 import { DirectoryLock } from './directory-lock.js';
@@ -88,6 +89,13 @@ export class ResultDirectory {
     try {
       for (const name of await readdir(directory)) {
         if (UNFINISHED.test(name)) await rm(join(directory, name), { force: true });
+      }
+      // What none of the results can take the place of would be found when all is measured.
+      for (const name of [METRICS, PARQUET, FAILURES, SUMMARY]) {
+        const path = join(directory, name);
+        await checkReplaceable(path).catch((error: unknown) => {
+          throw writeError(path, error);
+        });
       }
       return new ResultDirectory(directory, lock, await WholeFile.open(directory, METRICS));
     } catch (error) {
