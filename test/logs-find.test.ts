@@ -1,5 +1,5 @@
 // Paths to files, and files to steps in order: what cannot be used is reported and never stops the others.
-import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
@@ -83,6 +83,27 @@ describe('findSteps', () => {
     const { files, problems } = await findSteps(paths);
     expect(problems).toEqual([]);
     expect(files.map((file) => file.path)).toEqual([`${root}/s.safetensors`, `${root}/x.bin`]);
+  });
+
+  it('leaves a step in its run, wherever links to it are', async () => {
+    const root = await tree('linked', { 'grpo/s_1.safetensors': '', 'grpo/s_2.safetensors': '', 'best/x.txt': '' });
+    await mkdir(`${root}/outside`);
+    await writeFile(`${root}/outside/s_9.safetensors`, '');
+    await mkdir(`${root}/runs`);
+    for (const name of ['best', 'grpo']) await rename(`${root}/${name}`, `${root}/runs/${name}`);
+    await symlink('../grpo/s_2.safetensors', `${root}/runs/best/s_2.safetensors`);
+    await symlink('../../outside/s_9.safetensors', `${root}/runs/best/s_9.safetensors`);
+    for (const paths of [['runs/best', 'runs'], ['runs/*/s_*.safetensors'], ['runs/best/s_2.safetensors', 'runs']]) {
+      const { files, problems } = await findSteps(paths.map((path) => `${root}/${path}`));
+      expect(problems).toEqual([]);
+      expect(files.map(({ path }) => path.slice(root.length + 1))).toEqual([
+        'runs/best/s_9.safetensors',
+        'runs/grpo/s_1.safetensors',
+        'runs/grpo/s_2.safetensors',
+      ]);
+    }
+    const { files } = await findSteps(`${root}/runs/best/s_2.safetensors`);
+    expect(files.map(({ runDirectory }) => runDirectory)).toEqual([`${root}/runs/best`]);
   });
 
   it('matches globs, of files and of directories, but only what does not exist', async () => {

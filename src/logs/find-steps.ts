@@ -60,8 +60,10 @@ class Search {
   /** Directories by real path: whether step files lie in them, and the directories in them. */
   readonly #searched = new Map<string, { holdsSteps: boolean; below: string[] }>();
   readonly #roots: { path: string; real: string | undefined }[] = [];
-  /** Links to directories, followed last: what is also reached without a link keeps that path. */
+  /** Links to directories, followed last: what is also reached without a link keeps that path, and its run. */
   readonly #links: { path: string; depth: number; parent: string }[] = [];
+  /** Links to step files, which come after those. */
+  readonly #linkedFiles: { path: string; real: string; parent?: string }[] = [];
 
   constructor(private readonly signal: AbortSignal | undefined) {}
 
@@ -73,8 +75,9 @@ class Search {
     try {
       const found = await stat(path);
       if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
-      else if (found.isFile()) this.#add(path, await realpath(path));
-      else this.#problem(path, NOT_A_FILE);
+      else if (!found.isFile()) this.#problem(path, NOT_A_FILE);
+      else if (await isLink(path)) this.#linkedFiles.push({ path, real: await realpath(path) });
+      else this.#add(path, await realpath(path));
     } catch (error) {
       this.signal?.throwIfAborted();
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
@@ -92,6 +95,7 @@ class Search {
     for (let next = this.#links.shift(); next !== undefined; next = this.#links.shift()) {
       this.#below(next.parent, await this.#directory(next.path, next.depth));
     }
+    for (const { path, real, parent } of this.#linkedFiles) this.#add(path, real, parent);
   }
 
   /** Directories that the user named and that hold nothing. */
@@ -173,7 +177,7 @@ class Search {
     try {
       const target = await stat(path);
       if (target.isDirectory()) this.#links.push({ path, depth, parent });
-      else if (isStep) this.#add(path, await realpath(path), parent);
+      else if (isStep) this.#linkedFiles.push({ path, real: await realpath(path), parent });
     } catch (error) {
       // A dangling link to something else than a step file or a run is none of our business.
       if (isStep || extname(path) === '') this.#problem(path, await missingProblem(path, error), error);
