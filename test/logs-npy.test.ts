@@ -109,6 +109,13 @@ describe('.npz', () => {
     expect(error.message).toContain('dtype = "bfloat16"');
   });
 
+  it('text that is no Unicode has a sign in its place', async () => {
+    const codes = Uint32Array.of(0x72, 0xd800, 0x1f600, 0x110000, 0xdfff, 0xe000, 0);
+    const run = npyOf(npyDict('<U7', [1]), Buffer.from(codes.buffer));
+    const header = await readStepHeader(await npz(zipOf({ ...npzMembers(smallStep()), 'run.npy': run })));
+    expect(header.run).toBe('r\ufffd\u{1f600}\ufffd\ufffd\ue000');
+  });
+
   it('a score that is wrong is found at its offset in the file', async () => {
     const bytes = zipOf(npzMembers(smallStep()));
     const step = await readStepFile(await npz(bytes));

@@ -107,9 +107,14 @@ function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string {
   let text = '';
   for (let at = 0; at + 4 <= bytes.length; at += 4) {
     const code = bytes.readUInt32LE(at);
-    text += code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
+    text += isCharacter(code) ? String.fromCodePoint(code) : '\ufffd';
   }
   return text.replace(/\0+$/, '');
+}
+
+/** Half of a surrogate pair, which UTF-32 can hold, is none: files of results could not. */
+function isCharacter(code: number): boolean {
+  return code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
 }
 
 /** Tensors that may be bfloat16, which numpy writes as uint16 at best. */
