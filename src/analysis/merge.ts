@@ -5,6 +5,7 @@ import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../
 import { ArgumentError, FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
 import type { AnalysisProgress } from './analysis-progress.js';
+import { makeDirectory } from './make-directory.js';
 import type { ShardCounts } from './map-completion.js';
 import { aggregatesLine, headerLine, lastLineStart, type RunAggregates } from './state-file.js';
 import { StateMerge, statePaths } from './state-merge.js';
@@ -143,6 +144,7 @@ async function totalBytes(states: readonly string[]): Promise<number> {
 }
 
 async function workDirectory(out: string): Promise<string> {
+  await makeDirectory(dirname(out), out);
   try {
     return await mkdtemp(join(dirname(out), `.${basename(out)}.`));
   } catch (error) {
