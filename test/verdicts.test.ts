@@ -698,13 +698,21 @@ describe('bad input is refused whole', () => {
       'evidence.rows.reasoningSwaps',
     ],
     [{ step: 6, groups: [{ group: 1, rewards: [1, 2], actions: [1] }] }, 'evidence.groups[0].actions'],
+    // Of callers without types.
+    [{ step: 6, rows: { rewards: [1] } }, 'evidence.rows.groups'],
+    [{ step: 6, rows: { groups: null, rewards: [1] } }, 'evidence.rows.groups'],
+    [{ step: 6, rows: { groups: [1], rewards: null } }, 'evidence.rows.rewards'],
+    [{ step: 6, rows: { groups: [1, 1], reasoningSwaps: { logprobs: [0, 0, 0, 0] } } }, 'evidence.rows.reasoningSwaps'],
+    [{ step: 6, groups: [{ group: 1, rewards: [1, 2], outcomes: null }] }, 'evidence.groups[0].outcomes'],
+    [{ step: 6, metrics: { values: {}, certainty: null } }, 'evidence.metrics'],
+    [{ step: 6, figures: 'none' }, 'evidence.figures'],
   ] as const)('%#', (evidence, argument) => {
     const judge = new Judge();
     judge.add({ step: 5 });
     const before = JSON.stringify(judge);
     let thrown: unknown;
     try {
-      judge.add(evidence as StepEvidence);
+      judge.add(evidence as unknown as StepEvidence);
     } catch (error) {
       thrown = error;
     }

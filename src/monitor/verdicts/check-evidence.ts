@@ -59,7 +59,7 @@ export function checkReading(reading: StepReading): void {
 export function checkEvidence(evidence: StepEvidence): void {
   checkObject(evidence, 'evidence');
   checkKnown(evidence, 'evidence', FIELDS);
-  const { step, success, rows, groups, filter, metrics } = evidence;
+  const { step, success, rows, groups, filter, metrics, figures } = evidence;
   checkStep(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
     throw new ArgumentError(
@@ -73,6 +73,7 @@ export function checkEvidence(evidence: StepEvidence): void {
     checkArray(filter.kept, 'evidence.filter.kept');
     checkArray(filter.dropped, 'evidence.filter.dropped');
   }
+  if (figures !== undefined) checkObject(figures, 'evidence.figures');
   if (groups !== undefined && !Array.isArray(groups)) {
     throw new ArgumentError('evidence.groups', `got ${shown(groups)}, expected an array of { group, rewards }`);
   }
@@ -81,7 +82,9 @@ export function checkEvidence(evidence: StepEvidence): void {
     const { rewards, outcomes, actions } = group;
     checkArray(rewards, `evidence.groups[${at}].rewards`);
     for (const [name, values] of Object.entries({ outcomes, actions })) {
-      if (values === undefined || values.length === rewards.length) continue;
+      if (values === undefined) continue;
+      checkArray(values, `evidence.groups[${at}].${name}`);
+      if (values.length === rewards.length) continue;
       throw new ArgumentError(
         `evidence.groups[${at}].${name}`,
         `${counted(values.length, 'values')} for ${counted(rewards.length, 'rewards')}`,
@@ -102,7 +105,7 @@ export function checkEvidence(evidence: StepEvidence): void {
 function checkMetrics(metrics: StepMetrics): void {
   checkObject(metrics, 'evidence.metrics');
   const { values, certainty } = metrics as Partial<StepMetrics>;
-  if (typeof values === 'object' && typeof certainty === 'object') return;
+  if (isRecord(values) && isRecord(certainty)) return;
   throw new ArgumentError(
     'evidence.metrics',
     'an object without values and certainty: give all that crossScoreMetrics() resolved to ' +
@@ -110,12 +113,19 @@ function checkMetrics(metrics: StepMetrics): void {
   );
 }
 
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
 function checkRows(rows: RowEvidence): void {
   checkObject(rows, 'evidence.rows');
   checkKnown(rows, 'evidence.rows', ROW_FIELDS);
   const { groups, reasoningSwaps, ...columns } = rows;
+  checkArray(groups, 'evidence.rows.groups');
   for (const [name, values] of Object.entries(columns)) {
-    if (values === undefined || values.length === groups.length) continue;
+    if (values === undefined) continue;
+    checkArray(values, `evidence.rows.${name}`);
+    if (values.length === groups.length) continue;
     throw new ArgumentError(
       `evidence.rows.${name}`,
       `${counted(values.length, 'values')} for ${counted(groups.length, 'rows')}`,
@@ -131,6 +141,10 @@ function checkRows(rows: RowEvidence): void {
   checkObject(reasoningSwaps, 'evidence.rows.reasoningSwaps');
   const { logprobs, reasonings } = reasoningSwaps;
   checkArray(logprobs, 'evidence.rows.reasoningSwaps.logprobs');
+  if (!Number.isSafeInteger(reasonings)) {
+    const problem = `reasonings is ${shown(reasonings)}, expected how many each action was scored under`;
+    throw new ArgumentError('evidence.rows.reasoningSwaps', problem);
+  }
   if (logprobs.length !== reasonings * groups.length) {
     const wanted = `${reasonings} × ${groups.length}`;
     throw new ArgumentError(
