@@ -527,6 +527,20 @@ describe('the filter gate', () => {
 });
 
 describe('correlations', () => {
+  it('outcomes are success without rewards, too: of an episode that of its last turn', () => {
+    const judge = new Judge();
+    const rates = [0.25, 0.5, 0.75, 1, 0.5, 0.25];
+    for (const [at, rate] of rates.entries()) {
+      const solved = [0, 1, 2, 3].map((rollout) => (rollout < 4 * rate ? 1 : 0));
+      const outcomes = at % 2 === 0 ? solved : solved.flatMap((last) => [0, last]);
+      const groups = outcomes.map(() => 0);
+      const episodes = at % 2 === 0 ? undefined : outcomes.map((_, row) => Math.floor(row / 2));
+      judge.add({ step: at + 1, rows: { groups, outcomes, episodes }, figures: { loss: -rate } });
+    }
+    expect(judge.toJSON().success.recent.map(({ value }) => value)).toEqual(rates);
+    expect(judge.summary().correlations.figures).toMatchObject([{ figure: 'loss', spearman: { estimate: -1 } }]);
+  });
+
   it('are those of the figures with success, with intervals that hold them', () => {
     const judge = new Judge();
     const uniform = uniformNumbers(8);

@@ -1,7 +1,7 @@
 // Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an episode:
 // the last turn's reward and outcome, and all its actions in order.
 import type { Integers } from '../../engine/tensor.js';
-import type { StepEvidence } from './step-evidence.js';
+import type { RowEvidence, StepEvidence } from './step-evidence.js';
 
 export interface RolloutGroup {
   readonly group: number | bigint;
@@ -47,6 +47,13 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
       behaviours: actions && rollouts.map((turns) => turns.map((row) => actions[row]).join(' ')),
     };
   });
+}
+
+/** The outcome of each rollout of rows without rewards, in no order that matters; empty where outcomes are not given either. */
+export function outcomesAlone({ groups, outcomes, episodes, turns }: RowEvidence): number[] {
+  if (outcomes === undefined) return [];
+  if (episodes === undefined) return Array.from(outcomes);
+  return episodesOf(groups, episodes, turns).map((rows) => outcomes[rows.at(-1) as number] as number);
 }
 
 function valuesAt(rows: readonly number[], values: ArrayLike<number>): Float64Array {

@@ -4,7 +4,7 @@ import { actionInformation, type Information, reasoningInformation } from './act
 import { type ActionOscillation, actionOscillation } from './action-oscillation.js';
 import { checkEvidence } from './check-evidence.js';
 import { type Grounding, grounding } from './grounding.js';
-import { episodesOf, rolloutGroups } from './group-outcomes.js';
+import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
 import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
 import { countSpecificity, type SpecificityCounts } from './specificity.js';
@@ -42,7 +42,7 @@ export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {})
   const matched = ablated && (rows?.matched ?? matchedOf(evidence));
   return {
     step,
-    success: evidence.success ?? meanOutcome(groups.flatMap(({ outcomes }) => outcomes ?? [])) ?? null,
+    success: evidence.success ?? meanOutcome(outcomesOf(evidence, groups)) ?? null,
     rewardRange: rewardRange(groups),
     prompts: promptRewards(groups),
     specificity: specificityOf(evidence),
@@ -60,6 +60,12 @@ export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {})
 
 function keptRatio({ kept, dropped }: FilterEvidence): number {
   return kept.length / (kept.length + dropped.length);
+}
+
+/** Success needs no rewards. */
+function outcomesOf({ groups: given, rows }: StepEvidence, groups: readonly RolloutGroup[]): number[] {
+  if (given === undefined && rows !== undefined && rows.rewards === undefined) return outcomesAlone(rows);
+  return groups.flatMap(({ outcomes }) => outcomes ?? []);
 }
 
 function meanOutcome(outcomes: readonly number[]): number | undefined {
