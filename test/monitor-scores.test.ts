@@ -231,6 +231,26 @@ describe('wanted pairs', () => {
     expect(report.metrics['collapse_first_turn_sample/scored_pairs']).toBe(32 * 4);
   });
 
+  it('of few negatives have every row under its own prompt, which is what grounding needs', async () => {
+    const small = smallStep(14, { prompts: 8, responses: 4 });
+    // Two prompts are the same: one of them is scored for both. A row has no reasoning, another a NaN.
+    const promptTokens = Array.from({ length: 8 }, (_, prompt) => [prompt === 5 ? 2 : prompt]);
+    small.labels.lengths[7] = 0;
+    small.logprobs.data[(2 * 32 + 9) * 4] = Number.NaN;
+    small.logprobs.data.copyWithin(5 * 32 * 4, 2 * 32 * 4, 3 * 32 * 4);
+    const labels = { ...small.labels, promptTokens };
+    const ablated = Array.from({ length: 32 }, (_, row) => -9 - (row % 5));
+    const [whole, few] = await Promise.all(
+      [{}, { negatives: 3 }].map(async (options) => {
+        const step = open({ ...small, labels }, options);
+        await scorePrompts(step, small);
+        return (await step.finish({ ablated })).judgement?.grounding;
+      }),
+    );
+    expect(whole?.rows).toBe(30);
+    expect(few).toEqual(whole);
+  });
+
   it('of as many negatives as there are: everything, and the whole metrics', async () => {
     const small = smallStep(15);
     const step = open(small, { negatives: 3 });

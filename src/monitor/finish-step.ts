@@ -14,7 +14,7 @@ import { checkGradients, decomposeGradients, gradientMetrics } from './gradient-
 import { type GroupRewards, groupRewards, KEEP_ALL, meanRewardStd } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
-import { plannedMetrics } from './planned-step.js';
+import { plannedMatched, plannedMetrics } from './planned-step.js';
 import { bucketMetrics, bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
 import { rolloutMetrics } from './rollout-metrics.js';
 import type { OpenLabels } from './step-labels.js';
@@ -71,8 +71,8 @@ export async function finishStep(
   const state = RunningState.from(run.averages);
   // Row by row only for the judge: reports stay as small as their figures.
   const perRow = run.judge !== null && options.profile === 'strict';
-  const measured =
-    scores === undefined ? [] : await sampleMetrics(open, scores, state, perRow, options, engine, signal);
+  const { measured, matched } =
+    scores === undefined ? NOT_DUE : await sampleMetrics(open, scores, state, perRow, options, engine, signal);
   const samples = measured.map(({ perRow: _, ...sample }): StepMetrics => sample);
   // As JSON gives it back, so that a run that was saved and one that was not carry the same.
   const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
@@ -106,7 +106,7 @@ export async function finishStep(
   signal?.throwIfAborted();
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
-  const judgement = run.judge?.add(evidenceOf(open, outcomes, measured[0], rollouts, filter));
+  const judgement = run.judge?.add(evidenceOf(open, outcomes, measured[0], matched, rollouts, filter));
   commit({ step, averages, earlyStops, judge: run.judge });
   const [stop] = stops;
   return {
@@ -185,6 +185,15 @@ function bucketPrefix({ buckets, filter }: RunOptions): string {
   return filter !== null && buckets !== false && buckets.groups === 'all' ? 'grad_norm_prefilter' : 'grad_norm';
 }
 
+interface Measured {
+  /** Of each sampler. */
+  readonly measured: readonly StepMetrics[];
+  /** [R] log p(z|x), where the metrics do not bring it along row by row. */
+  readonly matched?: Float64Array;
+}
+
+const NOT_DUE: Measured = { measured: [] };
+
 async function sampleMetrics(
   { step, labels, samplers, plan }: OpenStep,
   scores: CollectedScores,
@@ -193,12 +202,13 @@ async function sampleMetrics(
   { profile, permutations, seed }: RunOptions,
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
-): Promise<StepMetrics[]> {
+): Promise<Measured> {
   const { groups, lengths, columnGroups, promptTokens, episodes, turns } = labels;
   const sums = await scores.all();
   if (plan !== undefined) {
     const common = { profile, permutations, seed, step, state, perRow, signal };
-    return [await plannedMetrics(await engine(), plan, labels, sums, common)];
+    const metrics = await plannedMetrics(await engine(), plan, labels, sums, common);
+    return { measured: [metrics], ...(perRow && { matched: plannedMatched(plan, labels, sums, metrics) }) };
   }
   const given = {
     sums,
@@ -214,13 +224,14 @@ async function sampleMetrics(
     const common = { profile, permutations, seed, step, state, sampler, perRow, signal };
     found.push(await crossScoreMetrics(await engine(), given, common));
   }
-  return found;
+  return { measured: found };
 }
 
 function evidenceOf(
   { step, labels }: OpenStep,
   outcomes: CheckedOutcomes,
   metrics: StepMetrics | undefined,
+  matched: Float64Array | undefined,
   rollouts: Readonly<Record<string, number>>,
   filter: FilterResult | undefined,
 ): StepEvidence {
@@ -231,7 +242,7 @@ function evidenceOf(
   return {
     step,
     metrics,
-    rows: { groups, ...rows, outcomes: unshaped, episodes, turns: episodes && turns },
+    rows: { groups, ...rows, matched, outcomes: unshaped, episodes, turns: episodes && turns },
     filter,
     // Success in training and in validation are two series: where the first is given, the judge reads it off the outcomes.
     success: unshaped === undefined ? validated : undefined,

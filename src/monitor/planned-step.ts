@@ -30,6 +30,27 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
   return planScores({ groups, lengths, columnGroups, promptTokens, promptTurns }, { negatives, seed, hardShare });
 }
 
+/**
+ * log p(z|x) of every row, which a plan always has scored, however few the negatives: for the judge, as `perRow` of whole metrics.
+ * @param metrics of the same scores
+ * @returns [R], NaN where the metrics left the row out
+ */
+export function plannedMatched(
+  plan: ScorePlan,
+  { prompts, rows }: OpenLabels,
+  matrix: HostTensor,
+  metrics: StepMetrics,
+) {
+  const { layout } = plan;
+  const matched = new Float64Array(rows).fill(Number.NaN);
+  for (const { row, ownColumn } of layout.rows) {
+    const scored = layout.scored[layout.signatures[ownColumn] as number] as number;
+    matched[row] = matrix.data[row * prompts + scored] as number;
+  }
+  for (const row of metrics.rows.nonFinite) matched[row] = Number.NaN;
+  return matched;
+}
+
 /** @param matrix [R, P] in which the plan's pairs stand */
 export async function plannedMetrics(
   engine: Engine,
