@@ -529,6 +529,34 @@ describe('an end before the end', () => {
     expect((await reports.next()).value?.due).toBe(false);
     await expect(reports.next()).rejects.toThrow('after step 3 was finished');
     expect(cancelled).toEqual([3, 2]);
+    const misspelt = { step: 4, labels: small.labels, scores: unwanted(4), outcome: {} } as unknown as MonitorInput;
+    await expect(monitor.reports([misspelt]).next()).rejects.toThrow('input.outcome');
+    expect(cancelled).toEqual([3, 2, 4]);
+  });
+
+  it('cancels a stream of blocks that a function gives after the abort', async () => {
+    const controller = new AbortController();
+    let cancelled: unknown;
+    let give: (blocks: ReadableStream<ScoreBlock>) => void = () => undefined;
+    const waiting = new Promise<ReadableStream<ScoreBlock>>((resolve) => {
+      give = resolve;
+    });
+    const reports = monitorOf().reports(
+      inputs(() => waiting),
+      { signal: controller.signal },
+    );
+    await reports.next();
+    const reading = reports.next();
+    await settle();
+    const reason = new Error('stop');
+    controller.abort(reason);
+    await expect(reading).rejects.toBe(reason);
+    const cancel = (why: unknown): void => {
+      cancelled = why;
+    };
+    give(new ReadableStream<ScoreBlock>({ cancel }));
+    await settle();
+    expect(cancelled).toBe(reason);
   });
 });
 

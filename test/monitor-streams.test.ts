@@ -131,6 +131,21 @@ describe('reports()', () => {
     expect(seen).toEqual({ begun: 1, closed: true });
   });
 
+  it('cancels its stream where the signal was aborted before', async () => {
+    let cancelled: unknown;
+    const cancel = (reason: unknown): void => {
+      cancelled = reason;
+    };
+    const reason = new Error('never');
+    const steps = new ReadableStream<MonitorInput>({ cancel });
+    await expect(
+      open()
+        .reports(steps, { signal: AbortSignal.abort(reason) })
+        .next(),
+    ).rejects.toBe(reason);
+    expect([cancelled, steps.locked]).toEqual([reason, false]);
+  });
+
   it('ends with the error of a step; the monitor is as after the last report', async () => {
     const inputs = [inputOf(1), inputOf(2), { ...inputOf(3), outcomes: { rewards: [1] } }, inputOf(4)];
     const monitor = open();

@@ -42,7 +42,6 @@ export async function* reportsOf(
 ): AsyncGenerator<MonitorReport, void, undefined> {
   expectSource(source, 'source');
   const { signal } = scoreOptions(options);
-  signal?.throwIfAborted();
   for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
 
@@ -140,10 +139,11 @@ async function reportOf(
   input: MonitorInput,
   signal: AbortSignal | undefined,
 ): Promise<MonitorReport> {
-  checkKnown(optionsObject(input, 'input'), 'input', FIELDS);
+  optionsObject(input, 'input');
   const { scores } = input;
   let step: MonitorStep | undefined;
   try {
+    checkKnown(input, 'input', FIELDS);
     step = monitor.step(input.step, input.labels);
     if (step.due && scores !== undefined) await scoreStep(step, scores, signal);
     else await closeUnread(scores, undefined);
@@ -160,7 +160,22 @@ async function scoreStep(
   given: NonNullable<MonitorInput['scores']>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const scores = typeof given === 'function' ? await unlessAborted((async () => given(step))(), signal) : given;
+  const scores = typeof given === 'function' ? await givenBy(given, step, signal) : given;
   if (isSource(scores)) await step.scoreBlocks(scores, { signal });
   else if (typeof given !== 'function' || scores !== undefined) await step.scoreAll(scores as WholeScores, { signal });
+}
+
+/** What the function gives. After an abort nobody reads what it may still give: a stream is cancelled. */
+async function givenBy(
+  scores: (step: MonitorStep) => GivenScores | Promise<GivenScores>,
+  step: MonitorStep,
+  signal: AbortSignal | undefined,
+): Promise<GivenScores> {
+  const giving = (async () => scores(step))();
+  try {
+    return await unlessAborted(giving, signal);
+  } catch (error) {
+    if (signal?.aborted) giving.then((late) => closeUnread(late, signal.reason)).catch(() => undefined);
+    throw error;
+  }
 }
