@@ -189,6 +189,12 @@ describe('regimes', () => {
     expect(verdicts[0]?.sentence).toContain('still depends on its prompt');
   });
 
+  it('has a sentence for a policy that was certain of all it says', () => {
+    const { judgements } = judged(30, fall(1.5, 0.2), (at) => (at < 25 ? 0 : 0.5));
+    expect(judgements[23]?.regime.sentence).toContain('0.00 nats a token, 100% of its start (0.00)');
+    expect(judgements[29]?.regime.sentence).toContain('nats a token, more than 100% of its start (0.00)');
+  });
+
   it('a verdict stands over steps without metrics', () => {
     const { judge } = judged(40, fall(1.5, 0.2), fall(0.8, 0.9));
     const { verdicts } = judge.add({ step: 41 });
@@ -655,6 +661,21 @@ describe('the saved judge', () => {
     }
     expect(JSON.stringify(other)).toBe(JSON.stringify(whole));
     expect(JSON.stringify(other.summary())).toBe(JSON.stringify(whole.summary()));
+  });
+
+  it('goes on after figures that are larger than any of a run: they are no evidence', () => {
+    let judge = new Judge();
+    const huge = Number.MAX_VALUE; // what a mask may stand for
+    for (let step = 1; step <= 12; step++) {
+      const rows = { groups: [0, 0, 1, 1], matched: [-1, -1, -1, -1], ablated: [-2, -3, step === 8 ? -huge : -2, -4] };
+      const success = step === 7 ? 1e200 : 0.5;
+      const metrics = step === 9 ? metricsOf(1e200, 0.8) : metricsOf(1.5, 0.8, step === 10 ? 1e200 : 0.05);
+      const { regime, grounding } = judge.add({ step, rows, success, metrics });
+      expect(grounding === null, `step ${step}`).toBe(step === 8);
+      if (step > 5) expect(regime.regime, `step ${step}`).toBe(step === 9 || step === 10 ? null : 'diverse');
+      judge = Judge.from(JSON.parse(JSON.stringify(judge)));
+    }
+    expect(judge.summary()).toMatchObject({ steps: 12, verdicts: [] });
   });
 
   it('figures that go with success alike come in the same order, whatever they are called', () => {

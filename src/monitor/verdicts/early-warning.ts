@@ -4,7 +4,7 @@ import type { Finding } from './finding.js';
 import { rankTrend } from './rank-trend.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from './run-level.js';
 import { count, fields, nullable, number, type Shaped } from './saved-shape.js';
-import { figure, percent } from './sentence-numbers.js';
+import { figure, percent, percentOf } from './sentence-numbers.js';
 import { studentTail } from './tail-probabilities.js';
 
 /** A run is healthy as long as the level of I(X;Z) is at least this share of its start: smaller losses are no alarm. */
@@ -100,7 +100,7 @@ export class EarlyWarning {
           'and keep a checkpoint from before this step.',
         sentence:
           `I(X;Z) has been falling since step ${since}: it is ${figure(last)}, ${percent(last / mi.start)} of its start ` +
-          `(${figure(mi.start)}), while H(Z|X) holds (${percent(entropy.recentMean(PEAK_STEPS) / entropy.start)} of its ` +
+          `(${figure(mi.start)}), while H(Z|X) holds (${percentOf(entropy.recentMean(PEAK_STEPS), entropy.start)} of its ` +
           `start); trend p = ${figure(trend.pDown)}, level p = ${figure(pLevel)}.`,
       },
     ];

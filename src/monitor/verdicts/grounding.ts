@@ -3,7 +3,7 @@
 import type { Integers } from '../../engine/tensor.js';
 import type { Finding } from './finding.js';
 import { rowsByGroup } from './group-outcomes.js';
-import { RunLevel, runLevelShape } from './run-level.js';
+import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
 import { fields, nullable, number, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';
 import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
@@ -16,7 +16,7 @@ export interface Grounding {
   readonly rows: number;
 }
 
-/** @returns null where no row has both log-probs finite, or all rows are of one prompt */
+/** @returns null where no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only masks are */
 export function grounding(groups: Integers, matched: ArrayLike<number>, ablated: ArrayLike<number>): Grounding | null {
   const sums: { total: number; rows: number }[] = [];
   for (const members of rowsByGroup(groups).values()) {
@@ -27,7 +27,8 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
   const rows = sums.reduce((total, group) => total + group.rows, 0);
   const gain = sums.reduce((total, group) => total + group.total, 0) / rows;
   const squares = sums.reduce((total, group) => total + (group.total - gain * group.rows) ** 2, 0);
-  return { gain, error: Math.sqrt((squares * sums.length) / (sums.length - 1)) / rows, rows };
+  const error = Math.sqrt((squares * sums.length) / (sums.length - 1)) / rows;
+  return isMeasurable(gain) && isMeasurable(error) ? { gain, error, rows } : null;
 }
 
 export const groundednessShape = fields({

@@ -16,7 +16,7 @@ import { Groundedness, groundednessShape } from './grounding.js';
 import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
 import { Regimes, regimesShape, stepLevels } from './regimes.js';
-import { RunLevel, runLevelShape } from './run-level.js';
+import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import {
@@ -123,7 +123,7 @@ export class Judge {
       if (found !== undefined) findings.push(found);
     };
 
-    if (success !== null) this.#success.add(step, success);
+    if (success !== null && isMeasurable(success)) this.#success.add(step, success);
     const regime = this.#readMetrics(step, metrics, findings, judged);
 
     this.#rewardRange = widened(this.#rewardRange, reading.rewardRange);

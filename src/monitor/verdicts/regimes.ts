@@ -3,9 +3,9 @@
 // above; between, it stays what it was.
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { Finding } from './finding.js';
-import { RunLevel, runLevelShape, START_STEPS } from './run-level.js';
+import { isMeasurable, RunLevel, runLevelShape, START_STEPS } from './run-level.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
-import { figure, percent } from './sentence-numbers.js';
+import { figure, percent, percentOf } from './sentence-numbers.js';
 import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
 import type { Regime, RegimeReading } from './verdict.js';
 
@@ -44,7 +44,9 @@ export function stepLevels(metrics: StepMetrics | undefined): StepLevels | strin
   const [mi, entropy, batch] = [values[MI], values[ENTROPY], certainty[MI]?.batch];
   if (mi === undefined || entropy === undefined) return absent[MI] ?? 'MI is not among the metrics';
   if (!Number.isFinite(mi) || !Number.isFinite(entropy)) return 'MI or entropy is not finite';
+  if (![mi, entropy].every(isMeasurable)) return 'MI or entropy is beyond 1e150, as no log-probs make them';
   if (batch === undefined || !('low' in batch)) return batch?.absent ?? 'MI has no interval';
+  if (![batch.low, batch.high, batch.error].every(isMeasurable)) return 'the interval of MI is beyond 1e150';
   const p = certainty[MI]?.pValue;
   return {
     mi,
@@ -195,6 +197,6 @@ function describe(name: Regime, since: number, levels: StepLevels, mi: RunLevel,
   return (
     `${IN_WORDS[name]}: I(X;Z) is ${figure(levels.mi)} ${interval} nats a response, ${percent(levels.mi / mi.start)} of its ` +
     `start (${figure(mi.start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
-    `${percent(levels.entropy / entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}.`
+    `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}.`
   );
 }

@@ -13,6 +13,14 @@ const SCATTER_STEPS = 32;
 /** Steps so far apart are as good as independent; successive ones of a training run are not. */
 const FAR = 4;
 
+/** What is larger is no figure of a run: differences of such have no finite square, and JSON has no number for what is not finite. */
+const LARGEST = 1e150;
+
+/** Whether a level can be made of it. */
+export function isMeasurable(value: number): boolean {
+  return Math.abs(value) <= LARGEST;
+}
+
 const entryShape = fields({ step: count, value: number });
 
 /** All that is kept of a figure's past. */
@@ -40,7 +48,10 @@ export class RunLevel {
     this.#state = state;
   }
 
-  /** @param error standard error of `value`, 0 where it is not known */
+  /**
+   * @param value isMeasurable(), as `error`
+   * @param error standard error of `value`, 0 where it is not known
+   */
   add(step: number, value: number, error = 0): void {
     const state = this.#state;
     if (state.start.length < START_STEPS) state.start.push(value);

@@ -10,3 +10,9 @@ export function figure(value: number): string {
 export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;
 }
+
+/** The same of a value's share of another, which may be 0: H(Z|X) is, where a policy is certain of all it says. */
+export function percentOf(value: number, whole: number): string {
+  if (whole !== 0) return percent(value / whole);
+  return value === 0 ? '100%' : 'more than 100%';
+}
