@@ -89,11 +89,15 @@ export interface KnownStep extends PlannedStep {
   readonly truth: { mi_seq_estimate: number; mi_per_token: number; reasoning_entropy_seq_est: number };
 }
 
-/** Responses of policies that are known: each of 48 outcomes of one or two tokens, logits `strength` apart between prompts. */
+/**
+ * Responses of policies that are known: each of 48 outcomes of one or two tokens, logits `strength` apart between prompts; sampled at
+ * a temperature that the scores do not know of.
+ */
 export function knownStep(
   seed: number,
-  model: { prompts: number; rowsPerPrompt: number; strength: number },
+  model: { prompts: number; rowsPerPrompt: number; strength: number; temperature?: number },
 ): KnownStep {
+  const { temperature = 1 } = model;
   const uniform = uniformNumbers(seed * 7919);
   const bell = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   const outcomes = 48;
@@ -120,10 +124,12 @@ export function knownStep(
   const lengths: number[] = [];
   const sums: number[][] = [];
   policies.forEach((policy, p) => {
+    const mass = policy.reduce((sum, log) => sum + Math.exp(log / temperature), 0);
+    const chances = policy.map((log) => (temperature === 1 ? Math.exp(log) : Math.exp(log / temperature) / mass));
     for (let k = 0; k < model.rowsPerPrompt; k++) {
       let left = uniform();
       let z = 0;
-      while (z + 1 < outcomes && left >= Math.exp(policy[z] as number)) left -= Math.exp(policy[z++] as number);
+      while (z + 1 < outcomes && left >= (chances[z] as number)) left -= chances[z++] as number;
       groups.push(p);
       lengths.push(lengthOf(z));
       sums.push(policies.map((other) => other[z] as number));

@@ -347,6 +347,31 @@ describe('intervals', () => {
     for (const key of keys) expect(held[key] / draws, key).toBeGreaterThan(0.91);
   });
 
+  it.each([
+    ['sampled from the scores', 1, undefined],
+    ['sampled from the scores, with negatives of the own turn', 1, 3],
+    ['sampled colder', 0.6, undefined],
+    ['sampled hotter', 1.6, undefined],
+    ['sampled hotter, with negatives of the own turn', 1.6, 3],
+  ])('tell whether rows are as scored: %s', (_, temperature, turns) => {
+    const told = (strength: number, negatives: number, seed: number): boolean => {
+      const step = knownStep(seed, { prompts: 32, rowsPerPrompt: 8, strength, temperature });
+      const promptTurns = turns === undefined ? undefined : step.input.columnGroups.map((prompt) => prompt % turns);
+      const plan = planScores({ ...step.input, promptTurns }, { negatives, seed });
+      const { notes } = estimateFromPairs(plan, { sums: scoresOf(step, plan) });
+      return notes.some((note) => note.includes('do not look sampled'));
+    };
+    // Strong dependence and few negatives: what they leave out is no sign of another sampling.
+    for (const strength of [1, 2]) {
+      for (const negatives of turns === undefined ? [3, 6, 12] : [6, 12]) {
+        const share = Array.from({ length: 10 }, (_, at) => (told(strength, negatives, at + 1) ? 0.1 : 0));
+        const found = share.reduce((a, b) => a + b);
+        if (temperature === 1) expect(found, `${strength}, ${negatives}`).toBe(0);
+        else expect(found, `${strength}, ${negatives}`).toBeGreaterThan(turns === undefined ? 0.55 : 0.45);
+      }
+    }
+  });
+
   it('use quantiles of Student’s t', () => {
     // Solved with mpmath in 40 digits: P(|T| > t) = I_{n/(n+t²)}(n/2, ½).
     for (const [degrees, confidence, quantile] of [

@@ -7,6 +7,7 @@ import { RETRIEVAL_AT } from './measured-step.js';
 import {
   batchInterval,
   biasAllowance,
+  expectationHolds,
   populationInterval,
   scoresDescribeSampling,
   stratifiedVariance,
@@ -170,7 +171,8 @@ function everything(
   const certainty: Record<string, Certainty> = {};
   const error: Record<string, ErrorParts> = {};
   const notes: string[] = [];
-  const calibrated = scoresDescribeSampling(sums, complete);
+  const sampled = scoresDescribeSampling(sums, complete);
+  const calibrated = sampled && expectationHolds(sums, complete);
 
   for (const [key, figure] of Object.entries(FIGURE_OF)) {
     const value = sums.mean[figure];
@@ -198,7 +200,7 @@ function everything(
     layout.distinct > 1 && (values.mi_seq_estimate ?? 0) >= SATURATION * (values.mi_attainable_bound as number);
   if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
   if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
-  if (!calibrated) {
+  if (!sampled) {
     notes.push(
       'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by reward?): ' +
         'batch intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',

@@ -75,6 +75,14 @@ export function stratifiedVariance(sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'r
 
 /** Can the rows have been sampled from what the scores describe? Beyond three standard deviations they cannot. */
 export function scoresDescribeSampling(sums: PlannedSums, complete: boolean): boolean {
+  if (complete) return expectationHolds(sums, complete);
+  const { surprise, squared, variance } = sums.amongScored;
+  const most = CALIBRATION_DEVIATIONS * Math.sqrt(Math.max(variance, squared));
+  return Math.abs(surprise) <= most + roundingOf(sums, 'miSeq') * sums.rows;
+}
+
+/** Are values where their expectations over all prompts are? With few negatives they are not, however the rows were sampled. */
+export function expectationHolds(sums: PlannedSums, complete: boolean): boolean {
   let total = 0;
   for (const value of sums.values.miSeq) total += value;
   // A posterior over few scored labels is itself noisy: then the spread of what is compared tells more.

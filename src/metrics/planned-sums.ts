@@ -1,5 +1,6 @@
 // The scored rows of a plan -> the sums that intervals are made of: as native/engine/row_sums.cpp takes them from whole rows.
 // A scored negative stands for N/n of its kind in the posterior of a row's label.
+import { exchangeableOf, surpriseOf } from './planned-calibration.js';
 import {
   labelMarginals,
   leaveOneOutMarginal,
@@ -40,6 +41,8 @@ export interface PlannedSums {
   readonly expected: Each<number>;
   readonly labelVariance: Each<number>;
   readonly squaredSurprise: number;
+  /** Sums over rows: surprise of miSeq among the scored prompts alone, its square, and its variance (planned-calibration.ts). */
+  readonly amongScored: { readonly surprise: number; readonly squared: number; readonly variance: number };
   /** [columns] sums over the rows of the other columns with column j left out: of the values, and of their expectations. */
   readonly without: Each<Float64Array>;
   readonly expectedWithout: Each<Float64Array>;
@@ -139,6 +142,8 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
   const expected = each(() => 0);
   const labelVariance = each(() => 0);
   let squaredSurprise = 0;
+  const amongScored = { surprise: 0, squared: 0, variance: 0 };
+  const isExchangeable = exchangeableOf(rows);
   let scoreScale = 0;
   let scoreScaleToken = 0;
   const perLengthOf = new Float64Array(columns);
@@ -175,6 +180,13 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
       return first;
     });
     squaredSurprise += ((row.values.miSeq[0] as number) - expectation.miSeq) ** 2;
+    const weights = row.scored.map((prompt) =>
+      isExchangeable(rows[r] as ScoredRow, prompt) ? (rowsOfSignature[prompt.signature] as number) : 0,
+    );
+    const { surprise, variance } = surpriseOf(row.scored, weights, row.values.miSeq);
+    amongScored.surprise += surprise;
+    amongScored.squared += surprise ** 2;
+    amongScored.variance += variance;
     addWithout(row, r, expectation);
     const scale = row.scored.reduce(
       (most, { score }) => (Number.isFinite(score) ? Math.max(most, Math.abs(score)) : most),
@@ -357,6 +369,7 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
     expected,
     labelVariance,
     squaredSurprise,
+    amongScored,
     without,
     expectedWithout,
     scoreScale,
