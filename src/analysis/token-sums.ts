@@ -22,7 +22,7 @@ export async function tokenSums(
   const { scores, lengths, file } = step;
   if (scores.kind === 'sums') {
     const sums = await scores.read(signal);
-    if (policy === 'error') refuseInvalidSums(step, scores, sums);
+    if (policy === 'error') await refuseInvalidSums(engine, step, scores, sums, signal);
     return sums;
   }
   const [prompts, rows] = scores.shape;
@@ -74,22 +74,22 @@ function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScore
  * prompts decides about a file. −inf can be right (a probability of 0).
  * @throws {FileError} naming the first sum that is NaN or +inf
  */
-function refuseInvalidSums(
+async function refuseInvalidSums(
+  engine: Engine,
   { file, lengths }: StepData,
   scores: Extract<StepScores, { kind: 'sums' }>,
-  { data }: HostTensor,
-): void {
+  sums: HostTensor,
+  signal: AbortSignal,
+): Promise<void> {
   const [rows, columns] = scores.shape;
-  for (let row = 0; row < rows; row++) {
-    if (Number(lengths[row]) === 0) continue;
-    for (let column = 0; column < columns; column++) {
-      const value = data[row * columns + column] as number;
-      if (value < Number.POSITIVE_INFINITY) continue;
-      throw new FileError(
-        { path: file, tensor: 'cross_logprob_sums', offset: scores.offsetOf(row, column) },
-        `the score of row ${row} under prompt ${column} is ${value}: ` +
-          `correct what writes it, or leave such rows out with --non-finite exclude`,
-      );
-    }
-  }
+  // To the engine, which finds what cannot be, a row's scores are the tokens of one response.
+  const used = Int32Array.from({ length: rows }, (_, row) => (Number(lengths[row]) > 0 ? columns : 0));
+  const { firstInvalid } = await engine.sumTokens({ ...sums, shape: [1, rows, columns] }, used, { signal });
+  if (firstInvalid === null) return;
+  const { row, token: column } = firstInvalid;
+  throw new FileError(
+    { path: file, tensor: 'cross_logprob_sums', offset: scores.offsetOf(row, column) },
+    `the score of row ${row} under prompt ${column} is ${sums.data[row * columns + column]}: ` +
+      `correct what writes it, or leave such rows out with --non-finite exclude`,
+  );
 }
