@@ -42,9 +42,18 @@ describe('kept groups', () => {
       'JSON objects',
       '{"group":"a","reward":1}\n{"group":"a","reward":-1}\n{"uid":"b","score":1}\n{"group_id":"b","score":1}\n',
     ],
+    ['columns in the order of a heading', 'length,Reward,"group"\n3,1,a\n4,-1,a\n5,1,b\n6,1,b\n'],
     ['JSON arrays', '["a",1]\n["a",-1]\n["b",1]\n["b",1]\n'],
   ])('from stdin: %s', async (_, text) => {
     expect(await fromStdin(text)).toEqual({ status: 0, out: 'a\n', err: '' });
+  });
+
+  it('a heading says what a column is: lengths are no outcomes', async () => {
+    const text = 'uid,score,length\na,1,30\na,-1,30\nb,1,10\nb,1,90\n';
+    const longest = ['--metric', 'length', '--strategy', 'top_k_abs', '--value', '1'];
+    expect((await fromStdin(text, ...longest)).out).toBe('b\n');
+    const { metrics } = JSON.parse((await fromStdin(text, '--json')).out);
+    expect(metrics).not.toHaveProperty('rollout/filter_shaping_only_count');
   });
 
   it('of a step file', async () => {
@@ -243,6 +252,9 @@ describe('exit status', () => {
     ['a 1 0\na 1\n', /line 2 has no outcome, but the lines before have one/],
     ['a 1\na 1 0\n', /line 2 has the field outcome, but the lines before have none/],
     ['a 1\nb 1e300\n', /at most 1e\+100/],
+    ['group,reward,seconds\na,1,7\n', /line 1 names a column "seconds": known are group, reward, outcome/],
+    ['group,reward,score\na,1,7\n', /line 1 names a column twice/],
+    ['group,reward,length\na,1\n', /line 2 has 2 fields, expected group, reward, length, as its heading/],
   ])('1 for the lines %j', async (text, wanted) => {
     const { status, out, err } = await fromStdin(text);
     expect({ status, out }).toEqual({ status: 1, out: '' });

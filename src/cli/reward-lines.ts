@@ -1,11 +1,11 @@
 // Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON array, or fields
-// separated by commas, tabs or spaces: group, reward and, if there is one, outcome.
+// separated by commas, tabs or spaces: those that a heading names, else group, reward and, if there is one, outcome.
 import { counted } from '../engine/counted.js';
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
 import type { FilterSource } from './reward-source.js';
 
-/** Fields of a JSON object, with the names that trainers give them (verl: uid, score). */
+/** Fields of a JSON object or a heading, with the names that trainers give them (verl: uid, score). */
 const NAMES = {
   group: ['group', 'group_id', 'uid'],
   reward: ['reward', 'score'],
@@ -24,6 +24,8 @@ const OPTIONAL = ['outcome', 'episode', 'turn', 'entropy', 'length'] as const;
 export class RewardLines {
   readonly #path: string;
   #line = 0;
+  /** As the heading has them. */
+  #order: readonly Field[] | undefined;
   /** Line number of each row. */
   readonly #lineOfRow: number[] = [];
   readonly #groups = new NamedIds();
@@ -40,7 +42,7 @@ export class RewardLines {
   add(text: string): void {
     this.#line++;
     const line = text.trim();
-    if (line === '' || (this.#line === 1 && isHeading(line))) return;
+    if (line === '' || (this.#line === 1 && this.#heading(line))) return;
     const fields = /^[[{]/.test(line) ? this.#json(line) : this.#separated(line);
     const row = this.#rewards.length;
     this.#groupOfRow.push(this.#groups.idOf(this.#name('group', fields.group)));
@@ -104,15 +106,29 @@ export class RewardLines {
     return fields;
   }
 
-  #separated(line: string): Partial<Record<Field, unknown>> {
-    const parts = line.includes(',') ? line.split(',') : line.split(/\s+/);
-    if (parts.length < 2 || parts.length > 3) {
-      this.#fail(
-        `has ${counted(parts.length, 'fields')}, expected group, reward and perhaps outcome: "${printable(line)}"`,
-      );
+  /** Whether it is one: it names groups and rewards. */
+  #heading(line: string): boolean {
+    const names = parts(line).map((name) => name.replaceAll('"', '').toLowerCase());
+    const order = names.map(fieldNamed);
+    if (!order.includes('group') || !order.includes('reward')) return false;
+    const unknown = order.indexOf(undefined);
+    if (unknown >= 0) {
+      this.#fail(`names a column "${printable(names[unknown] as string)}": known are ${Object.keys(NAMES).join(', ')}`);
     }
-    const [group, reward, outcome] = parts.map((part) => part.trim());
-    return { group, reward, outcome };
+    if (new Set(order).size < order.length) this.#fail(`names a column twice: "${printable(line)}"`);
+    this.#order = order as Field[];
+    return true;
+  }
+
+  #separated(line: string): Partial<Record<Field, unknown>> {
+    const values = parts(line);
+    const order = this.#order ?? (['group', 'reward', 'outcome'] as const).slice(0, Math.max(2, values.length));
+    if (values.length !== order.length) {
+      const expected =
+        this.#order === undefined ? 'group, reward and perhaps outcome' : `${order.join(', ')}, as its heading`;
+      this.#fail(`has ${counted(values.length, 'fields')}, expected ${expected}: "${printable(line)}"`);
+    }
+    return Object.fromEntries(order.map((field, at) => [field, values[at]]));
   }
 
   #name(field: Field, value: unknown): string {
@@ -143,8 +159,13 @@ function numberOf(text: string): number | string {
   return Number.isNaN(value) ? text : value;
 }
 
-function isHeading(line: string): boolean {
-  return /^"?(group|group_id|uid)"?\s*[,\s]\s*"?(reward|score)"?\b/i.test(line);
+function parts(line: string): string[] {
+  return (line.includes(',') ? line.split(',') : line.split(/\s+/)).map((part) => part.trim());
+}
+
+function fieldNamed(name: string): Field | undefined {
+  const fields = Object.entries(NAMES) as [Field, readonly string[]][];
+  return fields.find(([, names]) => names.includes(name))?.[0];
 }
 
 /** Names -> numbers by first appearance, and back. */
