@@ -230,7 +230,7 @@ export class Judge {
       earlyWarning: this.#earlyWarning.toJSON(),
       success: this.#success.toJSON(),
       rewardRange: { ...this.#rewardRange },
-      specificity: { ...this.#specificity },
+      specificity: { ...this.#specificity, products: [...this.#specificity.products] },
       promptDependence: { ...this.#promptDependence },
       reasoningDependence: { ...this.#reasoningDependence },
       grounding: this.#grounding.toJSON(),

@@ -4,7 +4,7 @@ import { actionInformation, type Information, reasoningInformation } from './act
 import { type ActionOscillation, actionOscillation } from './action-oscillation.js';
 import { checkEvidence } from './check-evidence.js';
 import { type Grounding, grounding } from './grounding.js';
-import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
+import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
 import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
 import { countSpecificity, type SpecificityCounts } from './specificity.js';
@@ -81,7 +81,12 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   const values = finiteValues(earned, perRow.row);
   if (values === undefined) return null;
   const from = rows?.outcomes || values.every((value) => value === 0 || value === 1) ? 0.5 : aboveMean(values);
-  return countSpecificity(perRow.retrieved, (at) => (values[at] as number) >= from);
+  const { groups } = rows as RowEvidence;
+  return countSpecificity(
+    perRow.retrieved,
+    (at) => (values[at] as number) >= from,
+    (at) => idOf(groups, perRow.row[at] as number),
+  );
 }
 
 /** Undefined where one of them is none. */
