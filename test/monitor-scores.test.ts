@@ -251,6 +251,17 @@ describe('wanted pairs', () => {
     expect(few).toEqual(whole);
   });
 
+  it('of negatives of the own turn need it of every prompt, as its rows tell it', () => {
+    const { labels } = smallStep(14, { prompts: 6, responses: 2 });
+    const monitor = new Monitor({ engine, negatives: 4, hardShare: 0.5 });
+    const turns = labels.groups.map((group) => (group < 30 ? 0 : 1));
+    expect(monitor.step(1, { ...labels, turns }).pairs().rows).toHaveLength(12 * 5);
+    const columnGroups = [...new Set(labels.groups), 99];
+    const advice = 'construct it without `hardShare`';
+    expect(() => monitor.step(1, { ...labels, turns, columnGroups })).toThrow(advice);
+    expect(() => monitor.step(1, { ...labels, turns: labels.groups.map((_, row) => row) })).toThrow(advice);
+  });
+
   it('of as many negatives as there are: everything, and the whole metrics', async () => {
     const small = smallStep(15);
     const step = open(small, { negatives: 3 });

@@ -26,8 +26,20 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
       'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
     );
   }
-  const promptTurns = turnsOfPrompts(groups, turns, columnGroups);
+  const promptTurns = turnsByRows(groups, turns, columnGroups);
   return planScores({ groups, lengths, columnGroups, promptTokens, promptTurns }, { negatives, seed, hardShare });
+}
+
+/** What planScores can be told beside, a monitor cannot: its advice is another. */
+function turnsByRows(...labels: Parameters<typeof turnsOfPrompts>): Int32Array {
+  try {
+    return turnsOfPrompts(...labels);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    const [problem] = error.message.slice(error.argument.length + 2).split('; give promptTurns');
+    const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
+    throw new ArgumentError(error.argument, `${problem}; ${advice}`, { cause: error });
+  }
 }
 
 /**
