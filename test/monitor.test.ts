@@ -459,6 +459,28 @@ describe('bad input', () => {
     }
   });
 
+  it('by an abort does not wait for the step before, nor lets the next one pass it', async () => {
+    const small = smallStep(12);
+    const monitor = open();
+    const steps = [5, 10, 15].map((step) => monitor.step(step, small.labels));
+    for (const step of steps) for (let p = 0; p < 4; p++) await step.score(p, columnOf(small, p));
+    const controller = new AbortController();
+    const ended: string[] = [];
+    const end = async (name: string, finishing: Promise<unknown> | undefined): Promise<void> => {
+      await finishing?.catch((reason: Error) => ended.push(reason.message));
+      ended.push(name);
+    };
+    const all = [
+      end('first', steps[0]?.finish(small.outcomes)),
+      end('second', steps[1]?.finish(small.outcomes, { signal: controller.signal })),
+      end('third', steps[2]?.finish(small.outcomes)),
+    ];
+    controller.abort(new Error('stop'));
+    await Promise.all(all);
+    expect(ended).toEqual(['stop', 'second', 'first', 'third']);
+    expect(monitor.lastStep).toBe(15);
+  });
+
   it('does not disturb a step that is finished at the same time', async () => {
     const small = smallStep(12);
     const [monitor, calm] = [open(), open()];

@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
-import type { Source } from './closing-source.js';
+import { type Source, unlessAborted } from './closing-source.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
 import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
@@ -141,7 +141,7 @@ export class Monitor {
   #finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport> {
     const before = this.#last;
     const turn = (async () => {
-      await before;
+      await unlessAborted(before, signal);
       signal?.throwIfAborted();
       this.#expectLater(open.step);
       const commit = (run: RunProgress): void => {
@@ -149,7 +149,8 @@ export class Monitor {
       };
       return await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
     })();
-    this.#last = turn.catch(() => undefined);
+    // One that was aborted while it waited leaves the next to wait for the same.
+    this.#last = turn.catch(() => before);
     return turn;
   }
 }
