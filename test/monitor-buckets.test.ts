@@ -161,6 +161,15 @@ describe('gradient decomposition', () => {
     expect(decomposeGradients(buckets, still).regularizationDominated).toEqual([]);
   });
 
+  it('says that the task leads only of buckets where it does', () => {
+    const sentenceOf = (norms: BucketGradients) => decomposeGradients(buckets, norms).sentence;
+    const [task, none] = [{ task: 1 }, { task: 0 }];
+    expect(sentenceOf({ bucket_1: task, bucket_2: task })).toContain('the larger one in all of 2 buckets');
+    expect(sentenceOf({ bucket_1: none, bucket_2: task })).toContain('the larger one in the 1 of 2 buckets');
+    expect(sentenceOf({ bucket_1: none, bucket_2: none })).toContain('All gradients are 0');
+    expect(sentenceOf({ all: task })).toContain('No norms of single buckets');
+  });
+
   it.each([
     [{ bucket_9: { task: 1 } }, 'norms.bucket_9', 'it has all, bucket_1, bucket_2, bucket_3'],
     [{ all: { kl: 1 } }, 'norms.all.task', 'undefined'],

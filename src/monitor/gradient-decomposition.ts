@@ -82,12 +82,27 @@ export function decomposeGradients(
   const all = found.find(({ bucket }) => bucket === 'all');
   const split = found.filter(({ bucket }) => bucket !== 'all');
   const dominated = split.filter(({ taskShare }) => taskShare !== null && taskShare <= 0.5).map(({ bucket }) => bucket);
-  const sentence =
-    dominated.length === 0
-      ? `The task's gradient is the larger one in all of ${split.length} buckets of reward std.`
-      : `Regularisation moves the policy at least as much as the task does in ${dominated.length} of ${split.length} ` +
-        `buckets of reward std (${dominated.join(', ')}): filter these prompts out, or lower KL and entropy coefficients.`;
+  const moved = split.filter(({ taskShare }) => taskShare !== null).length;
+  const sentence = sentenceOf(split.length, moved, dominated);
   return { buckets: split, ...(all && { all }), regularizationDominated: dominated, sentence };
+}
+
+/** @param moved buckets that have a gradient at all */
+function sentenceOf(buckets: number, moved: number, dominated: readonly string[]): string {
+  if (buckets === 0)
+    return 'No norms of single buckets of reward std were given: there is nothing to set against one another.';
+  if (dominated.length > 0) {
+    return (
+      `Regularisation moves the policy at least as much as the task does in ${dominated.length} of ${buckets} buckets of ` +
+      `reward std (${dominated.join(', ')}): filter these prompts out, or lower KL and entropy coefficients.`
+    );
+  }
+  if (moved === 0) return `All gradients are 0: nothing moves the policy in any of ${buckets} buckets of reward std.`;
+  const which =
+    moved === buckets
+      ? `all of ${buckets} buckets of reward std`
+      : `the ${moved} of ${buckets} buckets of reward std that have one`;
+  return `The task's gradient is the larger one in ${which}.`;
 }
 
 /** The norms under the reference's keys, and the decomposition beside them. */
