@@ -372,6 +372,16 @@ describe('intervals', () => {
     }
   });
 
+  it('of prompts with one row say that they hold the spread between prompts', () => {
+    const notesOf = (rowsPerPrompt: number) => {
+      const step = knownStep(5, { prompts: 8, rowsPerPrompt, strength: 1 });
+      const plan = planScores(step.input, { negatives: 3 });
+      return estimateFromPairs(plan, { sums: scoresOf(step, plan) }).notes.join();
+    };
+    expect(notesOf(1)).toContain('some prompt has one row only');
+    expect(notesOf(2)).not.toContain('some prompt has one row only');
+  });
+
   it('use quantiles of Student’s t', () => {
     // Solved with mpmath in 40 digits: P(|T| > t) = I_{n/(n+t²)}(n/2, ½).
     for (const [degrees, confidence, quantile] of [

@@ -200,6 +200,12 @@ function everything(
     layout.distinct > 1 && (values.mi_seq_estimate ?? 0) >= SATURATION * (values.mi_attainable_bound as number);
   if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
   if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
+  // As crossScoreMetrics says of its intervals: a prompt's only row shows no spread of its own.
+  if (sums.rowsOf.includes(1)) {
+    notes.push(
+      'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
+    );
+  }
   if (!sampled) {
     notes.push(
       'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by reward?): ' +
