@@ -102,7 +102,7 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
 
   test.each([
     ['forbidden', /access denied/],
-    ['unavailable', /the store answered 503/],
+    ['unavailable', /the store answered 503 .*; it is busy or failing: try again later/],
     [{ cutAfter: 10 }, /the connection broke 6 times in a row/],
   ] as const)(
     'every answer %j',

@@ -94,7 +94,9 @@ export function s3Problem(error: unknown): string {
   if (/^(ECONN|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|EPIPE)/.test(code.slice(2)) || name === 'TimeoutError') {
     return `the store cannot be reached${code}: check AWS_ENDPOINT_URL and the network`;
   }
-  return status === undefined ? systemProblem(error) : `the store answered ${status} ${name}: ${firstLine(error)}`;
+  if (status === undefined) return systemProblem(error);
+  const answer = `the store answered ${status} ${name}: ${firstLine(error)}`;
+  return status >= 500 || status === 429 ? `${answer}; it is busy or failing: try again later` : answer;
 }
 
 /** What a store says that is not about the object. */
