@@ -186,6 +186,12 @@ describe.skipIf(zstdCompressSync === undefined)('zstd', () => {
     );
   });
 
+  it('very many frames are refused', async () => {
+    const frames = new Array<Buffer>(2 ** 14 + 1).fill(pack(Buffer.alloc(0)));
+    const path = await write(Buffer.concat([...frames, pack(fileOf(smallStep()))]), '.zst');
+    expect((await fileErrorOf(readStepFile(path))).message).toMatch(/more than 16384 frames of zstd: pack it again/);
+  }, 60_000);
+
   it('a window that is too large is no damage', async () => {
     // A frame header with a window of 2^31 bytes, then an empty last block.
     const frame = Buffer.from('28b52ffd00a8010000', 'hex');

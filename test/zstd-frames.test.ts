@@ -44,6 +44,7 @@ it.each([
   ['a frame without data that is cut', skipped(6).subarray(0, 13)],
   ['the size of such a frame cut', skipped(6).subarray(0, 6)],
   ['zeros', Buffer.alloc(20)],
+  ['too many without data', Buffer.concat([...new Array<Buffer>(70_000).fill(skipped(0)), FRAME])],
 ])('%s is none', async (_, bytes) => {
   expect(await search(bytes)).toBe(undefined);
   expect(await search(skipped(1), bytes)).toBe(undefined);

@@ -10,6 +10,9 @@ import { systemProblem } from './system-problem.js';
 /** Bytes of compressed data read at a time. */
 const PACKED_READ_BYTES = 256 * 2 ** 10;
 
+/** Each begins a decompressor, which takes half a millisecond: a small file of very many would take hours. */
+const MAX_FRAMES = 2 ** 14;
+
 export interface Packed {
   readonly source: ByteSource;
   /** Where the compressed bytes lie in it. */
@@ -49,6 +52,7 @@ export class UnfoldedSource implements ByteSource {
   #chunks: AsyncIterator<Buffer> | undefined;
   /** Of the frame that is being unpacked, in the compressed range. */
   #frameAt = 0;
+  #frames = 0;
   /** What was unpacked last, and its position: going back within it costs nothing. */
   #chunk: Buffer = Buffer.alloc(0);
   #chunkAt = 0;
@@ -128,12 +132,18 @@ export class UnfoldedSource implements ByteSource {
     this.#chunkAt = 0;
     this.#position = 0;
     this.#crc = 0;
+    this.#frames = 0;
     this.#beginFrame((await this.#frameFrom(0)) ?? 0);
   }
 
   #beginFrame(at: number): void {
     this.#stop();
     this.#frameAt = at;
+    if (++this.#frames > MAX_FRAMES) {
+      const { format } = this.packed;
+      const problem = `more than ${MAX_FRAMES} frames of ${format}: pack it again, in one (${format} -d, then ${format})`;
+      throw new FileError(this.#here(undefined), problem);
+    }
     const stream = this.packed.unfold();
     // The reader sees a failure of either through the iterator.
     pipeline(Readable.from(this.#packedPieces(at)), stream, () => undefined);

@@ -8,6 +8,8 @@ const MAGIC = 0xfd2fb528;
 const SKIPPED_MAGIC = 0x184d2a50;
 /** Number and size of such a frame. */
 const SKIPPED_HEADER_BYTES = 8;
+/** More of them in a row are nobody's: each is looked at alone. */
+const MAX_SKIPPED = 2 ** 16;
 
 export const ZSTD_MAGIC_BYTES = 4;
 
@@ -22,10 +24,10 @@ function isSkipped(magic: number): boolean {
 }
 
 export const zstdFrames: FrameSearch = async (source, from, end, { signal }) => {
-  let isPast = false;
-  for (let at = from; ; isPast = true) {
+  let at = from;
+  for (let skipped = 0; skipped <= MAX_SKIPPED; skipped++) {
     // At the end there is nothing to unpack: that is found only where something was passed over.
-    if (at === end) return isPast ? end : undefined;
+    if (at === end) return skipped > 0 ? end : undefined;
     const first = await head(source, at, end, signal);
     if (first.length < ZSTD_MAGIC_BYTES) return undefined;
     const magic = first.readUInt32LE(0);
@@ -34,6 +36,7 @@ export const zstdFrames: FrameSearch = async (source, from, end, { signal }) => 
     at += SKIPPED_HEADER_BYTES + first.readUInt32LE(ZSTD_MAGIC_BYTES);
     if (at > end) return undefined;
   }
+  return undefined;
 };
 
 async function head(source: ByteSource, at: number, end: number, signal: AbortSignal | undefined): Promise<Buffer> {
