@@ -1,5 +1,6 @@
 // Arguments that no typed caller gives: each is refused by name, with no bare TypeError and no result that looks right.
 import { afterAll, describe, expect, it } from 'vitest';
+import { shown } from '../src/engine/shown.js';
 import * as collapsar from '../src/index.js';
 
 const { ArgumentError, openEngine } = collapsar;
@@ -308,6 +309,80 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
       const logprobs = { ...fourScores, shape: [1, 4] };
       return engine.tokenSumsSink(sinkOptions).add({ rows: transferred(Int32Array.of(0)), logprobs });
     },
+  ],
+  ...[Number.NaN, 0.5, '3', null, 3n].map((number): [string, string, () => unknown] => [
+    `a training step of ${String(number)}`,
+    'options.step',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { step: number }),
+  ]),
+  [
+    'rows that are asked for with a number',
+    'options.perRow',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { perRow: 1 }),
+  ],
+  [
+    'progress that nobody can be told',
+    'options.onProgress',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { onProgress: 1 }),
+  ],
+  [
+    'a profile that JSON has no word for',
+    'options.profile',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups }, { profile: 1n }),
+  ],
+  ...[undefined, Number.NaN, 0.5, 'a', null].map((id): [string, string, () => unknown] => [
+    `the id ${String(id)} of a token of a prompt`,
+    'promptTokens[1]',
+    () => given.crossScoreMetrics(engine, { sums, lengths, groups, promptTokens: [[1], [id], [3]] }),
+  ]),
+  ...[undefined, Number.NaN, 'a'].map((turn): [string, string, () => unknown] => [
+    `a turn numbered ${String(turn)}`,
+    'turns',
+    () =>
+      given.crossScoreMetrics(
+        engine,
+        { sums, lengths, groups, episodes: groups, turns: [turn, 1, 2, 3, 4, 5] },
+        { sampler: { kind: 'turn' } },
+      ),
+  ]),
+  ['an episode without an id', 'episodes', () => given.firstTurnRows([undefined, 1], [0, 1])],
+  ['sampleRows of another profile', 'profile', () => given.sampleRows([0], [0], { kind: 'turn' }, undefined, 'ragem')],
+  ['a spread of another profile', 'profile', () => new given.RunningState().update('x', 'a', { std: 1, stdSeq: 1 })],
+  ['a spread that is none', 'current', () => new given.RunningState().update('strict', 'a')],
+  ['half a spread', 'current.stdSeq', () => new given.RunningState().update('strict', 'a', { std: 1 })],
+  ['a spread at half a step', 'step', () => new given.RunningState().update('strict', 'a', { std: 1, stdSeq: 1 }, 1.5)],
+  ['planScores without groups', 'groups', () => given.planScores({ lengths }, { negatives: 3 })],
+  ...[null, '', true, [], 'a', Symbol('a')].map((length): [string, string, () => unknown] => [
+    `a length of ${shown(length)}`,
+    'lengths',
+    () => given.planScores({ groups: [0, 1], lengths: [1, length] }, { negatives: 3 }),
+  ]),
+  ...[null, true, ''].map((share): [string, string, () => unknown] => [
+    `a hard share of ${shown(share)}`,
+    'options.hardShare',
+    () => given.planScores({ groups, lengths }, { negatives: 3, hardShare: share }),
+  ]),
+  ['turns of prompts that are a number', 'columnGroups', () => given.turnsOfPrompts([0, 1], [0, 0], 2)],
+  [
+    'rounds with a number of prompts',
+    'columnGroups',
+    () => new given.ScoreRounds({ groups, lengths, columnGroups: 3 }, { width: 1 }),
+  ],
+  ['rounds of any width', 'options.width', () => new given.ScoreRounds({ groups, lengths }, { width: true })],
+  [
+    'rounds to a figure that JSON has no word for',
+    'options.metric',
+    () => new given.ScoreRounds({ groups, lengths }, { width: 1, metric: 1n }),
+  ],
+  [
+    'rows of pairs that are none',
+    'scores.rows',
+    () => given.estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length), rows: null, prompts: null }),
+  ],
+  [
+    'token log-probs of pairs without a shape',
+    'logprobs.shape',
+    () => given.sumPairTokens(engine, plan, { data: new Float32Array(1), dtype: 'float32' }, lengths),
   ],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],

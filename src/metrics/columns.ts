@@ -43,7 +43,7 @@ function distinct(ids: Int32Array | readonly Id[]): Id[] {
 export function arrangeColumns(
   groups: Integers,
   columnGroups: Integers | undefined,
-  promptTokens: readonly ArrayLike<Id>[] | undefined,
+  promptTokens: readonly Integers[] | undefined,
   columnCount: number,
 ): Columns {
   const rowIds = toIds(groups, 'groups');
@@ -95,12 +95,11 @@ function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>):
   return own;
 }
 
-function signaturesOf(order: Int32Array, promptTokens: readonly ArrayLike<Id>[] | undefined): Int32Array {
+function signaturesOf(order: Int32Array, promptTokens: readonly Integers[] | undefined): Int32Array {
   if (promptTokens === undefined) return Int32Array.from(order.keys());
   const numbers = new Map<string, number>();
   return order.map((column) => {
-    checkArray(promptTokens[column], `promptTokens[${column}]`);
-    const key = Array.from(promptTokens[column] as ArrayLike<Id>).join(',');
+    const key = toIds(promptTokens[column] as Integers, `promptTokens[${column}]`).join(',');
     const known = numbers.get(key);
     if (known !== undefined) return known;
     numbers.set(key, numbers.size);

@@ -4,8 +4,8 @@ import {
   checkArray,
   checkColumns,
   checkEngine,
-  checkKnown,
   checkObject,
+  checkOptions,
   optionNames,
 } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
@@ -32,7 +32,7 @@ import {
   type Trajectories,
   withoutRows,
 } from './row-selection.js';
-import { RunningState } from './running-state.js';
+import { checkTrainingStep, RunningState } from './running-state.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
 
@@ -55,8 +55,7 @@ export async function crossScoreMetrics(
   checkEngine(engine, 'engine');
   checkObject(scores, 'scores');
   checkColumns(scores, 'scores', FIELDS);
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkOptions(options, OPTIONS);
   checkCarried(options);
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
@@ -73,20 +72,20 @@ const FIELDS = optionNames<CrossScores>({
   turns: true,
 });
 
-const OPTIONS: readonly (keyof MetricOptions)[] = [
-  'profile',
-  'sampler',
-  'label',
-  'step',
-  'state',
-  'perRow',
-  'permutations',
-  'seed',
-  'signal',
-  'onProgress',
-];
+const OPTIONS = optionNames<MetricOptions>({
+  profile: true,
+  sampler: true,
+  label: true,
+  step: true,
+  state: true,
+  perRow: true,
+  permutations: true,
+  seed: true,
+  signal: true,
+  onProgress: true,
+});
 
-function checkCarried({ state, label }: MetricOptions): void {
+function checkCarried({ state, label, step, perRow }: MetricOptions): void {
   if (state !== undefined && !(state instanceof RunningState)) {
     throw new ArgumentError(
       'options.state',
@@ -96,13 +95,17 @@ function checkCarried({ state, label }: MetricOptions): void {
   if (label !== undefined && typeof label !== 'string') {
     throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
   }
+  checkTrainingStep(step, 'options.step');
+  if (perRow !== undefined && typeof perRow !== 'boolean') {
+    throw new ArgumentError('options.perRow', `got ${shown(perRow)}, expected true or false`);
+  }
 }
 
 /** All but the moving averages, which are those of a run's first step. */
 async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
   const { profile = 'strict', signal } = options;
   if (profile !== 'strict' && profile !== 'ragen') {
-    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);
+    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
   const { given, shape } = givenScores(scores);
   const lengths = toLengths(scores.lengths, shape.rows);
@@ -218,7 +221,7 @@ function toLengths(lengths: Integers, rows: number): Lengths {
   const check = (length: number | bigint, row: number): void => {
     const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
     if (whole && length >= 0) return;
-    throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${length}`);
+    throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${shown(length)}`);
   };
   if (types.isInt32Array(lengths)) {
     for (let row = 0; row < rows; row++) if ((lengths[row] as number) < 0) check(lengths[row] as number, row);

@@ -1,6 +1,7 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
 import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { chanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
@@ -90,8 +91,8 @@ export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: 
   checkObject(options, 'options');
   checkKnown(options, 'options', OPTIONS);
   const { confidence = 0.95 } = options;
-  if (!(confidence > 0 && confidence < 1)) {
-    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);
+  if (typeof confidence !== 'number' || !(confidence > 0 && confidence < 1)) {
+    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${shown(confidence)}`);
   }
   const sums = alignScores(plan, scores);
   const { layout } = plan;

@@ -5,6 +5,7 @@
 // (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
 import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, StateError } from '../errors.js';
 import { estimateFromPairs, type PairEstimates } from './planned-estimates.js';
@@ -252,21 +253,20 @@ function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
   checkKnown(options, 'options', OPTIONS);
   const { width, metric = 'mi_seq_estimate', estimand = 'batch', first = hard ? 4 : 3 } = options;
   const { seed = 0, hardShare = 0.5, confidence = 0.95 } = options;
-  if (!(width > 0)) throw new ArgumentError('options.width', `expected a number above 0, got ${width}`);
+  if (typeof width !== 'number' || !(width > 0)) {
+    throw new ArgumentError('options.width', `expected a number above 0, got ${shown(width)}`);
+  }
   if (!ROUND_METRICS.includes(metric)) {
-    throw new ArgumentError(
-      'options.metric',
-      `expected one of ${ROUND_METRICS.join(', ')}, got ${JSON.stringify(metric)}`,
-    );
+    throw new ArgumentError('options.metric', `expected one of ${ROUND_METRICS.join(', ')}, got ${shown(metric)}`);
   }
   if (estimand !== 'batch' && estimand !== 'population') {
-    throw new ArgumentError('options.estimand', `expected "batch" or "population", got ${JSON.stringify(estimand)}`);
+    throw new ArgumentError('options.estimand', `expected "batch" or "population", got ${shown(estimand)}`);
   }
-  if (!(confidence > 0 && confidence < 1)) {
-    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${confidence}`);
+  if (typeof confidence !== 'number' || !(confidence > 0 && confidence < 1)) {
+    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${shown(confidence)}`);
   }
   if (!Number.isSafeInteger(first) || first < 3) {
-    throw new ArgumentError('options.first', `expected a whole number from 3 on, got ${first}`);
+    throw new ArgumentError('options.first', `expected a whole number from 3 on, got ${shown(first)}`);
   }
   return { width, metric, estimand, first, seed, hardShare, confidence };
 }
@@ -285,8 +285,13 @@ function copyOf(input: ScorePlanInput): ScorePlanInput {
   checkObject(input, 'input');
   checkKnown(input, 'input', PLAN_FIELDS);
   const { groups, lengths, columnGroups, promptTokens, promptTurns } = input;
-  checkArray(groups, 'groups');
-  checkArray(lengths, 'lengths');
+  for (const [name, values] of Object.entries({ groups, lengths })) checkArray(values, name);
+  for (const [name, values] of Object.entries({ columnGroups, promptTokens, promptTurns })) {
+    if (values !== undefined) checkArray(values, name);
+  }
+  promptTokens?.forEach((tokens, prompt) => {
+    checkArray(tokens, `promptTokens[${prompt}]`);
+  });
   return {
     groups: groups.slice() as Integers,
     lengths: lengths.slice() as Integers,

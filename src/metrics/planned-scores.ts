@@ -2,10 +2,11 @@
 import { checkArray, checkEngine, checkObject, checkOptions } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
 import type { Engine } from '../engine/engine.js';
+import { integerArray } from '../engine/integers.js';
 import type { OperationOptions } from '../engine/operations.js';
 import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
-import { checkTensor } from '../engine/tensor-view.js';
+import { checkShape, checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import type { Pairs, ScorePlan } from './score-plan.js';
 
@@ -50,11 +51,12 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   }
   for (let at = 0; at < count; at++) {
     if (typeof sums[at] !== 'number') {
-      throw new ArgumentError('scores.sums', `entry ${at}: expected a number, got ${String(sums[at])}`);
+      throw new ArgumentError('scores.sums', `entry ${at}: expected a number, got ${shown(sums[at])}`);
     }
   }
   if (rows === undefined || prompts === undefined) return Float64Array.from(sums);
   for (const [name, values] of Object.entries({ rows, prompts })) {
+    checkArray(values, `scores.${name}`);
     if (values.length !== count)
       throw new ArgumentError(`scores.${name}`, `${counted(values.length, 'entries')} for ${counted(count, 'sums')}`);
   }
@@ -103,10 +105,12 @@ export async function sumPairTokens(
       `${counted(lengths.length, 'lengths')} for ${counted(plan.layout.totalRows, 'rows')}`,
     );
   }
-  if (logprobs.shape[0] !== 1) {
-    throw new ArgumentError('logprobs', `expected shape [1, pairs, T] or [1, N], got [${logprobs.shape.join(', ')}]`);
+  const { shape } = checkShape(logprobs.shape, 'logprobs.shape');
+  if (shape[0] !== 1) {
+    throw new ArgumentError('logprobs', `expected shape [1, pairs, T] or [1, N], got [${shape.join(', ')}]`);
   }
-  const ofPairs = BigInt64Array.from(plan.rows, (row) => BigInt(lengths[row] as number | bigint));
+  const tokens = integerArray(lengths, 'lengths');
+  const ofPairs = Array.from(plan.rows, (row) => Number(tokens[row]));
   const { sums } = await engine.sumTokens(logprobs, ofPairs, options);
   return Float64Array.from(sums.data);
 }

@@ -1,5 +1,7 @@
 // What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues exactly.
-import { StateError } from '../errors.js';
+import { checkObject } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
+import { ArgumentError, StateError } from '../errors.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
 
 /** The reference's decay, per computed step (docs/metrics.md). */
@@ -25,15 +27,40 @@ export interface RunningStateJson {
   readonly averages: Readonly<Record<string, SavedSpread>>;
 }
 
+/** @throws {ArgumentError} unless it is left out, or an integer: averages decay by the steps between, and NaN would stay in them */
+export function checkTrainingStep(step: unknown, argument: string): void {
+  if (step === undefined || Number.isSafeInteger(step)) return;
+  throw new ArgumentError(argument, `got ${shown(step)}, expected the number of the training step, an integer`);
+}
+
+function checkSpread(profile: unknown, label: unknown, current: MarginalSpread): void {
+  if (profile !== 'strict' && profile !== 'ragen') {
+    throw new ArgumentError('profile', `got ${shown(profile)}, expected "strict" or "ragen"`);
+  }
+  if (typeof label !== 'string') {
+    throw new ArgumentError('label', `got ${shown(label)}, expected the prefix of the logged keys`);
+  }
+  checkObject(current, 'current');
+  for (const name of ['std', 'stdSeq'] as const) {
+    const spread: unknown = current[name];
+    if (typeof spread === 'number' && !(spread < 0)) continue;
+    throw new ArgumentError(`current.${name}`, `got ${shown(spread)}, expected a standard deviation`);
+  }
+}
+
 /** One object a run. One average per profile and sample label. */
 export class RunningState {
   readonly #averages = new Map<string, SavedSpread>();
 
   /**
    * Takes in the spread of one computed step and returns the average with it: the value itself the first time.
+   * @param current of the step's marginals, nats; NaN is no spread, which `strict` passes over
    * @param step training step; default one after the last. A step that is not later than the last counts as the next one.
+   * @throws {ArgumentError} for what would make a state that `from` does not take
    */
   update(profile: Profile, label: SampleLabel, current: MarginalSpread, step: number | undefined): MarginalSpread {
+    checkSpread(profile, label, current);
+    checkTrainingStep(step, 'step');
     const key = `${profile}/${label}`;
     const last = this.#averages.get(key);
     if (last === undefined) {

@@ -63,18 +63,25 @@ function drawWithout(items: readonly number[], n: number, random: Random): numbe
  * @param episodes [R] trajectory of each row; ids may be any integers
  * @param turns [R] its turn number within it
  * @returns indices of rows, one an episode, ascending
- * @throws {ArgumentError} for what is no array, or columns of different lengths
+ * @throws {ArgumentError} for what are no integers, or columns of different lengths
  */
 export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): number[] {
-  checkArray(episodes, 'episodes');
-  checkArray(turns, 'turns');
-  checkSameRows(episodes, turns);
+  checkColumns(episodes, turns);
   return trajectoriesOf(episodes, turns, () => true)
     .map((trajectory) => trajectory[0] as number)
     .sort((a, b) => a - b);
 }
 
-function checkSameRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): void {
+/** @throws {ArgumentError} for columns of different lengths, or an entry that is no integer: NaN stands before no other turn */
+function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): void {
+  for (const [name, values] of Object.entries({ episodes, turns })) {
+    checkArray(values, name);
+    for (let row = 0; row < values.length; row++) {
+      const value: unknown = values[row];
+      if (typeof value === 'bigint' || Number.isInteger(value)) continue;
+      throw new ArgumentError(name, `row ${row} is ${shown(value)}, expected an integer`);
+    }
+  }
   if (episodes.length === turns.length) return;
   throw new ArgumentError('turns', `${turns.length} turn numbers for ${episodes.length} episode ids`);
 }
@@ -88,7 +95,7 @@ function checkSameRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<nu
  * @param profile under `ragen`, as in the reference, `trajectory` draws no more often than there are usable rows, picks
  *   trajectories without any too, and loses those draws
  * @returns indices of rows, in the order drawn; empty where no row is usable
- * @throws {ArgumentError} for columns of different lengths, or an option that is out of range
+ * @throws {ArgumentError} as firstTurnRows(), or for an option that is out of range
  */
 export function sampleRows(
   episodes: ArrayLike<number | bigint>,
@@ -97,18 +104,19 @@ export function sampleRows(
   usable: (row: number) => boolean = () => true,
   profile: Profile = 'strict',
 ): Int32Array {
-  checkArray(episodes, 'episodes');
-  checkArray(turns, 'turns');
+  checkColumns(episodes, turns);
   checkObject(options, 'sampler');
   if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
   checkKnown(options, 'sampler', OPTIONS);
   const { kind, n, seed = 0 } = options;
-  checkSameRows(episodes, turns);
+  if (profile !== 'strict' && profile !== 'ragen') {
+    throw new ArgumentError('profile', `expected "strict" or "ragen", got ${shown(profile)}`);
+  }
   if (n !== undefined && (!Number.isSafeInteger(n) || n < 1)) {
-    throw new ArgumentError('sampler.n', `expected a positive integer, got ${n}`);
+    throw new ArgumentError('sampler.n', `expected a positive integer, got ${shown(n)}`);
   }
   if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new ArgumentError('sampler.seed', `expected a non-negative integer, got ${seed}`);
+    throw new ArgumentError('sampler.seed', `expected a non-negative integer, got ${shown(seed)}`);
   }
   const random = new Random(seed);
   switch (kind) {
@@ -134,7 +142,7 @@ export function sampleRows(
       return Int32Array.from(draws);
     }
     default:
-      throw new ArgumentError('sampler.kind', `expected first_turn, trajectory or turn, got ${String(kind)}`);
+      throw new ArgumentError('sampler.kind', `expected first_turn, trajectory or turn, got ${shown(kind)}`);
   }
 }
 

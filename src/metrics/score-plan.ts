@@ -2,6 +2,7 @@
 // Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
 import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
+import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, countSignatures } from './columns.js';
@@ -122,14 +123,14 @@ export function planScores(input: ScorePlanInput, options: ScorePlanOptions): Sc
   if (!Number.isSafeInteger(negatives) || negatives < 3) {
     throw new ArgumentError(
       'options.negatives',
-      `expected a whole number from 3 on (fewer do not show the bias of a logarithm), got ${negatives}`,
+      `expected a whole number from 3 on (fewer do not show the bias of a logarithm), got ${shown(negatives)}`,
     );
   }
   if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new ArgumentError('options.seed', `expected a whole number from 0 on, got ${seed}`);
+    throw new ArgumentError('options.seed', `expected a whole number from 0 on, got ${shown(seed)}`);
   }
-  if (!(hardShare >= 0 && hardShare <= 1)) {
-    throw new ArgumentError('options.hardShare', `expected a number from 0 to 1, got ${hardShare}`);
+  if (typeof hardShare !== 'number' || !(hardShare >= 0 && hardShare <= 1)) {
+    throw new ArgumentError('options.hardShare', `expected a number from 0 to 1, got ${shown(hardShare)}`);
   }
   const layout = layOut(input, negatives, seed, hardShare);
   return { ...pairsOf(layout), negatives, seed, layout };
@@ -137,10 +138,12 @@ export function planScores(input: ScorePlanInput, options: ScorePlanOptions): Sc
 
 function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShare: number): PlanLayout {
   const { groups, promptTokens } = input;
+  checkArray(groups, 'groups');
   const lengths = wholeNumbers('lengths', input.lengths);
   if (lengths.length !== groups.length) {
     throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(groups.length, 'rows')}`);
   }
+  if (input.columnGroups !== undefined) checkArray(input.columnGroups, 'columnGroups');
   const promptCount = input.columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
   const columns = arrangeColumns(groups, input.columnGroups, promptTokens, promptCount);
   const turns = canonicalTurns(input.promptTurns, columns.order);
@@ -216,9 +219,10 @@ function pairsOf({ rows, signatures, scored, distinct }: PlanLayout) {
 function wholeNumbers(name: string, values: Integers): number[] {
   checkArray(values, name);
   return Array.from(values as ArrayLike<number | bigint>, (value, at) => {
-    const number = Number(value);
+    // Of what is neither, Number() makes a count, too: 0 of null, and a row of length 0 is left out.
+    const number = typeof value === 'number' || typeof value === 'bigint' ? Number(value) : Number.NaN;
     if (!Number.isSafeInteger(number) || number < 0) {
-      throw new ArgumentError(name, `entry ${at}: expected a whole number from 0 on, got ${value}`);
+      throw new ArgumentError(name, `entry ${at}: expected a whole number from 0 on, got ${shown(value)}`);
     }
     return number;
   });
@@ -247,6 +251,7 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
     throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
   }
   const values = wholeNumbers('turns', turns);
+  if (columnGroups !== undefined) checkArray(columnGroups, 'columnGroups');
   const promptCount = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
   const { own, order } = arrangeColumns(groups, columnGroups, undefined, promptCount);
   const result = new Int32Array(promptCount).fill(-1);
