@@ -384,6 +384,19 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'logprobs.shape',
     () => given.sumPairTokens(engine, plan, { data: new Float32Array(1), dtype: 'float32' }, lengths),
   ],
+  [
+    'rows of no group',
+    'rewards.groups',
+    () => given.filterGroups({ rewards: { values: [1, 0, 1, 0], groups: [undefined, 0, 1, 1] } }),
+  ],
+  [
+    'a turn of no number',
+    'rewards.turns',
+    () =>
+      given.filterGroups({
+        rewards: { values: [1, 0, 1, 0], groups: [0, 0, 1, 1], episodes: [0, 0, 1, 2], turns: [0, Number.NaN, 0, 0] },
+      }),
+  ],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
   ['findSteps of nothing', 'source', () => given.findSteps()],

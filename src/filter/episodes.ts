@@ -156,6 +156,9 @@ function refuseRepeatedTurns(
   for (let row = 0; row < rollout.length; row++) {
     const at = rollout[row] as number;
     const turn = turns[row] as number;
+    if (!Number.isFinite(turn)) {
+      throw new ArgumentError('rewards.turns', `${nameOf(row)} is ${turn}, expected the number of the turn`);
+    }
     let known = seen[at];
     if (known === undefined) {
       known = new Set();

@@ -131,7 +131,7 @@ function flat(input: FilterInput, { groupSize }: FlatGroups, rewards: Float64Arr
   if (!Number.isSafeInteger(groupSize) || groupSize < 1) {
     throw new ArgumentError(
       'rewards.groupSize',
-      `${String(groupSize)}, expected the number of rollouts in a group, or rewards.groups with the group of each row`,
+      `${shown(groupSize)}, expected the number of rollouts in a group, or rewards.groups with the group of each row`,
     );
   }
   if (rewards.length % groupSize !== 0) {

@@ -1,5 +1,6 @@
 // Ids of groups and episodes -> dense indices in the order of first appearance.
 import { counted } from '../engine/counted.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 /** Whole numbers, one a row. */
@@ -36,14 +37,15 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   const distinct: (number | bigint)[] = [];
   // Ids that count up from 0, as most do, are their own index and need no table.
   let table: Map<number | bigint, number> | undefined;
-  let last: number | bigint | undefined;
+  // No id, so that the first one is looked at whatever it is.
+  let last: number | bigint = Number.NaN;
   let lastIndex = -1;
   for (let row = 0; row < rows; row++) {
     const id = ids[row] as number | bigint;
     // Rows of one group mostly stand together.
     if (id !== last) {
       if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
-        throw new ArgumentError(argument, `row ${row} is ${String(id)}, expected a whole number`);
+        throw new ArgumentError(argument, `row ${row} is ${shown(id)}, expected a whole number`);
       }
       last = id;
       if (table === undefined && (typeof id === 'bigint' || id < 0 || id > distinct.length)) {
