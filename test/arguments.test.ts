@@ -397,6 +397,14 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
         rewards: { values: [1, 0, 1, 0], groups: [0, 0, 1, 1], episodes: [0, 0, 1, 2], turns: [0, Number.NaN, 0, 0] },
       }),
   ],
+  ...[[1, 2], ['a'], [[0.5]], [[undefined]], [null], new Int32Array(1)].map(
+    (prompts): [string, string, () => unknown] => [
+      `prompts that are not lists of ids: ${JSON.stringify(prompts)}`,
+      'step.prompts[0]',
+      () => given.writeStep('/nowhere', { step: 1, ...step(), prompts }),
+    ],
+  ),
+  ['a number of prompts', 'step.prompts', () => given.writeStep('/nowhere', { step: 1, ...step(), prompts: 1 })],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
   ['findSteps of nothing', 'source', () => given.findSteps()],

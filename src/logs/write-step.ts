@@ -234,8 +234,21 @@ function isRowMajor(shape: readonly number[], strides: readonly number[]): boole
   return true;
 }
 
+function checkPrompts(prompts: readonly IntegerArray[]): void {
+  checkArray(prompts, 'step.prompts');
+  for (const [at, prompt] of Array.from(prompts).entries()) {
+    // Of a number, an array that is not nested enough, JavaScript makes a prompt without tokens.
+    checkArray(prompt, `step.prompts[${at}]`);
+    const stranger = Array.from<unknown>(prompt).findIndex((id) => typeof id !== 'bigint' && !Number.isSafeInteger(id));
+    if (stranger < 0) continue;
+    const problem = `entry ${stranger} is ${shown(prompt[stranger])}, expected the id of a token, an integer`;
+    throw new ArgumentError(`step.prompts[${at}]`, problem);
+  }
+}
+
 /** Prompts of their own lengths -> [P, L] padded with zeros, and the lengths. */
 function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: Int32Array } {
+  checkPrompts(prompts);
   const lengths = Int32Array.from(prompts, (prompt) => prompt.length);
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
   const shape = [prompts.length, longest];
@@ -251,7 +264,7 @@ function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: I
 
 function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
   checkObject(metadata, 'step.metadata');
-  if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `${step}, expected a whole number`);
+  if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number`);
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);
   for (const [key, value] of Object.entries(metadata)) {
