@@ -405,6 +405,33 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     ],
   ),
   ['a number of prompts', 'step.prompts', () => given.writeStep('/nowhere', { step: 1, ...step(), prompts: 1 })],
+  [
+    'rows of evidence without groups',
+    'evidence.rows.groups',
+    () => given.readEvidence({ step: 1, rows: { rewards: [1] } }),
+  ],
+  ...[undefined, '1', null, 1n].map((reward): [string, string, () => unknown] => [
+    `a reward of ${String(reward)} in evidence`,
+    'evidence.rows.rewards',
+    () => given.readEvidence({ step: 1, rows: { groups: [0, 0], rewards: [1, reward] } }),
+  ]),
+  [
+    'rewards of evidence that are none',
+    'evidence.rows.rewards',
+    () => given.readEvidence({ step: 1, rows: { groups: [0], rewards: null } }),
+  ],
+  [
+    'a group of evidence without an id',
+    'evidence.groups[0].group',
+    () => given.readEvidence({ step: 1, groups: [{ rewards: [1] }] }),
+  ],
+  [
+    'swapped reasonings without their number',
+    'evidence.rows.reasoningSwaps.reasonings',
+    () => given.readEvidence({ step: 1, rows: { groups: [0], reasoningSwaps: { logprobs: [0] } } }),
+  ],
+  ['figures that are none', 'evidence.figures', () => given.readEvidence({ step: 1, figures: 5 })],
+  ['a figure that is no number', 'evidence.figures.x', () => given.readEvidence({ step: 1, figures: { x: '1' } })],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
   ['findSteps of nothing', 'source', () => given.findSteps()],

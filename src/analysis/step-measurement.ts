@@ -181,7 +181,7 @@ async function besideMetrics(
       return undefined;
     }
   };
-  const { rewards, group, episode, turn, actions, correct, outcome, valid } = data;
+  const { rewards, group, episode, turn, actions, correct, outcome } = data;
   const filter =
     rewards &&
     attempt('no filter', () => {
@@ -199,7 +199,6 @@ async function besideMetrics(
     rewards,
     outcomes: correct ?? outcome,
     actions,
-    valid,
     episodes: episode,
     turns: turn,
     ablated,

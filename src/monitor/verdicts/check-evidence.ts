@@ -1,5 +1,6 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
-import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { types } from 'node:util';
+import { checkArray, checkColumns, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
 import { counted } from '../../engine/counted.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
@@ -22,9 +23,6 @@ const ROW_FIELDS = optionNames<RowEvidence>({
   rewards: true,
   outcomes: true,
   actions: true,
-  valid: true,
-  entropies: true,
-  responseLengths: true,
   episodes: true,
   turns: true,
   matched: true,
@@ -68,23 +66,24 @@ export function checkEvidence(evidence: StepEvidence): void {
     );
   }
   if (metrics !== undefined) checkMetrics(metrics);
+  checkFigures(figures);
   if (filter !== undefined) {
     checkObject(filter, 'evidence.filter');
     checkArray(filter.kept, 'evidence.filter.kept');
     checkArray(filter.dropped, 'evidence.filter.dropped');
   }
-  if (figures !== undefined) checkObject(figures, 'evidence.figures');
   if (groups !== undefined && !Array.isArray(groups)) {
     throw new ArgumentError('evidence.groups', `got ${shown(groups)}, expected an array of { group, rewards }`);
   }
   for (const [at, group] of ((groups ?? []) as readonly GroupEvidence[]).entries()) {
     checkObject(group, `evidence.groups[${at}]`);
     const { rewards, outcomes, actions } = group;
-    checkArray(rewards, `evidence.groups[${at}].rewards`);
+    checkNumbers(rewards, `evidence.groups[${at}].rewards`);
+    checkIntegers([group.group], `evidence.groups[${at}].group`);
+    if (outcomes !== undefined) checkNumbers(outcomes, `evidence.groups[${at}].outcomes`);
+    if (actions !== undefined) checkIntegers(actions, `evidence.groups[${at}].actions`);
     for (const [name, values] of Object.entries({ outcomes, actions })) {
-      if (values === undefined) continue;
-      checkArray(values, `evidence.groups[${at}].${name}`);
-      if (values.length === rewards.length) continue;
+      if (values === undefined || values.length === rewards.length) continue;
       throw new ArgumentError(
         `evidence.groups[${at}].${name}`,
         `${counted(values.length, 'values')} for ${counted(rewards.length, 'rewards')}`,
@@ -119,13 +118,17 @@ function isRecord(value: unknown): boolean {
 
 function checkRows(rows: RowEvidence): void {
   checkObject(rows, 'evidence.rows');
-  checkKnown(rows, 'evidence.rows', ROW_FIELDS);
-  const { groups, reasoningSwaps, ...columns } = rows;
-  checkArray(groups, 'evidence.rows.groups');
-  for (const [name, values] of Object.entries(columns)) {
-    if (values === undefined) continue;
-    checkArray(values, `evidence.rows.${name}`);
-    if (values.length === groups.length) continue;
+  checkColumns(rows, 'evidence.rows', ROW_FIELDS);
+  const { groups, rewards, outcomes, matched, ablated, actions, episodes, turns, reasoningSwaps } = rows;
+  checkIntegers(groups, 'evidence.rows.groups');
+  for (const [name, values] of Object.entries({ rewards, outcomes, matched, ablated })) {
+    if (values !== undefined) checkNumbers(values, `evidence.rows.${name}`);
+  }
+  for (const [name, values] of Object.entries({ actions, episodes, turns })) {
+    if (values !== undefined) checkIntegers(values, `evidence.rows.${name}`);
+  }
+  for (const [name, values] of Object.entries({ rewards, outcomes, matched, ablated, actions, episodes, turns })) {
+    if (values === undefined || values.length === groups.length) continue;
     throw new ArgumentError(
       `evidence.rows.${name}`,
       `${counted(values.length, 'values')} for ${counted(groups.length, 'rows')}`,
@@ -140,10 +143,10 @@ function checkRows(rows: RowEvidence): void {
   if (reasoningSwaps === undefined) return;
   checkObject(reasoningSwaps, 'evidence.rows.reasoningSwaps');
   const { logprobs, reasonings } = reasoningSwaps;
-  checkArray(logprobs, 'evidence.rows.reasoningSwaps.logprobs');
-  if (!Number.isSafeInteger(reasonings)) {
-    const problem = `reasonings is ${shown(reasonings)}, expected how many each action was scored under`;
-    throw new ArgumentError('evidence.rows.reasoningSwaps', problem);
+  checkNumbers(logprobs, 'evidence.rows.reasoningSwaps.logprobs');
+  if (!Number.isSafeInteger(reasonings) || reasonings < 0) {
+    const problem = `got ${shown(reasonings)}, expected the number of reasonings that the log-probs are under`;
+    throw new ArgumentError('evidence.rows.reasoningSwaps.reasonings', problem);
   }
   if (logprobs.length !== reasonings * groups.length) {
     const wanted = `${reasonings} × ${groups.length}`;
@@ -160,5 +163,39 @@ function checkRows(rows: RowEvidence): void {
       `${reasonings} reasonings are neither one a row (${groups.length}) nor one a row of each group (group ${group} has ` +
         `${members.length})`,
     );
+  }
+}
+
+/** NaN and infinities are numbers here: what cannot use a row of such a value passes it over. */
+function checkNumbers(values: ArrayLike<unknown>, argument: string): void {
+  checkArray(values, argument);
+  if (types.isFloat64Array(values) || types.isFloat32Array(values)) return;
+  checkEntries(values, argument, 'a number', (value) => typeof value === 'number');
+}
+
+function checkIntegers(values: ArrayLike<unknown>, argument: string): void {
+  checkArray(values, argument);
+  if (types.isInt32Array(values) || types.isBigInt64Array(values)) return;
+  checkEntries(values, argument, 'an integer', (value) => typeof value === 'bigint' || Number.isInteger(value));
+}
+
+function checkEntries(
+  values: ArrayLike<unknown>,
+  argument: string,
+  expected: string,
+  accepts: (value: unknown) => boolean,
+): void {
+  for (let at = 0; at < values.length; at++) {
+    if (accepts(values[at])) continue;
+    throw new ArgumentError(argument, `entry ${at} is ${shown(values[at])}, expected ${expected}`);
+  }
+}
+
+function checkFigures(figures: StepEvidence['figures']): void {
+  if (figures === undefined) return;
+  checkObject(figures, 'evidence.figures');
+  for (const [name, value] of Object.entries(figures)) {
+    if (typeof value === 'number') continue;
+    throw new ArgumentError(`evidence.figures.${name}`, `got ${shown(value)}, expected a number`);
   }
 }

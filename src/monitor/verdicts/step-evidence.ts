@@ -13,7 +13,7 @@ export interface GroupEvidence {
   readonly actions?: Integers | undefined;
 }
 
-/** One value a row (response) in each array. */
+/** One value a row (response) in each array. May have more than is read: one batch goes to several functions. */
 export interface RowEvidence {
   /** Group id of each row, [R]. */
   readonly groups: Integers;
@@ -22,12 +22,6 @@ export interface RowEvidence {
   readonly outcomes?: ArrayLike<number> | undefined;
   /** A discrete action (or its hash). */
   readonly actions?: Integers | undefined;
-  /** 1 where the reasoning was well formed. */
-  readonly valid?: ArrayLike<number> | undefined;
-  /** Token-mean entropy of the policy, nats. */
-  readonly entropies?: ArrayLike<number> | undefined;
-  /** Tokens of the response. */
-  readonly responseLengths?: ArrayLike<number> | undefined;
   /** Rows that are turns of trajectories: trajectory of each row … */
   readonly episodes?: Integers | undefined;
   /** … and its turn number within it. */
