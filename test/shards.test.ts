@@ -15,12 +15,13 @@ import {
 import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { analyze } from '../src/analysis/analyze.js';
 import { readManifest } from '../src/analysis/manifest.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
 import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';
+import { probeCuda } from '../src/engine/cuda-probe.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
@@ -39,6 +40,12 @@ import {
   SETTINGS,
   VERSION,
 } from './shards-runs.js';
+
+// As it is, but that its calls are counted.
+vi.mock('../src/engine/cuda-probe.js', async (original) => {
+  const module = await original<typeof import('../src/engine/cuda-probe.js')>();
+  return { ...module, probeCuda: vi.fn(module.probeCuda) };
+});
 
 const directory = temporaryDirectory();
 let engine: Engine;
@@ -509,6 +516,20 @@ describe('mapping', () => {
     const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [3]), fresh());
     await expect(mapOne(runs, engine, 0, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
     expect(existsSync(runs.states)).toBe(false);
+  });
+
+  it('that can open no engine leaves no state that was begun', async () => {
+    const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [3]), fresh());
+    const mapping = mapOne(runs, engine, 0, { engine: undefined, threads: 2000 });
+    await expect(mapping).rejects.toMatchObject({ argument: 'options.threads' });
+    expect(namesIn(join(runs.states, 'shards'))).toEqual([]);
+  });
+
+  it('looks for no GPU', async () => {
+    const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [1]), fresh());
+    vi.mocked(probeCuda).mockClear();
+    await mapOne(runs, engine, 0, { engine: undefined, threads: 1 });
+    expect(probeCuda).not.toHaveBeenCalled();
   });
 
   it('goes on where a step file has changed since, without what was measured of it', async () => {

@@ -129,13 +129,12 @@ async function measureShard(
   options: MapOptions,
 ): Promise<ShardCounts> {
   const writer = await StateWriter.open(statePath(options.out, options.index));
-  const engine =
-    steps.length === 0
-      ? undefined
-      : (options.engine ?? (await openEngine({ threads: options.threads, signal: options.signal })));
+  let engine: Engine | undefined;
   let journal: ShardJournal | undefined;
   let isComplete = false;
   try {
+    // Where it cannot be opened, the state that was begun goes, too.
+    if (steps.length > 0) engine = options.engine ?? (await openStepEngine(options));
     await writer.line(headerLine({ manifest: manifest.digest, ...extentOf(steps) }));
     const counts = { steps: steps.length, failures: 0, runs: 0 };
     if (engine !== undefined) {
@@ -155,6 +154,11 @@ async function measureShard(
     await journal?.close({ isComplete });
     if (options.engine === undefined) await engine?.dispose();
   }
+}
+
+/** Of step files nothing is on a GPU: none is looked for. */
+function openStepEngine({ threads, signal }: MapOptions): Promise<Engine> {
+  return openEngine({ device: 'cpu', threads, signal });
 }
 
 function journalOf({ settings }: Manifest, options: MapOptions): Promise<ShardJournal | undefined> {
