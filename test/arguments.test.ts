@@ -28,6 +28,22 @@ const oneRow = () => ({ lengths: Int32Array.of(1), group: Int32Array.of(0) });
 
 const openStep = () => new given.Monitor({ engine }).step(1, { groups, lengths });
 
+/** A function that reads files, with what it needs beside the options that are tested. */
+function reading(name: string, options: object): unknown {
+  const calls: Record<string, () => unknown> = {
+    listSteps: () => given.listSteps('a', options),
+    readSteps: () => given.readSteps('a', options).next(),
+    analyze: () => given.analyze('a', options).next(),
+    planShards: () => given.planShards('a', { out: '/nowhere', ...options }),
+    mapShard: () => given.mapShard({ manifest: 'm', out: 'o', index: 0, ...options }),
+    mergeStates: () => given.mergeStates(['a'], { out: '/nowhere', ...options }),
+    finalizeShards: () => given.finalizeShards({ manifest: 'm', state: 's', ...options }).next(),
+  };
+  return calls[name]?.();
+}
+
+const soon = Promise.resolve({});
+
 /** Each function that takes options, or named columns, with one that it does not know. */
 function misspelt(): [what: string, argument: string, call: () => unknown][] {
   const wrong = { thread: 1 };
@@ -432,6 +448,45 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ],
   ['figures that are none', 'evidence.figures', () => given.readEvidence({ step: 1, figures: 5 })],
   ['a figure that is no number', 'evidence.figures.x', () => given.readEvidence({ step: 1, figures: { x: '1' } })],
+  ...Object.entries({
+    listSteps: ['onError', 'onListing'],
+    readSteps: ['onError', 'onListing', 'allocate'],
+    analyze: ['onListing'],
+    planShards: ['onListing', 'onFailure'],
+    mapShard: ['onProgress', 'onFailure'],
+    mergeStates: ['onProgress', 'onRun'],
+    finalizeShards: ['onProgress', 'onFailure'],
+  }).flatMap(([name, callbacks]) =>
+    callbacks.map((callback): [string, string, () => unknown] => [
+      `${name} with what cannot be called as ${callback}`,
+      `options.${callback}`,
+      () => reading(name, { [callback]: 1 }),
+    ]),
+  ),
+  ...['mapShard', 'mergeStates', 'finalizeShards'].map((name): [string, string, () => unknown] => [
+    `${name} with what is no signal`,
+    'options.signal',
+    () => reading(name, { signal: {} }),
+  ]),
+  ['readManifest with what cannot be called', 'onStep', () => given.readManifest('m', {})],
+  ['a shard measured again, perhaps', 'options.redo', () => reading('mapShard', { redo: 'yes' })],
+  ['a shard without a usable engine', 'options.engine', () => reading('mapShard', { engine: {} })],
+  ...[true, 3n, '1', Number.NaN].map((bytes): [string, string, () => unknown] => [
+    `blocks of ${String(bytes)} bytes`,
+    'options.blockBytes',
+    () => given.readStepFile('a.safetensors', { blockBytes: bytes }),
+  ]),
+  ...[undefined, 8, new ArrayBuffer(8), new Uint8Array(1e6)].map((memory): [string, string, () => unknown] => [
+    `an allocator that gives ${shown(memory)}`,
+    'options.allocate',
+    () => given.readStepFile('examples/data/collapse/step_00001.safetensors', { allocate: () => memory }),
+  ]),
+  ...[null, 0, 1e7 + 1, 2 ** 40, '4'].map((shards): [string, string, () => unknown] => [
+    `${String(shards)} shards`,
+    'options.shards',
+    () => given.planShards('examples/data', { out: '/nowhere', shards }),
+  ]),
+  ['shards of no size', 'options.targetBytes', () => given.planShards('a', { out: '/nowhere', targetBytes: null })],
   ['readStepFile of nothing', 'path', () => given.readStepFile()],
   ['an allocator that is none', 'options.allocate', () => given.readStepFile('a.safetensors', { allocate: 1 })],
   ['findSteps of nothing', 'source', () => given.findSteps()],

@@ -217,7 +217,9 @@ describe('reports as a Web Stream', () => {
 
   it('are refused at once with what makes no sense', () => {
     expect(() => analysisStream(healthy, { onProgress: 3 } as unknown as AnalyzeOptions)).toThrow(ArgumentError);
-    expect(() => analysisStream(healthy, null as unknown as AnalyzeOptions)).toThrow('options: expected an object');
+    expect(() => analysisStream(healthy, null as unknown as AnalyzeOptions)).toThrow(
+      'options: got null, expected an object',
+    );
   });
 
   it('fail with what analyze throws, and pipe through other streams', async () => {

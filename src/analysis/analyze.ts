@@ -1,6 +1,6 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
-import { checkEngine, checkKnown, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkEngine, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -206,17 +206,15 @@ async function ofData(
 /** @throws {ArgumentError} naming the argument or option that is wrong */
 export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known = OPTIONS): void {
   checkSource(source);
-  if (typeof options !== 'object' || options === null) {
-    throw new ArgumentError('options', `expected an object, got ${shown(options)}`);
-  }
+  checkObject(options, 'options');
   checkKnown(options, 'options', known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
   const { profile, nonFinite, metrics, signal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
-    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${JSON.stringify(profile)}`);
+    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
   if (nonFinite !== undefined && nonFinite !== 'error' && nonFinite !== 'exclude') {
-    throw new ArgumentError('options.nonFinite', `expected "error" or "exclude", got ${JSON.stringify(nonFinite)}`);
+    throw new ArgumentError('options.nonFinite', `expected "error" or "exclude", got ${shown(nonFinite)}`);
   }
   for (const [name, least] of [
     ['permutations', 0],
@@ -235,12 +233,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError('options.signal', `expected an AbortSignal, got ${shown(signal)}`);
   }
-  for (const name of ['onProgress', 'onFailure'] as const) {
-    const value = options[name];
-    if (value !== undefined && typeof value !== 'function') {
-      throw new ArgumentError(`options.${name}`, `expected a function, got ${shown(value)}`);
-    }
-  }
+  checkCallbacks(options, ['onProgress', 'onListing', 'onFailure']);
   for (const [name, method] of [
     ['engine', 'sumTokens'],
     ['journal', 'find'],

@@ -1,6 +1,6 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
-import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -46,8 +46,8 @@ const OPTIONS = optionNames<FinalizeOptions>({
  *   {FileError} when one cannot be read
  */
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkOptions(options, OPTIONS);
+  checkCallbacks(options, ['onFailure']);
   if (typeof options.manifest !== 'string') checkManifest(options.manifest);
   checkPath(options.state, 'options.state');
   checkMetrics(options.metrics);

@@ -181,6 +181,9 @@ export async function readManifest(
   onStep?: (step: PlannedStep, shards: readonly Shard[]) => void,
 ): Promise<Manifest> {
   checkPath(path, 'path');
+  if (onStep !== undefined && typeof onStep !== 'function') {
+    throw new ArgumentError('onStep', `got ${shownValue(onStep)}, expected a function`);
+  }
   const lines = await CheckedLines.open(path, ADVICE);
   try {
     const reader = new ManifestReader(lines);

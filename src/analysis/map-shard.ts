@@ -1,5 +1,5 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -87,9 +87,13 @@ const STEPS_AHEAD = 3;
  *   `signal.reason` when aborted
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
-  const { index, out, signal } = options;
+  checkOptions(options, OPTIONS);
+  checkCallbacks(options, ['onFailure']);
+  const { index, out, signal, redo, engine } = options;
+  if (redo !== undefined && typeof redo !== 'boolean') {
+    throw new ArgumentError('options.redo', `got ${shown(redo)}, expected true or false`);
+  }
+  if (engine !== undefined) checkEngine(engine, 'options.engine');
   checkPath(options.manifest, 'options.manifest');
   checkPath(out, 'options.out');
   if (!Number.isSafeInteger(index)) {
@@ -119,7 +123,7 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
     const replaced = found instanceof StateError ? found.message : undefined;
     return { state, steps: total, failures, wasComplete, replaced };
   };
-  if (found !== undefined && !(found instanceof StateError) && options.redo !== true) return done(found, true);
+  if (found !== undefined && !(found instanceof StateError) && redo !== true) return done(found, true);
   return done(await measureShard(manifest, steps, options), false);
 }
 

@@ -1,7 +1,8 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
 import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
+import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
 import type { AnalysisProgress } from './analysis-progress.js';
@@ -40,12 +41,12 @@ const FAN_IN = 32;
  */
 export async function mergeStates(paths: readonly string[], options: MergeOptions): Promise<MergedStates> {
   checkArray(paths, 'paths');
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkOptions(options, OPTIONS);
+  checkCallbacks(options, ['onRun']);
   const { out, fanIn = FAN_IN } = options;
   checkPath(out, 'options.out');
   if (!Number.isSafeInteger(fanIn) || fanIn < 2) {
-    throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${fanIn}`);
+    throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${shown(fanIn)}`);
   }
   for (const [at, path] of Array.from(paths).entries()) checkPath(path, `paths[${at}]`);
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');

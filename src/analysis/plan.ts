@@ -1,5 +1,6 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
 import { checkPath, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
 import { ArgumentError, type FileError } from '../errors.js';
 import type { ListingProgress } from '../logs/read-steps.js';
 import { packageVersion } from '../package-version.js';
@@ -15,7 +16,7 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly version?: string | undefined;
   /** Size of the step files of a shard, at most, unless one alone is larger. Default: a 64th of all, but 2 GiB to 64 GiB. */
   readonly targetBytes?: number | undefined;
-  /** So many shards of about the same size instead; some are without steps where there are fewer steps. */
+  /** So many shards of about the same size instead, at most 10,000,000; some are without steps where there are fewer steps. */
   readonly shards?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called after each header that is read. */
@@ -42,6 +43,8 @@ const OPTIONS = optionNames<PlanOptions>({
 
 /** By default there are so many shards: enough for the workers of most clusters. */
 const SHARDS = 64;
+/** Each has a place in the manifest and in memory, with steps or without. */
+const MOST_SHARDS = 1e7;
 /** A smaller one takes less time to read than its task takes to start… */
 const LEAST_BYTES = 2 * 2 ** 30;
 /** …and of a larger one a lost task loses much. */
@@ -60,10 +63,12 @@ export async function plan(
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
   checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
-  for (const [name, value] of Object.entries({ targetBytes: targetBytes ?? 1, shards: count ?? 1 })) {
-    if (!Number.isSafeInteger(value) || value < 1) {
-      throw new ArgumentError(`options.${name}`, `expected a whole number from 1 on, got ${value}`);
-    }
+  if (targetBytes !== undefined && !(Number.isSafeInteger(targetBytes) && targetBytes >= 1)) {
+    throw new ArgumentError('options.targetBytes', `expected a whole number from 1 on, got ${shown(targetBytes)}`);
+  }
+  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1 && count <= MOST_SHARDS)) {
+    const problem = `expected a whole number from 1 to ${MOST_SHARDS}, got ${shown(count)}`;
+    throw new ArgumentError('options.shards', problem);
   }
   const failures: FileError[] = [];
   const onError = (failure: FileError): void => {

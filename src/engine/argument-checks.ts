@@ -3,8 +3,9 @@ import { ArgumentError } from '../errors.js';
 import type { OperationOptions } from './operations.js';
 import { shown } from './shown.js';
 
-/** @throws ArgumentError for null, undefined, and what has no properties */
+/** @throws ArgumentError for null, undefined, what has no properties, and a promise, which has none of those that are read */
 export function checkObject(value: unknown, argument: string): void {
+  checkAwaited(value, argument);
   if (typeof value === 'object' && value !== null) return;
   throw new ArgumentError(argument, `got ${shown(value)}, expected an object`);
 }
@@ -56,7 +57,7 @@ export const OPERATION_OPTIONS = optionNames<OperationOptions>({ signal: true, o
 
 /** @throws ArgumentError unless the options are an object of these names, with a usable signal and callback */
 export function checkOptions(
-  options: OperationOptions,
+  options: { readonly [Name in keyof OperationOptions]: unknown },
   known: readonly string[] = OPERATION_OPTIONS,
   argument = 'options',
 ): void {
@@ -68,6 +69,18 @@ export function checkOptions(
   }
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
+  }
+}
+
+/** @throws ArgumentError unless the options of these names, where given, are functions: one that is none fails at its first call */
+export function checkCallbacks<Options extends object>(
+  options: Options,
+  names: readonly (keyof Options & string)[],
+): void {
+  for (const name of names) {
+    const callback: unknown = options[name];
+    if (callback === undefined || typeof callback === 'function') continue;
+    throw new ArgumentError(`options.${name}`, `got ${shown(callback)}, expected a function`);
   }
 }
 

@@ -1,6 +1,6 @@
 // Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
 // many there are.
-import { checkOptions, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkOptions, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { findSteps, type StepLocation } from './find-steps.js';
 import { naturalOrder } from './natural-order.js';
@@ -52,6 +52,7 @@ export async function listSteps(
   options: ListStepsOptions = {},
 ): Promise<ListedStep[]> {
   checkOptions(options, LIST_OPTIONS);
+  checkCallbacks(options, ['onError', 'onListing']);
   return listStepsAs(source, options, (step) => step);
 }
 
@@ -97,6 +98,7 @@ export async function* readSteps(
   options: ReadStepsOptions = {},
 ): AsyncGenerator<StepData, void, undefined> {
   checkOptions(options, READ_OPTIONS);
+  checkCallbacks(options, ['onError', 'onListing', 'allocate']);
   if (typeof source === 'object' && source !== null && Symbol.asyncIterator in source) {
     yield* source;
     return;

@@ -1,6 +1,6 @@
 // Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once, the
 // scores when they are asked for.
-import { checkOptions } from '../engine/argument-checks.js';
+import { checkCallbacks, checkOptions } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { lent, placeOf } from './byte-source.js';
@@ -137,12 +137,10 @@ async function withContainer<T>(
   { blockBytes, allocate, signal }: ReadStepOptions,
   use: (container: StepContainer) => Promise<T>,
 ): Promise<T> {
-  if (blockBytes !== undefined && !(blockBytes > 0)) {
-    throw new ArgumentError('options.blockBytes', `${shown(blockBytes)}, expected a number of bytes above 0`);
+  if (blockBytes !== undefined && !(typeof blockBytes === 'number' && blockBytes > 0)) {
+    throw new ArgumentError('options.blockBytes', `got ${shown(blockBytes)}, expected a number of bytes above 0`);
   }
-  if (allocate !== undefined && typeof allocate !== 'function') {
-    throw new ArgumentError('options.allocate', `got ${shown(allocate)}, expected a function`);
-  }
+  checkCallbacks({ allocate }, ['allocate']);
   const container = await openContainer(path, { signal });
   try {
     return await use(container);

@@ -1,6 +1,8 @@
 // Memory for a tensor of a file, and its values there as typed arrays.
+import { types } from 'node:util';
+import { shown } from '../engine/shown.js';
 import type { DType, HostTensor, TensorData } from '../engine/tensor.js';
-import { FileError } from '../errors.js';
+import { ArgumentError, FileError } from '../errors.js';
 import type { ReadStepOptions } from './read-step-options.js';
 import { elementBytes, type SafetensorsDType, type TensorEntry } from './safetensors.js';
 import type { IntegerArray } from './step-data.js';
@@ -22,12 +24,19 @@ export function allocated(
   allocate: ReadStepOptions['allocate'] = (size) => new SharedArrayBuffer(size),
 ): ArrayBufferLike {
   try {
-    return allocate(bytes);
+    return checkAllocated(allocate(bytes), bytes);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const problem = `no memory for ${bytes} bytes: ${error.message}; ${FEWER_ROWS}`;
     throw new FileError({ path, tensor }, problem, { cause: error });
   }
+}
+
+/** @throws {ArgumentError} for what cannot hold them: an allocator may be the caller's */
+function checkAllocated(memory: unknown, bytes: number): ArrayBufferLike {
+  if (types.isAnyArrayBuffer(memory) && memory.byteLength >= bytes) return memory;
+  const got = types.isAnyArrayBuffer(memory) ? `${memory.byteLength} bytes` : shown(memory);
+  throw new ArgumentError('options.allocate', `gave ${got}, expected an ArrayBuffer of at least ${bytes} bytes`);
 }
 
 const FLOAT_DTYPES: Readonly<Partial<Record<SafetensorsDType, DType>>> = {

@@ -1,9 +1,11 @@
 // Checks that the monitor's options share: an option that is unknown or out of range is named, with what was expected.
+import { checkAwaited } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
-/** @throws {ArgumentError} if it is no plain object */
+/** @throws {ArgumentError} if it is no plain object, or the promise of one */
 export function optionsObject(value: unknown, argument: string): Record<string, unknown> {
+  checkAwaited(value, argument);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ArgumentError(argument, `got ${shown(value)}, expected an object`);
   }
