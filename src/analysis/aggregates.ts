@@ -161,7 +161,10 @@ class MetricAggregate {
 export class Aggregates {
   readonly #metrics = new Map<string, MetricAggregate>();
 
-  /** Takes in one step: `orderFreeMetrics` of its measurement or its report, or any other figures of it. */
+  /**
+   * Takes in one step: `orderFreeMetrics` of its measurement or its report, or any other figures of it.
+   * @throws {ArgumentError} for what are no pairs of name and number; nothing is then taken in
+   */
   add(metrics: Iterable<readonly [key: string, value: number]>): void {
     if (typeof Object(metrics)[Symbol.iterator] !== 'function') {
       throw new ArgumentError(
@@ -169,11 +172,23 @@ export class Aggregates {
         `got ${shown(metrics)}, expected pairs of name and value: orderFreeMetrics() gives them`,
       );
     }
-    for (const [key, value] of metrics) this.#metric(key).add(value);
+    const pairs = Array.from(metrics);
+    // All are looked at before any counts.
+    for (const [at, pair] of pairs.entries()) {
+      if (Array.isArray(pair) && typeof pair[0] === 'string' && typeof pair[1] === 'number') continue;
+      throw new ArgumentError(`metrics[${at}]`, `got ${shown(pair)}, expected a name and a number`);
+    }
+    for (const [key, value] of pairs) this.#metric(key).add(value);
   }
 
   /** Takes in the steps of `other`, which must not be among those already here. */
   merge(other: Aggregates): void {
+    if (!(other instanceof Aggregates)) {
+      throw new ArgumentError(
+        'other',
+        `got ${shown(other)}, expected Aggregates: Aggregates.from() makes them of saved ones`,
+      );
+    }
     for (const [key, aggregate] of other.#metrics) this.#metric(key).merge(aggregate);
   }
 

@@ -1,8 +1,9 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
-import { FileError } from '../errors.js';
+import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
+import { ArgumentError, FileError } from '../errors.js';
 import { checkReplaceable } from '../logs/check-replaceable.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
@@ -112,15 +113,28 @@ export class ResultDirectory {
   async journal(options: KeptJournalOptions): Promise<Journal> {
     checkObject(options, 'options');
     checkKnown(options, 'options', JOURNAL_OPTIONS);
-    if (options.measuring !== undefined) checkKnown(options.measuring, 'options.measuring', MEASURE_OPTIONS);
     const { keep, ...opening } = options;
+    if (opening.measuring !== undefined) {
+      checkObject(opening.measuring, 'options.measuring');
+      checkKnown(opening.measuring, 'options.measuring', MEASURE_OPTIONS);
+    }
+    for (const [name, value] of Object.entries({ keep, resume: opening.resume })) {
+      if (value === undefined || typeof value === 'boolean') continue;
+      throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected true or false`);
+    }
     this.#journal = await Journal.open(this.#directory, opening);
     this.#keepsJournal = keep === true;
     return this.#journal;
   }
 
-  /** Takes in the next report; those of a run come one after the other. */
+  /**
+   * Takes in the next report; those of a run come one after the other.
+   * @throws ArgumentError for what is no report, FileError when it cannot be written
+   */
   async add(report: StepReport): Promise<void> {
+    checkObject(report, 'report');
+    checkObject(report.record, 'report.record');
+    checkPath(report.file, 'report.file');
     const { record, file, run, directory, step, bytes, summary: judge } = report;
     await this.#metrics.write(recordLine(record));
     this.#bytes += bytes;
@@ -162,10 +176,14 @@ export class ResultDirectory {
 
   /**
    * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete.
+   * @param settings stand in the summary
+   * @param failures of the files that could not be used; none: []
    * @returns whether the journal stays
-   * @throws FileError when one of them cannot be written: then those of before are still there
+   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those of before are still there
    */
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
+    checkObject(settings, 'settings');
+    checkFailures(failures);
     this.#closeRun();
     const prepared: WholeFile[] = [];
     try {
@@ -226,6 +244,14 @@ export class ResultDirectory {
       throw writeError(path, error);
     });
   }
+}
+
+function checkFailures(failures: readonly FileError[]): void {
+  checkArray(failures, 'failures');
+  const stranger = Array.from(failures).findIndex((failure) => !(failure instanceof FileError));
+  if (stranger < 0) return;
+  const problem = `got ${shown(failures[stranger])}, expected a FileError: what analyze() tells onFailure`;
+  throw new ArgumentError(`failures[${stranger}]`, problem);
 }
 
 /** A failure as one JSON object. */
