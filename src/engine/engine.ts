@@ -211,7 +211,8 @@ export class Engine {
     const { out, signal } = options;
     const shape = [rows, view.shape[0] as number];
     const target = out === 'device' ? await this.allocDevice('float64', shape, { signal }) : out;
-    const outView = target && viewDenseFloat64(target, 'options.out', this.#device, 'sumTokens');
+    const outView =
+      target === undefined ? undefined : viewDenseFloat64(target, 'options.out', this.#device, 'sumTokens');
     const running = this.#jobs.run<NativeResults['sumTokens'], TokenSums<HostTensor | DeviceTensor>>(
       'sumTokens',
       options,

@@ -128,7 +128,7 @@ export class TokenSumsSink {
     this.rows = rows;
     this.#engine = engine;
     if (pairs !== undefined) checkArray(pairs, 'options.pairs');
-    this.#pairs = pairs?.map((pair, at) => {
+    this.#pairs = (pairs && Array.from(pairs))?.map((pair, at) => {
       checkObject(pair, `options.pairs[${at}]`);
       checkArray(pair.rows, `options.pairs[${at}].rows`);
       return {

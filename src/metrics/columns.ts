@@ -21,8 +21,8 @@ type Id = number | bigint;
 
 /** 64-bit ids that a number holds exactly become numbers, so that files may mix I32 and I64. */
 function toIds(values: Integers, argument: string): Int32Array | readonly Id[] {
-  if (types.isInt32Array(values)) return values;
   checkArray(values, argument);
+  if (types.isInt32Array(values)) return values;
   return Array.from(values as ArrayLike<Id>, (id, at) => {
     if (typeof id === 'bigint') return Number.isSafeInteger(Number(id)) ? Number(id) : id;
     if (Number.isInteger(id)) return id;

@@ -76,7 +76,10 @@ export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcome
   const { actions, valid, ablated, reasoningSwaps, gradientNorms, figures } = given;
   return {
     // What is no finite number is the filter's to judge: it can be told to leave such rollouts out.
-    rewards: given.rewards && copyNumbers(given.rewards, 'outcomes.rewards', rows, 'a number', () => true),
+    rewards:
+      given.rewards === undefined
+        ? undefined
+        : copyNumbers(given.rewards, 'outcomes.rewards', rows, 'a number', () => true),
     outcomes: numbers(given.outcomes, 'outcomes'),
     actions: actions === undefined ? undefined : copyIntegers(actions, 'outcomes.actions', rows),
     valid: valid === undefined ? undefined : copyFlags(valid, 'outcomes.valid', rows),
@@ -97,8 +100,10 @@ export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcome
 function copySwaps(swaps: ReasoningSwaps): ReasoningSwaps {
   optionsObject(swaps, 'outcomes.reasoningSwaps');
   const { logprobs, reasonings } = swaps;
-  checkArray(logprobs, 'outcomes.reasoningSwaps.logprobs');
-  return { logprobs: Float64Array.from(logprobs), reasonings };
+  const argument = 'outcomes.reasoningSwaps.logprobs';
+  checkArray(logprobs, argument);
+  const numbers = ArrayBuffer.isView(logprobs) ? (logprobs as RowNumbers) : Array.from(logprobs);
+  return { logprobs: copyNumbers(numbers, argument, numbers.length, 'a log-prob', () => true), reasonings };
 }
 
 /** Which buckets there are is known when the step ends: checkGradients() looks at the norms. */
