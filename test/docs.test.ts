@@ -102,3 +102,20 @@ describe('the command', () => {
     expect(undocumented).toEqual([]);
   });
 });
+
+describe('docs/cli.md shows what comes', () => {
+  /** What stands under a command in the page. */
+  const shownUnder = (line: string): string =>
+    (read('cli.md').split(`$ collapsar ${line}`)[1] as string).replace(/^.*\n/, '').split('```')[0] as string;
+
+  it('of a run as a table', async () => {
+    const { out } = await command(['analyze', 'examples/data/collapse', '--every', '10']);
+    expect(out.trim()).toBe(shownUnder('analyze examples/data/collapse --every 10').trim());
+  });
+
+  it('of a step as a record', async () => {
+    const chosen = ['--jsonl', '--metrics', 'mi_seq_estimate*,retrieval_accuracy'];
+    const { out } = await command(['analyze', 'examples/data/collapse/step_00001.safetensors', ...chosen]);
+    expect(JSON.parse(shownUnder('analyze examples/data/collapse --jsonl'))).toEqual(JSON.parse(out));
+  });
+});
