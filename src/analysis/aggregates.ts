@@ -62,7 +62,11 @@ function isOrderFree(key: string): boolean {
   return known;
 }
 
-/** The logged metrics of a step that depend on nothing but the step: the same whether the run's averages are in them or not. */
+/**
+ * The logged metrics of a step that depend on nothing but the step: the same whether the run's averages are in them or not.
+ * @param step a report of `analyze`, or a measurement of a state
+ * @throws {ArgumentError} for what is neither
+ */
 export function orderFreeMetrics(step: {
   readonly metrics: readonly StepMetrics[];
   readonly filter?: FilterView | undefined;
@@ -210,11 +214,15 @@ export class Aggregates {
     return Object.fromEntries(keys.map((key) => [key, this.#metric(key).summary()]));
   }
 
+  /** Everything, exactly: plain JSON, from which `from` goes on to the bit. */
   toJSON(): AggregatesJson {
     return Object.fromEntries([...this.#metrics.keys()].sort().map((key) => [key, this.#metric(key).toJSON()]));
   }
 
-  /** @throws {StateError} if `json` is not what `toJSON` gave */
+  /**
+   * Goes on where `toJSON` was called.
+   * @throws {StateError} if `json` is not what `toJSON` gave
+   */
   static from(json: unknown): Aggregates {
     if (typeof json !== 'object' || json === null || Array.isArray(json)) {
       throw new StateError('damaged aggregates: expected an object by metric');

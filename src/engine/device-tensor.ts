@@ -43,7 +43,9 @@ export function callSite(): string | undefined {
  * downloaded or handed on, but no input of an operation.
  */
 export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
+  /** Of its elements. */
   readonly dtype: Host['dtype'];
+  /** In elements, an axis each. */
   readonly shape: readonly number[];
   /** In elements, one an axis. */
   readonly strides: readonly number[];

@@ -88,6 +88,7 @@ const tokenShapes = 'padded [P, R, T] or packed [P, N]';
  * are read in place; how they are kept from going away is told in memory.ts.
  */
 export class Engine {
+  /** Where it computes, with what, and why not on a GPU. */
   readonly info: EngineInfo;
   readonly #native: NativeEngine;
   readonly #jobs: RunningJobs;

@@ -147,6 +147,7 @@ export class TokenSumsSink {
     }
   }
 
+  /** What waits for the rest of its leaves. */
   get held(): HeldTokens {
     return { pairs: this.#claims.begunPairs, tokens: this.#waiting.tokens, bytes: this.#waiting.bytes };
   }

@@ -193,6 +193,7 @@ export class ScoreRounds {
     this.#estimates = estimates;
   }
 
+  /** Input, options and all scores so far (nats): plain JSON, from which `from` goes on. */
   toJSON(): ScoreRoundsJson {
     const { groups, lengths, columnGroups, promptTokens, promptTurns } = this.#input;
     const numbers = (values: Integers): number[] => Array.from(values as ArrayLike<number | bigint>, Number);

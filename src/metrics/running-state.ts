@@ -81,11 +81,15 @@ export class RunningState {
     return average;
   }
 
+  /** All averages (nats) with their last steps: plain JSON. */
   toJSON(): RunningStateJson {
     return { format: 'collapsar/running-state', version: 1, averages: Object.fromEntries(this.#averages) };
   }
 
-  /** @throws {StateError} if `json` is not what `toJSON` gave. */
+  /**
+   * Goes on where `toJSON` was called, to the bit.
+   * @throws {StateError} if `json` is not what `toJSON` gave
+   */
   static from(json: unknown): RunningState {
     const saved = json as Partial<RunningStateJson> | null;
     if (typeof saved !== 'object' || saved === null || saved.format !== 'collapsar/running-state') {

@@ -19,6 +19,7 @@ import type { CheckedOutcomes } from './step-outcomes.js';
  * @throws {ArgumentError} from the constructor for an option that is unknown or out of range
  */
 export class Monitor {
+  /** The run's options, with defaults filled in. */
   readonly options: RunOptions;
   readonly #threads: number | undefined;
   readonly #host: StepHost;

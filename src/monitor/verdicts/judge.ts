@@ -218,6 +218,7 @@ export class Judge {
     });
   }
 
+  /** All that later steps depend on: plain JSON. */
   toJSON(): JudgeJson {
     return {
       format: 'collapsar/judge',

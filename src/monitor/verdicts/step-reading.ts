@@ -29,7 +29,12 @@ export interface StepReading {
 /** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. */
 export const PERMUTATIONS = 99;
 
-/** @throws {ArgumentError} for columns of different lengths, or a step number that is none */
+/**
+ * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at once.
+ * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
+ * @returns plain data, null where the evidence for it is missing
+ * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
+ */
 export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
   checkJudgeOptions(options);
   const { permutations = PERMUTATIONS, seed = 0 } = options;
