@@ -255,7 +255,7 @@ function checkFailures(failures: readonly FileError[]): void {
 }
 
 /** A failure as one JSON object. */
-export function failureRecord({ path, tensor, offset, message }: FileError): Record<string, string | number> {
+function failureRecord({ path, tensor, offset, message }: FileError): Record<string, string | number> {
   return {
     file: path,
     ...(tensor === undefined ? {} : { tensor }),

@@ -8,7 +8,7 @@ const MAGIC = Buffer.from('\x93NUMPY', 'latin1');
 /** Magic and version. */
 const START_BYTES = 8;
 /** Longest header taken: those of plain arrays have 118 bytes, only structured types come near numpy's limit of 10,000. */
-export const MAX_NPY_HEADER_BYTES = 64 * 2 ** 10;
+const MAX_NPY_HEADER_BYTES = 64 * 2 ** 10;
 /** More axes than numpy allows are no array. */
 const MAX_AXES = 64;
 

@@ -64,7 +64,7 @@ export interface SafetensorsHeader {
 export const LENGTH_BYTES = 8;
 
 /** Longest header taken, the limit of the safetensors library. */
-export const MAX_HEADER_BYTES = 100_000_000;
+const MAX_HEADER_BYTES = 100_000_000;
 
 /** Bytes of one element. Only for dtypes of whole bytes. */
 export function elementBytes(dtype: SafetensorsDType): number {

@@ -23,7 +23,7 @@ export function chanceLevel(rows: Int32Array): number {
 }
 
 /** P(k columns drawn without replacement hold one of c equivalent ones among P) = 1 − C(P−c, k) / C(P, k). */
-export function exactChance(columns: number, equivalent: number, k: number): number {
+function exactChance(columns: number, equivalent: number, k: number): number {
   let miss = 1;
   for (let i = 0; i < k; i++) miss *= Math.max(0, columns - equivalent - i) / (columns - i);
   return 1 - miss;

@@ -13,7 +13,7 @@ import {
 import type { PlanLayout } from './score-plan.js';
 
 /** Figures that are means over rows of a value per row. Entropies are −marginal. */
-export const PLANNED_FIGURES = ['miSeq', 'miSeqLoo', 'miPerToken', 'miToken', 'entropySeq', 'entropyToken'] as const;
+const PLANNED_FIGURES = ['miSeq', 'miSeqLoo', 'miPerToken', 'miToken', 'entropySeq', 'entropyToken'] as const;
 export type PlannedFigure = (typeof PLANNED_FIGURES)[number];
 type Each<T> = Record<PlannedFigure, T>;
 

@@ -10,7 +10,7 @@ import { stepSpread } from './step-spread.js';
  * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread is of
  * the order of a scorer's own rounding (bfloat16 log-probs), and dividing by it would make noise read as health.
  */
-export const MARGINAL_STD_FLOOR = 0.05;
+const MARGINAL_STD_FLOOR = 0.05;
 
 /** MI from this share of its attainable bound on is called saturated (repair 2). */
 const SATURATION = 0.9;

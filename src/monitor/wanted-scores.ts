@@ -57,7 +57,7 @@ function select(labels: OpenLabels, profile: Profile, sampler: SamplerOptions | 
 }
 
 /** @param rowsOf rows of each prompt; a prompt without rows is left out */
-export function inOrder(rowsOf: ReadonlyMap<number, ReadonlySet<number>>): WantedPairs {
+function inOrder(rowsOf: ReadonlyMap<number, ReadonlySet<number>>): WantedPairs {
   const prompts = [...rowsOf.keys()].filter((prompt) => rowsOf.get(prompt)?.size).sort((a, b) => a - b);
   const sorted = prompts.map((prompt) => Int32Array.from(rowsOf.get(prompt) ?? []).sort());
   const total = sorted.reduce((count, rows) => count + rows.length, 0);

@@ -77,7 +77,7 @@ const SUBMISSIONS = 'submissions';
 /** Markers looked at at a time: on a network file system each is a round trip. */
 const LOOKS = 64;
 
-export function submissionsDirectory(work: string): string {
+function submissionsDirectory(work: string): string {
   return join(work, SUBMISSIONS);
 }
 

@@ -8,7 +8,7 @@ import { figure, percent, percentOf } from './sentence-numbers.js';
 import { studentTail } from './tail-probabilities.js';
 
 /** A run is healthy as long as the level of I(X;Z) is at least this share of its start: smaller losses are no alarm. */
-export const HEALTHY_SHARE = 0.75;
+const HEALTHY_SHARE = 0.75;
 
 /** The trend over TREND_STEPS must be as unlikely as this by chance, at every look (exact Mann–Kendall). */
 const TREND_LEVEL = 0.05;

@@ -2,7 +2,7 @@
 // kept; when they are full, every second one goes, and from then on only every second (fourth, eighth …) is taken.
 import { count, fields, list, nullable, number, record, type Shaped } from './saved-shape.js';
 
-export const KEPT_STEPS = 256;
+const KEPT_STEPS = 256;
 
 /** Figures beyond this many are not kept: a run does not grow new ones without end. */
 const MOST_FIGURES = 512;
