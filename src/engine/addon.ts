@@ -94,6 +94,7 @@ export interface NativeEngine {
     counterName: string | undefined,
     counterIndex: number,
   ): number;
+  /** For tests of importDevice: what another process needs. */
   shareDevice(settle: Settle, memory: DeviceMemory): number;
   /** For benchmarks: a pure read of the first `elements` elements (native/engine/read_bytes.h). */
   readBytes(

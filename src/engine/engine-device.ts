@@ -204,15 +204,6 @@ export class EngineDevice {
     return true;
   }
 
-  share(memory: DeviceMemory): Promise<NativeResults['shareDevice']> {
-    return this.#run<NativeResults['shareDevice'], NativeResults['shareDevice']>(
-      'share',
-      {},
-      (settle) => this.#native.shareDevice(settle, memory),
-      (shared) => shared,
-    );
-  }
-
   #make(
     operation: string,
     options: OperationOptions,
