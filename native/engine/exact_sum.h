@@ -1,4 +1,4 @@
-// A sum of doubles that is exact, so that neither order nor grouping can change it (design rule 2).
+// A sum of doubles that is exact, so that neither order nor grouping can change it (docs/metrics.md, Exactness).
 #pragma once
 
 #include <cstdint>

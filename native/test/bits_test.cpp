@@ -1,4 +1,4 @@
-// Design rule 2: the same bits on every instruction set, with any number of threads, and on every machine.
+// The same bits (docs/metrics.md, Exactness) on every instruction set, with any number of threads, on every machine.
 //
 // One digest covers every output of a fixed set of jobs, another those of logitStats. They must be kDigest and
 // kLogitDigest wherever this runs; whoever changes the
