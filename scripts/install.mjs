@@ -222,8 +222,8 @@ if (build === undefined) fail(missingToolsMessage(missing));
 const nvcc = build === 'cmake' && wantedCuda !== 'off' && process.platform === 'linux' ? findNvcc() : null;
 if (wantedCuda === 'on' && nvcc === null) {
   fail(
-    'COLLAPSAR_CUDA=on, but there is no nvcc: install the CUDA toolkit (developer.nvidia.com/cuda-downloads) and put its bin ' +
-      'folder on PATH, or name nvcc by CUDACXX.',
+    'COLLAPSAR_CUDA=on, but there is no nvcc: install the CUDA toolkit, 12.8 or newer (developer.nvidia.com/cuda-downloads), ' +
+      'and put its bin folder on PATH, or name nvcc by CUDACXX.',
   );
 }
 

@@ -153,7 +153,7 @@ export async function probeCuda(index: number, signal: AbortSignal | undefined):
       reason: 'not_built',
       problem: given
         ? `there is no file ${path}, which COLLAPSAR_CUDA_BACKEND names`
-        : `this build has no CUDA backend (${path}): install the CUDA toolkit (nvcc) and run npm rebuild collapsar`,
+        : `this build has no CUDA backend (${path}): install the CUDA toolkit, 12.8 or newer (nvcc), and run npm rebuild collapsar`,
     };
   }
   const key = `${path}\n${index}`;
