@@ -329,7 +329,7 @@ describe('analyze with a journal', () => {
     }) as Journal;
     const failures: FileError[] = [];
     const reading = async () => {
-      const reports = analyze(run, { engine, permutations: 0, journal: failing, onFailure: (f) => failures.push(f) });
+      const reports = analyze(run, { engine, ...measuring, journal: failing, onFailure: (f) => failures.push(f) });
       for await (const _ of reports);
     };
     await expect(reading()).rejects.toThrow('cannot write here');

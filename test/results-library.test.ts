@@ -48,6 +48,14 @@ describe('a directory of results, from a program', () => {
     expect(summary(out)).toMatchObject({ permutations: 19, seed: 3, steps: 51, runs: summary(wanted).runs });
   });
 
+  it('refuses an analysis with other options than its journal', async () => {
+    const out = join(mkdtempSync(join(directory, 'x')), 'results');
+    for (const other of [{ seed: 4 }, { permutations: undefined }, { profile: 'ragen' }] as const) {
+      await expect(analysis(out, 1, other as AnalyzeOptions)).rejects.toMatchObject({ argument: 'options.journal' });
+    }
+    expect(readdirSync(out)).toEqual([]);
+  });
+
   it('measures anew what was measured with other options', async () => {
     const out = join(mkdtempSync(join(directory, 'x')), 'results');
     await expect(analysis(out, 3)).rejects.toThrow('enough');

@@ -114,6 +114,7 @@ export async function* analyze(
 ): AsyncGenerator<StepReport, void, undefined> {
   checkAnalysis(source, options);
   const measuring = measureOptions(options);
+  checkJournal(options.journal, measuring);
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;
     options.onFailure(failure);
@@ -154,6 +155,15 @@ export async function* analyze(
   } finally {
     if (options.engine === undefined) await engine.dispose();
   }
+}
+
+/** Measurements of other options would pass for these, now and whenever the journal is read again. */
+function checkJournal(journal: Journal | undefined, measuring: MeasureOptions): void {
+  if (journal === undefined) return;
+  const [its, ours] = [journal.measuring, measuring].map((options) => JSON.stringify(options));
+  if (its === ours) return;
+  const problem = `was opened for steps that are measured with ${its}, but the options say ${ours}`;
+  throw new ArgumentError('options.journal', `${problem}: give both the same`);
 }
 
 interface Context {

@@ -75,8 +75,11 @@ export class Journal {
   readonly resumed: number;
   /** Why nothing of an earlier analysis's journal is used; undefined where all of it is, or there was none. */
   readonly startedAnew: string | undefined;
+  /** What its steps are measured with, and what it is given must be. */
+  readonly measuring: MeasureOptions;
 
-  private constructor(path: string, handle: FileHandle, found: Found) {
+  private constructor(path: string, handle: FileHandle, found: Found, measuring: MeasureOptions) {
+    this.measuring = measuring;
     this.#path = path;
     this.#handle = handle;
     this.#entries = found.entries;
@@ -88,8 +91,9 @@ export class Journal {
   /** @throws {FileError} when the directory cannot be written to */
   static async open(directory: string, options: JournalOptions): Promise<Journal> {
     const path = join(directory, NAME);
-    const { version = packageVersion(), measuring = {} } = options;
-    const head = JSON.stringify({ journal: FORMAT, version, measuring: measureOptions(measuring) });
+    const { version = packageVersion() } = options;
+    const measuring = measureOptions(options.measuring ?? {});
+    const head = JSON.stringify({ journal: FORMAT, version, measuring });
     let handle: FileHandle | undefined;
     try {
       // Appending makes the file where there is none, and leaves one that is there; positions are our own.
@@ -97,7 +101,7 @@ export class Journal {
       handle = await open(path, 'r+');
       const found = options.resume === false ? NOTHING : await scan(handle, head);
       await handle.truncate(found.end);
-      const journal = new Journal(path, handle, found);
+      const journal = new Journal(path, handle, found, measuring);
       if (found.end === 0) await journal.#write(line(head));
       return journal;
     } catch (error) {
