@@ -2,10 +2,10 @@
 import { type Command, Option } from 'commander';
 import type { FinalizeFlags } from './finalize.js';
 import type { MapFlags } from './map.js';
-import { addMeasuringOptions } from './measuring-options.js';
 import type { MergeFlags } from './merge.js';
 import { byteCount, nameList, notEmpty, outputPath, wholeNumber } from './option-values.js';
 import type { PlanFlags } from './plan.js';
+import { addPlanningOptions } from './planning-options.js';
 import type { Streams } from './streams.js';
 
 const PLAN_HELP = `
@@ -55,21 +55,12 @@ Exit status: as analyze; 1 also when steps are missing (their shards are named).
 /** @param done takes the exit status */
 export function addShardCommands(program: Command, streams: Streams, done: (status: number) => void): void {
   const manifest = '--manifest <file>';
-  addMeasuringOptions(
+  addPlanningOptions(
     program
       .command('plan')
       .description('cut an analysis into shards that any machine can measure on its own')
       .argument('<PATH...>', 'step files, directories of them, or globs')
-      .requiredOption('--out <file>', 'manifest to write', outputPath)
-      .addOption(
-        new Option(
-          '--target-bytes <bytes>',
-          'size of the step files of a shard, at most (default: a 64th of all, but 2GiB to 64GiB)',
-        )
-          .argParser(byteCount)
-          .conflicts('shards'),
-      )
-      .option('--shards <n>', 'make so many shards of about the same size instead', wholeNumber(1, 1e7)),
+      .requiredOption('--out <file>', 'manifest to write', outputPath),
   )
     .option('--strict', 'exit status 1 when some files could not be planned')
     .option('--json', 'print one JSON object: manifest, shards, steps, bytes, failures')

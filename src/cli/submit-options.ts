@@ -1,7 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { addMeasuringOptions } from './measuring-options.js';
 import { byteCount, notEmpty, outputPath, something, wholeNumber } from './option-values.js';
+import { addPlanningOptions } from './planning-options.js';
 import type { Streams } from './streams.js';
 import type { SubmitFlags } from './submit.js';
 
@@ -61,17 +61,8 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     )
     .requiredOption('--work <dir>', 'directory of plan, states, scripts and logs', outputPath)
     .requiredOption('--out <dir>', 'directory of the results', outputPath)
-    .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty)
-    .addOption(
-      new Option(
-        '--target-bytes <bytes>',
-        'size of the step files of a shard, at most (default: a 64th of all, but 2GiB to 64GiB)',
-      )
-        .argParser(byteCount)
-        .conflicts('shards'),
-    )
-    .option('--shards <n>', 'make so many shards of about the same size instead', wholeNumber(1, 1e7));
-  addMeasuringOptions(command)
+    .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty);
+  addPlanningOptions(command)
     .option('--threads <n>', 'threads of a task (default: its cores)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'memory for a task to use, about (default: 300MB)', byteCount)
     .option('--fan-in <n>', 'states for the merge to have open at a time (default: 32)', wholeNumber(2, 4096))
