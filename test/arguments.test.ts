@@ -265,6 +265,11 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ['Aggregates.add of nothing', 'metrics', () => new given.Aggregates().add()],
   ['Judge.take of nothing', 'reading', () => new given.Judge().take()],
   ['Judge.take of evidence', 'reading', () => new given.Judge().take({ step: 1 })],
+  ...['rewardRange', 'grounding', 'oscillation', 'actionInformation'].map((name): [string, string, () => unknown] => [
+    `Judge.take of a reading that has lost its ${name}`,
+    `reading.${name}`,
+    () => new given.Judge().take({ ...given.readEvidence({ step: 1 }), [name]: undefined }),
+  ]),
   ['evidence by groups that is none', 'evidence.groups', () => given.readEvidence({ step: 1, groups: 5 })],
   [
     'evidence by groups without rewards',
