@@ -37,7 +37,7 @@ import {
 export interface AnalyzeOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;
-  /** Where to compute. Default: an engine opened for this call, with `threads`, and disposed at its end. */
+  /** Where to compute. Default: an engine on the CPU, opened for this call with `threads`, and disposed at its end. */
   engine?: Engine | undefined;
   /** Threads of an engine opened for this call. Default: the engine's. */
   threads?: number | undefined;

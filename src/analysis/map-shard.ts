@@ -40,7 +40,7 @@ export interface MapOptions {
   readonly version?: string | undefined;
   /** Measures again what is complete: after a file that could not be read can be. Default false. */
   readonly redo?: boolean | undefined;
-  /** Where to compute. Default: an engine opened for this call, with `threads`, and disposed at its end. */
+  /** Where to compute. Default: an engine on the CPU, opened for this call with `threads`, and disposed at its end. */
   readonly engine?: Engine | undefined;
   readonly threads?: number | undefined;
   /** Bytes that the process may take, about. Default 300 MB. */
