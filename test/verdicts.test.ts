@@ -754,7 +754,10 @@ describe('bad input is refused whole', () => {
     [{ step: 6, rows: { rewards: [1] } }, 'evidence.rows.groups'],
     [{ step: 6, rows: { groups: null, rewards: [1] } }, 'evidence.rows.groups'],
     [{ step: 6, rows: { groups: [1], rewards: null } }, 'evidence.rows.rewards'],
-    [{ step: 6, rows: { groups: [1, 1], reasoningSwaps: { logprobs: [0, 0, 0, 0] } } }, 'evidence.rows.reasoningSwaps'],
+    [
+      { step: 6, rows: { groups: [1, 1], reasoningSwaps: { logprobs: [0, 0, 0, 0] } } },
+      'evidence.rows.reasoningSwaps.reasonings',
+    ],
     [{ step: 6, groups: [{ group: 1, rewards: [1, 2], outcomes: null }] }, 'evidence.groups[0].outcomes'],
     [{ step: 6, metrics: { values: {}, certainty: null } }, 'evidence.metrics'],
     [{ step: 6, figures: 'none' }, 'evidence.figures'],
