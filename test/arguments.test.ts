@@ -1,4 +1,5 @@
 // Arguments that no typed caller gives: each is refused by name, with no bare TypeError and no result that looks right.
+import { constants } from 'node:buffer';
 import { afterAll, describe, expect, it } from 'vitest';
 import { shown } from '../src/engine/shown.js';
 import * as collapsar from '../src/index.js';
@@ -364,6 +365,16 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
         engine,
         { sums, lengths, groups, episodes: groups, turns: [turn, 1, 2, 3, 4, 5] },
         { sampler: { kind: 'turn' } },
+      ),
+  ]),
+  ...[2 ** 31, Math.floor(Math.sqrt(constants.MAX_LENGTH / 8)) + 1].map((n): [string, string, () => unknown] => [
+    `${n} draws`,
+    'sampler.n',
+    () =>
+      given.crossScoreMetrics(
+        engine,
+        { sums, lengths, groups, episodes: groups, turns: [0, 1, 2, 3, 4, 5] },
+        { sampler: { kind: 'trajectory', n }, permutations: 0 },
       ),
   ]),
   ['an episode without an id', 'episodes', () => given.firstTurnRows([undefined, 1], [0, 1])],

@@ -12,7 +12,7 @@ export function addMeasuringOptions(command: Command): Command {
     .option('--metrics <names>', 'metrics to give: logged keys, names without prefix, or globs; by commas', nameList)
     .option('--permutations <n>', 'label permutations behind each p-value; 0 for none', wholeNumber(0, 1e7), 999)
     .option('--seed <n>', 'seed of permutations and samplers', wholeNumber(0), 0)
-    .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 31 - 1), 64)
+    .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 24), 64)
     .addOption(
       new Option('--non-finite <what>', 'a used score that is NaN or +inf: fail the file, or leave out the row')
         .choices(['error', 'exclude'])

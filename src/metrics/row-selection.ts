@@ -1,4 +1,6 @@
 // Which rows and columns of a step its metrics are computed on, by profile and sampler (docs/metrics.md).
+import { maxBufferBytes } from '../engine/memory.js';
+import { ArgumentError } from '../errors.js';
 import type { Columns } from './columns.js';
 import { renumber } from './columns.js';
 import { effectiveSize, firstTurnRows, type SamplerOptions, sampleRows } from './samplers.js';
@@ -59,6 +61,11 @@ export function selectRows(
   }
   // One column a draw: the prompts' marginal is the sampler's own distribution. `ragen` calls each draw its own prompt;
   // strict names the first draw of the prompt, so that groups are kept (docs/metrics.md).
+  if (rows.length ** 2 * Float64Array.BYTES_PER_ELEMENT > maxBufferBytes) {
+    const most = Math.floor(Math.sqrt(maxBufferBytes / Float64Array.BYTES_PER_ELEMENT));
+    const problem = `${rows.length} draws among as many prompts are more scores than one array can hold: draw at most ${most}`;
+    throw new ArgumentError('sampler.n', problem);
+  }
   const drawn = rows.map((row) => columns.own[row] as number);
   if (profile === 'strict') drawn.sort();
   const selection = select(columns, rows, drawn, rowCount, usable.length, effectiveSize(rows));

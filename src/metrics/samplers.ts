@@ -16,12 +16,16 @@ export interface SamplerOptions {
   kind: SamplerKind;
   /**
    * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as many as there are turns).
+   * Of `trajectory` at most 2^24; metrics score n draws among n prompts, which takes 8·n² bytes.
    * Under `ragen` `trajectory` gives fewer, as the reference does.
    */
   n?: number | undefined;
   /** Default 0. */
   seed?: number | undefined;
 }
+
+/** Draws with replacement are held in memory, however few rows there are. */
+const MOST_DRAWS = 2 ** 24;
 
 const OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
 
@@ -129,6 +133,9 @@ export function sampleRows(
       return Int32Array.from(drawWithout(all, n ?? all.length, random));
     }
     case 'trajectory': {
+      if (n !== undefined && n > MOST_DRAWS) {
+        throw new ArgumentError('sampler.n', `expected at most ${MOST_DRAWS} draws, got ${n}`);
+      }
       const asReference = profile === 'ragen';
       const all = trajectoriesOf(episodes, turns, asReference ? () => true : usable);
       const trajectories = asReference ? all.map((trajectory) => trajectory.filter(usable)) : all;
