@@ -394,6 +394,8 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'options.hardShare',
     () => given.planScores({ groups, lengths }, { negatives: 3, hardShare: share }),
   ]),
+  ['more buckets than can be', 'options.buckets.count', () => new given.Monitor({ buckets: { count: 2 ** 31 } })],
+  ['turns of more than 31 bits', 'turns', () => given.turnsOfPrompts([0, 1], [2 ** 32, 1])],
   ['turns of prompts that are a number', 'columnGroups', () => given.turnsOfPrompts([0, 1], [0, 0], 2)],
   [
     'rounds with a number of prompts',

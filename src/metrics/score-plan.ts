@@ -258,6 +258,7 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
   own.forEach((column, row) => {
     const prompt = order[column] as number;
     const turn = values[row] as number;
+    if (turn >= 2 ** 31) throw new ArgumentError('turns', `entry ${row}: expected a number below 2^31, got ${turn}`);
     if (result[prompt] !== -1 && result[prompt] !== turn) {
       throw new ArgumentError(
         'turns',

@@ -1,6 +1,7 @@
 // Groups sorted into buckets by the std of their rewards, and what is in each bucket: RAGEN-2's view of where the task
 // gradient comes from (docs/monitor.md; `split_into_buckets` of the reference).
 import { checkKnown } from '../engine/argument-checks.js';
+import { ArgumentError } from '../errors.js';
 import type { GroupRewards } from './group-rewards.js';
 import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
 
@@ -10,7 +11,7 @@ export interface BucketOptions {
    * [5,∞).
    */
   readonly mode?: 'quantile' | 'fixed_rv' | undefined;
-  /** Buckets of `quantile`. Default 6. */
+  /** Buckets of `quantile`, at most 65,536. Default 6. */
   readonly count?: number | undefined;
   /** Which groups: `all` (default), or those that the filter `kept`. */
   readonly groups?: 'all' | 'kept' | undefined;
@@ -24,6 +25,9 @@ export interface ResolvedBuckets {
 
 const FIXED_RV_LOWER_EDGES = [0, 1, 2, 3, 4, 5];
 
+/** More than any batch has groups: those that stay empty are made, too. */
+const MOST_BUCKETS = 2 ** 16;
+
 /** @throws {ArgumentError} naming the option that is out of range or not known */
 export function resolveBuckets(options: BucketOptions | false | undefined): ResolvedBuckets | false {
   if (options === undefined || options === false) return false;
@@ -32,6 +36,9 @@ export function resolveBuckets(options: BucketOptions | false | undefined): Reso
   const { mode = 'quantile', count = 6, groups = 'all' } = options;
   checkChoice(mode, `${argument}.mode`, ['quantile', 'fixed_rv']);
   checkInteger(count, `${argument}.count`, 1);
+  if (count > MOST_BUCKETS) {
+    throw new ArgumentError(`${argument}.count`, `got ${count}, expected at most ${MOST_BUCKETS} buckets`);
+  }
   checkChoice(groups, `${argument}.groups`, ['all', 'kept']);
   return { mode, count, groups };
 }
