@@ -1,0 +1,129 @@
+// Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
+import { types } from 'node:util';
+import { checkArray, checkColumns, checkObject, checkOptions, optionNames } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
+import { shown } from '../engine/shown.js';
+import type { Integers, Tensor } from '../engine/tensor.js';
+import { checkShape, checkTensor } from '../engine/tensor-view.js';
+import { ArgumentError } from '../errors.js';
+import type { CrossScores, MetricOptions } from './cross-scores.js';
+import type { MeasuredStep } from './measured-step.js';
+import type { Trajectories } from './row-selection.js';
+import { checkTrainingStep, RunningState } from './running-state.js';
+
+const FIELDS = optionNames<CrossScores>({
+  logprobs: true,
+  sums: true,
+  lengths: true,
+  groups: true,
+  columnGroups: true,
+  promptTokens: true,
+  episodes: true,
+  turns: true,
+});
+
+const OPTIONS = optionNames<MetricOptions>({
+  profile: true,
+  sampler: true,
+  label: true,
+  step: true,
+  state: true,
+  perRow: true,
+  permutations: true,
+  seed: true,
+  signal: true,
+  onProgress: true,
+});
+
+/** @throws {ArgumentError} naming what is no argument of crossScoreMetrics */
+export function checkMetricArguments(scores: CrossScores, options: MetricOptions): void {
+  checkObject(scores, 'scores');
+  checkColumns(scores, 'scores', FIELDS);
+  checkOptions(options, OPTIONS);
+  const { state, label, step, perRow } = options;
+  if (state !== undefined && !(state instanceof RunningState)) {
+    throw new ArgumentError(
+      'options.state',
+      `got ${shown(state)}, expected a RunningState, as RunningState.from() gives of a saved one`,
+    );
+  }
+  if (label !== undefined && typeof label !== 'string') {
+    throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
+  }
+  checkTrainingStep(step, 'options.step');
+  if (perRow !== undefined && typeof perRow !== 'boolean') {
+    throw new ArgumentError('options.perRow', `got ${shown(perRow)}, expected true or false`);
+  }
+}
+
+export interface ScoresShape {
+  rows: number;
+  columns: number;
+}
+
+export interface GivenScores {
+  given: { kind: 'sums' | 'logprobs'; tensor: Tensor };
+  shape: ScoresShape;
+}
+
+export function givenScores(scores: CrossScores): GivenScores {
+  const { sums, logprobs } = scores;
+  if ((sums === undefined) === (logprobs === undefined)) {
+    throw new ArgumentError('scores', 'give exactly one of `logprobs` ([P,R,T] or packed [P,N]) and `sums` ([R,P])');
+  }
+  checkArray(scores.lengths, 'lengths');
+  if (sums !== undefined) {
+    const shape = shapeOf(sums, 'sums');
+    const [rows, columns] = shape;
+    if (shape.length !== 2 || rows === undefined || columns === undefined) {
+      throw new ArgumentError('sums', `expected shape [R, P], got [${shape.join(', ')}]`);
+    }
+    return { given: { kind: 'sums', tensor: sums }, shape: { rows, columns } };
+  }
+  const shape = shapeOf(logprobs, 'logprobs');
+  if (shape.length !== 3 && shape.length !== 2) {
+    throw new ArgumentError('logprobs', `expected shape [P, R, T] or packed [P, N], got [${shape.join(', ')}]`);
+  }
+  const rows = shape.length === 3 ? (shape[1] as number) : scores.lengths.length;
+  return { given: { kind: 'logprobs', tensor: logprobs as Tensor }, shape: { rows, columns: shape[0] as number } };
+}
+
+function shapeOf(tensor: Tensor | undefined, argument: string): number[] {
+  checkTensor(tensor, argument);
+  return checkShape(tensor?.shape, `${argument}.shape`).shape;
+}
+
+export type Lengths = MeasuredStep['lengths'];
+
+/** A copy, checked. */
+export function toLengths(lengths: Integers, rows: number): Lengths {
+  if (lengths.length !== rows)
+    throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(rows, 'rows')}`);
+  const check = (length: number | bigint, row: number): void => {
+    const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
+    if (whole && length >= 0) return;
+    throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${shown(length)}`);
+  };
+  if (types.isInt32Array(lengths)) {
+    for (let row = 0; row < rows; row++) if ((lengths[row] as number) < 0) check(lengths[row] as number, row);
+    return lengths.slice();
+  }
+  return BigInt64Array.from(lengths as ArrayLike<number | bigint>, (length, row) => {
+    check(length, row);
+    return BigInt(length);
+  });
+}
+
+export function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: number): Trajectories | undefined {
+  if (options.sampler === undefined) return undefined;
+  const { episodes, turns } = scores;
+  if (episodes === undefined || turns === undefined) {
+    throw new ArgumentError('options.sampler', 'sampling needs `episodes` and `turns`, one of each a row');
+  }
+  for (const [name, values] of Object.entries({ episodes, turns })) {
+    checkArray(values, name);
+    if (values.length !== rows)
+      throw new ArgumentError(name, `${counted(values.length, 'values')} for ${counted(rows, 'rows')}`);
+  }
+  return { episodes, turns };
+}

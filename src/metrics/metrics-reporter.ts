@@ -1,0 +1,202 @@
+// What was found of a step -> a StepMetrics: values and intervals under their keys, notes, and why what is absent is.
+import type { Engine } from '../engine/engine.js';
+import { certaintyByKey, flattenCertainty } from './certainty.js';
+import type { MetricOptions } from './cross-scores.js';
+import { FigureShape } from './figure-shape.js';
+import type { MeasuredStep } from './measured-step.js';
+import type { Lengths, ScoresShape } from './metric-arguments.js';
+import { ragenValues } from './ragen.js';
+import type { RowSelection } from './row-selection.js';
+import type { ScoredStep } from './scored-step.js';
+import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
+import { STRICT_KEYS, strictValues } from './strict.js';
+
+/** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
+const PERMUTATIONS = 999;
+
+/** A sample: as it was drawn; among each of its prompts once; and each of its rows once, too. Mostly these are one. */
+export interface ScoredSample {
+  readonly measured: ScoredStep;
+  /** What retrieval is asked of. */
+  readonly retrieval: ScoredStep;
+  /** What intervals and p-values are of: a row that is drawn again tells nothing new. */
+  readonly drawn: ScoredStep;
+}
+
+/** Puts what was found into a StepMetrics. */
+export function metricsReporter(
+  profile: 'strict' | 'ragen',
+  options: MetricOptions,
+  shape: ScoresShape,
+  lengths: Lengths,
+) {
+  const { permutations = PERMUTATIONS, seed = 0, signal } = options;
+  const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
+  const zeroLength = zerosIn(lengths);
+
+  /** Metrics about the rows themselves, which stand outside the sample's prefix (docs/metrics.md). */
+  function aboutRows(selection: RowSelection): Record<string, number> {
+    const about: Record<string, number> = {};
+    // The reference gives this one only where it has all turns of the trajectories.
+    if (profile === 'strict' || (options.sampler && options.sampler.kind !== 'first_turn')) {
+      if (shape.rows > 0) about['collapse/valid_thinking_rate'] = (shape.rows - zeroLength) / shape.rows;
+    }
+    if (label === 'collapse_first_turn_sample') {
+      about['collapse/first_turn_num_total'] = selection.total;
+      about['collapse/first_turn_num_valid'] = selection.valid;
+      about['collapse/first_turn_valid_rate'] = selection.total > 0 ? selection.valid / selection.total : 0;
+    }
+    return about;
+  }
+
+  function aboutSample(selection: RowSelection): Record<string, number> {
+    if (profile === 'ragen' || options.sampler === undefined) return {};
+    return {
+      sample_size: selection.rows.length,
+      sample_effective_size: selection.effectiveRows,
+      sample_prompts: selection.prompts,
+    };
+  }
+
+  function build(
+    selection: RowSelection,
+    nonFinite: number[],
+    values: Record<string, number>,
+    absent: Record<string, string>,
+    certainty: Record<string, Certainty>,
+    notes: string[],
+    measured?: { step: MeasuredStep; spread: StepSpread },
+  ): StepMetrics {
+    const names = namesOf(label);
+    const about = aboutRows(selection);
+    const keys = Object.keys(about);
+    const figures = Object.values(about);
+    for (const some of [values, flattenCertainty(certainty)]) {
+      for (const key of Object.keys(some)) {
+        keys.push(loggedKey(names, key));
+        figures.push(some[key] as number);
+      }
+    }
+    return {
+      profile,
+      label,
+      values: names.values.fill(Object.keys(values), Object.values(values)),
+      absent,
+      certainty,
+      notes,
+      ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured.step, selection) } : {}),
+      rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
+      columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
+      ...(measured && { spread: measured.spread }),
+      logged: names.logged.fill(keys, figures),
+    };
+  }
+
+  return {
+    nothing(selection: RowSelection, reason: string, nonFinite: number[] = []): StepMetrics {
+      const keys = profile === 'strict' ? STRICT_KEYS : [];
+      return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
+    },
+
+    async everything(
+      engine: Engine,
+      scored: ScoredSample,
+      selection: RowSelection,
+      nonFinite: number[],
+    ): Promise<StepMetrics> {
+      if (profile === 'ragen') {
+        const measured = await withMoments(engine, scored.measured);
+        const { values, spread } = ragenValues(measured);
+        return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
+      }
+      const { sums, stats, own, lengths: ofRows, signatures } = scored.drawn;
+      const labels = { own, lengths: ofRows, signatures };
+      // None needs another: asked for together, the engine's threads are woken once.
+      const [measured, apart, inference] = await Promise.all([
+        withMoments(engine, scored.measured),
+        scored.retrieval === scored.measured ? undefined : withMoments(engine, scored.retrieval),
+        engine.inferStep(sums, stats, { ...labels, permutations, seed, signal }),
+      ]);
+      const retrieval = apart ?? measured;
+      const { values, absent, notes, spread } = strictValues(measured, retrieval);
+      if (nonFinite.length > 0) {
+        notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
+      }
+      if (!inference.withinVariance) {
+        notes.push(
+          'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
+        );
+      }
+      if (inference.nearBound) {
+        notes.push('MI is within a tenth of its attainable bound: its batch interval may cover less than 95%');
+      }
+      if (!inference.calibrated) {
+        notes.push(
+          'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by ' +
+            'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+        );
+      }
+      const certainty = certaintyByKey(inference, values, permutations, {
+        promptsRepeat: scored.retrieval !== scored.measured,
+        rowsRepeat: scored.drawn !== scored.retrieval,
+        widening: Math.sqrt(own.length / selection.effectiveRows),
+      });
+      Object.assign(values, aboutSample(selection));
+      return build(selection, nonFinite, values, absent, certainty, notes, { step: measured, spread });
+    },
+  };
+}
+
+async function withMoments(engine: Engine, step: ScoredStep): Promise<MeasuredStep> {
+  const { stats, own, lengths, signatures } = step;
+  return { ...step, moments: await engine.stepMoments(stats, { own, lengths, signatures }) };
+}
+
+function zerosIn(lengths: Lengths): number {
+  let zeros = 0;
+  for (let row = 0; row < lengths.length; row++) if (Number(lengths[row]) === 0) zeros++;
+  return zeros;
+}
+
+/** What the figures of a label are called, and the objects that hold them. */
+interface Names {
+  readonly label: string;
+  /** By key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
+  readonly loggedKeys: Map<string, string>;
+  readonly values: FigureShape;
+  readonly logged: FigureShape;
+}
+
+const NAMES = new Map<string, Names>();
+
+function namesOf(label: string): Names {
+  let names = NAMES.get(label);
+  if (names === undefined) {
+    names = { label, loggedKeys: new Map(), values: new FigureShape(), logged: new FigureShape() };
+    NAMES.set(label, names);
+  }
+  return names;
+}
+
+function loggedKey({ label, loggedKeys }: Names, key: string): string {
+  let logged = loggedKeys.get(key);
+  if (logged === undefined) {
+    logged = `${label}/${key}`;
+    loggedKeys.set(key, logged);
+  }
+  return logged;
+}
+
+function perRowOf({ stats, own, signatures }: MeasuredStep, { rows }: RowSelection): PerRow {
+  const { argmax } = stats;
+  const retrieved = new Uint8Array(argmax.length);
+  for (let row = 0; row < retrieved.length; row++) {
+    if (signatures[argmax[row] as number] === signatures[own[row] as number]) retrieved[row] = 1;
+  }
+  return { row: rows.slice(), matched: stats.matchedSeq.slice(), retrieved };
+}
+
+function list(rows: readonly number[]): string {
+  const shown = rows.slice(0, 8).join(', ');
+  return rows.length > 8 ? `${shown}, …` : shown;
+}

@@ -1,0 +1,96 @@
+// Scores of the rows and columns that are measured -> sums over tokens, and what the engine makes of each row of those.
+import { types } from 'node:util';
+import { DeviceTensor } from '../engine/device-tensor.js';
+import type { Engine } from '../engine/engine.js';
+import type { RowStats } from '../engine/operations.js';
+import type { Tensor } from '../engine/tensor.js';
+import { rowsByEquivalents } from './chance.js';
+import { type Columns, countSignatures, isIdentity } from './columns.js';
+import type { MetricOptions } from './cross-scores.js';
+import type { MeasuredStep } from './measured-step.js';
+import type { GivenScores, Lengths } from './metric-arguments.js';
+import type { RowSelection } from './row-selection.js';
+
+interface SummedScores {
+  /** [R, P] */
+  sums: Tensor;
+  /** Column of `sums` of each canonical column; undefined: they stand in canonical order. */
+  order: Int32Array | undefined;
+  /** Where the same call has already measured the whole step. */
+  measured?: ScoredStep;
+}
+
+/** The scores as sums over tokens. */
+export async function summed(
+  engine: Engine,
+  given: GivenScores['given'],
+  lengths: Lengths,
+  columns: Columns,
+  selection: RowSelection,
+  { signal, onProgress }: MetricOptions,
+): Promise<SummedScores> {
+  const { kind, tensor } = given;
+  if (kind === 'sums') {
+    const { data, dtype, shape, strides } = tensor;
+    if (!(data instanceof DeviceTensor)) return { sums: tensor, order: columns.order };
+    // Rows and columns are picked, and intervals computed, on the CPU.
+    const { data: host } = await data.download({ signal });
+    return { sums: { data: host, dtype, shape, ...(strides && { strides }) }, order: columns.order };
+  }
+  const prompts = tensor.shape[0] as number;
+  const whole = isIdentity(selection.rows, lengths.length) && isIdentity(selection.columns, prompts);
+  // On a GPU the statistics are made of the sums where those are; a step that is sampled or out of order takes two calls.
+  if (tensor.data instanceof DeviceTensor && whole && isIdentity(columns.position, prompts)) {
+    const { own, signatures } = selection;
+    const { sums, stats } = await engine.tokenRowStats(tensor, lengths, { own, signatures, signal, onProgress });
+    return { sums, order: undefined, measured: scoredFrom(sums, stats, lengths, selection) };
+  }
+  // Token sums are written in canonical order.
+  const { sums } = await engine.sumTokens(tensor, lengths, { columns: columns.position, signal, onProgress });
+  return { sums, order: undefined };
+}
+
+/** Scores of the selected rows and columns through the engine. */
+export async function measure(
+  engine: Engine,
+  sums: Tensor,
+  order: Int32Array | undefined,
+  allLengths: Lengths,
+  selection: RowSelection,
+  signal: AbortSignal | undefined,
+): Promise<ScoredStep> {
+  const [rowCount, columnCount] = sums.shape as [number, number];
+  const sourceColumns = order ? selection.columns.map((at) => order[at] as number) : selection.columns;
+  const dense = sums.dtype === 'float64' && sums.strides === undefined;
+  const whole = isIdentity(selection.rows, rowCount) && isIdentity(sourceColumns, columnCount);
+  const scores =
+    dense && whole ? sums : await engine.gatherScores(sums, { rows: selection.rows, columns: sourceColumns, signal });
+  const lengths = lengthsOf(allLengths, selection.rows);
+  const { own, signatures } = selection;
+  const stats = await engine.scoreStats(scores, { own, lengths, signatures, signal });
+  return scoredFrom(scores, stats, lengths, selection);
+}
+
+/** What the moments of a step, and its intervals, are made of. */
+export type ScoredStep = Omit<MeasuredStep, 'moments'>;
+
+/** @param lengths of the selected rows, as those of `sums` and `stats` are */
+function scoredFrom(
+  sums: Tensor,
+  stats: RowStats,
+  lengths: Lengths,
+  { own, signatures, prompts }: RowSelection,
+): ScoredStep {
+  const signatureCounts = countSignatures(signatures);
+  const distinct = signatureCounts.filter((count) => count > 0).length;
+  const rows = rowsByEquivalents(own, signatures, signatureCounts);
+  return { sums, stats, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
+}
+
+/** Those of some rows. */
+function lengthsOf(lengths: Lengths, rows: Int32Array): Lengths {
+  if (isIdentity(rows, lengths.length)) return lengths;
+  return types.isInt32Array(lengths)
+    ? Int32Array.from(rows, (row) => lengths[row] as number)
+    : BigInt64Array.from(rows, (row) => lengths[row] as bigint);
+}
