@@ -15,7 +15,7 @@ import { STRICT_KEYS, strictValues } from './strict.js';
 const PERMUTATIONS = 999;
 
 /** A sample: as it was drawn; among each of its prompts once; and each of its rows once, too. Mostly these are one. */
-export interface ScoredSample {
+interface ScoredSample {
   readonly measured: ScoredStep;
   /** What retrieval is asked of. */
   readonly retrieval: ScoredStep;
