@@ -8,7 +8,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -148,11 +148,12 @@ async function buildWithGyp(env) {
 `;
   writeFileSync(join(headers, 'common.gypi'), common);
   const script = join(dirname(require.resolve('node-gyp/package.json')), 'bin', 'node-gyp.js');
+  // A relative path, for gyp's Makefile does not quote what it hands to the compiler: the package's own may have spaces.
   // Not `rebuild`: that empties build/.
   const args = [
     'configure',
     'build',
-    `--nodedir=${headers}`,
+    `--nodedir=${relative(root, headers)}`,
     '--force-process-config',
     `--jobs=${availableParallelism()}`,
   ];
