@@ -8,7 +8,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { delimiter, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -17,16 +17,32 @@ const oldestCMake = [3, 19]; // string(JSON)
 
 /** What each tool is called in the package managers; null: comes with another entry's package. */
 const packages = {
-  compiler: { name: 'a C++20 compiler (g++ 11 or clang++ 14, or newer)', apt: 'g++', dnf: 'gcc-c++', brew: null },
+  compiler: {
+    name: 'a C++20 compiler (g++ 11 or clang++ 14, or newer; CXX names one that is called otherwise)',
+    apt: 'g++',
+    dnf: 'gcc-c++',
+    brew: null,
+  },
   cmake: { name: `CMake ${oldestCMake.join('.')} or newer (cmake)`, apt: 'cmake', dnf: 'cmake', brew: 'cmake' },
   make: { name: 'make', apt: 'make', dnf: 'make', brew: null },
   python: { name: 'Python 3 (python3)', apt: 'python3', dnf: 'python3', brew: null },
 };
 
 /** The output of `command --version`, or null if it cannot be run. */
-function versionOf(command) {
-  const result = spawnSync(command, ['--version'], { encoding: 'utf8' });
+function versionOf(command, ...args) {
+  const result = spawnSync(command, [...args, '--version'], { encoding: 'utf8' });
   return result.status === 0 ? result.stdout : null;
+}
+
+/** As `versionOf`, of what the variable CXX may hold: a program, or one with arguments (`ccache g++`). */
+const versionOfCompiler = (command) => versionOf(command) ?? versionOf(...command.trim().split(/\s+/));
+
+/** What CXX names, as both builds take it before all others; else the first that is there, if any. */
+function findCompiler() {
+  const named = process.env.CXX;
+  if (!named) return ['g++', 'clang++'].find((command) => versionOf(command) !== null);
+  if (versionOfCompiler(named) !== null) return named;
+  return fail(`CXX is "${named}", which cannot be run: correct it, or unset it for g++ or clang++.`);
 }
 
 /** Where nvcc is, by the means that CMake knows and in the place where NVIDIA's packages put it; or null. */
@@ -40,7 +56,7 @@ function findTools() {
   const cmake = versionOf('cmake')?.match(/version (\d+)\.(\d+)/);
   const [major, minor] = [Number(cmake?.[1]), Number(cmake?.[2])];
   return {
-    compiler: ['g++', 'clang++'].find((command) => versionOf(command) !== null),
+    compiler: findCompiler(),
     cmake: cmake && (major > oldestCMake[0] || (major === oldestCMake[0] && minor >= oldestCMake[1])),
     make: versionOf('make') !== null,
     ninja: versionOf('ninja') !== null,
@@ -84,7 +100,7 @@ function missingToolsMessage(missing) {
 function buildEnvironment(tools) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(config|package)_/i.test(name)));
   // gyp's Makefile calls g++ where the environment does not say otherwise; cmake looks by itself.
-  if (tools.compiler === 'clang++') env.CXX ??= 'clang++';
+  if (tools.compiler === 'clang++') env.CXX ||= 'clang++';
   return env;
 }
 
@@ -102,11 +118,38 @@ function runTool(script, args, env) {
   });
 }
 
+/** The compiler in CMake's cache, or undefined. */
+function cachedCompiler() {
+  if (!existsSync(cmakeCache)) return undefined;
+  return readFileSync(cmakeCache, 'utf8').match(/^CMAKE_CXX_COMPILER:\w+=(.+)$/m)?.[1];
+}
+
+/** Where this program is on the PATH, or undefined. */
+const placeOf = (program) =>
+  (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((folder) => join(folder, program))
+    .find(existsSync);
+
+/** What CXX names, as CMake has it: the program's path, and then its arguments. */
+function namedCompiler() {
+  const [program, ...args] = process.env.CXX.trim().split(/\s+/);
+  return [program.includes('/') ? program : placeOf(program), ...args];
+}
+
+/** Runs cmake-js, which ends where there is neither g++ nor clang++ unless options name the compilers of C++ and C (unused). */
+function runCMakeJs(args, env) {
+  const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
+  const named = process.env.CXX && !placeOf('g++') && !placeOf('clang++') ? namedCompiler().join(';') : undefined;
+  return runTool(script, [...args, ...(named ? ['--cxx', named, '--cc', named] : [])], env);
+}
+
 async function buildWithCMake(env) {
   const out = join(root, 'build', 'cmake');
-  const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
+  // Once there is a cache CMake keeps to its compiler, whatever CXX says. Only objects of another one are compiled again.
+  if (process.env.CXX && cachedCompiler() !== namedCompiler()[0]) rmSync(cmakeCache, { force: true });
   const configure = () =>
-    runTool(script, ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF', '--CDCOLLAPSAR_CUDA=OFF'], env);
+    runCMakeJs(['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF', '--CDCOLLAPSAR_CUDA=OFF'], env);
   let result = await configure();
   if (result.status !== 0 && existsSync(join(out, 'CMakeCache.txt'))) {
     // A cache of another place, generator or compiler: start afresh once.
@@ -114,9 +157,12 @@ async function buildWithCMake(env) {
     result = await configure();
   }
   if (result.status === 0) {
-    result = await runTool(script, ['build', '--out', out, '--parallel', String(availableParallelism())], env);
+    result = await runCMakeJs(['build', '--out', out, '--parallel', String(availableParallelism())], env);
   }
-  return { ...result, tool: 'cmake-js' };
+  const compiler = process.env.CXX || cachedCompiler();
+  // The compiler of a failed build must not be that of the next, before which another one may have been installed.
+  if (result.status !== 0) rmSync(cmakeCache, { force: true });
+  return { ...result, tool: 'cmake-js', compiler };
 }
 
 /**
@@ -125,13 +171,14 @@ async function buildWithCMake(env) {
  */
 async function buildCuda(env, nvcc) {
   const out = join(root, 'build', 'cmake');
-  const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
   const cuda = { ...env, CUDACXX: nvcc };
-  const configure = (state) => runTool(script, ['configure', '--out', out, `--CDCOLLAPSAR_CUDA=${state}`], cuda);
+  const configure = (state) => runCMakeJs(['configure', '--out', out, `--CDCOLLAPSAR_CUDA=${state}`], cuda);
   const configured = await configure('ON');
   const build = ['build', '--out', out, '--target', 'collapsar_cuda', '--parallel', String(availableParallelism())];
-  const result = configured.status === 0 ? await runTool(script, build, cuda) : configured;
+  const result = configured.status === 0 ? await runCMakeJs(build, cuda) : configured;
   if (result.status === 0 && existsSync(backend)) return null;
+  // Nor are nvcc and its compiler looked for again while they are in the cache.
+  rmSync(cmakeCache, { force: true });
   await configure('OFF');
   return result.output;
 }
@@ -173,14 +220,29 @@ function isCurrent(addon) {
   return existsSync(addon) && statSync(addon).mtimeMs > sourcesChanged() && problemLoading(addon) === null;
 }
 
+/** One line that tells the compilers of one attempt at the CUDA backend from those of another. */
+function cudaCompilers(nvcc) {
+  const release = versionOf(nvcc)?.match(/release .*/)?.[0];
+  // nvcc calls a compiler of its own choice: CMake hands it that of CUDAHOSTCXX, not that of CXX.
+  const host = process.env.CUDAHOSTCXX || process.env.NVCC_CCBIN || 'g++';
+  return `${nvcc} ${release} with ${host} ${versionOfCompiler(host)?.split('\n')[0]}`;
+}
+
+/** Whether the CUDA backend was tried with these compilers since the sources changed. */
+function hasCudaFailed(nvcc) {
+  if (!existsSync(cudaFailed) || statSync(cudaFailed).mtimeMs <= sourcesChanged()) return false;
+  return readFileSync(cudaFailed, 'utf8').startsWith(`${cudaCompilers(nvcc)}\n`);
+}
+
 /**
- * Whether there is nothing to do about the CUDA backend: it is built, or not wanted, or was tried since the sources changed
- * (it takes minutes, and `npx collapsar` comes by here).
+ * Whether there is nothing to do about the CUDA backend: it is built, or not wanted, or cannot be had by trying again (it takes
+ * minutes, and `npx collapsar` comes by here).
  */
 function isCudaCurrent() {
   if (wantedCuda === 'off' || (existsSync(backend) && statSync(backend).mtimeMs > sourcesChanged())) return true;
   if (wantedCuda === 'on') return false;
-  return findNvcc() === null || (existsSync(cudaFailed) && statSync(cudaFailed).mtimeMs > sourcesChanged());
+  const nvcc = findNvcc();
+  return nvcc === null || hasCudaFailed(nvcc);
 }
 
 /** Loads an addon in another process; what went wrong, or null. */
@@ -208,6 +270,7 @@ const addons = {
   gyp: join(root, 'build', 'Release', 'collapsar.node'),
 };
 const backend = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda.so');
+const cmakeCache = join(root, 'build', 'cmake', 'CMakeCache.txt');
 const cudaFailed = join(root, 'build', 'cmake', 'cuda-failed.txt');
 const current = (wanted ? [wanted] : Object.keys(addons)).find((way) => isCurrent(addons[way]));
 if (current !== undefined && (current === 'gyp' ? wantedCuda !== 'on' : isCudaCurrent())) {
@@ -234,11 +297,13 @@ rmSync(backend, { force: true });
 const env = buildEnvironment(tools);
 const result = build === 'cmake' ? await buildWithCMake(env) : await buildWithGyp(env);
 if (result.status !== 0) {
+  const compiler = result.compiler ?? tools.compiler;
   const version = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
   fail(
     `building the native addon of version ${version} with ${result.tool} failed (status ${result.status}); its last lines:\n` +
       `${result.output.trimEnd().split('\n').slice(-60).join('\n')}\n` +
-      `collapsar: the compiler was ${versionOf(tools.compiler)?.split('\n')[0]}; it needs to be GCC 11, Clang 14 or newer.`,
+      `collapsar: the compiler was ${versionOfCompiler(compiler)?.split('\n')[0]}; it needs to be GCC 11, Clang 14 or newer. ` +
+      'CXX names another: CXX=g++-12 (or what you have) before the npm command.',
   );
 }
 const problem = problemLoading(addons[build]);
@@ -258,10 +323,11 @@ if (nvcc === null) {
   } else {
     const last = output.trimEnd().split('\n').slice(-40).join('\n');
     if (wantedCuda === 'on') fail(`building the CUDA backend with ${nvcc} failed; its last lines:\n${last}`);
-    writeFileSync(cudaFailed, output);
+    writeFileSync(cudaFailed, `${cudaCompilers(nvcc)}\n${output}`);
     console.log(
       `collapsar: building the CUDA backend with ${nvcc} failed, so that this build has none; its last lines:\n${last}\n` +
-        `collapsar: all of it is in ${cudaFailed}. COLLAPSAR_CUDA=off does not try, COLLAPSAR_CUDA=on insists.`,
+        `collapsar: all of it is in ${cudaFailed}. COLLAPSAR_CUDA=off does not try, COLLAPSAR_CUDA=on insists; ` +
+        'CUDAHOSTCXX names another compiler for nvcc to call.',
     );
   }
 }
