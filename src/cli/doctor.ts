@@ -150,7 +150,7 @@ function describeGpu({ name, computeCapability, totalBytes, multiprocessors, pci
 function advice({ addon, selfTest: { problem } }: Findings): string {
   const next =
     addon === null
-      ? 'After what is missing is installed, npm rebuild collapsar builds the addon; then run collapsar doctor again.'
+      ? 'When that is done, run collapsar doctor again.'
       : 'The addon computes wrong results: npm rebuild collapsar builds it afresh. If that does not help, report it with ' +
         'the output of collapsar doctor --json.';
   return `\n${problem ?? 'unknown problem'}\n${next}\n`;

@@ -1,5 +1,5 @@
 // Finds and loads the native addon. In: the package's own folder; out: the addon's exports, typed.
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { AddonError, type DeviceProblem } from '../errors.js';
@@ -248,6 +248,29 @@ function missingTools(): string[] {
   return missing;
 }
 
+/** Whether this module was bundled into other code, away from the package that the addon is built in. */
+function isBundledElsewhere(): boolean {
+  try {
+    return JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')).name !== 'collapsar';
+  } catch {
+    return true;
+  }
+}
+
+/** What to do when no candidate loads. `isRefused`: Node was started so that it loads no addon, whichever. */
+function advise(isRefused: boolean): string {
+  if (isRefused) return 'Start Node with --allow-addons where it has --permission, and without --no-addons';
+  if (process.env.COLLAPSAR_ADDON) {
+    return 'The environment variable COLLAPSAR_ADDON names it: correct it, or unset it to load what npm install built';
+  }
+  if (isBundledElsewhere()) {
+    return "collapsar is part of a bundle here, without its addon: name it an external package in the bundler's options";
+  }
+  const missing = missingTools();
+  if (missing.length === 0) return 'Build it with: npm rebuild collapsar';
+  return `Build it with: npm rebuild collapsar (first install what seems to be missing: ${missing.join('; ')})`;
+}
+
 const localFirst = [
   join(packageRoot, 'build', 'cmake', 'Release', 'collapsar.node'),
   join(packageRoot, 'build', 'Release', 'collapsar.node'),
@@ -266,23 +289,20 @@ export function loadAddon(): NativeAddon {
   const require = createRequire(import.meta.url);
   const candidates = process.env.COLLAPSAR_ADDON ? [process.env.COLLAPSAR_ADDON] : localFirst;
   const tried: string[] = [];
+  let isRefused = false;
   for (const candidate of candidates) {
     try {
       loaded = { addon: require(candidate) as NativeAddon, path: require.resolve(candidate) };
       return loaded.addon;
     } catch (error) {
-      const absent = (error as { code?: string }).code === 'MODULE_NOT_FOUND';
+      const { code } = error as { code?: string };
+      const absent = code === 'MODULE_NOT_FOUND';
+      isRefused ||= code === 'ERR_DLOPEN_DISABLED';
       tried.push(`  ${candidate}: ${absent ? 'not there' : (error as Error).message}`);
     }
   }
-  const missing = missingTools();
-  const advice = process.env.COLLAPSAR_ADDON
-    ? 'The environment variable COLLAPSAR_ADDON names it: correct it, or unset it to load what npm install built'
-    : missing.length === 0
-      ? 'Build it with: npm rebuild collapsar'
-      : `Build it with: npm rebuild collapsar (first install what seems to be missing: ${missing.join('; ')})`;
   throw new AddonError(
-    `cannot load the native addon for ${process.platform}-${process.arch}. Tried:\n${tried.join('\n')}\n${advice}`,
+    `cannot load the native addon for ${process.platform}-${process.arch}. Tried:\n${tried.join('\n')}\n${advise(isRefused)}`,
   );
 }
 

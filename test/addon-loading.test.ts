@@ -1,0 +1,46 @@
+// What is said where Node loads no addon at all, and where the package was bundled away from its addon.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { buildIfStale } from './built-command.js';
+
+const library = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+let folder = '';
+
+beforeAll(() => {
+  buildIfStale();
+  folder = mkdtempSync(join(tmpdir(), 'collapsar-addon-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What opening an engine throws in a process of its own. */
+function messageOf(module: string, ...options: string[]): string {
+  const script = `import { openEngine } from ${JSON.stringify(pathToFileURL(module).href)};
+    await openEngine().catch(({ code, message }) => console.log(code, message));`;
+  const env = { ...process.env };
+  delete env.COLLAPSAR_ADDON;
+  return spawnSync(process.execPath, [...options, '--input-type=module', '-e', script], { encoding: 'utf8', env })
+    .stdout;
+}
+
+it('says how Node is to be started where it loads no addons', () => {
+  const message = messageOf(library, '--no-addons');
+  expect(message).toMatch(/^ERR_ADDON .*\nStart Node with --allow-addons .* without --no-addons\n$/s);
+  expect(message).not.toContain('npm rebuild');
+});
+
+it('says that it was bundled', async () => {
+  const entry = join(folder, 'entry.mjs');
+  writeFileSync(entry, `export { openEngine } from ${JSON.stringify(library)};\n`);
+  writeFileSync(join(folder, 'package.json'), '{ "name": "an-application" }\n');
+  const bundle = await rolldown({ input: entry, platform: 'node' });
+  await bundle.write({ file: join(folder, 'bundle.mjs'), codeSplitting: false });
+  await bundle.close();
+  const message = messageOf(join(folder, 'bundle.mjs'));
+  expect(message).toMatch(/^ERR_ADDON .*\ncollapsar is part of a bundle here/s);
+  expect(message).toContain('external');
+});
