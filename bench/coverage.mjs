@@ -4,21 +4,25 @@
 //   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2] [--only zero,weak,strong,bound,saturated]
 //
 // Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/intervals.md.
-import { mkdir, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { openEngine } from '../dist/index.js';
+import { list, oneOf, readOptions, whole } from './options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
+import { storeResult } from './stored.mjs';
 
-const { values: options } = parseArgs({
-  options: {
-    draws: { type: 'string', default: '2000' },
-    seed: { type: 'string', default: '1' },
-    threads: { type: 'string', default: '2' },
-    only: { type: 'string', default: 'zero,weak,strong,bound,saturated' },
-  },
+// `zero` has noise in its scores: with exact ones every figure would be zero exactly and every permutation tie.
+const kinds = {
+  zero: { strength: 0, noise: 0.3 },
+  weak: { strength: 0.3, noise: 0 },
+  strong: { strength: 2, noise: 0 },
+  bound: { strength: 6, noise: 0 },
+  saturated: { strength: 14, noise: 0 },
+};
+const { draws, seed, threads, only } = readOptions({
+  draws: { read: whole(1), default: '2000' },
+  seed: { read: whole(0), default: '1' },
+  threads: { read: whole(1), default: '2' },
+  only: { read: list(oneOf(Object.keys(kinds))), default: Object.keys(kinds).join() },
 });
-const draws = Number(options.draws);
-const seed = Number(options.seed);
 const permutations = 999;
 const poolSize = 256;
 const figureNames = {
@@ -182,20 +186,12 @@ async function measure(engine, cell) {
   return { ...result, missed };
 }
 
-// `zero` has noise in its scores: with exact ones every figure would be zero exactly and every permutation tie.
-const kinds = {
-  zero: { strength: 0, noise: 0.3 },
-  weak: { strength: 0.3, noise: 0 },
-  strong: { strength: 2, noise: 0 },
-  bound: { strength: 6, noise: 0 },
-  saturated: { strength: 14, noise: 0 },
-};
 const alphabets = [
   { vocabulary: 128, tokens: 1 },
   { vocabulary: 5, tokens: 3 },
 ];
 const cells = [];
-for (const dependence of options.only.split(',')) {
+for (const dependence of only) {
   for (const prompts of [8, 16, 64]) {
     for (const rowsPerPrompt of [2, 4, 8]) {
       // One token and several by turns: every P and every K meets both.
@@ -206,7 +202,7 @@ for (const dependence of options.only.split(',')) {
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
-const engine = await openEngine({ device: 'cpu', threads: Number(options.threads) });
+const engine = await openEngine({ device: 'cpu', threads: threads });
 const results = [];
 console.log(`${draws} draws a cell, 95% intervals, p-values of mi_seq_estimate with ${permutations} permutations\n`);
 const names = Object.values(figureNames).map((name) => `${name}: batch | population`);
@@ -228,8 +224,7 @@ for (const cell of cells) {
 process.stderr.write('\n');
 await engine.dispose();
 
-const directory = new URL('results/', import.meta.url);
-await mkdir(directory, { recursive: true });
-const file = new URL(`coverage-${new Date().toISOString().slice(0, 10)}.json`, directory);
-await writeFile(file, `${JSON.stringify({ draws, seed, permutations, results }, null, 1)}\n`);
+console.error(
+  `wrote ${await storeResult(`coverage-${new Date().toISOString().slice(0, 10)}`, { draws, seed, permutations, results })}`,
+);
 process.exitCode = results.some((one) => one.missed.length > 0) ? 1 : 0;

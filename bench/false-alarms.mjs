@@ -5,21 +5,18 @@
 //   npm run build && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
 //
 // Exit status 1 if a stated rate lies outside the 95% binomial interval (Clopper–Pearson) of the measured one.
-import { mkdir, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/monitor/verdicts/index.js';
+import { list, readOptions, whole, wrongUsage } from './options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
+import { storeResult } from './stored.mjs';
 
-const { values: options } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '200' },
-    steps: { type: 'string', default: '51' },
-    seed: { type: 'string', default: '1' },
-    only: { type: 'string', default: '' },
-  },
+const { runs, steps, seed, only } = readOptions({
+  runs: { read: whole(1), default: '200' },
+  steps: { read: whole(1), default: '51' },
+  seed: { read: whole(0), default: '1' },
+  only: { read: list(String), default: '' },
 });
-const [runs, steps, seed] = [Number(options.runs), Number(options.steps), Number(options.seed)];
 
 const ALARMS = new Set([
   'template_collapse',
@@ -159,7 +156,10 @@ function binomialInterval(k, n) {
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
-const wanted = options.only === '' ? Object.keys(MODELS) : options.only.split(',');
+const names = Object.keys(MODELS);
+const wanted = only.join() === '' ? names : only;
+const unknown = wanted.find((name) => !names.includes(name));
+if (unknown !== undefined) wrongUsage(`--only: there is no ${unknown}; there are ${names.join(', ')}`);
 const results = [];
 console.log(`${runs} healthy runs of ${steps} computed steps each, seed ${seed}\n`);
 console.log('| healthy run | stated | measured | 95% interval | by verdict |\n|---|---|---|---|---|');
@@ -184,10 +184,9 @@ for (const name of wanted) {
   );
 }
 await engine.dispose();
-const folder = new URL('results/', import.meta.url);
-await mkdir(folder, { recursive: true });
-const file = new URL(`false-alarms-${new Date().toISOString().slice(0, 10)}.json`, folder);
-await writeFile(file, `${JSON.stringify({ runs, steps, seed, results }, null, 2)}\n`);
+console.error(
+  `wrote ${await storeResult(`false-alarms-${new Date().toISOString().slice(0, 10)}`, { runs, steps, seed, results }, 2)}`,
+);
 const wrong = results.filter(({ stated, low, high }) => stated < low || stated > high);
 for (const { name, stated } of wrong) console.error(`${name}: the stated ${percent(stated)} is outside its interval`);
 process.exitCode = wrong.length > 0 ? 1 : 0;

@@ -1,10 +1,11 @@
 // bench/peers.py as a child process: one request a line to it, one answer a line back. The data goes through a file.
 import { spawn } from 'node:child_process';
-import { mkdtemp, open, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from './temporary.mjs';
 
 const script = fileURLToPath(new URL('./peers.py', import.meta.url));
 const arrayTypes = new Map([
@@ -60,7 +61,7 @@ export class Python {
   }
 
   async #start(program) {
-    this.#folder = await mkdtemp(join(tmpdir(), 'collapsar-bench-'));
+    this.#folder = temporaryFolder(tmpdir(), 'collapsar-bench-');
     this.#child = spawn(program, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child.on('error', (error) => {
       this.#problem = error.code === 'ENOENT' ? 'not found' : error.message;

@@ -8,7 +8,7 @@
 //
 // Exit status: 0 measured, 1 it broke, 2 wrong usage: an unknown option, --only that no case contains, --docs with --only.
 // How the figures come about and how to read them: docs/performance.md.
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { loadAddon } from '../dist/engine/addon.js';
 import { openEngine } from '../dist/index.js';
@@ -24,6 +24,7 @@ import { checkedPeers } from './peers.mjs';
 import { Python } from './python.mjs';
 import { replaceSection, toMarkdown, toText } from './report.mjs';
 import { Reader, readPlans } from './roofline.mjs';
+import { storeResult } from './stored.mjs';
 
 /** The options and the cases they choose; wrong usage ends here, before anything is measured. */
 function readOptions() {
@@ -177,19 +178,6 @@ async function findPeers(given, input) {
   return peers;
 }
 
-/** Writes `<base>.json`, or `<base>-2.json` and so on: no earlier run is overwritten. Returns the name. */
-async function writeNew(folder, base, content) {
-  for (let run = 1; ; run++) {
-    const name = run === 1 ? `${base}.json` : `${base}-${run}.json`;
-    try {
-      await writeFile(new URL(name, folder), content, { flag: 'wx' });
-      return name;
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
-  }
-}
-
 for (let pass = 1; pass <= passes; pass++) {
   for (const [at, given] of cases.entries()) {
     if (!isThere(engines.get(1), given.operation)) continue;
@@ -227,12 +215,9 @@ const results = {
 process.stdout.write(toText(results));
 
 if (options.only === '') {
-  const folder = new URL('./results/', import.meta.url);
   const kind = `${options.peers ? '-peers' : ''}${options.quick ? '-quick' : ''}`;
   const base = `${results.date.slice(0, 10)}-${slug(machine.cpu)}${kind}`;
-  await mkdir(folder, { recursive: true });
-  const name = await writeNew(folder, base, `${JSON.stringify(results, null, 1)}\n`);
-  progress(`wrote bench/results/${name}`);
+  progress(`wrote ${await storeResult(base, results)}`);
   if (options.docs) {
     const page = new URL('../docs/performance.md', import.meta.url);
     await writeFile(page, replaceSection(await readFile(page, 'utf8'), results.suite, toMarkdown(results)));

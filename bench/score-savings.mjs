@@ -5,23 +5,22 @@
 //   npm run build && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
 //
 // What the columns mean: docs/cheaper-scoring.md.
-import { mkdir, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';
+import { list, readOptions, whole } from './options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
+import { storeResult } from './stored.mjs';
 
-const { values: options } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '10' },
-    draws: { type: 'string', default: '200' },
-    negatives: { type: 'string', default: '3,4,5,6,8,11' },
-    every: { type: 'string', default: '1' },
-  },
+const {
+  seeds,
+  draws,
+  every,
+  negatives: negativeCounts,
+} = readOptions({
+  seeds: { read: whole(1), default: '10' },
+  draws: { read: whole(1), default: '200' },
+  negatives: { read: list(whole(1)), default: '3,4,5,6,8,11' },
+  every: { read: whole(1), default: '1' },
 });
-const seeds = Number(options.seeds);
-const draws = Number(options.draws);
-const every = Number(options.every);
-const negativeCounts = options.negatives.split(',').map(Number);
 const KEY = 'mi_seq_estimate';
 const RUNS = ['collapse', 'filtered', 'healthy'];
 
@@ -288,7 +287,6 @@ const known = knownPolicies();
 const rounds = inRounds(runs);
 tell('');
 
-const directory = new URL('results/', import.meta.url);
-await mkdir(directory, { recursive: true });
-const file = new URL(`score-savings-${new Date().toISOString().slice(0, 10)}.json`, directory);
-await writeFile(file, `${JSON.stringify({ seeds, draws, shipped, known, rounds }, null, 1)}\n`);
+console.error(
+  `wrote ${await storeResult(`score-savings-${new Date().toISOString().slice(0, 10)}`, { seeds, draws, shipped, known, rounds })}`,
+);

@@ -1,6 +1,7 @@
 // Step files for bench/terabytes.mjs: as large as asked for, quickly made, with scores that tell prompts apart.
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { uniformNumbers } from './random.mjs';
 
 const dtypes = { float32: { name: 'F32', bytes: 4 }, bfloat16: { name: 'BF16', bytes: 2 } };
@@ -53,8 +54,8 @@ function columnsOf({ prompts, rows, tokens }, step, lengthsOf) {
   };
 }
 
-/** @returns {(shape: object) => string[]} writes step files into a directory; they hold log-probs of -1.2 on average */
-export function writeSteps(directory, count, shape, lengthsOf) {
+/** Writes step files into a directory; they hold log-probs of -1.2 on average. Between them signals are heard. @returns {Promise<string[]>} */
+export async function writeSteps(directory, count, shape, lengthsOf) {
   const { prompts, rows, tokens, dtype } = shape;
   const uniform = uniformNumbers(7);
   const noise = Float32Array.from({ length: 2 ** 20 + tokens }, () => Math.log(1 - uniform()) * 1.2);
@@ -82,6 +83,7 @@ export function writeSteps(directory, count, shape, lengthsOf) {
     const path = join(directory, `step_${String(step).padStart(6, '0')}.safetensors`);
     writeContainer(path, step, [scores, ...tensors]);
     paths.push(path);
+    await setImmediate();
   }
   return paths;
 }

@@ -11,34 +11,46 @@
 //     --without-torch
 // Needs `npm run build`; torch and safetensors in COLLAPSAR_PYTHON (default python3). Writes bench/results/.
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { describeMachine, describeVersions, load, slug } from './machine.mjs';
+import { list, oneOf, positive, readOptions, whole, wrongUsage } from './options.mjs';
+import { storeResult } from './stored.mjs';
+import { temporaryFolder } from './temporary.mjs';
 import { stepBytes, writeHollowSteps, writeSteps } from './terabytes-files.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const command = here('../dist/cli/main.js');
 
-const { positionals, values: given } = parseArgs({
-  allowPositionals: true,
-  options: {
-    gigabytes: { type: 'string', default: '8' },
-    dtypes: { type: 'string', default: 'float32,bfloat16' },
-    shape: { type: 'string', default: '64x512x1024' },
-    lengths: { type: 'string', default: 'full' },
-    rounds: { type: 'string', default: '5' },
-    threads: { type: 'string', default: String(availableParallelism()) },
-    memory: { type: 'string', default: '1,8,32' },
-    'without-torch': { type: 'boolean', default: false },
-  },
-});
-if (positionals.length !== 1) {
-  console.error('usage: node bench/terabytes.mjs DIRECTORY [options]');
-  process.exit(2);
+/** PROMPTSxROWSxTOKENS; a prompt without a row would be no step. */
+function shapeOf(text) {
+  const [, ...sizes] = /^([1-9]\d*)x([1-9]\d*)x([1-9]\d*)$/.exec(text)?.map(Number) ?? [];
+  if (sizes.length === 0 || sizes[1] < sizes[0])
+    throw new Error('expected PROMPTSxRESPONSESxTOKENS, and no fewer responses than prompts');
+  return sizes;
 }
+
+const given = readOptions(
+  {
+    gigabytes: { read: positive, default: '8' },
+    dtypes: {
+      read: (text) => (text === '' ? [] : list(oneOf(['float32', 'bfloat16']))(text)),
+      default: 'float32,bfloat16',
+    },
+    shape: { read: shapeOf, default: '64x512x1024' },
+    lengths: { read: oneOf(['full', 'varied']), default: 'full' },
+    rounds: { read: whole(1), default: '5' },
+    threads: { read: whole(1), default: String(availableParallelism()) },
+    memory: { read: (text) => (text === '0' ? [] : list(positive)(text)), default: '1,8,32' },
+    'without-torch': { default: false },
+  },
+  ['DIRECTORY'],
+);
+if (!statSync(given.DIRECTORY, { throwIfNoEntry: false })?.isDirectory())
+  wrongUsage(`${given.DIRECTORY} is no directory: make it, where there is room for the step files`);
+const [prompts, rows, tokens] = given.shape;
 
 /** Runs a program to its end. `watch` is called with its process id now and then. */
 function run(program, args, watch) {
@@ -61,20 +73,23 @@ function run(program, args, watch) {
 }
 
 const analyze = (directory, watch) =>
-  run(process.execPath, [command, 'analyze', directory, '--jsonl', '--quiet', '--threads', given.threads], watch);
-const read = (files) => run(process.execPath, [here('./terabytes-reader.mjs'), given.threads, ...files]);
+  run(
+    process.execPath,
+    [command, 'analyze', directory, '--jsonl', '--quiet', '--threads', String(given.threads)],
+    watch,
+  );
+const read = (files) => run(process.execPath, [here('./terabytes-reader.mjs'), String(given.threads), ...files]);
 
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 const rate = (bytes, seconds) => `${(bytes / seconds / 1e9).toFixed(2)} GB/s`;
 
 async function throughput(folder, dtype) {
-  const [prompts, rows, tokens] = given.shape.split('x').map(Number);
   const shape = { prompts, rows, tokens, dtype };
-  const count = Math.max(1, Math.round((Number(given.gigabytes) * 1e9) / stepBytes(shape)));
+  const count = Math.max(1, Math.round((given.gigabytes * 1e9) / stepBytes(shape)));
   const directory = join(folder, dtype);
   mkdirSync(directory);
-  console.log(`${dtype}: ${count} steps of ${given.shape}, ${(stepBytes(shape) / 1e6).toFixed(0)} MB each`);
-  const files = writeSteps(directory, count, shape, given.lengths);
+  console.log(`${dtype}: ${count} steps of ${given.shape.join('x')}, ${(stepBytes(shape) / 1e6).toFixed(0)} MB each`);
+  const files = await writeSteps(directory, count, shape, given.lengths);
   const { bytes } = JSON.parse((await read(files)).output); // warms the page cache
   const { output } = await analyze(directory);
   const ours = output
@@ -82,7 +97,7 @@ async function throughput(folder, dtype) {
     .split('\n')
     .map((line) => JSON.parse(line));
   const rounds = { reader: [], readerInside: [], analyze: [] };
-  for (let round = 0; round < Number(given.rounds); round++) {
+  for (let round = 0; round < given.rounds; round++) {
     const reading = await read(files);
     rounds.reader.push(reading.seconds);
     rounds.readerInside.push(JSON.parse(reading.output).seconds);
@@ -163,7 +178,6 @@ function privateBytes(pid) {
 async function peakMemory(folder, gigabytes) {
   const directory = join(folder, `memory-${gigabytes}`);
   mkdirSync(directory);
-  const [prompts, rows, tokens] = given.shape.split('x').map(Number);
   const usual = { prompts, rows, tokens, dtype: 'float32' };
   // As many responses as make a step of 4 GB.
   const large = { ...usual, rows: Math.round((4e9 / stepBytes(usual)) * rows) };
@@ -186,25 +200,16 @@ async function peakMemory(folder, gigabytes) {
   return { gigabytes, files: shapes.length, filesOf4GB: largeFiles, peakPrivateBytes: peak };
 }
 
-const folder = mkdtempSync(join(positionals[0], 'collapsar-terabytes-'));
+const folder = temporaryFolder(given.DIRECTORY, 'collapsar-terabytes-');
 const date = new Date().toISOString().slice(0, 10);
 const machine = describeMachine();
-const result = { date, machine, versions: describeVersions(), threads: Number(given.threads), loadBefore: load() };
-try {
-  result.throughput = [];
-  for (const dtype of given.dtypes.split(',').filter(Boolean)) result.throughput.push(await throughput(folder, dtype));
-  const sizes = given.memory
-    .split(',')
-    .map(Number)
-    .filter((size) => size > 0);
-  if (sizes.length > 0 && process.platform === 'linux') {
-    console.log('peak private memory of analyze');
-    result.memory = [];
-    for (const size of sizes) result.memory.push(await peakMemory(folder, size));
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+const result = { date, machine, versions: describeVersions(), threads: given.threads, loadBefore: load() };
+result.throughput = [];
+for (const dtype of given.dtypes) result.throughput.push(await throughput(folder, dtype));
+if (given.memory.length > 0 && process.platform === 'linux') {
+  console.log('peak private memory of analyze');
+  result.memory = [];
+  for (const size of given.memory) result.memory.push(await peakMemory(folder, size));
 }
-const path = here(`./results/${date}-${slug(machine.cpu)}-terabytes.json`);
-writeFileSync(path, `${JSON.stringify(result, null, 2)}\n`);
-console.log(`written: ${path}`);
+const name = `${date}-${slug(machine.cpu)}-terabytes`;
+console.log(`written: ${await storeResult(name, result, 2)}`);
