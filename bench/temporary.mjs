@@ -10,8 +10,8 @@ export function temporaryFolder(parent, prefix) {
   const folder = mkdtempSync(join(parent, prefix));
   if (folders.size === 0) {
     process.once('exit', removeAll);
-    // A signal ends a process without its `exit`.
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    // A signal ends a process without its `exit`. SIGHUP is left alone, for nohup.
+    for (const signal of ['SIGINT', 'SIGTERM'])
       process.once(signal, () => process.exit(128 + constants.signals[signal]));
   }
   folders.add(folder);

@@ -35,8 +35,10 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -69,8 +71,34 @@ DRY_PEER = {
 }
 
 
+# Each runs in a session of its own, so that it can be stopped with all that it has started: no Ctrl-C reaches it there.
+RUNNING = set()
+STOPPED = threading.Event()
+
+
+def kill(process):
+    with contextlib.suppress(ProcessLookupError):  # it may have ended just now
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def stop(number, _frame):
+    """On Ctrl-C or SIGTERM: nothing is left running, on the GPU above all."""
+    STOPPED.set()
+    for process in list(RUNNING):
+        kill(process)
+    sys.exit(128 + number)
+
+
+def stop_on_signals():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, stop)
+
+
 def run(command, limit, env=None, cwd=ROOT):
     """(status, output); status 124 after the limit."""
+    if STOPPED.is_set():
+        return 130, ""
     print("$ " + " ".join(str(part) for part in command), flush=True)
     merged = dict(os.environ, PYTHONUNBUFFERED="1", **(env or {}))
     process = subprocess.Popen(
@@ -82,14 +110,18 @@ def run(command, limit, env=None, cwd=ROOT):
         text=True,
         start_new_session=True,
     )
+    RUNNING.add(process)
+    if STOPPED.is_set():  # between the question above and now
+        kill(process)
     try:
         output, _ = process.communicate(timeout=max(1.0, limit))
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):  # it may have ended just now
-            os.killpg(process.pid, 9)
+        kill(process)
         output, _ = process.communicate()
         return 124, output + f"\nstopped after {limit:.0f} s\n"
+    finally:
+        RUNNING.discard(process)
 
 
 def run_together(commands, limit, at_once=16):
@@ -456,6 +488,7 @@ def main():
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         exit_with(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
+    stop_on_signals()
     sys.exit(GpuCheck(options).run())
 
 

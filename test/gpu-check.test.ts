@@ -79,6 +79,28 @@ check.sanitize = lambda: (True, "made up")
     },
   );
 
+  it('leaves nothing running when it is interrupted', () => {
+    const { status, stdout } = run(`
+import importlib.util, os, signal, threading, time
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("gpu_check", "scripts/gpu-check.py")
+script = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(script)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+script.stop_on_signals()
+def interrupt():
+    while len(script.RUNNING) < 2:
+        time.sleep(0.01)
+    print("pids", *(process.pid for process in script.RUNNING), flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+script.run_together([["sleep", "300"]] * 3, 300, at_once=2)
+`);
+    expect(status).toBe(130);
+    const pids = /^pids (\d+) (\d+)$/m.exec(stdout)?.slice(1) as string[];
+    for (const pid of pids) expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
+  });
+
   const eager = (more: object) =>
     Object.entries({
       operation: 'logit_stats',
