@@ -1,6 +1,6 @@
 // What is said where Node loads no addon at all, and where the package was bundled away from its addon.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -31,6 +31,14 @@ it('says how Node is to be started where it loads no addons', () => {
   const message = messageOf(library, '--no-addons');
   expect(message).toMatch(/^ERR_ADDON .*\nStart Node with --allow-addons .* without --no-addons\n$/s);
   expect(message).not.toContain('npm rebuild');
+});
+
+it('says what pnpm does where pnpm installed it', () => {
+  const installed = join(folder, 'node_modules', '.pnpm', 'collapsar@0.1.0', 'node_modules', 'collapsar');
+  mkdirSync(installed, { recursive: true });
+  for (const name of ['dist', 'package.json'])
+    cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
+  expect(messageOf(join(installed, 'dist', 'index.js'))).toContain('then pnpm rebuild collapsar');
 });
 
 it('says that it was bundled', async () => {

@@ -1,7 +1,7 @@
 // Finds and loads the native addon. In: the package's own folder; out: the addon's exports, typed.
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, sep } from 'node:path';
 import { AddonError, type DeviceProblem } from '../errors.js';
 import { packageRoot } from '../package-root.js';
 import type { LogitStats, RowStats } from './operations.js';
@@ -266,9 +266,12 @@ function advise(isRefused: boolean): string {
   if (isBundledElsewhere()) {
     return "collapsar is part of a bundle here, without its addon: name it an external package in the bundler's options";
   }
+  // pnpm runs no install script that was not approved; npm knows a package in pnpm's store for a link, and runs other scripts of it.
+  const isFromPnpm = packageRoot.includes(`${sep}.pnpm${sep}`);
+  const build = `Build it with: ${isFromPnpm ? 'pnpm approve-builds, then pnpm rebuild collapsar' : 'npm rebuild collapsar'}`;
   const missing = missingTools();
-  if (missing.length === 0) return 'Build it with: npm rebuild collapsar';
-  return `Build it with: npm rebuild collapsar (first install what seems to be missing: ${missing.join('; ')})`;
+  if (missing.length === 0) return build;
+  return `${build} (first install what seems to be missing: ${missing.join('; ')})`;
 }
 
 const localFirst = [
