@@ -5,7 +5,7 @@
 //
 // Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/intervals.md.
 import { openEngine } from '../dist/index.js';
-import { list, oneOf, readOptions, whole } from './options.mjs';
+import { list, oneOf, readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { storeResult } from './stored.mjs';
 

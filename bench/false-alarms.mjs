@@ -7,7 +7,7 @@
 // Exit status 1 if a stated rate lies outside the 95% binomial interval (Clopper–Pearson) of the measured one.
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/monitor/verdicts/index.js';
-import { list, readOptions, whole, wrongUsage } from './options.mjs';
+import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { storeResult } from './stored.mjs';
 

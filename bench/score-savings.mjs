@@ -6,7 +6,7 @@
 //
 // What the columns mean: docs/cheaper-scoring.md.
 import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';
-import { list, readOptions, whole } from './options.mjs';
+import { list, readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { storeResult } from './stored.mjs';
 

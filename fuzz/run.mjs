@@ -9,19 +9,19 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
+import { positive, readOptions, whole } from '../scripts/options.mjs';
 import { COUNTERS, instrument } from './instrument.mjs';
 import { mutate, Random } from './mutate.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seconds: { type: 'string', default: '60' },
-    seed: { type: 'string', default: '1' },
-    minimise: { type: 'boolean' },
+const { targets, seconds, seed, minimise } = readOptions(
+  {
+    seconds: { read: positive, default: '60' },
+    seed: { read: whole(0), default: '1' },
+    minimise: { default: false },
   },
-});
+  ['targets...'],
+);
 
 const branches = new Uint32Array(COUNTERS);
 globalThis.__branches = branches;
@@ -139,7 +139,7 @@ async function fuzz(target, seconds, random) {
   console.log(`${target.name}: ${runs} runs without a finding; ${kept.length} inputs of ${bytes} bytes kept`);
 }
 
-const unknown = positionals.filter((name) => !TARGETS.some((target) => target.name === name));
+const unknown = targets.filter((name) => !TARGETS.some((target) => target.name === name));
 if (unknown.length > 0) {
   console.error(`no target ${unknown.join(', ')}, expected ${TARGETS.map(({ name }) => name).join(', ')}`);
   process.exit(2);
@@ -153,6 +153,6 @@ useSidecars(
   ),
 );
 for (const target of TARGETS) {
-  if (positionals.length > 0 && !positionals.includes(target.name)) continue;
-  await fuzz(target, values.minimise ? 0 : Number(values.seconds), new Random(Number(values.seed)));
+  if (targets.length > 0 && !targets.includes(target.name)) continue;
+  await fuzz(target, minimise ? 0 : seconds, new Random(seed));
 }

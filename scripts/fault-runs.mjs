@@ -3,34 +3,31 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import * as faults from './faults.mjs';
+import { oneOf, readOptions, whole } from './options.mjs';
 import { root } from './stage.mjs';
-
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '200' },
-    seed: { type: 'string', default: '1' },
-    main: { type: 'string', default: join(root, 'dist', 'cli', 'main.js') },
-    only: { type: 'string' },
-  },
-});
-const runs = Number(values.runs);
 
 const scenarios = {
   killed: (folder) =>
     faults.killedRuns({
       main: values.main,
       folder,
-      runs,
-      seed: Number(values.seed),
-      onRun: (run) => process.stderr.isTTY && process.stderr.write(`\r${run + 1}/${runs} `),
+      runs: values.runs,
+      seed: values.seed,
+      onRun: (run) => process.stderr.isTTY && process.stderr.write(`\r${run + 1}/${values.runs} `),
     }),
   'full disk': (folder) => faults.fullDisk({ main: values.main, folder }),
   'truncated while read': (folder) => faults.truncatedWhileRead({ main: values.main, folder }),
   'permission lost': (folder) => faults.permissionLost({ main: values.main, folder }),
   'replaced while waiting': (folder) => faults.replacedWhileWaiting({ main: values.main, folder }),
 };
+
+const values = readOptions({
+  runs: { read: whole(1), default: '200' },
+  seed: { read: whole(0), default: '1' },
+  main: { read: String, default: join(root, 'dist', 'cli', 'main.js') },
+  only: { read: oneOf(Object.keys(scenarios)) },
+});
 
 const base = mkdtempSync(join(tmpdir(), 'collapsar-faults-'));
 // One of the faults needs another user.

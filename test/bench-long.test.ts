@@ -1,4 +1,4 @@
-// What the longer benchmarks have in common: wrong options measure nothing, no earlier result is overwritten, and Ctrl-C leaves none of
+// What the longer benchmarks, and checks, have in common: wrong options measure nothing and are no success, no earlier result is overwritten, and Ctrl-C leaves none of
 // their gigabytes behind.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -39,6 +39,17 @@ describe('options', () => {
     expect(status).toBe(2);
     expect(readdirSync(results)).toEqual(before);
   });
+});
+
+it.each([
+  ['scripts/fault-runs.mjs', ['--only', 'nosuch'], /--only nosuch: expected killed, full disk/],
+  ['scripts/fault-runs.mjs', ['--runs', 'abc'], /--runs abc: expected a whole number/],
+  ['fuzz/run.mjs', ['--seconds', 'abc', 'npy'], /--seconds abc: expected a number above 0/],
+  ['fuzz/run.mjs', ['nosuch'], /no target nosuch/],
+])('%s %j does not pass for having checked something', (script, args, message) => {
+  const { status, stderr } = spawnSync(process.execPath, [join(bench, '..', script), ...args], { encoding: 'utf8' });
+  expect(stderr).toMatch(message);
+  expect(status).toBe(2);
 });
 
 it('keeps what an earlier run of the day has stored', async () => {

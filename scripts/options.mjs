@@ -1,5 +1,6 @@
-// The options of a benchmark's command line, each checked before anything is measured: what it would measure with wrong ones passes
-// for a result. Wrong usage ends with status 2.
+// The options of a benchmark's or a check's command line, looked at before it begins: with wrong ones it would measure or check
+// nothing, and pass. Wrong usage ends with status 2.
+import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** A whole number of at least so much. */
@@ -27,8 +28,8 @@ export const oneOf = (names) => (text) => {
 };
 
 /**
- * @param {Record<string, { read?: (text: string) => unknown, default: string | boolean }>} spec  without `read`: a flag
- * @param {string[]} [places]  names of what stands without an option, all of it required
+ * @param {Record<string, { read?: (text: string) => unknown, default?: string | boolean }>} spec  without `read`: a flag
+ * @param {string[]} [places]  names of what stands without an option, all of it required; or one, `NAME...`: any number
  * @returns {Record<string, any>}
  */
 export function readOptions(spec, places = []) {
@@ -36,16 +37,21 @@ export function readOptions(spec, places = []) {
     const options = Object.fromEntries(
       Object.entries(spec).map(([name, one]) => [
         name,
-        { type: one.read ? 'string' : 'boolean', default: one.default },
+        { type: one.read ? 'string' : 'boolean', ...('default' in one && { default: one.default }) },
       ]),
     );
     const { values, positionals } = parseArgs({ options, allowPositionals: places.length > 0 });
-    if (positionals.length !== places.length) throw new Error(`expected ${places.join(' ')}, then options`);
+    const rest = places[0]?.endsWith('...') ? { [places[0].slice(0, -3)]: positionals } : undefined;
+    if (rest === undefined && positionals.length !== places.length)
+      throw new Error(`expected ${places.join(' ')}, then options`);
     const read = Object.entries(spec).map(([name, { read }]) => [
       name,
-      read ? readOne(name, read, values[name]) : values[name],
+      read && values[name] !== undefined ? readOne(name, read, values[name]) : values[name],
     ]);
-    return { ...Object.fromEntries(places.map((name, at) => [name, positionals[at]])), ...Object.fromEntries(read) };
+    return {
+      ...(rest ?? Object.fromEntries(places.map((name, at) => [name, positionals[at]]))),
+      ...Object.fromEntries(read),
+    };
   } catch (error) {
     return wrongUsage(error.message);
   }
@@ -53,7 +59,7 @@ export function readOptions(spec, places = []) {
 
 /** Ends the process. */
 export function wrongUsage(problem) {
-  console.error(`bench: ${problem}`);
+  console.error(`${basename(process.argv[1])}: ${problem}`);
   process.exit(2);
 }
 
