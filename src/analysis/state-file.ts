@@ -225,7 +225,7 @@ export function stepOutcome(line: StateLine, step: PlannedStep, state: StateRead
   const { measurement, failure } = parsed(line, state) as Record<string, unknown>;
   if (failure === undefined) {
     try {
-      return measurementFrom(measurement);
+      return measurementFrom(measurement, step.step);
     } catch (error) {
       if (error instanceof StateError)
         throw state.damaged(`entry ${step.index} of the manifest, ${step.file}: ${error.message}`);
