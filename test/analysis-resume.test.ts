@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmdirSync,
+  rmSync,
   statSync,
   truncateSync,
   utimesSync,
@@ -224,6 +225,28 @@ describe('the lock', () => {
     expect(claims(where)).toHaveLength(1);
     await lock.release();
   });
+
+  it('is no file of another kind, whatever its name begins with', async () => {
+    const where = folder();
+    for (const name of ['notes', '', '12~3', 'NaN~1~w~00000000~h', '0~1~w~00000000~h']) {
+      writeFileSync(join(where, `.collapsar-lock-${name}`), '');
+    }
+    await (await DirectoryLock.take(where)).release();
+    expect(claims(where)).toHaveLength(5);
+  });
+
+  it.skipIf(process.platform !== 'linux')(
+    'that cannot be removed does not count when its process is gone',
+    async () => {
+      const where = folder();
+      const { pid } = spawnSync('true');
+      const path = await claim(where, (parts) => [`.collapsar-lock-${pid}`, ...parts.slice(1)]);
+      rmSync(path);
+      mkdirSync(path);
+      await (await DirectoryLock.take(where)).release();
+      expect(claims(where)).toHaveLength(1);
+    },
+  );
 
   it('of another machine counts as long as it gives signs of life', async () => {
     const where = folder();

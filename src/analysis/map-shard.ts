@@ -26,8 +26,9 @@ import { bytesHeld, memoryPlan } from './memory-plan.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
-import { removeUnfinished, StateWriter } from './state-writer.js';
+import { StateWriter } from './state-writer.js';
 import { measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
+import { removeUnfinished } from './unfinished-files.js';
 
 export interface MapOptions {
   /** Path of the manifest. */

@@ -1,6 +1,6 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
-import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { mkdir, realpath, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
@@ -11,6 +11,7 @@ import type { ShardCounts } from './map-completion.js';
 import { aggregatesLine, headerLine, lastLineStart, type RunAggregates } from './state-file.js';
 import { StateMerge, statePaths } from './state-merge.js';
 import { StateWriter } from './state-writer.js';
+import { partsPath, removeAbandoned } from './unfinished-files.js';
 
 export interface MergeOptions {
   /** Path of the merged state. */
@@ -52,6 +53,8 @@ export async function mergeStates(paths: readonly string[], options: MergeOption
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');
   const states = (await Promise.all(Array.from(paths, statePaths))).flat();
   await refuseOwnInput(states, out);
+  // Before anything is written: it may be what fills the disk.
+  await removeAbandoned(out);
   const total = await totalBytes(states);
   let merge = await StateMerge.open(states);
   let work: string | undefined;
@@ -147,7 +150,9 @@ async function totalBytes(states: readonly string[]): Promise<number> {
 async function workDirectory(out: string): Promise<string> {
   await makeDirectory(dirname(out), out);
   try {
-    return await mkdtemp(join(dirname(out), `.${basename(out)}.`));
+    const path = partsPath(out);
+    await mkdir(path, 0o700);
+    return path;
   } catch (error) {
     throw new FileError({ path: out }, `cannot write here: ${systemProblem(error)}`, { cause: error });
   }

@@ -1,11 +1,9 @@
 // Lines -> a file with a checksum in its last line, that is whole or not there.
-import { createHash, randomBytes } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../logs/system-problem.js';
+import { createHash } from 'node:crypto';
+import { basename, dirname } from 'node:path';
 import { makeDirectory } from './make-directory.js';
 import { sealOf } from './state-lines.js';
+import { removeAbandoned, writerMark } from './unfinished-files.js';
 import { syncDirectory, WholeFile } from './whole-file.js';
 
 export class StateWriter {
@@ -20,11 +18,9 @@ export class StateWriter {
   /** @throws {FileError} when the directory cannot be made or written to */
   static async open(path: string): Promise<StateWriter> {
     const directory = dirname(path);
-    // Two machines that share the directory may write the same file, under the same process id.
-    const host = hostname().replace(/[^A-Za-z0-9-]/g, '_');
-    const unique = `${host}.${process.pid}.${randomBytes(4).toString('hex')}`;
     await makeDirectory(directory, path);
-    return new StateWriter(directory, await WholeFile.open(directory, basename(path), unique));
+    await removeAbandoned(path);
+    return new StateWriter(directory, await WholeFile.open(directory, basename(path), writerMark()));
   }
 
   /** @param line without newline */
@@ -55,16 +51,3 @@ export class StateWriter {
 }
 
 const NEWLINE = Buffer.from('\n');
-
-/** Removes what processes that were killed left of this file: call it when the file itself is complete. */
-export async function removeUnfinished(path: string): Promise<void> {
-  const start = `.${basename(path)}.`;
-  try {
-    for (const name of await readdir(dirname(path))) {
-      if (name.startsWith(start) && name.endsWith('.tmp')) await rm(join(dirname(path), name), { force: true });
-    }
-  } catch (error) {
-    // Leftovers do no harm.
-    if (errorCode(error) === undefined) throw error;
-  }
-}
