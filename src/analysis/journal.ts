@@ -1,6 +1,6 @@
 // Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again. A line
 // a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { FileError, StateError } from '../errors.js';
@@ -9,6 +9,7 @@ import { systemProblem } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
 import { parseExact, stringifyExact } from './exact-json.js';
 import { fileLines } from './file-lines.js';
+import { openToKeep } from './regular-file.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from './step-measurement.js';
 import { writeError } from './whole-file.js';
 
@@ -96,9 +97,7 @@ export class Journal {
     const head = JSON.stringify({ journal: FORMAT, version, measuring });
     let handle: FileHandle | undefined;
     try {
-      // Appending makes the file where there is none, and leaves one that is there; positions are our own.
-      await (await open(path, 'a')).close();
-      handle = await open(path, 'r+');
+      handle = await openToKeep(path);
       const found = options.resume === false ? NOTHING : await scan(handle, head);
       await handle.truncate(found.end);
       const journal = new Journal(path, handle, found, measuring);

@@ -1,10 +1,10 @@
 // Where the parts of a mapped manifest lie in their directory, and which of them are complete. A marker is written when a
 // shard's state is on disk: whoever waits for all shards counts markers, and opens no state.
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, StateError } from '../errors.js';
 import { errorCode } from '../logs/system-problem.js';
 import type { Manifest, Shard } from './manifest.js';
+import { openToRead } from './regular-file.js';
 import { StateReader } from './state-file.js';
 import { StateWriter } from './state-writer.js';
 
@@ -63,7 +63,8 @@ export async function writeMarker(
 
 export async function hasMarker(directory: string, manifest: Manifest, index: number): Promise<boolean> {
   try {
-    const marker = JSON.parse(await readFile(markerPath(directory, index), 'utf8'));
+    const file = await openToRead(markerPath(directory, index));
+    const marker = JSON.parse(await file.readFile('utf8').finally(() => file.close()));
     return marker?.format === FORMAT && marker.version === VERSION && marker.manifest === manifest.digest;
   } catch {
     // Unreadable, cut or of something else: the state itself decides.

@@ -1,9 +1,10 @@
 // A text file of lines that carries its own checksum, read in constant memory. The last line ends with the SHA-256 of every
 // byte before it: a file that lacks a byte, or has another one, is never taken for what it was.
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { FileError, StateError } from '../errors.js';
 import { systemProblem } from '../logs/system-problem.js';
+import { openToRead } from './regular-file.js';
 
 const READ_BYTES = 256 * 1024;
 /** No step's figures take more; a file without line ends must not fill the memory. */
@@ -48,14 +49,8 @@ export class CheckedLines {
   /** @throws {FileError} when it cannot be opened */
   static async open(path: string, advice: string): Promise<CheckedLines> {
     try {
-      const handle = await open(path, 'r');
-      if ((await handle.stat()).isDirectory()) {
-        await handle.close();
-        throw new FileError({ path }, 'this is a directory, not a file');
-      }
-      return new CheckedLines(path, handle, advice);
+      return new CheckedLines(path, await openToRead(path), advice);
     } catch (error) {
-      if (error instanceof FileError) throw error;
       throw new FileError({ path }, systemProblem(error), { cause: error });
     }
   }
