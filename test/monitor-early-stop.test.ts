@@ -94,6 +94,8 @@ describe('success', () => {
     const [stop] = run([...low, {}, success({ sokoban: 0, lake: 0.5 })]).stops;
     expect(stop).toMatchObject({ reason: 'low_validation_success', since: 1 });
     expect(stop?.sentence).toContain('on sokoban has been below 1% for 5 validations, since step 1');
+    const once = start({ success: { validations: 1 } }).after(3, success({ '': 0 }));
+    expect(once.stops[0]?.sentence).toContain('has been below 1% for 1 validation, since step 3');
     expect(reasons(run([...low, success({ sokoban: 0.01, lake: 0.5 }), ...times(4, success({ sokoban: 0 }))]))).toEqual(
       [],
     );

@@ -1,6 +1,7 @@
 // What the judge says of runs: the shipped ones, synthetic healthy and failing ones, and what it refuses.
 import { afterAll, describe, expect, it } from 'vitest';
 import { ArgumentError, analyze, crossScoreMetrics, openEngine, StateError, type StepMetrics } from '../src/index.js';
+import { type CorrelationPair, correlate } from '../src/monitor/verdicts/correlation.js';
 import { Judge, type Judgement, type StepEvidence, type VerdictKind } from '../src/monitor/verdicts/index.js';
 import { exampleRuns } from './analysis-logs.js';
 import { uniformNumbers } from './random-numbers.js';
@@ -580,6 +581,32 @@ describe('correlations', () => {
     expect(of('noise')?.pearson.high).toBeGreaterThan(0);
     expect(correlations.absent.still).toContain('never changes');
     expect(judge.summary('down').correlations.figures.some(({ figure }) => figure === 'success')).toBe(true);
+  });
+});
+
+describe('correlations of figures of any size', () => {
+  const x = [3, 1, 4, 1, 5, 9, 2, 6];
+  const y = [2, 7, 1, 8, 2, 8, 1, 8];
+  const expected = correlate(x, y);
+
+  it.each([
+    [2 ** 300, 2 ** 300],
+    [2 ** 1019, 2 ** 1019],
+    [2 ** -300, 2 ** -300],
+    [2 ** -1074, 2 ** 1019],
+    [1, 2 ** 600],
+  ])('are those of the same in another unit: %d and %d', (unitX, unitY) => {
+    const found = correlate(
+      x.map((value) => value * unitX),
+      y.map((value) => value * unitY),
+    );
+    expect(found).toEqual(expected);
+  });
+
+  it('are found where the figures nearly fill what a number can be', () => {
+    const most = x.map((value) => (value / 9) * Number.MAX_VALUE);
+    const found = correlate(most, y) as CorrelationPair;
+    expect(found.pearson.estimate).toBeCloseTo((expected as CorrelationPair).pearson.estimate, 12);
   });
 });
 

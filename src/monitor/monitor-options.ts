@@ -33,7 +33,10 @@ export interface MonitorOptions {
    * `planScores`). Metrics are then estimates. Default: score everything.
    */
   readonly negatives?: number | undefined;
-  /** With `negatives`, where rows have turns: share of the negatives that are prompts of the row's own turn. Default none. */
+  /**
+   * With `negatives`, where rows have turns: share of the negatives that are prompts of the row's own turn. Default none. A step
+   * of several turns then takes `negatives` from 4 on: two of the own turn and two of others.
+   */
   readonly hardShare?: number | undefined;
   /** The variance-based filter, applied at every step that brings rewards. Default: none. */
   readonly filter?: FilterOptions | undefined;

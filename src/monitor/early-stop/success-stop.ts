@@ -1,4 +1,5 @@
 // Early stop: validation after validation next to no task is solved (docs/monitor.md).
+import { counted } from '../../engine/counted.js';
 import { optionalStep, type SavedFields } from '../saved-fields.js';
 import { asPercent } from './figures.js';
 import type { Stop } from './stop.js';
@@ -49,8 +50,9 @@ export class SuccessStop {
       if (since === null) continue;
       const where = task === '' ? '' : ` on ${task}`;
       const sentence =
-        `Validation success${where} has been below ${asPercent(this.#options.below)} for ${low} validations, since step ` +
-        `${since}: the policy does not learn this task; make it easier or start from a stronger model.`;
+        `Validation success${where} has been below ${asPercent(this.#options.below)} for ` +
+        `${counted(low, 'validations')}, since step ${since}: the policy does not learn this task; make it easier or start ` +
+        'from a stronger model.';
       return { reason: 'low_validation_success', since, sentence };
     }
     return undefined;

@@ -17,6 +17,10 @@ export interface CorrelationPair {
 
 const WIDTH_95 = 1.959963984540054;
 
+/** Of the powers of two that float64 has. */
+const LEAST_EXPONENT = -1074;
+const MOST_EXPONENT = 1023;
+
 /** Fewer say nothing: Fisher's interval needs more than three. */
 const FEWEST = 5;
 
@@ -63,7 +67,8 @@ function rankInterval(r: number, steps: number, effective: number): Correlation 
   return r > 0 ? { estimate: r, low: found.low, high: 1 } : { estimate: r, low: -1, high: found.high };
 }
 
-function product(x: readonly number[], y: readonly number[]): number {
+function product(xs: readonly number[], ys: readonly number[]): number {
+  const [x, y] = [nearOne(xs), nearOne(ys)];
   const middle = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
   const [mx, my] = [middle(x), middle(y)];
   let [xy, xx, yy] = [0, 0, 0];
@@ -74,6 +79,18 @@ function product(x: readonly number[], y: readonly number[]): number {
     yy += dy * dy;
   }
   return xx === 0 || yy === 0 ? 0 : Math.min(1, Math.max(-1, xy / Math.sqrt(xx * yy)));
+}
+
+/**
+ * In a power of two as the unit, which changes no bit of a correlation: fourth powers of figures beyond 1e77 have no number, nor
+ * have those of figures within 1e-81.
+ */
+function nearOne(values: readonly number[]): readonly number[] {
+  const size = values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
+  if (size === 0) return values;
+  const exponent = Math.floor(Math.log2(size));
+  const unit = 2 ** Math.min(MOST_EXPONENT, Math.max(LEAST_EXPONENT, exponent));
+  return values.map((value) => value / unit);
 }
 
 function neighbourCorrelation(values: readonly number[]): number {
