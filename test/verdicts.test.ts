@@ -722,6 +722,19 @@ describe('the saved judge', () => {
     expect(judge.summary()).toMatchObject({ steps: 12, verdicts: [] });
   });
 
+  it('says the same of a retrieval that is no number after it was saved', () => {
+    const judge = new Judge();
+    for (let step = 1; step <= 12; step++) {
+      const metrics = metricsOf(step < 8 ? 1.5 : 0.1, 0.8);
+      const values = { ...metrics.values, retrieval_accuracy: Number.NaN, retrieval_chance_level: 0.25 };
+      judge.add({ step, metrics: { ...metrics, values } });
+    }
+    const [verdict] = judge.summary().verdicts;
+    expect(verdict?.evidence).toMatchObject({ retrieval: null, chance: 0.25 });
+    expect(verdict?.sentence).not.toContain('NaN');
+    expect(Judge.from(JSON.parse(JSON.stringify(judge))).summary()).toEqual(judge.summary());
+  });
+
   it('figures that go with success alike come in the same order, whatever they are called', () => {
     const judge = new Judge();
     for (let step = 1; step <= 8; step++) {

@@ -54,10 +54,15 @@ export function stepLevels(metrics: StepMetrics | undefined): StepLevels | strin
     high: batch.high,
     error: batch.error,
     entropy,
-    retrieval: values.retrieval_accuracy ?? null,
-    chance: values.retrieval_chance_level ?? null,
-    pValue: typeof p === 'number' ? p : null,
+    retrieval: known(values.retrieval_accuracy),
+    chance: known(values.retrieval_chance_level),
+    pValue: known(p),
   };
+}
+
+/** They are evidence of verdicts that are saved, as JSON, which has no NaN. */
+function known(figure: unknown): number | null {
+  return typeof figure === 'number' && Number.isFinite(figure) ? figure : null;
 }
 
 export class Regimes {
