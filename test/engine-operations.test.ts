@@ -196,6 +196,28 @@ describe('scoreStats', () => {
   });
 });
 
+describe('tokenRowStats', () => {
+  it('reads its labels at the call: what is written to them later changes nothing', async () => {
+    const { data } = elements('float32', 3 * 4 * 5, 7);
+    const logprobs: Tensor = { data, dtype: 'float32', shape: [3, 4, 5] };
+    const [lengths, own, signatures] = [
+      [5, 3, 1, 4],
+      [0, 2, 1, 2],
+      [0, 1, 1],
+    ];
+    const engine = engineOf(2);
+    const { sums } = await engine.sumTokens(logprobs, lengths);
+    const expected = await engine.scoreStats(sums, { own, lengths, signatures });
+    for (const copy of [(values: number[]) => [...values], (values: number[]) => Int32Array.from(values)]) {
+      const labels = { own: copy(own), signatures: copy(signatures) };
+      const running = engine.tokenRowStats(logprobs, lengths, labels);
+      labels.own.fill(-1);
+      labels.signatures.fill(0);
+      expect((await running).stats).toEqual(expected);
+    }
+  });
+});
+
 describe('gatherScores', () => {
   it('picks rows and columns, repeated ones too, as dense float64', async () => {
     await fc.assert(

@@ -8,7 +8,7 @@ import type { DeviceTensor } from './device-tensor.js';
 import { EngineDevice, type Placement } from './engine-device.js';
 import { FileReadError } from './file-read-error.js';
 import { checkFileScores } from './file-scores.js';
-import { integerArray, optionalIntegers } from './integers.js';
+import { copiedIntegers, integerArray, optionalIntegers } from './integers.js';
 import { LOGIT_OPTIONS, logitArguments } from './logit-options.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
 import type {
@@ -265,9 +265,13 @@ export class Engine {
     const topK = topKOf(options);
     const { own, signatures, signal, offsets } = options;
     if (typeof view.data !== 'number' && !this.#device?.takesHostTensors && !onDevice) {
+      const labels = {
+        own: copiedIntegers(own, 'options.own'),
+        signatures: signatures === undefined ? undefined : copiedIntegers(signatures, 'options.signatures'),
+      };
       const host: Tensor = { data: view.data, dtype: view.dtype, shape: view.shape, strides: view.strides };
       const summed = await this.sumTokens(host, lengths, { offsets, signal, onProgress: options.onProgress });
-      const stats = await this.scoreStats(summed.sums, { own, lengths: summed.lengths, signatures, topK, signal });
+      const stats = await this.scoreStats(summed.sums, { ...labels, lengths: summed.lengths, topK, signal });
       return { ...summed, stats };
     }
     const tokens = tokenArguments(view, lengths, offsets);

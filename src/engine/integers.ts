@@ -28,3 +28,12 @@ export function integerArray(values: Integers, argument: string): IntegerArray {
 export function optionalIntegers(values: Integers | undefined, argument: string): IntegerArray | undefined {
   return values === undefined ? undefined : integerArray(values, argument);
 }
+
+/**
+ * A copy for an operation that reads it after its first job: what the caller writes to the array meanwhile changes nothing.
+ * @throws ArgumentError as integerArray()
+ */
+export function copiedIntegers(values: Integers, argument: string): Integers {
+  integerArray(values, argument);
+  return values.slice();
+}
