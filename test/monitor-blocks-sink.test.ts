@@ -595,6 +595,38 @@ describe('an end before the end', () => {
     );
   });
 
+  it('of a session, while a block of the same row begins: it is undone with it, or comes after', async () => {
+    const lengths = [4, 4];
+    const block = (row: number, from: number): TokenBlock => ({
+      prompts: [0],
+      rows: [row],
+      tokens: { from },
+      logprobs: { data: new Float32Array(2).fill(-1), dtype: 'float32', shape: [1, 1, 2] },
+    });
+    // In whichever microtask it begins.
+    for (let ticks = 0; ticks < 20; ticks++) {
+      const sink = engine.tokenSumsSink({ prompts: 1, rows: 2, lengths });
+      const session = sink.session();
+      await session.add(block(0, 0));
+      const controller = new AbortController();
+      const aborted = sink.add(block(1, 0), { signal: controller.signal });
+      controller.abort();
+      const undone = session.undo();
+      for (let tick = 0; tick < ticks; tick++) await null;
+      await sink.add(block(0, 2));
+      await expect(aborted).rejects.toThrow();
+      await undone;
+      const { pairs, tokens } = sink.held;
+      // All of row 0 is missing, or its second half is there.
+      const there = sink.missing().some(({ row, to }) => row === 0 && to === 2);
+      expect({ pairs, tokens }).toEqual({ pairs: there ? 1 : 0, tokens: there ? 2 : 0 });
+      await sink.add(block(0, 0));
+      if (!there) await sink.add(block(0, 2));
+      for (const from of [0, 2]) await sink.add(block(1, from));
+      expect([...(await sink.finish()).sums.data]).toEqual([-4, -4]);
+    }
+  });
+
   it('of a stream by a block that is refused', async () => {
     const sink = sinkOf(step);
     const blocks = [blockOf(step, half, plain), blockOf(step, half, plain)];

@@ -387,7 +387,8 @@ export class TokenSumsSink {
   }
 
   async #forget(touched: Uint8Array): Promise<void> {
-    await this.settled();
+    // Not settled(): between its end and what follows another block may begin, of a row that is forgotten under it.
+    while (this.#running.size > 0) await Promise.allSettled(this.#running.keys());
     if (this.#aborted !== undefined || this.#result !== undefined) return;
     const begun: BegunRow[] = [];
     for (let pair = touched.indexOf(1); pair >= 0; pair = touched.indexOf(1, pair + 1)) {
