@@ -378,6 +378,7 @@ describe('what is refused', () => {
     ['prompts', 'entry 0 is "0"', { prompts: ['0'], logprobs: tensor([1, 4, 3]) }],
     ['prompts', 'got 0', { prompts: 0, logprobs: tensor([1, 4, 3]) }],
     ['prompts', 'ends after the 3 prompts', { prompts: { from: 2, to: 4 }, logprobs: tensor([2, 4, 1]) }],
+    ['prompts.from', 'got undefined', { prompts: { from: undefined }, logprobs: tensor([1, 4, 3]) }],
     ['prompts.from', 'got -1', { prompts: { from: -1 }, logprobs: tensor([1, 4, 3]) }],
     ['prompts.to', 'before from', { prompts: { from: 2, to: 1 }, logprobs: tensor([1, 4, 3]) }],
     ['tokens', 'got 3', { prompts: [0], tokens: 3, logprobs: tensor([1, 4, 3]) }],
@@ -410,8 +411,8 @@ describe('what is refused', () => {
     [{ rows: 3 }, 'options.lengths'],
     [{ lengths: [1, 2, 3, -1] }, 'options.lengths'],
     [{ lengths: [1, 2, 3, 0.5] }, 'options.lengths'],
-    [{ pairs: [{ prompt: 3, rows: [] }] }, 'prompts'],
-    [{ pairs: [{ prompt: 0, rows: [4] }] }, 'rows'],
+    [{ pairs: [{ prompt: 3, rows: [] }] }, 'options.pairs[0].prompt'],
+    [{ pairs: [{ prompt: 0, rows: [4] }] }, 'options.pairs[0].rows'],
     [{ signal: 1 }, 'options.signal'],
   ])('tokenSumsSink(%j)', (options, argument) => {
     const all = { prompts: 3, rows: 4, lengths: step.lengths, ...options };

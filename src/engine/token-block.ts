@@ -123,7 +123,7 @@ function expectInside({ shape, strides }: HostView, available: number, parts: re
 
 /**
  * @param extent how many prompts or rows the step has
- * @param count how many the tensor has; undefined for the rows of packed scores
+ * @param count how many the tensor has; undefined for the rows of packed scores, and where there is no tensor
  * @param name of one, such as 'row'
  * @throws {ArgumentError} for an index that is out of range or named twice, or another number of them than the tensor has
  */
@@ -131,7 +131,7 @@ export function blockAxis(
   given: Integers | IndexRange | undefined,
   extent: number,
   count: number | undefined,
-  argument: 'prompts' | 'rows',
+  argument: string,
   name: string,
 ): BlockAxis {
   if (given === undefined) {
@@ -188,13 +188,15 @@ function indexRange(
   count: number | undefined,
   argument: string,
 ): { from: number; to: number } {
-  const to = givenTo ?? from + (count ?? Number.NaN);
-  if (Number.isNaN(to))
-    throw new ArgumentError(`${argument}.to`, 'missing: packed scores do not say how many rows they are of');
-  for (const [name, value] of Object.entries({ from, to })) {
-    if (Number.isSafeInteger(value) && value >= 0) continue;
+  const check = (name: string, value: unknown): void => {
+    if (Number.isSafeInteger(value) && (value as number) >= 0) return;
     throw new ArgumentError(`${argument}.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-  }
+  };
+  check('from', from);
+  if (givenTo === undefined && count === undefined)
+    throw new ArgumentError(`${argument}.to`, 'missing: packed scores do not say how many rows they are of');
+  const to = givenTo ?? from + (count as number);
+  check('to', to);
   if (to < from) throw new ArgumentError(`${argument}.to`, `got ${to}, which is before from (${from})`);
   return { from, to };
 }

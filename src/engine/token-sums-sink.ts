@@ -130,11 +130,14 @@ export class TokenSumsSink {
     if (pairs !== undefined) checkArray(pairs, 'options.pairs');
     this.#pairs = (pairs && Array.from(pairs))?.map((pair, at) => {
       checkObject(pair, `options.pairs[${at}]`);
-      checkArray(pair.rows, `options.pairs[${at}].rows`);
-      return {
-        prompt: blockAxis([pair.prompt], prompts, 1, 'prompts', 'prompt').indices[0] as number,
-        rows: blockAxis(Array.from(pair.rows), rows, undefined, 'rows', 'row').indices,
-      };
+      const { prompt, rows: pairRows } = pair;
+      if (!Number.isInteger(prompt) || prompt < 0 || prompt >= prompts) {
+        const problem = `got ${shown(prompt)}, expected a prompt: 0 to ${prompts - 1}`;
+        throw new ArgumentError(`options.pairs[${at}].prompt`, problem);
+      }
+      const argument = `options.pairs[${at}].rows`;
+      checkArray(pairRows, argument);
+      return { prompt, rows: blockAxis(Array.from(pairRows), rows, undefined, argument, 'row').indices };
     });
     this.#claims = new TokenClaims(prompts, this.#lengths);
     this.#sums = new StepSums(prompts, this.#lengths);
