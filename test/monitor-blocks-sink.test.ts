@@ -274,6 +274,23 @@ describe('a sink of blocks', () => {
     expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
     expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
   });
+
+  it('notices memory that goes away between the jobs on a block', async () => {
+    // A second leaf to sum, and a NaN to find when the row is summed.
+    const step = wholeStep('float32', 1, [9000], 8, 0.5);
+    for (const to of [8192, 9000]) {
+      const sink = sinkOf(step);
+      const lost = blockOf(step, { prompts: [0], rows: [0], from: 0, to }, plain);
+      const losing = sink.add(lost);
+      // Until the first job has its copy.
+      for (let tick = 0; tick < 20; tick++) await null;
+      const { buffer } = lost.logprobs.data as Float32Array;
+      structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+      await refused(losing, 'logprobs', 'detached');
+      await sink.add({ logprobs: tensorOf(step) });
+      expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
+    }
+  });
 });
 
 describe('what is refused', () => {

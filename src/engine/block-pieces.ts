@@ -1,11 +1,9 @@
 // A block's pieces of leaves, which must wait for the rest of their leaf -> copies of them there.
-import { ArgumentError } from '../errors.js';
 import type { BegunRow, WaitingLeaf } from './begun-row.js';
 import type { Engine } from './engine.js';
 import { holdsLeaf, LEAF_TOKENS, leafLength } from './leaf-grid.js';
-import { lengthOfArray } from './memory.js';
 import type { TensorData } from './tensor.js';
-import type { CheckedBlock, PartOfRow } from './token-block.js';
+import { type CheckedBlock, expectMemory, type PartOfRow } from './token-block.js';
 import type { WaitingLeaves } from './waiting-leaves.js';
 
 // Elements, and pieces, that are copied before the event loop gets its turn: about a millisecond.
@@ -54,10 +52,8 @@ export class BlockPieces {
    * @throws {ArgumentError} if the memory has gone away since the block was checked
    */
   copySome(): boolean {
-    const { view, available, prompts } = this.#block;
-    if (lengthOfArray(view.data) < available) {
-      throw new ArgumentError('logprobs', 'the ArrayBuffer was detached before all of it was copied');
-    }
+    expectMemory(this.#block);
+    const { prompts } = this.#block;
     const left = { tokens: COPIED_AT_ONCE, pieces: PIECES_AT_ONCE };
     for (; this.#column < prompts.indices.length; this.#column++) {
       this.#part = this.#copyParts(this.#column, this.#part, left);

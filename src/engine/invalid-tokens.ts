@@ -3,7 +3,7 @@ import type { Engine } from './engine.js';
 import { LEAF_TOKENS } from './leaf-grid.js';
 import type { Tensor } from './tensor.js';
 import type { HostView } from './tensor-view.js';
-import type { CheckedBlock } from './token-block.js';
+import { type CheckedBlock, expectMemory } from './token-block.js';
 
 /** A NaN or +inf. */
 export interface InvalidToken {
@@ -30,10 +30,11 @@ interface SummedRows {
 export async function findInvalid(
   engine: Engine,
   stepRows: number,
-  { prompts, rows, packed }: CheckedBlock,
+  block: CheckedBlock,
   { view, lengths, sumAt, leaf }: SummedRows,
   signal: AbortSignal,
 ): Promise<InvalidToken[]> {
+  const { prompts, rows, packed } = block;
   const all: InvalidToken[] = [];
   const offsets = new Float64Array(lengths.length);
   for (let at = 1; at < lengths.length; at++) offsets[at] = (offsets[at - 1] as number) + Number(lengths[at - 1]);
@@ -48,6 +49,7 @@ export async function findInvalid(
   });
   suspects.sort((a, b) => a.pair - b.pair);
   for (const { pair, at, column } of suspects) {
+    expectMemory(block);
     const start = column * promptStride + at * rowStride + (packed ? (offsets[at] as number) * tokenStride : 0);
     const one: Tensor = {
       data: view.data.subarray(start),

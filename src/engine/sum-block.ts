@@ -5,7 +5,7 @@ import { holdsLeaf, LEAF_TOKENS, leafLength, wholeLeaves } from './leaf-grid.js'
 import type { StepSums } from './step-sums.js';
 import type { HostTensor } from './tensor.js';
 import type { HostView } from './tensor-view.js';
-import type { CheckedBlock } from './token-block.js';
+import { type CheckedBlock, expectMemory } from './token-block.js';
 
 /** What a block gives before it is taken in. */
 export interface BlockSums {
@@ -82,6 +82,7 @@ async function sumLeaf(
   }
   const [promptCount, rowCount, tokenCount] = view.shape as [number, number, number];
   const skipped = leaf * LEAF_TOKENS - firstToken;
+  expectMemory(block);
   const from: HostView = {
     ...view,
     data: view.data.subarray(skipped * (view.strides[2] as number)),

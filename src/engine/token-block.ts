@@ -104,6 +104,15 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
   return { prompts: promptAxis, rows: rowAxis, view, available, packed, firstToken, wholeLengths, whole, parts };
 }
 
+/**
+ * Before JavaScript looks at a block's memory again: a view of memory that is gone would end in a bare TypeError.
+ * @throws {ArgumentError} if it has gone away since the block was checked
+ */
+export function expectMemory({ view, available }: Pick<CheckedBlock, 'view' | 'available'>): void {
+  if (lengthOfArray(view.data) >= available) return;
+  throw new ArgumentError('logprobs', 'the ArrayBuffer was detached, or shrunk, before all of it was read');
+}
+
 /** Native code checks what it reads; these tokens are copied here. */
 function expectInside({ shape, strides }: HostView, available: number, parts: readonly PartOfRow[]): void {
   const [promptStride, rowStride, tokenStride] = strides as [number, number, number];
