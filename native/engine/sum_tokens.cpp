@@ -149,15 +149,21 @@ class TokenSummer {
     control.doneUnits.fetch_add(tokens * (tile.prompts.end - tile.prompts.begin), std::memory_order_relaxed);
   }
 
-  InvalidToken firstInvalid() const {
+  // A leaf at a time, so that it ends soon when it is cancelled.
+  InvalidToken firstInvalid(const JobControl& control) const {
     std::int64_t segment = firstSuspicious_.load(std::memory_order_relaxed);
     if (segment == std::numeric_limits<std::int64_t>::max()) return {};
     // All but always the first one looked at; the others only if its sum had merely overflowed.
     for (; segment < scores_.prompts * scores_.rows; segment++) {
       const std::int64_t prompt = segment / scores_.rows, row = segment % scores_.rows;
-      const std::int64_t start = segmentStart(scores_, prompt, row);
-      for (std::int64_t token = 0; token < scores_.lengths[row]; token++) {
-        if (suspicious(valueAt(scores_, start + token * scores_.tokenStride))) return {prompt, row, token};
+      if (!suspicious(*sumAt(out_, {prompt, row}))) continue;
+      const std::int64_t start = segmentStart(scores_, prompt, row), length = scores_.lengths[row];
+      for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
+        if (control.cancelled.load(std::memory_order_relaxed)) return {};
+        const std::int64_t end = std::min<std::int64_t>(begin + kLeafTokens, length);
+        for (std::int64_t token = begin; token < end; token++) {
+          if (suspicious(valueAt(scores_, start + token * scores_.tokenStride))) return {prompt, row, token};
+        }
       }
     }
     return {};
@@ -330,8 +336,9 @@ Outcome sumAs(const TokenScores& scores, const TokenSums& out, ThreadPool& pool,
   const Outcome outcome = pool.run(count, control, [&](std::int64_t tile, int worker) {
     summer.sum(tiles[static_cast<std::size_t>(tile)], worker, control);
   });
-  if (outcome == Outcome::Done && firstInvalid != nullptr) *firstInvalid = summer.firstInvalid();
-  return outcome;
+  if (outcome == Outcome::Cancelled || firstInvalid == nullptr) return outcome;
+  *firstInvalid = summer.firstInvalid(control);
+  return control.cancelled.load(std::memory_order_relaxed) ? Outcome::Cancelled : Outcome::Done;
 }
 
 }  // namespace

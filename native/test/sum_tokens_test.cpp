@@ -3,6 +3,7 @@
 #include "engine/sum_tokens.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "check.h"
 #include "random_numbers.h"
@@ -270,6 +271,27 @@ TEST_CASE("a cancelled job says so") {
   control.cancelled = true;
   CHECK(sumTokens(step.scores, {out.data(), 4, nullptr}, pool, control, nullptr) == Outcome::Cancelled);
   CHECK_EQUAL(control.doneUnits.load(), 0);
+}
+
+TEST_CASE("a job that is cancelled while it looks for the invalid token ends soon") {
+  // One finite element for all tokens, so that the sum overflows and there is nothing to find.
+  const double element = 1e308;
+  const std::int64_t length = std::int64_t{1} << 28;
+  TokenScores scores{};
+  scores.data = &element;
+  scores.dtype = DType::Float64;
+  scores.prompts = scores.rows = 1;
+  scores.lengths = &length;
+  double sum = 0;
+  JobControl control;
+  std::thread canceller([&] {
+    while (control.doneUnits < length) std::this_thread::yield();
+    control.cancelled = true;
+  });
+  ThreadPool pool(1);
+  InvalidToken invalid;
+  CHECK(sumTokens(scores, {&sum, 1, nullptr}, pool, control, &invalid) == Outcome::Cancelled);
+  canceller.join();
 }
 
 int main() { return collapsar::test::runCases(); }
