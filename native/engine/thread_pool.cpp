@@ -46,6 +46,16 @@ struct ThreadPool::Impl {
   std::atomic<int> busy{0};  // workers inside it; changed under the mutex
   bool closing = false;
 
+  // Also where not all of the threads could be started: those that wait would make the end of `wake` wait for them.
+  ~Impl() {
+    {
+      std::lock_guard lock(mutex);
+      closing = true;
+    }
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void serve(int worker) {
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex);
@@ -70,14 +80,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->closing = true;
-  }
-  impl_->wake.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::threads() const { return static_cast<int>(impl_->threads.size()) + 1; }
 

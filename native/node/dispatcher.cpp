@@ -62,7 +62,8 @@ void Dispatcher::loop(int threads) {
   try {
     pool = std::make_unique<ThreadPool>(threads);
   } catch (const std::exception& error) {
-    startFailure = "cannot start " + std::to_string(threads) + " threads: " + error.what();
+    startFailure = "cannot start " + std::to_string(threads) + " threads: " + error.what() +
+                   "; open the engine with fewer (option `threads`), or raise the limit of this process";
   }
   for (;;) {
     Task* task;

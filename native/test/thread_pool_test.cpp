@@ -2,6 +2,13 @@
 #include "engine/thread_pool.h"
 
 #include <thread>
+#if defined(__linux__)
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <system_error>
+#endif
 
 #include "check.h"
 
@@ -105,5 +112,32 @@ TEST_CASE("callers on several threads take turns") {
 TEST_CASE("an idle pool can be destroyed at once") {
   for (int i = 0; i < 200; i++) ThreadPool pool(1 + i % 5);
 }
+
+// A sanitizer ends the process where it gets no memory.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("threads that cannot all be started are ended again") {
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  CHECK_EQUAL(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit tight = before;
+  // Stacks for some of them.
+  tight.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + (std::int64_t{1} << 28));
+  CHECK_EQUAL(setrlimit(RLIMIT_AS, &tight), 0);
+  bool refused = false;
+  try {
+    ThreadPool pool(1024);
+  } catch (const std::system_error&) {
+    refused = true;
+  }
+  CHECK_EQUAL(setrlimit(RLIMIT_AS, &before), 0);
+  CHECK(refused);
+  ThreadPool pool(3);
+  JobControl control;
+  std::atomic<int> tiles{0};
+  CHECK(pool.run(100, control, [&](std::int64_t, int) { tiles++; }) == Outcome::Done);
+  CHECK_EQUAL(tiles.load(), 100);
+}
+#endif
 
 int main() { return collapsar::test::runCases(); }
