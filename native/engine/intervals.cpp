@@ -25,29 +25,73 @@ double roundingOf(const InferenceInput& input, const RowSums& sums, Figure figur
   return kRounding * scale / static_cast<double>(input.rows);
 }
 
+// A row tells half of its prompt's mean at most: what a single one tells of the spread about it is nothing.
+constexpr double kMostLeverage = 0.5;
+// Of a Satterthwaite approximation: fewer make a quantile that nothing asks for, as an estimate that one prompt decides
+// and its variance grow together.
+constexpr double kLeastDegrees = 2;
+
 // A variance of an estimate and how many independent pieces it rests on.
 struct Variance {
   double value, degrees;
 };
 
+// A variance that is a sum over prompts, each with degrees of freedom of its own.
+class PromptVariances {
+ public:
+  // `part`: the share of it that a column has of its prompt's, which may have several.
+  void add(double value, double degrees, double part = 1) {
+    sum_ += value;
+    squares_ += value * value / part / (degrees + 2);
+  }
+  double sum() const { return sum_; }
+  // After Welch (1947), which errs less than Satterthwaite's where prompts have few rows. `most`: if all spread alike.
+  double degrees(double most) const {
+    if (!(squares_ > 0)) return most;
+    return std::min(most, std::max(kLeastDegrees, sum_ * sum_ / squares_ - 2));
+  }
+
+ private:
+  double sum_ = 0, squares_ = 0;
+};
+
 // Row by row, the posterior of the label says what else the row's prompt could have been, so every row tells of every
 // prompt's spread: sum_p sum_r w_rp (v_rp - mean_p)^2 / R^2 estimates the variance of a mean over rows within prompts.
-Variance posteriorVariance(const InferenceInput& input, const RowSums& sums, Figure figure) {
-  double squares = 0;
+Variance posteriorVariance(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
+                           Figure figure) {
+  std::vector<double> rowsAlike(static_cast<std::size_t>(input.columns), 0.0);  // by signature
+  for (std::int64_t p = 0; p < input.columns; p++) rowsAlike[columns.signature[p]] += columns.rowCounts[p];
+  double squares = 0, leverages = 0;  // the latter weighed by spread: where there is none, it is rounding
+  PromptVariances aroundTrueMeans;
   for (std::int64_t p = 0; p < input.columns; p++) {
-    if (sums.weight[p] == 0) continue;
-    const double spread =
-        sums.weightedSquares[figure][p] - sums.weighted[figure][p] / sums.weight[p] * sums.weighted[figure][p];
-    squares += spread > 0 ? spread : 0.0;
+    const double weight = sums.weight[p];
+    if (weight == 0) continue;
+    const double mean = sums.weighted[figure][p] / weight;
+    const double spread = sums.weightedSquares[figure][p] - mean * sums.weighted[figure][p];
+    if (!(spread > 0)) continue;
+    squares += spread;
+    if (!variesByLength(figure)) continue;
+    // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the
+    // mean; on average, weighed by what they spread, by `leverage`.
+    const double own = sums.squareWeightedSquares[figure][p] - 2 * mean * sums.squareWeighted[figure][p] +
+                       mean * mean * sums.squaredWeight[p];
+    const double leverage = std::min(kMostLeverage, std::max(0.0, own / weight / spread));
+    const double part = columns.rowCounts[p] / rowsAlike[columns.signature[p]];
+    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1, part);
+    leverages += leverage * spread;
   }
   const auto rows = static_cast<double>(input.rows);
-  return {squares / (rows * (rows - 1)), rows - 1};
+  // Where labels alone decide a figure, a row that is unlike its prompt's others is likely under another prompt too,
+  // and has little part in either mean.
+  if (!variesByLength(figure)) return {squares / (rows * (rows - 1)), rows - 1};
+  const double most = squares > 0 ? rows * (1 - leverages / squares) : rows;
+  return {aroundTrueMeans.sum() / (rows * rows), aroundTrueMeans.degrees(std::min(rows - 1, most))};
 }
 
 // Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
-// from all rows, which adds the spread between prompts.
-Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns,
-                            const std::vector<double>& values) {
+// from all rows, which adds the spread between prompts. `alike`: prompts are taken to spread alike.
+Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& values,
+                            bool alike) {
   std::vector<double> mean(static_cast<std::size_t>(input.columns), 0.0), squares(mean);
   double total = 0;
   for (std::int64_t r = 0; r < input.rows; r++) {
@@ -62,19 +106,21 @@ Variance stratifiedVariance(const InferenceInput& input, const StepColumns& colu
     squares[input.labels.own[r]] += within * within;
     around += overall * overall;
   }
-  double sum = 0, degrees = 0, singles = 0;
+  PromptVariances strata;
+  double degrees = 0, singles = 0;
   for (std::int64_t p = 0; p < input.columns; p++) {
     const auto count = static_cast<double>(columns.rowsOf[p]);
     if (count == 1) singles++;
     if (count < 2) continue;
-    sum += count * squares[p] / (count - 1);
+    strata.add(count * squares[p] / (count - 1), count - 1);
     degrees += count - 1;
   }
   if (singles > 0) {
-    sum += singles * around / (rows - 1);
-    degrees += singles > 1 ? singles - 1 : 1;
+    const double free = std::max(1.0, singles - 1);
+    strata.add(singles * around / (rows - 1), free);
+    degrees += free;
   }
-  return {sum / (rows * rows), degrees};
+  return {strata.sum() / (rows * rows), alike ? degrees : strata.degrees(degrees)};
 }
 
 // Prompts left out one at a time, each with its column and its rows: (P-1)/P sum (theta_-j - mean)^2. By Efron and
@@ -91,6 +137,27 @@ double jackknifeVariance(const InferenceInput& input, const StepColumns& columns
   double squares = 0;
   for (const double value : left) squares += (value - mean) * (value - mean);
   return (prompts - 1) / prompts * squares;
+}
+
+// On how many prompts' differences the variance between prompts rests. The influence of a prompt has a part that comes
+// from drawing its rows, the square of which is proportional to their number, and one that all of its rows share, to
+// the number's square: with that, Satterthwaite's degrees of freedom. All with as many rows: one less than there are.
+double promptDegrees(const InferenceInput& input, const StepColumns& columns, double between, double within) {
+  double prompts = 0, squares = 0;
+  for (const std::int64_t rowsOf : columns.rowsOf) {
+    const auto count = static_cast<double>(rowsOf);
+    prompts += count > 0 ? 1 : 0;
+    squares += count * count;
+  }
+  const double share = between > within ? within / between : 1.0;
+  double uneven = 0;
+  for (const std::int64_t rowsOf : columns.rowsOf) {
+    if (rowsOf == 0) continue;
+    const auto count = static_cast<double>(rowsOf);
+    const double part = share * (count / static_cast<double>(input.rows)) + (1 - share) * (count * count / squares);
+    uneven += (part * prompts - 1) * (part * prompts - 1);
+  }
+  return std::max(std::min(kLeastDegrees, prompts - 1), (prompts - 1) / (1 + uneven / prompts));
 }
 
 // What no value of a figure exceeds: ln of the columns, per token of those of the row.
@@ -148,6 +215,10 @@ double largestMean(double sum, double variance, double quantile) {
   return size * count * root * root * root;
 }
 
+// How far up the interval of a positive, skewed mean of about `size` reaches: as if its logarithm were what varies, to
+// the second order, and never more than half as far again.
+double skewedHalf(double half, double size) { return half > 0 ? half * (1 + half / (2 * std::max(size, half))) : half; }
+
 bool isHit(Figure figure) { return figure >= kRetrieval1; }
 
 }  // namespace
@@ -164,14 +235,17 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
                        double estimate, bool calibrated) {
   if (input.rows < 2 || input.columns < 2) return kUnknown;
   const auto rows = static_cast<double>(input.rows);
-  Variance variance = posteriorVariance(input, sums, figure);
+  Variance variance = posteriorVariance(input, columns, sums, figure);
   bool singles = false;
   for (const std::int64_t count : columns.rowsOf) singles = singles || count == 1;
   // Leave-one-out values have no bound: a row unlike its prompt's others weighs more than the posterior lets expect.
   if (!calibrated || singles || figure == kMiSeqLoo) {
-    const Variance strata = stratifiedVariance(input, columns, sums.values[figure]);
-    variance.value = std::max(variance.value, strata.value);
-    if (!calibrated) variance.degrees = strata.degrees;
+    const bool alike = figure == kMiSeq || isHit(figure);
+    const Variance strata = stratifiedVariance(input, columns, sums.values[figure], alike);
+    const Variance& larger = strata.value > variance.value ? strata : variance;
+    // Both are too large for single rows: there neither is short of pieces.
+    const double degrees = singles ? std::max(variance.degrees, strata.degrees) : larger.degrees;
+    variance = {larger.value, calibrated ? degrees : strata.degrees};
   }
   const double quantile = studentT975(variance.degrees), error = std::sqrt(variance.value);
   if (isHit(figure)) {
@@ -202,7 +276,9 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   const double labels = expectations ? sums.labelVariance[figure] / (rows * rows) : 0.0;
   const double variance = between + labels, error = std::sqrt(variance);
   if (std::isnan(error)) return kUnknown;
-  const double perPrompts = between * between / (prompts - 1), perRows = labels * labels / (rows - 1);
+  const double within = std::max(0.0, posteriorVariance(input, columns, sums, figure).value - labels);
+  const double perPrompts = between * between / promptDegrees(input, columns, between, within);
+  const double perRows = labels * labels / (rows - 1);
   const double least = isHit(figure) ? kLeastSpread / rows : 0.0;
   const double quantile = studentT975(variance > least ? variance * variance / (perPrompts + perRows) : prompts - 1);
 
@@ -234,10 +310,13 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   // An information is not negative: below zero, symmetric noise is all there is to fear.
   const double low = std::min(estimate, std::max(estimate - down, std::min(0.0, estimate - half)));
   // Up, the gap's logarithm is what varies; no row's value exceeds the bound where that is the same for all. Per token
-  // it is not: there the bound itself varies with the rows' lengths.
+  // it is not.
   const double up = seen ? gap * (1 - deterministicExp(-half / gap)) : 0.0;
-  const double high = figure == kMiPerToken ? estimate + half : std::min(estimate + up, std::max(bound, estimate));
-  return {low - rounding, high + rounding, error};
+  const double high = std::min(estimate + up, std::max(bound, estimate));
+  if (figure != kMiPerToken) return {low - rounding, high + rounding, error};
+  // There the mean of the bound over rows is skewed, by short ones.
+  const double longer = std::min(estimate + skewedHalf(half, bound), std::max(logColumns, estimate));
+  return {low - rounding, longer + rounding, error};
 }
 
 }  // namespace collapsar

@@ -18,10 +18,13 @@ static_assert(kTopLanes > kMaxTopK);
 void allocate(RowSums& sums, std::int64_t columns) {
   const auto size = static_cast<std::size_t>(columns);
   sums.weight.assign(size, 0);
+  sums.squaredWeight.assign(size, 0);
   for (int f = 0; f < kFigures; f++) {
     for (auto* vector : {&sums.weighted[f], &sums.weightedSquares[f], &sums.without[f], &sums.expectedWithout[f]}) {
       vector->assign(size, 0);
     }
+    if (!variesByLength(f)) continue;
+    for (auto* vector : {&sums.squareWeighted[f], &sums.squareWeightedSquares[f]}) vector->assign(size, 0);
   }
 }
 
@@ -87,6 +90,7 @@ class RowAdder {
     const double* __restrict const weight = row.weight.data();
     const std::uint8_t* __restrict const level = row.level.data();
     double* __restrict const weights = sums.weight.data();
+    double* __restrict const squaredWeights = sums.squaredWeight.data();
     double* __restrict const p0 = product_[kRetrieval1].data();
     double* __restrict const p1 = product_[kRetrieval2].data();
     double* __restrict const p2 = product_[kRetrieval4].data();
@@ -101,6 +105,7 @@ class RowAdder {
       const double h0 = own * (level[p] <= 0 ? 1.0 : 0.0), h1 = own * (level[p] <= 1 ? 1.0 : 0.0);
       const double h2 = own * (level[p] <= 2 ? 1.0 : 0.0), h3 = own * (level[p] <= 3 ? 1.0 : 0.0);
       weights[p] += own;
+      squaredWeights[p] += own * own;
       p0[p] = h0, p1[p] = h1, p2[p] = h2, p3[p] = h3;
       w0[p] += h0;
       w1[p] += h1;
@@ -123,6 +128,14 @@ class RowAdder {
       squares[p] = products[p] * value;
       weighted[p] += products[p];
       weightedSquares[p] += squares[p];
+    }
+    if (!variesByLength(f)) return;
+    double* __restrict const squareWeighted = sums.squareWeighted[f].data();
+    double* __restrict const squareWeightedSquares = sums.squareWeightedSquares[f].data();
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t p = 0; p < input_.columns; p++) {
+      squareWeighted[p] += weight[p] * products[p];
+      squareWeightedSquares[p] += weight[p] * squares[p];
     }
   }
 
@@ -364,9 +377,12 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
 
   for (const RowSums& part : parts) {
     addTo(out.weight, part.weight);
+    addTo(out.squaredWeight, part.squaredWeight);
     for (int f = 0; f < kFigures; f++) {
       addTo(out.weighted[f], part.weighted[f]);
       if (f < kMiFigures) addTo(out.weightedSquares[f], part.weightedSquares[f]);
+      addTo(out.squareWeighted[f], part.squareWeighted[f]);
+      addTo(out.squareWeightedSquares[f], part.squareWeightedSquares[f]);
       addTo(out.without[f], part.without[f]);
       addTo(out.expectedWithout[f], part.expectedWithout[f]);
       out.labelVariance[f] += part.labelVariance[f];

@@ -8,9 +8,12 @@ namespace collapsar {
 // Weighted by the posterior of the label (see LabelValues); indices are figures, then columns or rows.
 struct RowSums {
   std::vector<double> weight;                     // [columns]: sum over rows of the posterior
+  std::vector<double> squaredWeight;              // [columns]: ... of its square
   std::vector<double> weighted[kFigures];         // [columns]: ... times the figure's value
   std::vector<double> weightedSquares[kFigures];  // [columns]
-  double labelVariance[kFigures] = {};            // sum over rows of the variance over the posterior
+  // Weighted by the posterior's square: the value, and its square. For the figures per token alone.
+  std::vector<double> squareWeighted[kFigures], squareWeightedSquares[kFigures];  // [columns]
+  double labelVariance[kFigures] = {};  // sum over rows of the variance over the posterior
   // Sums over the rows of the other prompts, column j left out: of the values themselves, and of their expectations
   // over the posterior (not for kMiSeqLoo, where that takes columns^2 a row).
   std::vector<double> without[kFigures];          // [columns]
@@ -22,6 +25,9 @@ struct RowSums {
   std::vector<double> looValues;                  // [rows, columns]: the leave-one-out value under each label
   std::vector<std::uint8_t> levels;               // [rows, columns]: LabelValues::level
 };
+
+// Rows of one prompt differ by their lengths in these, which the rows of other prompts know nothing of.
+constexpr bool variesByLength(int figure) { return figure == kMiPerToken || figure == kMiToken; }
 
 // The same bits for any number of threads: rows are cut into blocks by their number alone, and blocks merged in order.
 Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums& out, ThreadPool& pool,

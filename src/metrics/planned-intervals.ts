@@ -10,6 +10,10 @@ import type { Interval } from './step-metrics.js';
 const ROUNDING = 2 ** -40;
 /** A share whose spread is no more is certain: the rest is rounding. */
 const LEAST_SPREAD = 2 ** -30;
+/** A row tells half of its prompt's mean at most: what a single one tells of the spread about it is nothing. */
+const MOST_LEVERAGE = 0.5;
+/** Of a Satterthwaite approximation: fewer make a quantile that the dependence of an estimate and its variance does not ask for. */
+const LEAST_DEGREES = 2;
 const CALIBRATION_DEVIATIONS = 3;
 
 const NO_ROWS: Interval = { absent: 'too few rows: at least two are needed' };
@@ -25,24 +29,69 @@ function roundingOf(sums: PlannedSums, figure: PlannedFigure): number {
   return (ROUNDING * (sequence ? sums.scoreScale : sums.scoreScaleToken)) / sums.rows;
 }
 
+/** A variance that is a sum over prompts, each with degrees of freedom of its own. */
+class PromptVariances {
+  sum = 0;
+  #squares = 0;
+
+  add(value: number, degrees: number): void {
+    this.sum += value;
+    this.#squares += value ** 2 / (degrees + 2);
+  }
+
+  /** After Welch (1947), which errs less than Satterthwaite's where prompts have few rows. `most`: if all spread alike. */
+  degrees(most: number): number {
+    const found = this.#squares > 0 ? this.sum ** 2 / this.#squares - 2 : most;
+    return Math.min(most, Math.max(LEAST_DEGREES, found));
+  }
+}
+
 /** Values under a row's possible labels, weighed by how likely each is: every row tells of every prompt's spread. */
 function posteriorVariance(sums: PlannedSums, figure: PlannedFigure): Variance {
-  const { weight, weighted, weightedSquares, rows } = sums;
+  const { weight, squaredWeight, weighted, weightedSquares, squareWeighted, squareWeightedSquares, rows } = sums;
+  const aroundTrueMeans = new PromptVariances();
   let squares = 0;
+  let leverages = 0; // weighed by spread: where there is none, it is rounding
   weight.forEach((total, signature) => {
     if (total === 0) return;
     const first = weighted[figure][signature] as number;
-    squares += Math.max(0, (weightedSquares[figure][signature] as number) - (first / total) * first);
+    const mean = first / total;
+    const spread = (weightedSquares[figure][signature] as number) - mean * first;
+    if (!(spread > 0)) return;
+    squares += spread;
+    // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the mean; on
+    // average, weighed by what they spread, by `leverage`.
+    const own =
+      (squareWeightedSquares[figure][signature] as number) -
+      2 * mean * (squareWeighted[figure][signature] as number) +
+      mean * mean * (squaredWeight[signature] as number);
+    const leverage = Math.min(MOST_LEVERAGE, Math.max(0, own / total / spread));
+    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1);
+    leverages += leverage * spread;
   });
-  return { value: squares / (rows * (rows - 1)), degrees: rows - 1 };
+  // Where labels alone decide a figure, a row that is unlike its prompt's others is likely under another prompt too, and has
+  // little part in either mean.
+  if (!variesByLength(figure)) return { value: squares / (rows * (rows - 1)), degrees: rows - 1 };
+  const most = squares > 0 ? rows * (1 - leverages / squares) : rows;
+  return { value: aroundTrueMeans.sum / rows ** 2, degrees: aroundTrueMeans.degrees(Math.min(rows - 1, most)) };
+}
+
+/** Figures per token: rows of one prompt differ by their lengths, which the rows of other prompts know nothing of. */
+function variesByLength(figure: PlannedFigure): boolean {
+  return figure === 'miPerToken' || figure === 'miToken';
 }
 
 /**
  * Prompts as strata, from the rows' own values. Prompts with a single row have no spread within: theirs is taken from all
  * rows, which adds the spread between prompts.
  * @param values [rows]
+ * @param alike prompts are taken to spread alike
  */
-export function stratifiedVariance(sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'rows'>, values: Float64Array): Variance {
+export function stratifiedVariance(
+  sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'rows'>,
+  values: Float64Array,
+  alike = false,
+): Variance {
   const { rowsOf, own, rows } = sums;
   const means = new Float64Array(rowsOf.length);
   let total = 0;
@@ -57,20 +106,21 @@ export function stratifiedVariance(sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'r
     squares[column] = (squares[column] as number) + (value - (means[column] as number)) ** 2;
     around += (value - total / rows) ** 2;
   });
-  let sum = 0;
+  const strata = new PromptVariances();
   let degrees = 0;
   let singles = 0;
   rowsOf.forEach((count, column) => {
     if (count === 1) singles++;
     if (count < 2) return;
-    sum += (count * (squares[column] as number)) / (count - 1);
+    strata.add((count * (squares[column] as number)) / (count - 1), count - 1);
     degrees += count - 1;
   });
   if (singles > 0) {
-    sum += (singles * around) / (rows - 1);
-    degrees += singles > 1 ? singles - 1 : 1;
+    const free = Math.max(1, singles - 1);
+    strata.add((singles * around) / (rows - 1), free);
+    degrees += free;
   }
-  return { value: sum / rows ** 2, degrees };
+  return { value: strata.sum / rows ** 2, degrees: alike ? degrees : strata.degrees(degrees) };
 }
 
 /** Can the rows have been sampled from what the scores describe? Beyond three standard deviations they cannot. */
@@ -93,7 +143,19 @@ export function expectationHolds(sums: PlannedSums, complete: boolean): boolean 
 
 /** Figures that have no bound above, for which a row unlike the others weighs more than the posterior expects. */
 function isUnbounded(figure: PlannedFigure): boolean {
-  return figure === 'miSeqLoo' || figure === 'entropySeq' || figure === 'entropyToken';
+  return figure === 'miSeqLoo' || isEntropy(figure);
+}
+
+function isEntropy(figure: PlannedFigure): boolean {
+  return figure === 'entropySeq' || figure === 'entropyToken';
+}
+
+/**
+ * How far up the interval of a positive, skewed mean of about `size` reaches: as if its logarithm were what varies, to the second
+ * order, and never more than half as far again.
+ */
+function skewedHalf(half: number, size: number): number {
+  return half > 0 ? half * (1 + half / (2 * Math.max(size, half))) : half;
 }
 
 /** What an interval grows by for bias that may remain; too few draws make every figure too high (Jensen). */
@@ -127,12 +189,13 @@ export function batchInterval(
   if (rows < 2 || columns < 2) return NO_ROWS;
   const estimate = sums.mean[figure];
   let variance = posteriorVariance(sums, figure);
-  if (!calibrated || rowsOf.includes(1) || isUnbounded(figure)) {
-    const strata = stratifiedVariance(sums, sums.values[figure]);
-    variance = {
-      value: Math.max(variance.value, strata.value),
-      degrees: calibrated ? variance.degrees : strata.degrees,
-    };
+  const singles = rowsOf.includes(1);
+  if (!calibrated || singles || isUnbounded(figure)) {
+    const strata = stratifiedVariance(sums, sums.values[figure], figure === 'miSeq');
+    const larger = strata.value > variance.value ? strata : variance;
+    // Both are too large for single rows: there neither is short of pieces.
+    const degrees = singles ? Math.max(variance.degrees, strata.degrees) : larger.degrees;
+    variance = { value: larger.value, degrees: calibrated ? degrees : strata.degrees };
   }
   const error = Math.sqrt(variance.value);
   const half = studentT(variance.degrees, confidence) * error + roundingOf(sums, figure);
@@ -140,7 +203,8 @@ export function batchInterval(
   // No row's value exceeds ln P: neither does their expectation.
   const cap =
     figure === 'miSeq' || figure === 'miToken' ? Math.max(estimate, Math.log(columns)) : Number.POSITIVE_INFINITY;
-  return widen(estimate - half, Math.min(estimate + half, cap), error, bias, cap, NO_ROWS);
+  const high = Math.min(estimate + (isEntropy(figure) ? skewedHalf(half, estimate) : half), cap);
+  return widen(estimate - half, high, error, bias, cap, NO_ROWS);
 }
 
 /** (P − 1)/P Σ (θ₋ⱼ − mean)²: prompts left out one at a time, each with its column and its rows. */
@@ -148,6 +212,24 @@ function jackknifeVariance({ rows, columns, rowsOf }: PlannedSums, without: Floa
   const left = without.map((total, j) => total / (rows - (rowsOf[j] as number)));
   const mean = left.reduce((sum, value) => sum + value, 0) / columns;
   return ((columns - 1) / columns) * left.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+}
+
+/**
+ * On how many prompts' differences the variance between prompts rests. The influence of a prompt has a part that comes from
+ * drawing its rows, the square of which is proportional to their number, and one that all of its rows share, to the number's
+ * square: with that, Satterthwaite's degrees of freedom. All with as many rows: one less than there are.
+ */
+function promptDegrees({ rowsOf, rows }: PlannedSums, between: number, within: number): number {
+  const counts = rowsOf.filter((count) => count > 0);
+  const squares = counts.reduce((sum, count) => sum + count ** 2, 0);
+  const share = between > within ? within / between : 1;
+  let uneven = 0;
+  for (const count of counts) {
+    const part = share * (count / rows) + (1 - share) * (count ** 2 / squares);
+    uneven += (part * counts.length - 1) ** 2;
+  }
+  const free = counts.length - 1;
+  return Math.max(Math.min(LEAST_DEGREES, free), free / (1 + uneven / counts.length));
 }
 
 /** What no value of a figure exceeds, ln of the columns or that per token: over all rows, and without each prompt in turn. */
@@ -178,14 +260,17 @@ export function populationInterval(
   const variance = between + labels;
   const error = Math.sqrt(variance);
   if (Number.isNaN(error)) return NO_PROMPTS;
-  const pieces = between ** 2 / (columns - 1) + labels ** 2 / (rows - 1);
+  const within = Math.max(0, posteriorVariance(sums, figure).value - labels);
+  const pieces = between ** 2 / promptDegrees(sums, between, within) + labels ** 2 / (rows - 1);
   const quantile = studentT(variance > 0 ? variance ** 2 / pieces : columns - 1, confidence);
   const rounding = roundingOf(sums, figure);
   const half = quantile * error;
   const bias = biasAllowance(sums, figure);
   const none = Number.POSITIVE_INFINITY;
-  if (isUnbounded(figure))
-    return widen(estimate - half - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
+  if (isUnbounded(figure)) {
+    const high = estimate + (isEntropy(figure) ? skewedHalf(half, estimate) : half) + rounding;
+    return widen(estimate - half - rounding, high, error, bias, none, NO_PROMPTS);
+  }
 
   // The gap to the bound is positive and skewed, and prompts of which few are alike may have others beside them.
   const attainable = boundOf(sums, figure);
@@ -199,7 +284,11 @@ export function populationInterval(
   const unlike = Math.max(seen ? largestMean(gap, jackknifeVariance(sums, gaps), quantile) : 0, unseen) - gap;
   const down = Math.max(half, Math.sqrt(unlike ** 2 + quantile ** 2 * labels));
   const low = Math.min(estimate, Math.max(estimate - down, Math.min(0, estimate - half)));
-  if (figure === 'miPerToken') return widen(low - rounding, estimate + half + rounding, error, bias, none, NO_PROMPTS);
+  if (figure === 'miPerToken') {
+    // The mean of the bound over rows is skewed, by short ones.
+    const high = Math.min(estimate + skewedHalf(half, bound), Math.max(estimate, logColumns));
+    return widen(low - rounding, high + rounding, error, bias, none, NO_PROMPTS);
+  }
   const up = seen ? -gap * Math.expm1(-half / gap) : 0;
   const cap = Math.max(bound, estimate);
   return widen(low - rounding, Math.min(estimate + up, cap) + rounding, error, bias, cap + rounding, NO_PROMPTS);

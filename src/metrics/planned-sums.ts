@@ -33,8 +33,12 @@ export interface PlannedSums {
   readonly excess: Each<number>;
   /** Variance of the mean that comes from the drawing of negatives (0 where all are scored). */
   readonly drawVariance: Each<number>;
-  /** By signature, weighted by the posterior of the label: sum of weights, of values, of their squares. */
+  /** By signature, weighted by the posterior of the label: sum of weights, of their squares, of values, of the values' squares. */
   readonly weight: Float64Array;
+  readonly squaredWeight: Float64Array;
+  /** By signature, weighted by the posterior's square: sum of values, of their squares. */
+  readonly squareWeighted: Each<Float64Array>;
+  readonly squareWeightedSquares: Each<Float64Array>;
   readonly weighted: Each<Float64Array>;
   readonly weightedSquares: Each<Float64Array>;
   /** Sums over rows: expectation and variance over the posterior; squared surprise of miSeq. */
@@ -135,8 +139,11 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
 
   const values = each((figure) => Float64Array.from(labels, (row) => row.values[figure][0] as number));
   const weight = new Float64Array(columns);
+  const squaredWeight = new Float64Array(columns);
   const weighted = each(() => new Float64Array(columns));
   const weightedSquares = each(() => new Float64Array(columns));
+  const squareWeighted = each(() => new Float64Array(columns));
+  const squareWeightedSquares = each(() => new Float64Array(columns));
   const without = each(() => new Float64Array(columns));
   const expectedWithout = each(() => new Float64Array(columns));
   const expected = each(() => 0);
@@ -160,7 +167,9 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
   labels.forEach((row, r) => {
     const { planned } = rows[r] as ScoredRow;
     row.scored.forEach(({ signature }, i) => {
-      weight[signature] = (weight[signature] as number) + (row.posterior[i] as number);
+      const share = row.posterior[i] as number;
+      weight[signature] = (weight[signature] as number) + share;
+      squaredWeight[signature] = (squaredWeight[signature] as number) + share ** 2;
     });
     const expectation = each((figure) => {
       let first = 0;
@@ -172,6 +181,9 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
         const product = share * value;
         weighted[figure][signature] = (weighted[figure][signature] as number) + product;
         weightedSquares[figure][signature] = (weightedSquares[figure][signature] as number) + product * value;
+        squareWeighted[figure][signature] = (squareWeighted[figure][signature] as number) + share * product;
+        squareWeightedSquares[figure][signature] =
+          (squareWeightedSquares[figure][signature] as number) + share * product * value;
         first += product;
         second += product * value;
       });
@@ -364,8 +376,11 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
       entropyToken: tokenVariance,
     },
     weight,
+    squaredWeight,
     weighted,
     weightedSquares,
+    squareWeighted,
+    squareWeightedSquares,
     expected,
     labelVariance,
     squaredSurprise,
