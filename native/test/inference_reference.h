@@ -154,27 +154,31 @@ inline long double naivePopulationError(const Step& step, Figure figure, bool ca
 }
 
 inline long double naivePosteriorVariance(const Step& step, Figure figure) {
+  const auto rows = static_cast<long double>(step.rows());
   long double sum = 0;
   for (std::int32_t p = 0; p < step.columns; p++) {
-    long double total = 0, mean = 0, squares = 0;
-    for (int pass = 0; pass < 2; pass++) {
-      for (std::int64_t r = 0; r < step.rows(); r++) {
-        const long double weight = posterior(step, r)[static_cast<std::size_t>(p)];
-        if (weight == 0) continue;
-        const long double value = rowValue(step, r, p, figure);
-        if (pass == 0) {
-          total += weight;
-          mean += weight * value;
-        } else {
-          squares += weight * (value - mean) * (value - mean);
-        }
-      }
-      if (pass == 0 && total > 0) mean /= total;
+    Values weights, values;
+    long double total = 0, mean = 0, squares = 0, own = 0;
+    for (std::int64_t r = 0; r < step.rows(); r++) {
+      const long double weight = posterior(step, r)[static_cast<std::size_t>(p)];
+      if (weight == 0) continue;
+      weights.push_back(weight);
+      values.push_back(rowValue(step, r, p, figure));
+      total += weight;
+      mean += weight * values.back();
     }
-    sum += squares;
+    if (total > 0) mean /= total;
+    for (std::size_t i = 0; i < values.size(); i++) {
+      const long double off = weights[i] * (values[i] - mean) * (values[i] - mean);
+      squares += off;
+      own += weights[i] * off;
+    }
+    // Figures per token: about the true mean rows spread further than about the mean of a few.
+    const bool perToken = figure == kMiPerToken || figure == kMiToken;
+    const long double leverage = perToken && squares > 0 ? std::min(0.5L, own / (total * squares)) : 1 / rows;
+    sum += squares / (1 - leverage);
   }
-  const auto rows = static_cast<long double>(step.rows());
-  return sum / (rows * (rows - 1));
+  return sum / (rows * rows);
 }
 
 inline long double naiveStratifiedVariance(const Step& step, Figure figure) {
