@@ -14,8 +14,8 @@ const ENDINGS = ['.tmp', '.parts'] as const;
 
 /** Tells this writer's files from those of all others: those of other machines that share the directory among them. */
 export function writerMark(): string {
-  const { pid, started } = thisProcess();
-  return `${pid}-${started}-${placeOf(thisProcess())}-${randomBytes(4).toString('hex')}`;
+  const here = thisProcess();
+  return `${here.pid}-${here.started}-${placeOf(here)}-${randomBytes(4).toString('hex')}`;
 }
 
 /** Name of a directory of parts of the file at `path`, beside it. */

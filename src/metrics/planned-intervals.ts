@@ -3,7 +3,7 @@
 // the variances measure. Their remaining bias: the interval grows by
 // what the orders of correction, and an estimate that errs to the other side, differ by.
 import { studentT } from './planned-student-t.js';
-import type { PlannedFigure, PlannedSums } from './planned-sums.js';
+import { type PlannedFigure, type PlannedSums, variesByLength } from './planned-sums.js';
 import type { Interval } from './step-metrics.js';
 
 /** How far rounding of the scores may have moved a mean over rows. */
@@ -59,6 +59,7 @@ function posteriorVariance(sums: PlannedSums, figure: PlannedFigure): Variance {
     const spread = (weightedSquares[figure][signature] as number) - mean * first;
     if (!(spread > 0)) return;
     squares += spread;
+    if (!variesByLength(figure)) return;
     // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the mean; on
     // average, weighed by what they spread, by `leverage`.
     const own =
@@ -74,11 +75,6 @@ function posteriorVariance(sums: PlannedSums, figure: PlannedFigure): Variance {
   if (!variesByLength(figure)) return { value: squares / (rows * (rows - 1)), degrees: rows - 1 };
   const most = squares > 0 ? rows * (1 - leverages / squares) : rows;
   return { value: aroundTrueMeans.sum / rows ** 2, degrees: aroundTrueMeans.degrees(Math.min(rows - 1, most)) };
-}
-
-/** Figures per token: rows of one prompt differ by their lengths, which the rows of other prompts know nothing of. */
-function variesByLength(figure: PlannedFigure): boolean {
-  return figure === 'miPerToken' || figure === 'miToken';
 }
 
 /**

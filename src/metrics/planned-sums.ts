@@ -36,7 +36,7 @@ export interface PlannedSums {
   /** By signature, weighted by the posterior of the label: sum of weights, of their squares, of values, of the values' squares. */
   readonly weight: Float64Array;
   readonly squaredWeight: Float64Array;
-  /** By signature, weighted by the posterior's square: sum of values, of their squares. */
+  /** By signature, weighted by the posterior's square: sum of values, of their squares. For figures per token alone. */
   readonly squareWeighted: Each<Float64Array>;
   readonly squareWeightedSquares: Each<Float64Array>;
   readonly weighted: Each<Float64Array>;
@@ -125,6 +125,11 @@ function labelsOf(row: ScoredRow, layout: PlanLayout, rowsOfSignature: Int32Arra
   };
 }
 
+/** Figures per token: rows of one prompt differ by their lengths, which the rows of other prompts know nothing of. */
+export function variesByLength(figure: PlannedFigure): boolean {
+  return figure === 'miPerToken' || figure === 'miToken';
+}
+
 export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): PlannedSums {
   const columns = layout.signatures.length;
   const own = Int32Array.from(rows, ({ planned }) => planned.ownColumn);
@@ -181,9 +186,11 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
         const product = share * value;
         weighted[figure][signature] = (weighted[figure][signature] as number) + product;
         weightedSquares[figure][signature] = (weightedSquares[figure][signature] as number) + product * value;
-        squareWeighted[figure][signature] = (squareWeighted[figure][signature] as number) + share * product;
-        squareWeightedSquares[figure][signature] =
-          (squareWeightedSquares[figure][signature] as number) + share * product * value;
+        if (variesByLength(figure)) {
+          squareWeighted[figure][signature] = (squareWeighted[figure][signature] as number) + share * product;
+          squareWeightedSquares[figure][signature] =
+            (squareWeightedSquares[figure][signature] as number) + share * product * value;
+        }
         first += product;
         second += product * value;
       });
