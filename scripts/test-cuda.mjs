@@ -13,6 +13,12 @@ import { check, root, skip, start, versionOf } from './stage.mjs';
 const hotKernels = /(logitRows|scoreRows|shortScoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
 const hotPlain = /readBytes\(/;
 const architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_100'];
+/**
+ * A block takes its shared memory and 1 KB of CUDA's own; a multiprocessor of an H200 has so much. Rows of scores are dealt
+ * out to five blocks of it (of float64 four), as registers allow.
+ */
+const shared = { multiprocessor: 228 * 1024, reserved: 1024 };
+const shortBlocks = (kernel) => (kernel.includes('<double') ? 4 : 5);
 /** More instructions than this an element of bfloat16, and an H200's memory is faster than its arithmetic. */
 const instructionCeiling = 13.8;
 
@@ -35,7 +41,7 @@ function demangled(text) {
   return result.status === 0 ? result.stdout : text;
 }
 
-/** ptxas' report -> [{ kernel, registers, spills }]. */
+/** ptxas' report -> [{ kernel, registers, sharedBytes, spills }]. */
 function parseReport(text) {
   const found = [];
   let kernel = null;
@@ -47,7 +53,8 @@ function parseReport(text) {
     if (spilled) spills = Number(spilled[1]) + Number(spilled[2]);
     const used = line.match(/Used (\d+) registers/);
     if (used && kernel !== null) {
-      found.push({ kernel, registers: Number(used[1]), spills });
+      const sharedBytes = Number(line.match(/(\d+) bytes smem/)?.[1] ?? 0);
+      found.push({ kernel, registers: Number(used[1]), sharedBytes, spills });
       kernel = null;
     }
   }
@@ -155,11 +162,16 @@ console.log(`compiled ${compiled.length} in ${((performance.now() - from) / 1000
 
 let hot = 0;
 const spilling = [];
+const crowded = [];
 for (const { architecture, kernels: found } of compiled) {
-  for (const { kernel, registers, spills } of found) {
+  for (const { kernel, registers, sharedBytes, spills } of found) {
     const name = shortName(kernel);
     const isHot = hotKernels.test(name) || hotPlain.test(`${name}(`);
     if (isHot) hot += 1;
+    if (architecture === 'sm_90' && name.startsWith('shortScoreRows<')) {
+      const room = Math.floor(shared.multiprocessor / (sharedBytes + shared.reserved));
+      if (room < shortBlocks(name)) crowded.push(`${name}: ${sharedBytes} bytes a block, room for ${room} blocks`);
+    }
     if (isHot && spills > 0) spilling.push(`${name} for ${architecture}: ${spills} bytes`);
     if (isHot || spills > 0) {
       console.log(
@@ -171,6 +183,7 @@ for (const { architecture, kernels: found } of compiled) {
 const compiledFor = wanted.filter((architecture) => architecture.startsWith('sm')).length;
 check(hot >= 30 * compiledFor, `the compiler reported on ${hot} hot kernels only: their names have changed`);
 check(spilling.length === 0, `registers are spilled in ${spilling.join('; ')}`);
+check(crowded.length === 0, `shared memory holds fewer blocks than registers do: ${crowded.join('; ')}`);
 
 const cuobjdump = ['cuobjdump', '/usr/local/cuda/bin/cuobjdump'].find((name) => versionOf(name) !== null);
 if (cuobjdump === undefined) skip('counting instructions (there is no cuobjdump)');

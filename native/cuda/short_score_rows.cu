@@ -337,16 +337,22 @@ int64_t vectorsOfRows(const ScoreRowsJob& job) {
 }
 
 template <class T, int kLanes = kFewestLanes<T>>
-void start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
+cudaError_t start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
   if constexpr (kLanes < kWarpLanes) {
     if (vectors > kLanes * kLaneVectors<T>) return start<T, 2 * kLanes>(job, vectors, multiprocessors, stream);
   }
   constexpr int kGroups = kWarpLanes / kLanes;
-  // All warps run at once, and end at once.
-  const int64_t warps = int64_t{multiprocessors} * kShortBlocksPerMultiprocessor<T> * kShortWarps;
+  // All warps run at once, and end at once. Shared memory may hold fewer blocks than registers do: of float32 by two
+  // lanes a GPU of 8.0 has room for three, one of 8.9 for two, and the others would begin when these have ended.
+  int blocks = 0;
+  const cudaError_t asked =
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, shortScoreRows<T, kLanes>, kShortThreads, 0);
+  if (asked != cudaSuccess) return asked;
+  const int64_t warps = int64_t{multiprocessors} * (blocks > 0 ? blocks : 1) * kShortWarps;
   const int rowsOfWarp = static_cast<int>((job.cut.rows + warps * kGroups - 1) / (warps * kGroups)) * kGroups;
   COLLAPSAR_LAUNCH((shortScoreRows<T, kLanes>), blocksOf(job.cut.rows, int64_t{kShortWarps} * rowsOfWarp),
                    kShortThreads, stream, job, rowsOfWarp);
+  return cudaGetLastError();
 }
 
 // `of` with an element of the job's type.
@@ -376,11 +382,10 @@ bool areShortScoreRows(const ScoreRowsJob& job) {
 
 cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
-  withType(job, [&](auto type) {
+  return withType(job, [&](auto type) {
     using T = decltype(type);
-    start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
+    return start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
   });
-  return cudaGetLastError();
 }
 
 }  // namespace collapsar::cuda
