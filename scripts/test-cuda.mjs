@@ -10,7 +10,7 @@ import { basename, join } from 'node:path';
 import { check, root, skip, start, versionOf } from './stage.mjs';
 
 /** Kernels through which every byte of a tensor goes. */
-const hotKernels = /(logitRows|scoreRows|shortScoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
+const hotKernels = /(logitRows|scoreRowsBy\w+|shortScoreRows|sumSegments|sumSpreadSegments|readBytes|packRows)</;
 const hotPlain = /readBytes\(/;
 const architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_100'];
 /**

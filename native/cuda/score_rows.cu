@@ -90,11 +90,11 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
 }
 
 // Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece` (all but the top columns),
-// one field as soon as it is there: registers are short.
-template <class T, int kLanes>
-__device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, Vector (&even)[kChunkVectors],
-                         int ownColumn, T ownScore, double length, const TopPlace& top, bool written,
-                         ScorePiece& piece) {
+// one field as soon as it is there: registers are short. `taken()`: `even` is no longer needed.
+template <class T, int kLanes, class Taken>
+__device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
+                                         Vector (&even)[kChunkVectors], int ownColumn, T ownScore, double length,
+                                         const TopPlace& top, bool written, ScorePiece& piece, Taken taken) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
@@ -193,6 +193,8 @@ __device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, 
     }
   }
 
+  taken();
+
   written = written && lane == 0;
   const WideSums groupSeq = combine<kLanes, true>(seq, seqScale);
   if (written) piece.others.seq = groupSeq;
@@ -217,25 +219,45 @@ __device__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, 
   }
 }
 
-// What a few threads of the block finish, once its group has brought it together.
-struct Finished {
-  RowOfScores at;
-  ScorePiece piece;
-  bool wanted;
-};
+template <class T>
+__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
+  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
+}
 
-// One group a unit: a whole row, or a piece of one.
-template <class T, int kLanes>
-__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) scoreRows(const ScoreRowsJob job) {
-  using Group = ThreadGroup<kLanes>;
-  const int units = job.cut.units();
-  const int unit = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
-  // A group without work goes along with the last one's row and writes nothing.
-  const bool real = unit < units;
-  const int cutUnit = (real ? unit : units - 1) - job.cut.wholeRows;
-  const bool isWhole = kLanes < kBlockThreads || cutUnit < 0;  // only blocks share a row piece by piece
+// Where the best columns of a whole row go.
+__device__ __forceinline__ TopPlace topOf(const ScoreRowsJob& job, int row, bool real) {
+  if (job.out.topColumns == nullptr) return {nullptr, nullptr, false};
+  return {job.out.topColumns + static_cast<int64_t>(row) * job.out.topK, nullptr, real};
+}
+
+// A thread each for rows of a few columns.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByThreads(const ScoreRowsJob job) {
+  const int number = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
+  // A thread without work goes along with the last row and writes nothing.
+  const bool real = number < job.cut.rows;
+  const int entry = real ? number : job.cut.rows - 1, row = job.firstRow + entry;
+  const T* const data = rowAt<T>(job, entry);
+  const RowVectors<T> columns(data, 0, job.columns);
+  Vector first[kChunkVectors];
+  columns.template load<1, true>(0, 0, first);
+  const int ownColumn = job.own[row];
+  const T ownScore = data[ownColumn];
+  const double length = lengthOf(job, row);
+  ScorePiece piece;
+  addPiece<T, 1>(job, columns, first, ownColumn, ownScore, length, topOf(job, row, real), real, piece, [] {});
+  if (real) storeRow(job, {row, ownColumn, static_cast<double>(floatOf(ownScore)), length}, piece);
+}
+
+// One block a unit: a whole row, or a piece of one.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByBlocks(const ScoreRowsJob job) {
+  const int cutUnit = static_cast<int>(blockIdx.x) - job.cut.wholeRows;
+  const bool isWhole = cutUnit < 0;
   const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
-  const T* const data = static_cast<const T*>(job.data) + (job.gathered ? entry : row) * job.rowStride;
+  const T* const data = rowAt<T>(job, entry);
   int begin = 0, end = job.columns;
   if (!isWhole) {
     begin = cutUnit % job.cut.pieces * job.cut.pieceColumns;
@@ -244,37 +266,77 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor) 
   // On their way before anything waits for the row's label and length.
   const RowVectors<T> columns(data, begin, end);
   Vector first[kChunkVectors];
-  columns.template load<kLanes, true>(0, Group::lane(), first);
+  columns.template load<kBlockThreads, true>(0, static_cast<int>(threadIdx.x), first);
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
-  TopPlace top{nullptr, nullptr, real && job.out.topColumns != nullptr};
-  if (job.out.topColumns != nullptr) top.columns = job.out.topColumns + static_cast<int64_t>(row) * job.out.topK;
-  if (!isWhole) top = {job.pieces[cutUnit].topColumn, job.pieces[cutUnit].topOrder, real};
+  TopPlace top = topOf(job, row, true);
+  if (!isWhole) top = {job.pieces[cutUnit].topColumn, job.pieces[cutUnit].topOrder, true};
+  __shared__ RowOfScores at;
+  __shared__ ScorePiece piece;
+  if (threadIdx.x == 0) at = {row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
+  addPiece<T, kBlockThreads>(job, columns, first, ownColumn, ownScore, length, top, true,
+                             isWhole ? piece : job.pieces[cutUnit], [] {});
+  __syncthreads();
+  if (!isWhole || threadIdx.x >= kRowParts) return;
+  const int part = static_cast<int>(threadIdx.x);
+  storeRowPart(job, at, piece, part, logCount(job, at.ownColumn, part >= 2));
+}
 
-  const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
-  if constexpr (kLanes == 1) {
-    ScorePiece piece;
-    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real, piece);
-    if (real) storeRow(job, at, piece);
-  } else {
-    // Ends of rows side by side, and four lanes a row: one lane alone takes 1000 instructions one after the other, in
-    // which the block's other warps have nothing to do.
-    __shared__ Finished finished[Group::kGroups];
-    Finished& mine = finished[Group::index()];
-    if (Group::lane() == 0) {
-      mine.at = at;
-      mine.wanted = isWhole && real;
+// A row of a warp until its end is worked out.
+template <class T>
+struct HeldRow {
+  RowOfScores at;
+  T own;
+  ScorePiece piece;
+};
+
+// Warps take row after row, and do not wait for each other: while a row's best columns are found, the next one's first
+// columns are on their way. With a row a warp, blocks would wait for two loads one after the other as they begin, and
+// for the ends of their rows in one warp as they end. Registers allow two blocks; one of them, it is estimated, would
+// have nothing on its way for a fourth of the time.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByWarps(const ScoreRowsJob job) {
+  using Group = ThreadGroup<kWarpLanes>;
+  // So many rows end side by side, four lanes a row: one lane alone takes 1000 instructions one after the other.
+  constexpr int kHeldRows = kWarpLanes / kRowParts;
+  __shared__ HeldRow<T> heldOf[Group::kGroups][kHeldRows];
+  HeldRow<T>* const held = heldOf[Group::index()];
+  const int lane = Group::lane();
+  const int step = static_cast<int>(gridDim.x) * Group::kGroups;
+  int entry = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
+  if (entry >= job.cut.rows) return;
+  const auto columnsOf = [&](int ofEntry) { return RowVectors<T>(rowAt<T>(job, ofEntry), 0, job.columns); };
+  Vector first[kChunkVectors];
+  columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+  COLLAPSAR_ROLLED
+  while (entry < job.cut.rows) {
+    const int labelled = entry + lane * step;
+    if (lane < kHeldRows && labelled < job.cut.rows) {
+      const int row = job.firstRow + labelled, ownColumn = job.own[row];
+      held[lane].own = rowAt<T>(job, labelled)[ownColumn];
+      held[lane].at = {row, ownColumn, static_cast<double>(floatOf(held[lane].own)), lengthOf(job, row)};
     }
-    addPiece<T, kLanes>(job, columns, first, ownColumn, ownScore, length, top, real,
-                        isWhole ? mine.piece : job.pieces[cutUnit]);
-    __syncthreads();
-    const int ended = static_cast<int>(threadIdx.x) / kRowParts;
-    if (ended < Group::kGroups && finished[ended].wanted) {
-      const int part = static_cast<int>(threadIdx.x) % kRowParts;
-      const RowOfScores& row = finished[ended].at;
-      storeRowPart(job, row, finished[ended].piece, part, logCount(job, row.ownColumn, part >= 2));
+    __syncwarp();
+    int rows = 0;
+    for (; rows < kHeldRows && entry < job.cut.rows; rows++) {
+      HeldRow<T>& mine = held[rows];
+      const RowVectors<T> columns = columnsOf(entry);
+      entry += step;
+      addPiece<T, kWarpLanes>(job, columns, first, mine.at.ownColumn, mine.own, mine.at.length,
+                              topOf(job, mine.at.row, true), true, mine.piece, [&] {
+                                if (entry >= job.cut.rows) return;
+                                columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+                              });
     }
+    __syncwarp();
+    if (lane / kRowParts < rows) {
+      const HeldRow<T>& ended = held[lane / kRowParts];
+      const int part = lane % kRowParts;
+      storeRowPart(job, ended.at, ended.piece, part, logCount(job, ended.at.ownColumn, part >= 2));
+    }
+    __syncwarp();  // before the next rows' labels come where these were read
   }
 }
 
@@ -326,23 +388,18 @@ __global__ void __launch_bounds__(kBlockThreads) mergeScorePieces(const ScoreRow
   }
 }
 
-template <class T, int kLanes>
-void startShared(const ScoreRowsJob& job, cudaStream_t stream) {
-  COLLAPSAR_LAUNCH((scoreRows<T, kLanes>), blocksOf(job.cut.units(), ThreadGroup<kLanes>::kGroups), kBlockThreads,
-                   stream, job);
-}
-
 template <class T>
-void start(const ScoreRowsJob& job, cudaStream_t stream) {
-  switch (job.lanes) {
-    case 1:
-      startShared<T, 1>(job, stream);
-      break;
-    case 32:
-      startShared<T, kWarpLanes>(job, stream);
-      break;
-    default:
-      startShared<T, kBlockThreads>(job, stream);
+void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+  const int64_t rows = job.cut.rows;
+  if (job.lanes == 1) {
+    COLLAPSAR_LAUNCH(scoreRowsByThreads<T>, blocksOf(rows, kBlockThreads), kBlockThreads, stream, job);
+  } else if (job.lanes == kWarpLanes) {
+    const int64_t blocks = blocksOf(rows, kBlockThreads / kWarpLanes),
+                  most = scoreGroupsAtOnce(kBlockThreads, multiprocessors);
+    COLLAPSAR_LAUNCH(scoreRowsByWarps<T>, static_cast<unsigned>(blocks < most ? blocks : most), kBlockThreads, stream,
+                     job);
+  } else {
+    COLLAPSAR_LAUNCH(scoreRowsByBlocks<T>, blocksOf(job.cut.units(), 1), kBlockThreads, stream, job);
   }
   const int cutRows = job.cut.rows - job.cut.wholeRows;
   if (cutRows > 0) {
@@ -362,20 +419,20 @@ int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {
   return int64_t{kBlockThreads} / lanes * kScoreBlocksPerMultiprocessor * multiprocessors;
 }
 
-cudaError_t launchScoreRows(const ScoreRowsJob& job, cudaStream_t stream) {
+cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
   switch (job.dtype) {
     case 0:
-      start<double>(job, stream);
+      start<double>(job, multiprocessors, stream);
       break;
     case 1:
-      start<float>(job, stream);
+      start<float>(job, multiprocessors, stream);
       break;
     case 2:
-      start<Float16>(job, stream);
+      start<Float16>(job, multiprocessors, stream);
       break;
     default:
-      start<BFloat16>(job, stream);
+      start<BFloat16>(job, multiprocessors, stream);
   }
   return cudaGetLastError();
 }

@@ -57,6 +57,6 @@ constexpr int kScoreBlocksPerMultiprocessor = 2;
 // How many threads share a row, if it is not a short one (short_score_rows.h): 1, 32 or 256.
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors);
 int64_t scoreGroupsAtOnce(int lanes, int multiprocessors);
-cudaError_t launchScoreRows(const ScoreRowsJob& job, cudaStream_t stream);
+cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
 
 }  // namespace collapsar::cuda

@@ -78,7 +78,7 @@ void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t 
   }
   job.pieces = static_cast<ScorePiece*>(
       device.space(Space::Pieces, job.cut.cutUnits() * static_cast<std::int64_t>(sizeof(ScorePiece))));
-  check(launchScoreRows(job, device.stream()), "running kernels");
+  check(launchScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
 }
 
 void scoreStats(CollapsarCudaDevice& device, const CollapsarCudaScores& scores, const CollapsarCudaRowLabels& labels,

@@ -83,6 +83,12 @@ void scoreChecks() {
       fill(scores, [&](std::int64_t, std::int64_t) { return -120 + 20 * numbers.bell(); });
       checkScores(scores, numbers, columns == 300, static_cast<int>(columns % 9), true, 500, "turn after turn");
     }
+    // Longer ones, of which a warp takes one after the other: more than the 8 that end side by side.
+    if (!options.tiny || dtype == DType::Float32) {
+      PlacedMatrix scores(dtype, device->info().multiprocessors * 130 + 3, 1030, kOdd);
+      fill(scores, [&](std::int64_t, std::int64_t) { return -120 + 20 * (numbers.uniform() - numbers.uniform()); });
+      checkScores(scores, numbers, dtype == DType::Float16, 5, true, 500, "row after row");
+    }
     for (const double offset : {-1000.0, 1000.0, -50000.0, -3e6}) {
       if (dtype == DType::Float16 && offset < -60000) continue;
       PlacedMatrix scores(dtype, 5, 600, kOdd);
