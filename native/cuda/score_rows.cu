@@ -340,51 +340,92 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
   }
 }
 
-// One thread a row that was cut: its pieces in the order of their columns.
-template <class T>
-__global__ void __launch_bounds__(kBlockThreads) mergeScorePieces(const ScoreRowsJob job) {
-  const int cutRow = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
-  if (cutRow >= job.cut.rows - job.cut.wholeRows) return;
-  const int entry = job.cut.wholeRows + cutRow, row = job.firstRow + entry;
-  const int ownColumn = job.own[row];
-  const T* const data = static_cast<const T*>(job.data) + (job.gathered ? entry : row) * job.rowStride;
-  const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(data[ownColumn])), lengthOf(job, row)};
-  const ScorePiece* const pieces = job.pieces + static_cast<int64_t>(cutRow) * job.cut.pieces;
+constexpr int kMergedAtOnce = kWarpLanes;      // pieces, a thread of the first warp each
+constexpr int kMergeThreads = 3 * kWarpLanes;  // the sums, what is counted and compared, and the best columns
 
-  ScorePiece whole;
-  whole.others = pieces[0].others;
-  whole.same = pieces[0].same;
-  whole.best = pieces[0].best;
-  whole.argmax = pieces[0].argmax;
-  whole.rankAbove = pieces[0].rankAbove;
-  whole.rankEqual = pieces[0].rankEqual;
-  const BetterOf<double> better;
-  for (int i = 1; i < job.cut.pieces; i++) {
-    const ScorePiece& piece = pieces[i];
-    whole.others.seq = merged(whole.others.seq, piece.others.seq, kLog2e);
-    whole.others.token = merged(whole.others.token, piece.others.token, kLog2e / at.length);
-    whole.others.best = better(whole.others.best, piece.others.best);
-    whole.same.seq = merged(whole.same.seq, piece.same.seq, kLog2e);
-    whole.same.token = merged(whole.same.token, piece.same.token, kLog2e / at.length);
-    whole.same.best = better(whole.same.best, piece.same.best);
-    if (isBetter(piece.best, whole.best)) {
-      whole.best = piece.best;
-      whole.argmax = piece.argmax;
-    }
-    whole.rankAbove += piece.rankAbove;
-    whole.rankEqual += piece.rankEqual;
-  }
-  storeRow(job, at, whole);
-  if (job.out.topColumns == nullptr) return;
-  TopList<uint64_t> list;
-  for (int i = 0; i < job.cut.pieces; i++) {
-    for (int k = 0; k < job.out.topK; k++) {
-      if (pieces[i].topColumn[k] != kNoColumn) list.insert(pieces[i].topOrder[k], pieces[i].topColumn[k]);
-    }
-  }
+// What was written of a piece.
+__device__ __forceinline__ void fetchPiece(const ScorePiece& from, int topK, ScorePiece& to) {
+  to.others = from.others;
+  to.same = from.same;
+  to.best = from.best;
+  to.argmax = from.argmax;
+  to.rankAbove = from.rankAbove;
+  to.rankEqual = from.rankEqual;
   COLLAPSAR_UNROLLED
   for (int k = 0; k < kMostTop; k++) {
-    if (k < job.out.topK) job.out.topColumns[static_cast<int64_t>(row) * job.out.topK + k] = list.column[k];
+    if (k >= topK) continue;
+    to.topOrder[k] = from.topOrder[k];
+    to.topColumn[k] = from.topColumn[k];
+  }
+}
+
+// One block a row that was cut: its pieces in the order of their columns. All of them are fetched at once, and each
+// warp does a part of the work: one thread would wait for the memory twice a piece, and merge four sums one after the
+// other.
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRowsJob job) {
+  __shared__ ScorePiece fetched[kMergedAtOnce], whole;
+  const int cutRow = static_cast<int>(blockIdx.x), entry = job.cut.wholeRows + cutRow, row = job.firstRow + entry;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes, lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const int ownColumn = job.own[row], topK = job.out.topColumns != nullptr ? job.out.topK : 0;
+  const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(rowAt<T>(job, entry)[ownColumn])),
+                       lengthOf(job, row)};
+  const ScorePiece* const pieces = job.pieces + static_cast<int64_t>(cutRow) * job.cut.pieces;
+  const bool ofTokens = lane % 2 == 1, ofSame = lane >= 2;  // of the first warp's lanes that merge sums
+
+  WideSums sums = noWideSums();
+  const BetterOf<double> better;
+  TopList<uint64_t> list;
+  for (int first = 0; first < job.cut.pieces; first += kMergedAtOnce) {
+    const int count = job.cut.pieces - first < kMergedAtOnce ? job.cut.pieces - first : kMergedAtOnce;
+    if (static_cast<int>(threadIdx.x) < count) {
+      fetchPiece(pieces[first + threadIdx.x], topK, fetched[threadIdx.x]);
+    }
+    __syncthreads();
+    if (warp == 0 && lane < kRowParts) {
+      const double scale = ofTokens ? kLog2e / at.length : kLog2e;
+      COLLAPSAR_ROLLED
+      for (int i = 0; i < count; i++) {
+        const ScoreGroup& group = ofSame ? fetched[i].same : fetched[i].others;
+        sums = merged(sums, ofTokens ? group.token : group.seq, scale);
+      }
+    } else if (warp == 1 && lane == 0) {
+      if (first == 0) whole = fetched[0];
+      COLLAPSAR_ROLLED
+      for (int i = first == 0 ? 1 : 0; i < count; i++) {
+        const ScorePiece& piece = fetched[i];
+        whole.others.best = better(whole.others.best, piece.others.best);
+        whole.same.best = better(whole.same.best, piece.same.best);
+        if (isBetter(piece.best, whole.best)) {
+          whole.best = piece.best;
+          whole.argmax = piece.argmax;
+        }
+        whole.rankAbove += piece.rankAbove;
+        whole.rankEqual += piece.rankEqual;
+      }
+    } else if (warp == 2 && lane == 0) {
+      COLLAPSAR_ROLLED
+      for (int i = 0; i < count; i++) {
+        COLLAPSAR_ROLLED
+        for (int k = 0; k < topK; k++) {
+          if (fetched[i].topColumn[k] != kNoColumn) list.insert(fetched[i].topOrder[k], fetched[i].topColumn[k]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  if (warp == 0 && lane < kRowParts) {
+    ScoreGroup& group = ofSame ? whole.same : whole.others;
+    (ofTokens ? group.token : group.seq) = sums;
+  }
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) < kRowParts) {
+    storeRowPart(job, at, whole, lane, logCount(job, at.ownColumn, lane >= 2));
+  } else if (warp == 2 && lane == 0) {
+    COLLAPSAR_UNROLLED
+    for (int k = 0; k < kMostTop; k++) {
+      if (k < topK) job.out.topColumns[static_cast<int64_t>(row) * topK + k] = list.column[k];
+    }
   }
 }
 
@@ -403,7 +444,7 @@ void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   }
   const int cutRows = job.cut.rows - job.cut.wholeRows;
   if (cutRows > 0) {
-    COLLAPSAR_LAUNCH(mergeScorePieces<T>, blocksOf(cutRows, kBlockThreads), kBlockThreads, stream, job);
+    COLLAPSAR_LAUNCH(mergeScorePieces<T>, static_cast<unsigned>(cutRows), kMergeThreads, stream, job);
   }
 }
 
