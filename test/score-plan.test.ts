@@ -227,6 +227,25 @@ describe('estimates', () => {
     }
   });
 
+  it('know chance exactly, however few pairs are scored', () => {
+    const step = knownStep(3, { prompts: 16, rowsPerPrompt: 2, strength: 1 });
+    // Some prompts are equal to others, so that their rows have more chance.
+    const promptTokens = step.input.promptTokens.map((_, prompt) => [Math.max(prompt, 5)]);
+    const input = { ...step.input, promptTokens };
+    const estimated = (negatives: number): PairEstimates => {
+      const plan = planScores(input, { negatives, seed: 1 });
+      return estimateFromPairs(plan, { sums: scoresOf(step, plan) });
+    };
+    const [few, all] = [estimated(3), estimated(15)];
+    for (const key of ['retrieval_chance_level', 'retrieval_chance_exact@2', 'retrieval_chance_exact@8']) {
+      expect(few.values[key], key).toBeGreaterThan(0);
+      expect(few.values[key], key).toBe(all.values[key]);
+    }
+    for (const key of ['retrieval_above_chance', 'retrieval_above_chance_exact@2']) {
+      expect(few.absent[key]).toMatch(/^retrieval_accuracy(@2)? cannot be given: see there$/);
+    }
+  });
+
   it('say why something cannot be given', () => {
     const step = knownStep(1, { prompts: 8, rowsPerPrompt: 2, strength: 1 });
     const plan = planScores(step.input, { negatives: 3 });

@@ -3,7 +3,7 @@
 import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
-import { chanceLevel, rowsByEquivalents } from './chance.js';
+import { chanceLevel, exactChanceLevel, rowsByEquivalents } from './chance.js';
 import { RETRIEVAL_AT } from './measured-step.js';
 import {
   batchInterval,
@@ -266,6 +266,17 @@ function negate(
   error[key] = { ...parts, biasBelow: parts.biasAbove, biasAbove: parts.biasBelow };
 }
 
+/** What `strict` calls the retrieval figures among the best k. */
+function retrievalKeys(k: number): { readonly accuracy: string; readonly chance: string; readonly above: string } {
+  return k === 1
+    ? { accuracy: 'retrieval_accuracy', chance: 'retrieval_chance_level', above: 'retrieval_above_chance' }
+    : {
+        accuracy: `retrieval_accuracy@${k}`,
+        chance: `retrieval_chance_exact@${k}`,
+        above: `retrieval_above_chance_exact@${k}`,
+      };
+}
+
 function retrieval(
   plan: ScorePlan,
   scored: readonly ScoredRow[],
@@ -281,23 +292,28 @@ function retrieval(
   const { layout } = plan;
   const columns = layout.signatures.length;
   const bounds: Record<string, { low: number; high: number }> = {};
-  values.retrieval_chance_level = chanceLevel(rowsByEquivalents(sums.own, layout.signatures, layout.counts));
-  const keyOf = (k: number): string => (k === 1 ? 'retrieval_accuracy' : `retrieval_accuracy@${k}`);
+  // Chance rests on which prompts are equal, of which nothing is drawn: it is known exactly.
+  const alike = rowsByEquivalents(sums.own, layout.signatures, layout.counts);
   const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
   for (const { k, low, high } of retrievalBounds(scored, layout, ks)) {
-    const key = keyOf(k);
+    const { accuracy, chance, above } = retrievalKeys(k);
     if (k > 1 && k >= columns) {
-      absent[key] = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
-    } else if (low === high) {
-      values[key] = low;
-      if (k === 1) values.retrieval_above_chance = low - values.retrieval_chance_level;
+      const reason = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
+      for (const key of [accuracy, chance, above]) absent[key] = reason;
+      continue;
+    }
+    const level = k === 1 ? chanceLevel(alike) : exactChanceLevel(alike, k);
+    values[chance] = level;
+    if (low === high) {
+      values[accuracy] = low;
+      values[above] = low - level;
     } else {
-      bounds[key] = { low, high };
-      absent[key] =
+      bounds[accuracy] = { low, high };
+      absent[accuracy] =
         `whether the own prompt is among the best ${k} of all cannot be estimated from ${plan.negatives} negatives ` +
         `without bias: see bounds (for these rows it is certain to be from ${low.toFixed(3)} to ${high.toFixed(3)}) and ` +
         'retrieval_accuracy_of_<c>';
-      if (k === 1) absent.retrieval_above_chance = 'retrieval_accuracy cannot be given: see there';
+      absent[above] = `${accuracy} cannot be given: see there`;
     }
   }
   for (const candidates of CANDIDATES) {
