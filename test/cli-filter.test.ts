@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { resolveFilterOptions } from '../src/filter/filter-options.js';
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 
@@ -282,4 +283,15 @@ describe('exit status', () => {
     expect({ status, out }).toEqual({ status: 2, out: '' });
     expect(err).toMatch(wanted);
   });
+});
+
+it('its help has the defaults that the filter has, of each dialect that has another', async () => {
+  const help = (await collapsar(['filter', '--help'])).out.replace(/\s+/g, ' ');
+  const [usual, ragen, paper] = [undefined, 'ragen', 'paper'].map((dialect) =>
+    resolveFilterOptions({ dialect: dialect as 'ragen' | 'paper' | undefined }),
+  );
+  expect(help).toContain(`groups of one rollout (default: ${usual?.singletons}; upstream`);
+  expect(help).toContain(`multiplied with (default: ${usual?.lossScale}; paper: ${paper?.lossScale})`);
+  expect(help).toContain(`episode's reward (default: ${usual?.turnRewards}; ragen: ${ragen?.turnRewards})`);
+  expect(help).toContain(`NaN or infinite (default: ${usual?.nonFinite})`);
 });

@@ -121,9 +121,9 @@ describe('plan-scores', () => {
     [
       'turns that differ in a group',
       (rows: Record<string, unknown>[]) => Object.assign(rows[6] ?? {}, { turn: 1 }),
-      /row 6 is of turn 1/,
+      /\.jsonl: turns: row 6 is of turn 1, .*; leave out --hard\n$/,
     ],
-    ['too few negatives for two kinds', () => {}, /at least 4/],
+    ['too few negatives for two kinds', () => {}, /^error: --negatives: 3 .* at least 4, .*; or leave out --hard\n$/],
   ])('%s ends with 1 and names the place', async (what, change, message) => {
     const file = rowsFile(change as (rows: Record<string, unknown>[]) => void);
     const negatives = what.startsWith('too few') ? '3' : '4';

@@ -46,13 +46,24 @@ export async function planScoresCommand(
   const { input, columnGroups } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
     : fromLines(path, await contentOf(path, stdin, signal), flags);
-  const plan = planScores(input, { negatives: flags.negatives, seed: flags.seed, hardShare: flags.hardShare });
+  const plan = planned(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
     await out.write(lines(plan, columnGroups, first, flags.csv === true));
   }
   if (!flags.quiet) await err.write(`${saving(plan)}\n`);
   return EXIT.ok;
+}
+
+/** What only the rows' turns show of the options is said in the options' words here. */
+function planned(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScoresFlags): ScorePlan {
+  try {
+    return planScores(input, { negatives, seed, hardShare });
+  } catch (error) {
+    if (!(error instanceof ArgumentError) || error.argument !== 'options.negatives') throw error;
+    const problem = error.message.slice(error.argument.length + 2);
+    throw new ArgumentError('--negatives', `${problem}; or leave out --hard`, { cause: error });
+  }
 }
 
 function lines(plan: ScorePlan, columnGroups: ArrayLike<number | bigint>, first: number, csv: boolean): string {
@@ -152,7 +163,9 @@ function turns(path: string, ...labels: Parameters<typeof turnsOfPrompts>): Int3
   try {
     return turnsOfPrompts(...labels);
   } catch (error) {
-    if (error instanceof ArgumentError) throw new FileError({ path }, error.message, { cause: error });
-    throw error;
+    if (!(error instanceof ArgumentError)) throw error;
+    // Turns of prompts can be given to planScores alone.
+    const [problem] = error.message.split('; give promptTurns');
+    throw new FileError({ path }, `${problem}; leave out --hard`, { cause: error });
   }
 }

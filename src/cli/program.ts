@@ -157,7 +157,11 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .command('plan-scores')
     .description('which (row, prompt) pairs to score when scoring all is too dear')
     .argument('<FILE>', 'step file, JSON lines of rows, or - for stdin')
-    .requiredOption('--negatives <m>', 'prompts other than its own to score each row under, at least 3', wholeNumber(3))
+    .requiredOption(
+      '--negatives <m>',
+      'prompts other than its own to score each row under, at least 3 (with --hard 4)',
+      wholeNumber(3),
+    )
     .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
     .option('--hard', 'draw some of them among the prompts of the same turn')
     .option('--hard-share <x>', 'with --hard: how many of them, 0 to 1', share, 0.5)
@@ -182,14 +186,35 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .option('--value <v>', 'share or number that the strategy asks for (default: 0.9 for top_p)', anyNumber)
     .addOption(new Option('--metric <name>', 'what groups are ranked by').choices(METRICS).default('reward_variance'))
     .addOption(new Option('--direction <name>', 'which scores are kept').choices(DIRECTIONS).default('largest'))
-    .option('--include-zero', 'groups without any score may be kept')
-    .option('--no-include-zero', 'groups without any score are dropped')
+    .option('--include-zero', 'groups of zero score, such as those whose rollouts are all alike, may be kept')
+    .option(
+      '--no-include-zero',
+      'they are dropped first (default for reward_variance and entropy_variance, but under ragen)',
+    )
     .addOption(new Option('--top-p-mode <name>', 'masses of top_p').choices(TOP_P_MODES).default('linear'))
-    .option('--eps <e>', "slack of top_p's threshold", anyNumber)
-    .addOption(new Option('--singletons <policy>', 'groups of one rollout').choices(SINGLETON_POLICIES))
-    .addOption(new Option('--loss-scale <rule>', 'what the loss is multiplied with').choices(LOSS_SCALINGS))
-    .addOption(new Option('--turn-rewards <rule>', "which turn has its episode's reward").choices(TURN_REWARDS))
-    .addOption(new Option('--non-finite <what>', 'a reward that is NaN or infinite').choices(['error', 'exclude']))
+    .option('--eps <e>', "slack of top_p's threshold (default: by dialect, docs/filter.md)", anyNumber)
+    .addOption(
+      new Option(
+        '--singletons <policy>',
+        'groups of one rollout (default: drop; upstream: they have variance 0)',
+      ).choices(SINGLETON_POLICIES),
+    )
+    .addOption(
+      new Option('--loss-scale <rule>', 'what the loss is multiplied with (default: none; paper: rho)').choices(
+        LOSS_SCALINGS,
+      ),
+    )
+    .addOption(
+      new Option('--turn-rewards <rule>', "which turn has its episode's reward (default: same; ragen: first)").choices(
+        TURN_REWARDS,
+      ),
+    )
+    .addOption(
+      new Option('--non-finite <what>', 'a reward that is NaN or infinite (default: error)').choices([
+        'error',
+        'exclude',
+      ]),
+    )
     .option('--ddof <n>', 'upstream: delta degrees of freedom of the variance (default: 1)', wholeNumber(0))
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
     .showHelpAfterError('(see collapsar filter --help)')

@@ -63,7 +63,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
       .requiredOption('--out <file>', 'manifest to write', outputPath),
   )
     .option('--strict', 'exit status 1 when some files could not be planned')
-    .option('--json', 'print one JSON object: manifest, shards, steps, bytes, failures')
+    .option('--json', 'print one JSON object: manifest, digest, shards, steps, bytes, failures')
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar plan --help)')
     .addHelpText('after', PLAN_HELP)
