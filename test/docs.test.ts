@@ -119,3 +119,44 @@ describe('docs/cli.md shows what comes', () => {
     expect(JSON.parse(shownUnder('analyze examples/data/collapse --jsonl'))).toEqual(JSON.parse(out));
   });
 });
+
+describe('docs/terabytes.md', () => {
+  const page = read('terabytes.md');
+  /** The last cell of the row that begins so, of the model's two tables. */
+  const cell = (start: string): string => {
+    const row = page.split('\n').find((line) => line.startsWith(`| ${start} |`) || line.startsWith(`| ${start},`));
+    return row?.split(' | ').at(-1)?.replace(/ \|$/, '') as string;
+  };
+  const number = (start: string): number => Number.parseFloat(cell(start));
+
+  it('rests on a result that is stored', () => {
+    const [, name] = /`(bench\/results\/[^`]+)`/.exec(page) ?? [];
+    const { throughput } = JSON.parse(readFileSync(join(root, name as string), 'utf8'));
+    const { bytes, seconds, share } = throughput[0] as {
+      bytes: number;
+      seconds: { analyze: number[] };
+      share: number;
+    };
+    const median = seconds.analyze.toSorted((a, b) => a - b)[seconds.analyze.length >> 1] as number;
+    expect(cell('r')).toBe(`${(bytes / median / 1e9).toFixed(2)} GB/s (2 cores)`);
+    expect(number('s')).toBeCloseTo(share, 2);
+  });
+
+  it('computes the petabyte from it', () => {
+    const [rate, start] = [number('e') * number('r') * 1e9, number('o')];
+    const perStep = 4.7e-6;
+    const steps = Math.ceil(1e15 / 134_224_256);
+    expect(cell('steps')).toBe(steps.toLocaleString('en'));
+    const [large, small] = [2 ** 36, 2 ** 31].map((size) => Math.floor(size / 134_224_256) * 134_224_256) as [
+      number,
+      number,
+    ];
+    expect(number('workers for a day')).toBe(Math.ceil(1e15 / 86_400 / rate));
+    const share = (seconds: number, bytes: number) => (seconds * rate * 100) / bytes;
+    expect(number('overhead of starting tasks')).toBeCloseTo(share(start + 1e4 * perStep, large), 1);
+    expect(number('the same in shards of 2 GiB')).toBe(Math.round(share(start + 1e4 * perStep, small)));
+    expect(number('the same in shards of 64 GiB')).toBe(Math.round(share(start + steps * perStep, large)));
+    expect(number('scheduling of tasks')).toBeCloseTo(share(1, large), 1);
+    expect(number('core-hours of map')).toBe(Math.round((1e15 / rate / 3600) * 2));
+  });
+});
