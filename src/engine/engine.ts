@@ -82,7 +82,8 @@ const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 /**
  * Computes on score tensors. Operations run one after the other in the order of their calls, off the event loop and off
  * libuv's thread pool. Every operation rejects, and never throws: with ArgumentError for a bad argument, with
- * DisposedError after dispose(), with `signal.reason` when aborted.
+ * DisposedError after dispose(), with `signal.reason` when aborted, with DeviceError `out_of_memory` where the machine does
+ * not have the memory for a job.
  *
  * Input memory must not be written while a job reads it: results are then undefined (but nothing crashes). Large inputs
  * are read in place; how they are kept from going away is told in memory.ts.

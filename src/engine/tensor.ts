@@ -32,5 +32,5 @@ export interface HostIntegers {
   readonly strides?: readonly number[];
 }
 
-/** Non-negative integers, one a row. */
+/** Whole numbers, one a row, column or sequence: ids of any sign; counts and indices from 0 on. */
 export type Integers = Int32Array | BigInt64Array | readonly number[];

@@ -18,12 +18,12 @@ export type VerdictKind =
   | 'prompts_too_easy' // low reward variance because all rollouts succeed
   | 'prompts_too_hard' // … because all fail
   | 'reward_blind' // … because different behaviour gets the same reward
-  | 'specific_but_wrong' // reasoning that fits its prompt earns no more than reasoning that does not
-  | 'entropy_gaming' // entropy rises while I(X;Z) and success do not
-  | 'oscillating_actions' // A-B-A-B, or the same action over and over, within episodes
-  | 'actions_ignore_prompt' // I(X;A) cannot be told from zero
-  | 'actions_ignore_reasoning' // I(Z;A|X) cannot be told from zero
-  | 'ungrounded' // z is as likely without the state or image as with it
+  | 'specific_but_wrong' // reasoning that fits its prompt succeeds less often than reasoning that does not
+  | 'entropy_gaming' // entropy has doubled while I(X;Z) and success do not rise
+  | 'oscillating_actions' // A-B-A-B within episodes
+  | 'actions_ignore_prompt' // I(X;A) can no longer be told from zero
+  | 'actions_ignore_reasoning' // I(Z;A|X) can no longer be told from zero
+  | 'ungrounded' // the state or image has lost most of its part in what makes z likely
   | 'filter_not_advised'; // the "should I filter" gate: Std(RV)/Mean(RV) is low
 
 export type Severity = 'info' | 'warning' | 'critical';
