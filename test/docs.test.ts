@@ -120,6 +120,29 @@ describe('docs/cli.md shows what comes', () => {
   });
 });
 
+describe('README.md shows what is in the shipped run', () => {
+  const page = readFileSync(join(root, 'README.md'), 'utf8');
+
+  it('its table, but for what is left out of a sentence', async () => {
+    const { out } = await command(['analyze', 'examples/data/collapse', '--every', '10']);
+    const table = (/^collapse {2}examples[\s\S]*?(?=```)/m.exec(page)?.[0] ?? '').trimEnd();
+    expect(table.split('\n').length).toBeGreaterThan(15);
+    for (const line of table.split('\n')) expect(out).toContain(line.split(': …')[0]);
+  });
+
+  it('how the task went before the collapse and after', async () => {
+    const rates: [number[], number[]] = [[], []];
+    for await (const { step, correct } of collapsar.readSteps(join(root, 'examples/data/collapse'))) {
+      const flags = correct as Uint8Array;
+      rates[step < 136 ? 0 : 1].push(flags.reduce((sum, flag) => sum + flag, 0) / flags.length);
+    }
+    const [before, after] = rates.map((all) =>
+      (all.reduce((sum, rate) => sum + rate, 0) / all.length).toFixed(2).slice(1),
+    );
+    expect(page.replaceAll('\n', ' ')).toContain(`(${before} on average before step 136, ${after} after)`);
+  });
+});
+
 describe('docs/terabytes.md', () => {
   const page = read('terabytes.md');
   /** The last cell of the row that begins so, of the model's two tables. */

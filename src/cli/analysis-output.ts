@@ -66,7 +66,7 @@ const LEGEND: Readonly<Record<Profile, readonly string[]>> = {
   strict: [
     'H(Z|X): spread of the reasoning given its prompt, nats a token. MI: what the reasoning tells about its prompt, nats a ' +
       'response, with the interval for these very prompts. retrieval: share of responses that fit their own prompt best. ' +
-      'p: how often a policy that ignores the prompt would do as well (above .05 nothing is shown). ' +
+      'p: how often a policy that ignores the prompt would do as well by chance (above .05 the figure may be chance). ' +
       'z: MI a token against the spread between responses. ' +
       'state, against the first steps of the run: D diverse, T template collapse, C compressed, L low-entropy collapse.',
     COLLAPSE,
