@@ -299,8 +299,11 @@ describe('finalize', () => {
     const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [12]), fresh(), { shards: 12 });
     for (const index of [2, 7, 8]) await mapOne(runs, engine, index);
     await expect(finalized(runs.manifest, runs.states)).rejects.toThrow(
-      '9 of 12 steps are missing, all of shards 0 to 1, 3 to 6, 9 to 11: run collapsar map',
+      /9 of 12 steps are missing, all of shards 0 to 1, 3 to 6, 9 to 11: run collapsar map .* and then finalize again$/,
     );
+    const merged = join(fresh(), 'merged.state');
+    await mergeStates([runs.states], { out: merged });
+    await expect(finalized(runs.manifest, merged)).rejects.toThrow(/all of shards 0 to 1, .* and then merge again$/);
   });
 
   it('says what to run where there is no state at all', async () => {

@@ -58,13 +58,16 @@ export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepRe
   };
   const manifest = typeof options.manifest === 'string' ? await readManifest(options.manifest) : options.manifest;
   checkVersion(manifest, options.version ?? packageVersion());
-  const merge = await StateMerge.open(await statePaths(options.state));
+  const states = await statePaths(options.state);
+  const merge = await StateMerge.open(states);
   if (merge.header.manifest !== manifest.digest) {
     throw new StateError(
       `${options.state} is of another manifest than ${manifest.path}: name the one that it was mapped with`,
     );
   }
-  await checkComplete(manifest, merge, options.state, signal);
+  // A directory of states takes in what is mapped later; a merged state does not.
+  const next = states[0] === options.state ? 'then merge again' : 'then finalize again';
+  await checkComplete(manifest, merge, options.state, next, signal);
 
   manifest.failures.forEach(fail);
   const choice = new MetricChoice(options.metrics ?? manifest.settings.metrics);
@@ -104,6 +107,7 @@ async function checkComplete(
   manifest: Manifest,
   merge: StateMerge,
   state: string,
+  next: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const missing = new MissingSteps(manifest);
@@ -127,7 +131,7 @@ async function checkComplete(
   const which = shards.length === 1 ? `shard ${shards[0]}` : `shards ${ranges(shards)}`;
   throw new StateError(
     `${state}: ${what} missing, all of ${which}: run collapsar map --manifest ${shellWord(manifest.path)} --out DIR --index ` +
-      `${shards[0]}${shards.length > 1 ? ' and so on' : ''}, and then merge again`,
+      `${shards[0]}${shards.length > 1 ? ' and so on' : ''}, and ${next}`,
   );
 }
 
