@@ -181,5 +181,7 @@ describe('docs/terabytes.md', () => {
     expect(number('the same in shards of 64 GiB')).toBe(Math.round(share(start + steps * perStep, large)));
     expect(number('scheduling of tasks')).toBeCloseTo(share(1, large), 1);
     expect(number('core-hours of map')).toBe(Math.round((1e15 / rate / 3600) * 2));
+    expect(number('state on disk')).toBe(Math.round((steps * Number(cell('b').replace(',', ''))) / 1e9));
+    expect(number('merge and finalize')).toBeCloseTo(steps / number('f') / 3600, 1);
   });
 });
