@@ -82,6 +82,15 @@ describe('docs/api.md', () => {
   });
 });
 
+describe('docs/api.md, the engine', () => {
+  it('tells of a row what it says of its prompt', async () => {
+    const own = Array.from(groups, Number);
+    const given = { P, R, T, data: logprobs.data, lengths, own };
+    const found = await run('docs/api.md', 1, given, 'return { firstInvalid, first, found };');
+    expect(found).toEqual({ firstInvalid: null, first: expect.any(Number), found: true });
+  });
+});
+
 describe('docs/cheaper-scoring.md', () => {
   const step = 1;
 
