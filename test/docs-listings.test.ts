@@ -118,6 +118,11 @@ describe('docs/cli.md', () => {
     for (const step of [1, 2]) await putStep(`runs/grpo-7b/step_${step}.safetensors`, smallStep(step));
     await run('docs/cli.md', 0, {});
     expect(readdirSync('results').sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    const summary = await files.readFile('results/summary.json', 'utf8');
+    await files.rename('runs', 'unmounted');
+    await run('docs/cli.md', 0, {});
+    await files.rename('unmounted', 'runs');
+    expect(await files.readFile('results/summary.json', 'utf8')).toBe(summary);
   });
 });
 

@@ -175,7 +175,8 @@ export class ResultDirectory {
   }
 
   /**
-   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete.
+   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete. Of no
+   * report they are empty ones: `discard` keeps those of before.
    * @param settings stand in the summary
    * @param failures of the files that could not be used; none: []
    * @returns whether the journal stays
