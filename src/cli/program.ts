@@ -23,8 +23,8 @@ import { Interrupted, ReaderGone, type Streams } from './streams.js';
 import { addSubmitCommand } from './submit-options.js';
 
 const ANALYZE_HELP = `
-Each PATH is a step file (.safetensors, .npz, .npy), a directory of them (searched recursively), s3://bucket/prefix, or
-a glob in quotes.
+Each PATH is a step file (.safetensors, .safetensors.gz, .safetensors.zst, .npz, .npy), a directory of them (searched
+recursively), s3://bucket/prefix, or a glob in quotes.
 
 Examples:
   collapsar analyze runs/grpo-7b
@@ -34,7 +34,7 @@ Examples:
 Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage.`;
 
 const PLAN_SCORES_HELP = `
-FILE is a step file (.safetensors, .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
+FILE is a step file (.safetensors, also .gz or .zst; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
 - is stdin.
 A line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
 probability with which each pair was drawn, 1 for a row's own prompt.
