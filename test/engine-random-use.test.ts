@@ -38,8 +38,17 @@ function takeAway(data: TensorData, memory: (typeof memories)[number], how: numb
   const buffer = data.buffer as ArrayBuffer & { resize(bytes: number): void; grow(bytes: number): void };
   if (memory === 'growing') buffer.grow(buffer.byteLength + 64);
   else if (memory === 'resizable' && how > 0) buffer.resize(how === 1 ? 0 : buffer.byteLength + 64);
-  else if (memory === 'engine' || (memory === 'plain' && how > 0)) structuredClone(buffer, { transfer: [buffer] });
+  else if (memory === 'engine' || (memory === 'plain' && how > 0)) transferred(buffer);
   else if (memory !== 'shared') data.fill(0);
+}
+
+/** Where it may not be transferred, Node 20 copies it instead and later ones refuse. */
+function transferred(buffer: ArrayBuffer): void {
+  try {
+    structuredClone(buffer, { transfer: [buffer] });
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === 'DataCloneError')) throw error;
+  }
 }
 
 const operations = {

@@ -173,6 +173,8 @@ describe.skipIf(zstdCompressSync === undefined)('zstd', () => {
   const skipped = (bytes: number) =>
     Buffer.concat([Buffer.from('512a4d18', 'hex'), int32(bytes), Buffer.alloc(bytes, 7)]);
   const int32 = (value: number) => Buffer.from(Int32Array.of(value).buffer);
+  /** From Node 26 on the decompressor goes on to the next frame by itself. */
+  const goesOn = Number(process.versions.node.split('.')[0]) >= 26;
 
   it('frames that hold no data are passed over, wherever they stand', async () => {
     const bytes = fileOf(smallStep());
@@ -182,15 +184,19 @@ describe.skipIf(zstdCompressSync === undefined)('zstd', () => {
     expect(await drain(step)).toEqual(await drain(await readStepFile(await write(bytes, ''))));
     const cut = await write(Buffer.concat(parts).subarray(0, -1), '.zst');
     expect((await fileErrorOf(readStepFile(cut).then(drain))).message).toMatch(
-      /300016 bytes after the end of the zstd data belong to nothing/,
+      goesOn ? /the zstd data end too early/ : /300016 bytes after the end of the zstd data belong to nothing/,
     );
   });
 
-  it('very many frames are refused', async () => {
-    const frames = new Array<Buffer>(2 ** 14 + 1).fill(pack(Buffer.alloc(0)));
-    const path = await write(Buffer.concat([...frames, pack(fileOf(smallStep()))]), '.zst');
-    expect((await fileErrorOf(readStepFile(path))).message).toMatch(/more than 16384 frames of zstd: pack it again/);
-  }, 60_000);
+  it.skipIf(goesOn)(
+    'very many frames are refused, where each is unpacked by itself',
+    async () => {
+      const frames = new Array<Buffer>(2 ** 14 + 1).fill(pack(Buffer.alloc(0)));
+      const path = await write(Buffer.concat([...frames, pack(fileOf(smallStep()))]), '.zst');
+      expect((await fileErrorOf(readStepFile(path))).message).toMatch(/more than 16384 frames of zstd: pack it again/);
+    },
+    60_000,
+  );
 
   it('a window that is too large is no damage', async () => {
     // A frame header with a window of 2^31 bytes, then an empty last block.
