@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { plan } from '../src/analysis/plan.js';
-import { packageVersion } from '../src/cli/package-version.js';
+import { packageVersion } from '../src/package-version.js';
 import { temporaryDirectory } from './analysis-logs.js';
 import { buildIfStale, builtCommand } from './built-command.js';
 import { putRuns, randomNumbers } from './shards-runs.js';

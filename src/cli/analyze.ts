@@ -3,7 +3,6 @@ import { analyze } from '../analysis/analyze.js';
 import type { Journal } from '../analysis/journal.js';
 import { measureOptions } from '../analysis/step-measurement.js';
 import { escaped } from '../logs/printable.js';
-import { packageVersion } from './package-version.js';
 import { type ReportFlags, reportSteps } from './report-steps.js';
 import type { Streams } from './streams.js';
 
@@ -23,7 +22,6 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
     const journal = await directory?.journal({
       resume: flags.resume,
       keep: flags.keepJournal,
-      version: packageVersion(),
       measuring: measureOptions({ profile, permutations, seed, samples, nonFinite }),
     });
     if (journal !== undefined && !flags.quiet)

@@ -2,7 +2,6 @@
 // stdout and in the directory, and the same exit status.
 import { finalize } from '../analysis/finalize.js';
 import { readManifest } from '../analysis/manifest.js';
-import { packageVersion } from './package-version.js';
 import { type ReportFlags, reportSteps } from './report-steps.js';
 import type { Streams } from './streams.js';
 
@@ -19,6 +18,6 @@ export async function finalizeCommand(flags: FinalizeFlags, streams: Streams): P
   const measured = { profile, permutations, seed, samples, nonFinite, ...(metrics !== undefined && { metrics }) };
   const { state } = flags;
   return reportSteps({ ...flags, ...measured }, streams, async ({ signal, onProgress, onFailure }) =>
-    finalize({ manifest, state, version: packageVersion(), metrics, signal, onProgress, onFailure }),
+    finalize({ manifest, state, metrics, signal, onProgress, onFailure }),
   );
 }

@@ -4,7 +4,6 @@ import { ArgumentError, type FileError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
-import { packageVersion } from './package-version.js';
 import { Progress } from './progress.js';
 import { shardIndex } from './shard-index.js';
 import { isUnicode } from './sparkline.js';
@@ -33,7 +32,6 @@ export async function mapCommand(flags: MapFlags, { out, err, environment, signa
       manifest,
       index,
       out: directory,
-      version: packageVersion(),
       redo,
       threads,
       maxMemory,

@@ -3,7 +3,6 @@ import { type PlanOptions, plan } from '../analysis/plan.js';
 import { counted } from '../engine/counted.js';
 import type { FileError } from '../errors.js';
 import { failedFiles } from './failure-list.js';
-import { packageVersion } from './package-version.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
 import type { Streams } from './streams.js';
@@ -19,7 +18,6 @@ export async function planSteps(
   const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
   const planned = await plan(paths, {
     ...options,
-    version: packageVersion(),
     signal,
     onListing: (state) => progress.listing(state),
     onFailure: (failure) => failures.push(failure),

@@ -11,12 +11,12 @@ import {
   TURN_REWARDS,
 } from '../filter/filter-options.js';
 import { escaped } from '../logs/printable.js';
+import { packageVersion } from '../package-version.js';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
 import type { FilterFlags } from './filter.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import { anyNumber, byteCount, outputPath, share, wholeNumber } from './option-values.js';
-import { packageVersion } from './package-version.js';
 import type { PlanScoresFlags } from './plan-scores.js';
 import { addShardCommands } from './shard-commands.js';
 import { Interrupted, ReaderGone, type Streams } from './streams.js';

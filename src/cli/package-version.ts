@@ -1,2 +1,0 @@
-// The version that --version prints.
-export { packageVersion } from '../package-version.js';
