@@ -8,6 +8,7 @@ import { ArgumentError, FileError } from '../errors.js';
 import { type ListingProgress, orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
+import { closingSource } from '../monitor/closing-source.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import type { Journal } from './journal.js';
 import { mapAhead } from './map-ahead.js';
@@ -31,7 +32,6 @@ import {
   type StepSource,
   stepFiles,
   stepOfRun,
-  until,
 } from './step-source.js';
 
 export interface AnalyzeOptions {
@@ -135,7 +135,7 @@ export async function* analyze(
     let asked = 0;
     const outcomes = isStream(source)
       ? mapAhead(
-          until(source, signal),
+          closingSource(source, signal),
           STEPS_AHEAD,
           (data) => ofData(data, asked++, context),
           () => ending.abort(),

@@ -110,34 +110,3 @@ export async function stepFiles(source: string | readonly string[], options: Lis
 export function stepOfRun({ file, step, run, bytes }: StepData): StepOfRun {
   return { file, step, run, runDirectory: directoryOf(file), bytes };
 }
-
-/** The same steps; a wait for the next one ends when the signal is aborted. */
-export async function* until<Item>(
-  source: AsyncIterable<Item>,
-  signal: AbortSignal,
-): AsyncGenerator<Item, void, undefined> {
-  let abort = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-  });
-  aborted.catch(() => undefined);
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  const items = source[Symbol.asyncIterator]();
-  let isAsked = false;
-  try {
-    for (;;) {
-      isAsked = true;
-      const { done, value } = await Promise.race([items.next(), aborted]);
-      isAsked = false;
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    signal.removeEventListener('abort', abort);
-    // One that has been asked and does not answer keeps its end for itself.
-    const ending = items.return?.();
-    if (isAsked) Promise.resolve(ending).catch(() => undefined);
-    else await ending;
-  }
-}
