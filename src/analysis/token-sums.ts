@@ -1,5 +1,6 @@
 // The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of prompts.
 import type { Engine } from '../engine/engine.js';
+import { elementBytes } from '../engine/memory.js';
 import type { TokenSums } from '../engine/operations.js';
 import type { HostTensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
@@ -63,10 +64,8 @@ export async function tokenSums(
 
 type InvalidToken = NonNullable<TokenSums['firstInvalid']>;
 
-const ELEMENT_BYTES = { float64: 8, float32: 4, float16: 2, bfloat16: 2 } as const;
-
 function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScores, { kind: 'logprobs' }>): number {
-  return prompts * rows * tokens * ELEMENT_BYTES[dtype];
+  return prompts * rows * tokens * elementBytes[dtype];
 }
 
 /**

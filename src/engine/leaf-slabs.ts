@@ -1,5 +1,6 @@
 // Memory for tokens that wait until their leaf is whole: compact, in the dtype that they came in, in slabs that are given
 // back when all their leaves are through.
+import { elementBytes } from './memory.js';
 import type { DType, HostTensor } from './tensor.js';
 
 // Some dozens of rows: enough to make a job of, little to hold for the sake of one row.
@@ -60,8 +61,7 @@ export class LeafSlabs {
 
   #take(dtype: DType): Slab {
     if (this.#free[0] !== undefined && this.#free[0].tensor.dtype !== dtype) this.#free = [];
-    const bytes = dtype === 'float64' ? 8 : dtype === 'float32' ? 4 : 2;
-    const slab = this.#free.pop() ?? { tensor: this.#alloc(dtype, SLAB_BYTES / bytes), used: 0, live: 0 };
+    const slab = this.#free.pop() ?? { tensor: this.#alloc(dtype, SLAB_BYTES / elementBytes[dtype]), used: 0, live: 0 };
     this.#bytes += slab.tensor.data.byteLength;
     return slab;
   }
