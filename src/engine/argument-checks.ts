@@ -17,6 +17,12 @@ export function checkArray(value: unknown, argument: string): void {
   throw new ArgumentError(argument, `got ${shown(value)}, expected an array`);
 }
 
+/** @throws ArgumentError unless it is a count, an index or a position: a safe integer that is not negative */
+export function checkCount(value: unknown, argument: string): asserts value is number {
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
+  throw new ArgumentError(argument, `got ${shown(value)}, expected an integer of 0 or more`);
+}
+
 /** @throws ArgumentError for an option of another name: one that is misspelt must not be silently ignored */
 export function checkKnown(given: object, argument: string, known: readonly string[]): void {
   const stranger = Object.keys(given).find((name) => !known.includes(name));

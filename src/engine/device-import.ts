@@ -3,6 +3,7 @@
 // (_share_cuda_), c10/cuda/CUDACachingAllocator.cpp (shareIpcHandle) and torch/csrc/CudaIPCTypes.h (the counters).
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
+import { checkCount } from './argument-checks.js';
 import { elementBytes } from './memory.js';
 import { shown } from './shown.js';
 import type { DType } from './tensor.js';
@@ -95,10 +96,8 @@ function memoryHandle(value: unknown): Uint8Array {
 }
 
 function count(value: unknown, argument: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) {
-    throw new ArgumentError(argument, `got ${shown(value)}, expected an integer of 0 or more`);
-  }
-  return value as number;
+  checkCount(value, argument);
+  return value;
 }
 
 function eventHandle(source: DeviceImport): Uint8Array | undefined {

@@ -2,7 +2,7 @@
 import { getSystemErrorName } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle } from './addon.js';
-import { checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
+import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
 import type { DeviceImport } from './device-import.js';
 import type { DeviceTensor } from './device-tensor.js';
 import { EngineDevice, type Placement } from './engine-device.js';
@@ -40,7 +40,6 @@ import { inferenceFrom, momentsFrom } from './packed-results.js';
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
 import { RunningJobs } from './running-jobs.js';
 import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
-import { shown } from './shown.js';
 import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
 import { matrixArguments, tokenArguments } from './tensor-arguments.js';
 import {
@@ -462,11 +461,8 @@ export class Engine {
     }
     const labels = labelArguments(options, 'options');
     const { permutations, seed } = options;
-    for (const [name, value] of Object.entries({ permutations, seed })) {
-      if (!Number.isSafeInteger(value) || value < 0) {
-        throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-      }
-    }
+    checkCount(permutations, 'options.permutations');
+    checkCount(seed, 'options.seed');
     return this.#jobs.run<NativeResults['inferStep'], StepInference>(
       'inferStep',
       options,

@@ -1,5 +1,6 @@
 // A caller's description of scores in a file -> what the native job reads there, checked.
 import { ArgumentError } from '../errors.js';
+import { checkCount } from './argument-checks.js';
 import type { FileScores } from './operations.js';
 import { shown } from './shown.js';
 import type { DType } from './tensor.js';
@@ -22,11 +23,8 @@ export function checkFileScores(scores: FileScores): CheckedFileScores {
     throw new ArgumentError('scores', `got ${shown(scores)}, expected { fd, offset, dtype, shape }`);
   }
   const { fd, offset, dtype } = scores;
-  for (const [name, value] of Object.entries({ fd, offset })) {
-    if (!Number.isSafeInteger(value) || value < 0) {
-      throw new ArgumentError(`scores.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-    }
-  }
+  checkCount(fd, 'scores.fd');
+  checkCount(offset, 'scores.offset');
   checkDType(dtype, 'scores.dtype');
   const { shape, elements } = checkShape(scores.shape, 'scores.shape');
   const [prompts, rows, tokens] = shape;

@@ -2,6 +2,7 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import type { RowStatsArguments } from './addon.js';
+import { checkCount } from './argument-checks.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { HeldBuffers } from './memory.js';
 import type { RowStats } from './operations.js';
@@ -31,11 +32,7 @@ export function statsExtents(stats: RowStats): StatsExtents {
     throw new ArgumentError('stats', `got ${shown(stats)}, expected what scoreStats() gave`);
   }
   const { rows, columns, topK } = stats;
-  for (const [name, value] of Object.entries({ rows, columns, topK })) {
-    if (!Number.isSafeInteger(value) || value < 0) {
-      throw new ArgumentError(`stats.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-    }
-  }
+  for (const [name, value] of Object.entries({ rows, columns, topK })) checkCount(value, `stats.${name}`);
   const most = Math.min(maxTopK, columns);
   if (topK > most || (rows > 0 && columns > 0 && topK === 0)) {
     throw new ArgumentError('stats.topK', `got ${topK}, expected 1 to ${most}: pass topK to scoreStats()`);

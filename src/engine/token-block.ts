@@ -1,5 +1,6 @@
 // One block of a step's scores, as a caller names it -> the prompts, rows and tokens that it holds, checked.
 import { ArgumentError } from '../errors.js';
+import { checkCount } from './argument-checks.js';
 import { integerArray } from './integers.js';
 import { lengthOfArray } from './memory.js';
 import { shown } from './shown.js';
@@ -197,15 +198,11 @@ function indexRange(
   count: number | undefined,
   argument: string,
 ): { from: number; to: number } {
-  const check = (name: string, value: unknown): void => {
-    if (Number.isSafeInteger(value) && (value as number) >= 0) return;
-    throw new ArgumentError(`${argument}.${name}`, `got ${shown(value)}, expected an integer of 0 or more`);
-  };
-  check('from', from);
+  checkCount(from, `${argument}.from`);
   if (givenTo === undefined && count === undefined)
     throw new ArgumentError(`${argument}.to`, 'missing: packed scores do not say how many rows they are of');
   const to = givenTo ?? from + (count as number);
-  check('to', to);
+  checkCount(to, `${argument}.to`);
   if (to < from) throw new ArgumentError(`${argument}.to`, `got ${to}, which is before from (${from})`);
   return { from, to };
 }
