@@ -1,5 +1,6 @@
 // The best of many groups, without a sort of all of them: figures are dealt into buckets by their leading bits, whole buckets are
 // taken while they last, and only the one that the cut falls into is sorted.
+import { endianness } from 'node:os';
 import type { FilterDirection } from './filter-options.js';
 import { stableOrder } from './stable-order.js';
 
@@ -72,7 +73,7 @@ function bucketsOf(figures: Float64Array, candidates: Uint32Array): Uint16Array 
   const buckets = new Uint16Array(candidates.length);
   const number = new Float64Array(1);
   const words = new Uint16Array(number.buffer);
-  const top = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 3 : 0;
+  const top = endianness() === 'LE' ? 3 : 0;
   for (let at = 0; at < buckets.length; at++) {
     // Adding 0 makes 0 of −0.
     number[0] = (figures[candidates[at] as number] as number) + 0;

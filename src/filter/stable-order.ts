@@ -1,5 +1,6 @@
 // Numbers -> the order that sorts them, ties first seen. The native sort of a typed array is many times as fast as one with a
 // comparator, but it sorts numbers, not indices: so the leading bits of each number and its index share a 64-bit integer.
+import { endianness } from 'node:os';
 
 /**
  * @param keys finite or infinite, not NaN; −0 and 0 are equal
@@ -8,7 +9,7 @@
 export function stableOrder(keys: Float64Array, direction: 'ascending' | 'descending'): Uint32Array {
   const count = keys.length;
   const sign = direction === 'ascending' ? 1 : -1;
-  const top = isLittleEndian() ? 1 : 0;
+  const top = endianness() === 'LE' ? 1 : 0;
   const low = 1 - top;
   const packed = new BigUint64Array(count);
   const halves = new Uint32Array(packed.buffer);
@@ -61,8 +62,4 @@ function sortRun(order: Uint32Array, begin: number, end: number, keys: Float64Ar
     }
     order[place] = index;
   }
-}
-
-function isLittleEndian(): boolean {
-  return new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 }
