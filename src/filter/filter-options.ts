@@ -1,5 +1,5 @@
 // How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
-import { checkKnown, checkObject } from '../engine/argument-checks.js';
+import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
@@ -92,21 +92,21 @@ export const LOSS_SCALINGS: readonly LossScaling[] = ['none', 'linear', 'sqrt', 
 export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum'];
 export const TOP_P_MODES: readonly ('linear' | 'softmax')[] = ['linear', 'softmax'];
 
-const OPTIONS: readonly (keyof FilterOptions)[] = [
-  'dialect',
-  'strategy',
-  'value',
-  'metric',
-  'direction',
-  'includeZero',
-  'topPMode',
-  'eps',
-  'singletons',
-  'lossScale',
-  'turnRewards',
-  'nonFinite',
-  'ddof',
-];
+const OPTIONS = optionNames<FilterOptions>({
+  dialect: true,
+  strategy: true,
+  value: true,
+  metric: true,
+  direction: true,
+  includeZero: true,
+  topPMode: true,
+  eps: true,
+  singletons: true,
+  lossScale: true,
+  turnRewards: true,
+  nonFinite: true,
+  ddof: true,
+});
 
 const DEFAULT_TOP_P = 0.9;
 const REFERENCE_EPS = 0.01;

@@ -27,7 +27,7 @@ export interface SamplerOptions {
 /** Draws with replacement are held in memory, however few rows there are. */
 const MOST_DRAWS = 2 ** 24;
 
-const OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
+export const SAMPLER_OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
 
 /** A trajectory's turns: row of each turn, ordered by turn number. */
 type Trajectory = number[];
@@ -111,7 +111,7 @@ export function sampleRows(
   checkColumns(episodes, turns);
   checkObject(options, 'sampler');
   if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
-  checkKnown(options, 'sampler', OPTIONS);
+  checkKnown(options, 'sampler', SAMPLER_OPTIONS);
   const { kind, n, seed = 0 } = options;
   if (profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('profile', `expected "strict" or "ragen", got ${shown(profile)}`);

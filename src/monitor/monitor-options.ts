@@ -6,7 +6,7 @@ import { checkThreads } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
-import type { SamplerKind, SamplerOptions } from '../metrics/samplers.js';
+import { SAMPLER_OPTIONS, type SamplerKind, type SamplerOptions } from '../metrics/samplers.js';
 import { planScores } from '../metrics/score-plan.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
@@ -164,7 +164,7 @@ function resolveSamplers(given: MonitorOptions['sampler'], seed: number): Sample
       n,
       seed: own = seed,
     } = typeof entry === 'string' ? { kind: entry } : (optionsObject(entry, argument) as unknown as SamplerOptions);
-    if (typeof entry !== 'string') checkKnown({ ...entry }, argument, ['kind', 'n', 'seed']);
+    if (typeof entry !== 'string') checkKnown({ ...entry }, argument, SAMPLER_OPTIONS);
     checkChoice(kind, `${argument}.kind`, ['first_turn', 'trajectory', 'turn']);
     if (n !== undefined) checkInteger(n, `${argument}.n`, 1);
     checkInteger(own, `${argument}.seed`, 0);

@@ -1,6 +1,6 @@
 // What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
 // which trajectory it belongs. Checked as a whole when the step is opened.
-import { checkArray, checkKnown } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
@@ -39,14 +39,22 @@ export interface OpenLabels {
   readonly columns: Columns;
 }
 
-const names = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 'turns', 'due'];
+const LABELS = optionNames<StepLabels>({
+  groups: true,
+  lengths: true,
+  columnGroups: true,
+  promptTokens: true,
+  episodes: true,
+  turns: true,
+  due: true,
+});
 
 /**
  * @param due lengths are then needed
  * @throws {ArgumentError} naming what is missing or does not fit
  */
 export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
-  checkKnown(optionsObject(labels, 'labels'), 'labels', names);
+  checkKnown(optionsObject(labels, 'labels'), 'labels', LABELS);
   if (labels.due !== undefined && typeof labels.due !== 'boolean') {
     throw new ArgumentError('due', `got ${shown(labels.due)}, expected true or false`);
   }

@@ -1,5 +1,5 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
-import { checkArray, checkKnown } from '../engine/argument-checks.js';
+import { checkArray, checkKnown, optionNames } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
@@ -50,23 +50,23 @@ export interface CheckedOutcomes {
   readonly figures: Readonly<Record<string, number>> | undefined;
 }
 
-const names = [
-  'rewards',
-  'outcomes',
-  'actions',
-  'valid',
-  'entropies',
-  'responseLengths',
-  'ablated',
-  'reasoningSwaps',
-  'success',
-  'gradientNorms',
-  'figures',
-];
+const OUTCOMES = optionNames<StepOutcomes>({
+  rewards: true,
+  outcomes: true,
+  actions: true,
+  valid: true,
+  entropies: true,
+  responseLengths: true,
+  ablated: true,
+  reasoningSwaps: true,
+  success: true,
+  gradientNorms: true,
+  figures: true,
+});
 
 /** @throws {ArgumentError} naming what does not fit, down to the row */
 export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcomes {
-  checkKnown(optionsObject(given, 'outcomes'), 'outcomes', names);
+  checkKnown(optionsObject(given, 'outcomes'), 'outcomes', OUTCOMES);
   const numbers = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
     values === undefined ? undefined : copyNumbers(values, `outcomes.${name}`, rows);
   const counts = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
