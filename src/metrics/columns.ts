@@ -38,34 +38,36 @@ function distinct(ids: Int32Array | readonly Id[]): Id[] {
 }
 
 /**
+ * @param columnCount how many columns the scores have, where there are scores. Default: as many as there are ids
  * @throws {ArgumentError} if a group id has no column, a column id occurs twice, or the counts do not fit.
  */
 export function arrangeColumns(
   groups: Integers,
   columnGroups: Integers | undefined,
   promptTokens: readonly Integers[] | undefined,
-  columnCount: number,
+  columnCount?: number,
 ): Columns {
   const rowIds = toIds(groups, 'groups');
   const columnIds = columnGroups === undefined ? distinct(rowIds) : toIds(columnGroups, 'columnGroups');
-  if (columnIds.length !== columnCount) {
+  const count = columnIds.length;
+  if (columnCount !== undefined && count !== columnCount) {
     throw columnGroups === undefined
       ? new ArgumentError(
           'groups',
-          `${columnIds.length} distinct group ids for ${counted(columnCount, 'columns')}; give columnGroups, the group id of each column`,
+          `${count} distinct group ids for ${counted(columnCount, 'columns')}; give columnGroups, the group id of each column`,
         )
-      : new ArgumentError('columnGroups', `${counted(columnIds.length, 'ids')} for ${counted(columnCount, 'columns')}`);
+      : new ArgumentError('columnGroups', `${counted(count, 'ids')} for ${counted(columnCount, 'columns')}`);
   }
   if (promptTokens !== undefined) checkArray(promptTokens, 'promptTokens');
-  if (promptTokens !== undefined && promptTokens.length !== columnCount) {
+  if (promptTokens !== undefined && promptTokens.length !== count) {
     throw new ArgumentError(
       'promptTokens',
-      `${counted(promptTokens.length, 'prompts')} for ${counted(columnCount, 'columns')}`,
+      `${counted(promptTokens.length, 'prompts')} for ${counted(count, 'columns')}`,
     );
   }
 
   const order = Int32Array.from(columnIds.keys()).sort((a, b) => ascending(columnIds[a] as Id, columnIds[b] as Id));
-  const position = new Int32Array(columnCount);
+  const position = new Int32Array(count);
   const positionOf = new Map<Id, number>();
   order.forEach((column, at) => {
     const id = columnIds[column] as Id;

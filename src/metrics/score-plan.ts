@@ -143,9 +143,7 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
   if (lengths.length !== groups.length) {
     throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(groups.length, 'rows')}`);
   }
-  if (input.columnGroups !== undefined) checkArray(input.columnGroups, 'columnGroups');
-  const promptCount = input.columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
-  const columns = arrangeColumns(groups, input.columnGroups, promptTokens, promptCount);
+  const columns = arrangeColumns(groups, input.columnGroups, promptTokens);
   const turns = canonicalTurns(input.promptTurns, columns.order);
   const counts = countSignatures(columns.signatures);
   const strata = strataOf(columns.signatures, counts, turns);
@@ -251,10 +249,8 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
     throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
   }
   const values = wholeNumbers('turns', turns);
-  if (columnGroups !== undefined) checkArray(columnGroups, 'columnGroups');
-  const promptCount = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number>, String)).size;
-  const { own, order } = arrangeColumns(groups, columnGroups, undefined, promptCount);
-  const result = new Int32Array(promptCount).fill(-1);
+  const { own, order } = arrangeColumns(groups, columnGroups, undefined);
+  const result = new Int32Array(order.length).fill(-1);
   own.forEach((column, row) => {
     const prompt = order[column] as number;
     const turn = values[row] as number;

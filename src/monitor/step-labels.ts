@@ -75,10 +75,10 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   const promptTokens = (labels.promptTokens && Array.from(labels.promptTokens))?.map((tokens, prompt) =>
     copyIntegers(tokens, `promptTokens[${prompt}]`),
   );
-  const prompts = columnGroups?.length ?? new Set(Array.from(groups as ArrayLike<number | bigint>, String)).size;
   const episodes = optional(labels.episodes, 'episodes', rows);
   const turns = optional(labels.turns, 'turns', rows);
-  const columns = arrangeColumns(groups, columnGroups, promptTokens, prompts);
+  const columns = arrangeColumns(groups, columnGroups, promptTokens);
+  const prompts = columns.order.length;
   return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, columns };
 }
 
