@@ -88,10 +88,6 @@ export class UnfoldedSource implements ByteSource {
     return reading;
   }
 
-  placeOf(position: number): { path: string; offset: number } {
-    return { path: this.path, offset: position };
-  }
-
   checkUnchanged(): Promise<void> {
     return this.packed.source.checkUnchanged();
   }
