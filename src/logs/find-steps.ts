@@ -9,7 +9,7 @@ import { isAddress } from './address.js';
 import { isLink, missingProblem } from './missing-file.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3-listing.js';
-import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
+import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from './step-names.js';
 import { directoryOf, isRemote, UNKNOWN_STORE } from './store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from './system-problem.js';
 
@@ -150,9 +150,7 @@ class Search {
     const visible = entries.filter(({ name }) => !name.startsWith('.'));
     const { steps, missing } = sortNames(visible.filter((entry) => !entry.isDirectory()).map(({ name }) => name));
     const taken = new Set(steps);
-    for (const name of missing) {
-      this.#problem(join(path, name), 'there is no such array, only its sidecars: restore it, or remove them');
-    }
+    for (const name of missing) this.#problem(join(path, name), MISSING_ARRAY);
     for (const entry of visible) {
       const inside = join(path, entry.name);
       if (entry.isDirectory()) this.#below(real, await this.#directory(inside, depth + 1));

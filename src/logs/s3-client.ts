@@ -75,6 +75,9 @@ async function createS3(path: string): Promise<S3> {
   return { sdk, client };
 }
 
+/** What to say where an answer is of another object than the one before. */
+export const REPLACED = 'the object was replaced while it was read: analyse it again when it is complete';
+
 /** One sentence for an error of the client, with what to do. */
 export function s3Problem(error: unknown): string {
   const name = error instanceof Error ? error.name : '';
@@ -88,7 +91,7 @@ export function s3Problem(error: unknown): string {
     return `access denied (${name}): these credentials need s3:GetObject and s3:ListBucket on the bucket`;
   }
   if (/region is missing/i.test(firstLine(error))) return 'no region: set AWS_REGION';
-  if (status === 412) return 'the object was replaced while it was read: analyse it again when it is complete';
+  if (status === 412) return REPLACED;
   if (status === 301 || name === 'PermanentRedirect') return 'the bucket is in another region: set AWS_REGION to it';
   const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
   if (/^(ECONN|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|EPIPE)/.test(code.slice(2)) || name === 'TimeoutError') {

@@ -2,7 +2,7 @@
 import { FileError } from '../errors.js';
 import { openS3, parseS3 } from './s3-client.js';
 import { answered, PATIENCE, type Patience } from './s3-patience.js';
-import { isStepName, STEP_ENDINGS, sortNames } from './step-names.js';
+import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from './step-names.js';
 
 export interface FoundObjects {
   readonly paths: string[];
@@ -121,10 +121,8 @@ function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
   for (const [folder, names] of folders) {
     const { steps, missing } = sortNames(names);
     paths.push(...steps.map((name) => `s3://${bucket}/${folder}${name}`));
-    for (const name of missing) {
-      const problem = 'there is no such array, only its sidecars: restore it, or remove them';
-      problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, problem));
-    }
+    for (const name of missing)
+      problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, MISSING_ARRAY));
   }
   return { paths, problems };
 }

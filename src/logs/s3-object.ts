@@ -4,7 +4,7 @@ import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { FileError } from '../errors.js';
 import { onAbort } from './abort-listeners.js';
 import type { ByteSource, OpenOptions, ReadOptions } from './byte-source.js';
-import { MAX_REQUESTS, openS3, parseS3, type S3, type S3Place, s3Problem } from './s3-client.js';
+import { MAX_REQUESTS, openS3, parseS3, REPLACED, type S3, type S3Place, s3Problem } from './s3-client.js';
 import {
   answered,
   BrokenBody,
@@ -283,8 +283,6 @@ class S3Object implements ByteSource {
     return new FileError(where, problem, cause === undefined ? {} : { cause });
   }
 }
-
-const REPLACED = 'the object was replaced while it was read: analyse it again when it is complete';
 
 async function take(
   body: AsyncIterable<Buffer>,

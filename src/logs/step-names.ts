@@ -35,6 +35,9 @@ export function sortNames(names: readonly string[]): SortedNames {
   return { steps, missing: [...stems].filter((stem) => !found.has(stem)).map((stem) => `${stem}.npy`) };
 }
 
+/** What to say of a name in `missing`. */
+export const MISSING_ARRAY = 'there is no such array, only its sidecars: restore it, or remove them';
+
 /** For messages. */
 export const STEP_ENDINGS =
   '*.safetensors file (or .safetensors.gz, .safetensors.zst, .npz, or .npy with its sidecars)';
