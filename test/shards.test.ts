@@ -3,6 +3,7 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -13,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { cp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -21,12 +23,14 @@ import { readManifest } from '../src/analysis/manifest.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
 import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';
+import { StateWriter } from '../src/analysis/state-writer.js';
 import { probeCuda } from '../src/engine/cuda-probe.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
 import { type ListingProgress, listSteps, readSteps } from '../src/logs/read-steps.js';
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { canBeUnprivileged, withoutPrivileges } from './logs-files.js';
 import { npyDict, npyOf } from './numpy-files.js';
 import {
   analyzed,
@@ -104,6 +108,21 @@ describe('planning', () => {
       await expect(plan(source as unknown as string, options)).rejects.toThrow(ArgumentError);
     }
     expect(existsSync(options.out)).toBe(false);
+  });
+});
+
+describe('a directory that this user may only write to', () => {
+  it.skipIf(!canBeUnprivileged)('takes states and manifests', async () => {
+    // Not below the other tests' directory, which is its owner's alone.
+    const shut = mkdtempSync(join(tmpdir(), 'collapsar-test-'));
+    try {
+      chmodSync(shut, 0o333);
+      const path = join(shut, 'one.state');
+      const { digest } = await withoutPrivileges(async () => (await StateWriter.open(path)).complete('{'));
+      expect(readFileSync(path, 'utf8')).toContain(digest);
+    } finally {
+      rmSync(shut, { recursive: true });
+    }
   });
 });
 

@@ -5,6 +5,7 @@ import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { checkReplaceable } from '../logs/check-replaceable.js';
+import { syncDirectory } from '../logs/sync-directory.js';
 import type { RunSummary as JudgedRun } from '../monitor/verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from './aggregates.js';
 import { DirectoryLock } from './directory-lock.js';
@@ -14,7 +15,7 @@ import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import { recordLine } from './record-line.js';
 import { MEASURE_OPTIONS } from './step-measurement.js';
 import type { StepRecord, StepReport } from './step-report.js';
-import { syncDirectory, WholeFile, writeError } from './whole-file.js';
+import { WholeFile, writeError } from './whole-file.js';
 
 const METRICS = 'metrics.jsonl';
 const PARQUET = 'metrics.parquet';

@@ -117,19 +117,6 @@ export class WholeFile {
   }
 }
 
-/** So that the renames survive a power cut. */
-export async function syncDirectory(directory: string): Promise<void> {
-  try {
-    const handle = await open(directory, 'r');
-    await handle.sync().finally(() => handle.close());
-  } catch (error) {
-    // Some file systems cannot sync a directory; the files themselves are on disk.
-    if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      throw writeError(directory, error);
-    }
-  }
-}
-
 export function writeError(path: string, error: unknown): FileError {
   return new FileError({ path }, `cannot write here: ${systemProblem(error)}`, { cause: error });
 }

@@ -22,7 +22,8 @@ import { printable } from './printable.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from './safetensors.js';
 import type { IntegerArray, StepData } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
-import { errorCode, systemProblem } from './system-problem.js';
+import { syncDirectory } from './sync-directory.js';
+import { systemProblem } from './system-problem.js';
 
 /**
  * A step to be written, under the names of StepData. Scores are `logprobs` or `sums`. Tensors are dense and row-major.
@@ -310,7 +311,7 @@ async function writeWhole(path: string, pieces: readonly Piece[], signal: AbortS
     if (signal?.aborted) throw signal.reason;
     throw new FileError({ path }, `cannot be written: ${systemProblem(error)}`, { cause: error });
   }
-  await syncFolder(dirname(path));
+  await syncDirectory(dirname(path));
 }
 
 async function writePiece(
@@ -323,22 +324,5 @@ async function writePiece(
     if (memory.length !== bytes)
       throw new Error('an array of the step was transferred or resized while it was written');
     done += (await handle.write(memory, done, Math.min(WRITE_BYTES, bytes - done))).bytesWritten;
-  }
-}
-
-/** Makes the rename itself last. Some systems cannot open or sync a folder: there the rename is all there is. */
-async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (!['EACCES', 'EISDIR', 'EINVAL', 'ENOTSUP', 'EPERM'].includes(errorCode(error) ?? '')) {
-      const problem = `written, but the folder could not be synced: ${systemProblem(error)}`;
-      throw new FileError({ path: folder }, problem, { cause: error });
-    }
   }
 }

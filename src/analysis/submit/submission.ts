@@ -1,13 +1,14 @@
 // One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its scripts, logs
 // and outcome. A plan that is submitted again, for what is missing, is another submission of the same WORK.
 import { chmod, mkdir, readdir, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { FileError, StateError } from '../../errors.js';
+import { syncDirectory } from '../../logs/sync-directory.js';
 import { errorCode } from '../../logs/system-problem.js';
 import { makeDirectory } from '../make-directory.js';
 import type { Manifest } from '../manifest.js';
 import { hasMarker, markerPath, shardName } from '../map-completion.js';
-import { syncDirectory, WholeFile, writeError } from '../whole-file.js';
+import { WholeFile, writeError } from '../whole-file.js';
 
 export interface Submission {
   /** 001, 002, … */
@@ -120,7 +121,7 @@ export async function writeSubmission({ directory }: Submission, files: readonly
 
 /** Whole or not at all. */
 export async function writeText(path: string, text: string): Promise<void> {
-  const file = await WholeFile.open(dirname(path), path.slice(dirname(path).length + 1));
+  const file = await WholeFile.open(dirname(path), basename(path));
   try {
     await file.write(text);
     await file.complete();
