@@ -6,7 +6,7 @@ import { shown as shownValue } from '../engine/shown.js';
 import { ArgumentError, FileError, StateError } from '../errors.js';
 import { isAddress } from '../logs/address.js';
 import { printable } from '../logs/printable.js';
-import { CheckedLines } from './state-lines.js';
+import { CheckedLines } from './checked-lines.js';
 import { StateWriter } from './state-writer.js';
 import type { MeasureOptions } from './step-measurement.js';
 import type { StepFile } from './step-source.js';
@@ -253,17 +253,7 @@ class ManifestReader {
 
   async head(): Promise<Head> {
     const { path } = this.lines;
-    const line = await this.lines.next().catch((error: unknown) => {
-      // A file of another kind has no checksum: to call it damaged would mislead.
-      if (error instanceof StateError) return undefined;
-      throw error;
-    });
-    let head: Partial<Record<string, unknown>> = {};
-    try {
-      head = JSON.parse(`${line?.bytes.toString().replace(/,$/, '')}}`);
-    } catch {
-      // Seen below: it has no format.
-    }
+    const head = await this.lines.head();
     if (head.format !== FORMAT) throw new StateError(`${path}: this is no manifest of collapsar: ${ADVICE}`);
     if (head.version !== VERSION) {
       throw new StateError(
@@ -316,7 +306,8 @@ class ManifestReader {
   }
 }
 
-function isCount(value: unknown): value is number {
+/** Of what was read back from a file. */
+export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 

@@ -4,10 +4,10 @@
 import { type FileError, StateError } from '../errors.js';
 import { printable } from '../logs/printable.js';
 import { Aggregates } from './aggregates.js';
+import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import { parseExact, stringifyExact } from './exact-json.js';
-import { type PlannedStep, problemAt, type SavedProblem, savedProblem } from './manifest.js';
+import { isCount, type PlannedStep, problemAt, type SavedProblem, savedProblem } from './manifest.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
-import { type CheckedLine, CheckedLines } from './state-lines.js';
 import { measurementFrom } from './state-measurement.js';
 import type { StepMeasurement } from './step-measurement.js';
 
@@ -179,18 +179,7 @@ export class StateReader {
 }
 
 async function readHeader(lines: CheckedLines): Promise<StateHeader> {
-  const line = await lines.next().catch((error: unknown) => {
-    // A file of another kind has no checksum: to call it damaged would mislead.
-    if (error instanceof StateError) return undefined;
-    throw error;
-  });
-  let head: Partial<Record<string, unknown>> = {};
-  try {
-    head = JSON.parse(line?.bytes.toString() ?? '') ?? {};
-  } catch {
-    // Seen below: it has no format.
-  }
-  const { format, version, manifest, steps, first, last, firstRun } = head;
+  const { format, version, manifest, steps, first, last, firstRun } = await lines.head();
   if (format !== FORMAT) throw new StateError(`${lines.path}: this is no state of collapsar map or merge`);
   if (version !== VERSION) {
     const came = printable(String(JSON.stringify(version)));
@@ -241,7 +230,6 @@ export function stepOutcome(line: StateLine, step: PlannedStep, state: StateRead
 
 export function runAggregates(line: StateLine, state: StateReader): RunAggregates {
   const { name, directory, steps, failures, aggregates } = parsed(line, state) as Record<string, unknown>;
-  const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
   if (typeof name !== 'string' || typeof directory !== 'string' || !isCount(steps) || !isCount(failures)) {
     throw state.damaged(`the aggregates of run ${line.run}`);
   }

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
 import { syncDirectory } from '../logs/sync-directory.js';
+import { sealOf } from './checked-lines.js';
 import { makeDirectory } from './make-directory.js';
-import { sealOf } from './state-lines.js';
 import { removeAbandoned, writerMark } from './unfinished-files.js';
 import { WholeFile } from './whole-file.js';
 

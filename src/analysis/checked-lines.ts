@@ -61,6 +61,19 @@ export class CheckedLines {
   }
 
   /**
+   * What the first line says: an object, or one that the lines after it go on with; nothing where it is none. A file of another
+   * kind has no checksum: to call it damaged would mislead.
+   */
+  async head(): Promise<Partial<Record<string, unknown>>> {
+    try {
+      return JSON.parse(`${(await this.next())?.bytes}`.replace(/,$/, '}')) ?? {};
+    } catch (error) {
+      if (error instanceof StateError || error instanceof SyntaxError) return {};
+      throw error;
+    }
+  }
+
+  /**
    * The next line, the last one included, of which `bytes` lacks the checksum; undefined after it.
    * @throws {StateError} when the file is cut, damaged or goes on after its last line
    */
