@@ -1,6 +1,17 @@
 // What the measurement of a step depends on, as options of the commands that measure or plan to.
 import { type Command, Option } from 'commander';
+import type { Profile } from '../metrics/step-metrics.js';
 import { nameList, wholeNumber } from './option-values.js';
+
+/** What they give. */
+export interface MeasuringFlags {
+  profile: Profile;
+  metrics?: string[];
+  permutations: number;
+  seed: number;
+  samples: number;
+  nonFinite: 'error' | 'exclude';
+}
 
 export function addMeasuringOptions(command: Command): Command {
   return command

@@ -1,23 +1,15 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
 import { shellWord } from '../analysis/submit/shell-words.js';
 import { counted } from '../engine/counted.js';
-import type { Profile } from '../metrics/step-metrics.js';
 import { EXIT } from './exit-codes.js';
 import { impossibleMetrics } from './metric-check.js';
 import { shortBytes } from './number-format.js';
 import { planSteps } from './plan-steps.js';
+import type { PlanningFlags } from './planning-options.js';
 import type { Streams } from './streams.js';
 
-export interface PlanFlags {
+export interface PlanFlags extends PlanningFlags {
   out: string;
-  targetBytes?: number;
-  shards?: number;
-  profile: Profile;
-  metrics?: string[];
-  permutations: number;
-  seed: number;
-  samples: number;
-  nonFinite: 'error' | 'exclude';
   strict?: true;
   json?: true;
   quiet?: true;

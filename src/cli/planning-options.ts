@@ -1,7 +1,13 @@
 // How an analysis is cut into shards and what they are measured with, as options of the commands that plan.
 import { type Command, Option } from 'commander';
-import { addMeasuringOptions } from './measuring-options.js';
+import { addMeasuringOptions, type MeasuringFlags } from './measuring-options.js';
 import { byteCount, wholeNumber } from './option-values.js';
+
+/** What they give. */
+export interface PlanningFlags extends MeasuringFlags {
+  targetBytes?: number;
+  shards?: number;
+}
 
 export function addPlanningOptions(command: Command): Command {
   command

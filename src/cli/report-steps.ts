@@ -7,11 +7,11 @@ import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
 import type { FileError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import type { ListingProgress } from '../logs/read-steps.js';
-import type { Profile } from '../metrics/step-metrics.js';
 import { packageVersion } from '../package-version.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
+import type { MeasuringFlags } from './measuring-options.js';
 import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
@@ -19,17 +19,11 @@ import { ReaderGone, type Streams } from './streams.js';
 import { painter } from './text-style.js';
 
 /** What was measured, and the form of the results. */
-export interface ReportFlags {
+export interface ReportFlags extends MeasuringFlags {
   json?: true;
   jsonl?: true;
-  profile: Profile;
-  metrics?: string[];
   out?: string;
   every?: number;
-  permutations: number;
-  seed: number;
-  samples: number;
-  nonFinite: 'error' | 'exclude';
   quiet?: true;
 }
 

@@ -24,31 +24,23 @@ import { counted } from '../engine/counted.js';
 import { FileError, StateError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { systemProblem } from '../logs/system-problem.js';
-import type { Profile } from '../metrics/step-metrics.js';
 import { packageRoot } from '../package-root.js';
 import { packageVersion } from '../package-version.js';
 import { EXIT } from './exit-codes.js';
 import { impossibleMetrics } from './metric-check.js';
 import { planSteps } from './plan-steps.js';
+import type { PlanningFlags } from './planning-options.js';
 import { Progress } from './progress.js';
 import { isUnicode } from './sparkline.js';
 import { Interrupted, type Streams } from './streams.js';
 import { ENGINE_OPTIONS, PLAN_OPTIONS } from './submit-options.js';
 
 /** The options of the command line, checked one by one. */
-export interface SubmitFlags {
+export interface SubmitFlags extends PlanningFlags {
   engine: 'slurm' | 'ray' | 'kubernetes';
   work: string;
   out: string;
   manifest?: string;
-  targetBytes?: number;
-  shards?: number;
-  profile: Profile;
-  metrics?: string[];
-  permutations: number;
-  seed: number;
-  samples: number;
-  nonFinite: 'error' | 'exclude';
   dryRun?: true;
   wait?: true;
   collapsar?: string;
