@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { shortBytes, shortDuration, shortNumber } from '../src/cli/number-format.js';
 import { Progress } from '../src/cli/progress.js';
-import { isUnicode, sparkline } from '../src/cli/sparkline.js';
+import { sparkline } from '../src/cli/sparkline.js';
 import { layoutTable } from '../src/cli/table.js';
+import { isUnicode } from '../src/cli/text-style.js';
 import { wrap } from '../src/cli/text-wrap.js';
 import { keeping } from './cli-streams.js';
 

@@ -9,7 +9,7 @@ import { EXIT } from './exit-codes.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
 import type { Streams } from './streams.js';
-import { layoutTable } from './table.js';
+import { layoutTable, TABLE_WIDTH } from './table.js';
 import { painter } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
@@ -17,8 +17,6 @@ import { wrap } from './text-wrap.js';
 export interface FilterFlags extends FilterOptions {
   json?: true;
 }
-
-const WIDTH = 100;
 
 const REASONS: Readonly<Record<DropReason, string>> = {
   singleton: 'one rollout has no spread',
@@ -47,7 +45,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   }
   const source = await readFilterSource(path, settings, streams.signal);
   const result = filterSource(source, options);
-  for (const warning of result.warnings) await streams.err.write(`${wrap(escaped(warning), WIDTH, 'note: ')}\n`);
+  for (const warning of result.warnings) await streams.err.write(`${wrap(escaped(warning), TABLE_WIDTH, 'note: ')}\n`);
   if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
   else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
   else await streams.out.write(result.kept.map((group) => `${source.nameOf(group)}\n`).join(''));
@@ -124,7 +122,7 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
       return reason === undefined ? 'kept' : REASONS[reason];
     }),
   ];
-  return `${layoutTable(columns, Math.max(WIDTH, streams.out.columns ?? 0), paint)}\n${summary(settings, result)}\n`;
+  return `${layoutTable(columns, Math.max(TABLE_WIDTH, streams.out.columns ?? 0), paint)}\n${summary(settings, result)}\n`;
 }
 
 function summary(settings: FilterSettings, { kept, groups, lossScale, metrics }: FilterResult): string {

@@ -6,7 +6,6 @@ import { EXIT } from './exit-codes.js';
 import { failedFiles } from './failure-list.js';
 import { Progress } from './progress.js';
 import { shardIndex } from './shard-index.js';
-import { isUnicode } from './sparkline.js';
 import type { Streams } from './streams.js';
 
 export interface MapFlags {
@@ -21,11 +20,12 @@ export interface MapFlags {
 }
 
 /** @returns exit status */
-export async function mapCommand(flags: MapFlags, { out, err, environment, signal }: Streams): Promise<number> {
+export async function mapCommand(flags: MapFlags, streams: Streams): Promise<number> {
+  const { out, err, environment, signal } = streams;
   const { manifest, out: directory, strict, redo, threads, maxMemory, quiet } = flags;
   const index = shardIndex(flags.index, environment);
   if (typeof index === 'string') return usage(err, index);
-  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
+  const progress = Progress.of(streams, quiet);
   const failures: FileError[] = [];
   try {
     const mapped = await mapShard({

@@ -5,7 +5,6 @@ import { ArgumentError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { Progress } from './progress.js';
-import { isUnicode } from './sparkline.js';
 import type { Streams } from './streams.js';
 
 export interface MergeFlags {
@@ -17,8 +16,8 @@ export interface MergeFlags {
 
 /** @returns exit status */
 export async function mergeCommand(paths: readonly string[], flags: MergeFlags, streams: Streams): Promise<number> {
-  const { out, err, environment, signal } = streams;
-  const progress = new Progress(flags.quiet ? undefined : err, isUnicode(environment));
+  const { out, err, signal } = streams;
+  const progress = Progress.of(streams, flags.quiet);
   const runs: unknown[] = [];
   const all = new Aggregates();
   try {

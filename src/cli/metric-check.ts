@@ -2,7 +2,7 @@
 import { MetricChoice } from '../analysis/metric-choice.js';
 import { possibleKeys } from '../analysis/metric-names.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { TABLE_WIDTH } from './run-table.js';
+import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
 
 /** @returns what to tell the user of names that no step can have under the profile; undefined where there are none */

@@ -4,7 +4,6 @@ import { counted } from '../engine/counted.js';
 import type { FileError } from '../errors.js';
 import { failedFiles } from './failure-list.js';
 import { Progress } from './progress.js';
-import { isUnicode } from './sparkline.js';
 import type { Streams } from './streams.js';
 
 /** @returns what was planned, undefined where there is no step; and how many files were left out */
@@ -12,10 +11,11 @@ export async function planSteps(
   paths: readonly string[],
   options: Omit<PlanOptions, 'version' | 'signal' | 'onListing' | 'onFailure'>,
   quiet: boolean | undefined,
-  { err, environment, signal }: Streams,
+  streams: Streams,
 ): Promise<{ planned: Awaited<ReturnType<typeof plan>>; failures: number }> {
   const failures: FileError[] = [];
-  const progress = new Progress(quiet ? undefined : err, isUnicode(environment));
+  const { err, signal } = streams;
+  const progress = Progress.of(streams, quiet);
   const planned = await plan(paths, {
     ...options,
     signal,

@@ -2,7 +2,8 @@
 import type { AnalysisProgress } from '../analysis/analysis-progress.js';
 import type { ListingProgress } from '../logs/read-steps.js';
 import { shortBytes, shortDuration } from './number-format.js';
-import type { TextStream } from './streams.js';
+import type { Streams, TextStream } from './streams.js';
+import { isUnicode } from './text-style.js';
 
 const BAR_CELLS = 24;
 const BAR_EVERY_MS = 100;
@@ -24,6 +25,11 @@ export class Progress {
     this.#now = now;
     this.#began = now();
     this.#shown = this.#began;
+  }
+
+  /** On stderr, unless the user asked for quiet. */
+  static of({ err, environment }: Streams, quiet: boolean | undefined): Progress {
+    return new Progress(quiet ? undefined : err, isUnicode(environment));
   }
 
   /** Looking at the files, before the first step is read. */

@@ -14,9 +14,8 @@ import { failedFiles } from './failure-list.js';
 import type { MeasuringFlags } from './measuring-options.js';
 import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { Progress } from './progress.js';
-import { isUnicode } from './sparkline.js';
 import { ReaderGone, type Streams } from './streams.js';
-import { painter } from './text-style.js';
+import { isUnicode, painter } from './text-style.js';
 
 /** What was measured, and the form of the results. */
 export interface ReportFlags extends MeasuringFlags {
@@ -46,18 +45,17 @@ export async function reportSteps(
   streams: Streams,
   begin: (context: ReportContext) => Promise<AsyncIterable<StepReport>>,
 ): Promise<number> {
-  const { out, err, environment } = streams;
+  const { out, err } = streams;
   const impossible = impossibleMetrics(flags.metrics, flags.profile);
   if (impossible !== undefined) {
     await err.write(impossible);
     return EXIT.usage;
   }
-  const unicode = isUnicode(environment);
-  const progress = new Progress(flags.quiet ? undefined : err, unicode);
+  const progress = Progress.of(streams, flags.quiet);
   const directory = flags.out === undefined ? undefined : await ResultDirectory.open(flags.out);
   // Whoever closes the pipe has read enough; but what goes to a directory is still wanted whole.
   const signal = directory === undefined ? AbortSignal.any([streams.signal, out.closed]) : streams.signal;
-  const output = outputFor(flags, streams, unicode, progress);
+  const output = outputFor(flags, streams, progress);
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
   let reported = 0;
@@ -105,7 +103,7 @@ export async function reportSteps(
   return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
 }
 
-function outputFor(flags: ReportFlags, streams: Streams, unicode: boolean, progress: Progress): AnalysisOutput {
+function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): AnalysisOutput {
   const write = (text: string): Promise<void> => {
     // On a terminal both streams are the same screen.
     progress.clear();
@@ -113,8 +111,9 @@ function outputFor(flags: ReportFlags, streams: Streams, unicode: boolean, progr
   };
   if (flags.json) return jsonArray(write);
   if (flags.jsonl) return jsonLines(write);
-  const paint = painter(streams.out, streams.environment);
-  return tables(write, flags.profile, { every: flags.every, chosen: flags.metrics !== undefined, unicode, paint });
+  const { out, environment } = streams;
+  const look = { unicode: isUnicode(environment), paint: painter(out, environment) };
+  return tables(write, flags.profile, { every: flags.every, chosen: flags.metrics !== undefined, ...look });
 }
 
 /** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */

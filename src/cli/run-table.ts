@@ -8,7 +8,7 @@ import { MISSING, shortNumber } from './number-format.js';
 import { RunVerdicts } from './run-verdicts.js';
 import { sparkline } from './sparkline.js';
 import { chosenColumn, type StepColumn, usualColumns } from './step-columns.js';
-import { type Cell, type Column, layoutTable } from './table.js';
+import { type Cell, type Column, layoutTable, TABLE_WIDTH } from './table.js';
 import type { Paint } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
@@ -21,8 +21,6 @@ export interface TableOptions {
   readonly paint: Paint;
 }
 
-/** Wide enough for the usual columns, narrow enough for a terminal beside a notebook. */
-export const TABLE_WIDTH = 100;
 const SPARKLINE_WIDTH = 60;
 /** Of a table whose user did not say how many steps it shall show. Even, see SampleTable.add. */
 const MOST_LINES = 200;

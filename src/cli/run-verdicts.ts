@@ -2,10 +2,9 @@
 import type { StepReport } from '../analysis/step-report.js';
 import type { RunVerdict, Severity } from '../monitor/verdicts/index.js';
 import { shortNumber } from './number-format.js';
+import { TABLE_WIDTH } from './table.js';
 import type { Paint, Style } from './text-style.js';
 import { wrap } from './text-wrap.js';
-
-const WIDTH = 100;
 
 const STYLE: Readonly<Record<Severity, Style>> = { critical: 'red', warning: 'yellow', info: 'dim' };
 
@@ -32,7 +31,7 @@ export class RunVerdicts {
     const alarms = summary.verdicts.filter(({ severity }) => severity !== 'info').length;
     const lines = [
       this.#paint('dim', '  verdicts'),
-      ...(alarms === 0 ? [wrap('none that is an alarm', WIDTH, '    ')] : []),
+      ...(alarms === 0 ? [wrap('none that is an alarm', TABLE_WIDTH, '    ')] : []),
       ...verdicts,
       ...this.#filter.lines(),
     ];
@@ -49,7 +48,7 @@ function describe(verdict: RunVerdict, paint: Paint): string {
     paint(STYLE[severity], `    ${severity}: ${kind}`) + paint('dim', ` since step ${since}${said}${end}${again}`);
   // What needs no action needs no advice.
   const words = severity === 'info' ? sentence : `${sentence} ${advice}`;
-  return `${head}\n${wrap(words, WIDTH, '      ')}`;
+  return `${head}\n${wrap(words, TABLE_WIDTH, '      ')}`;
 }
 
 /** What the filter would have done, over the run. */
@@ -80,6 +79,6 @@ class FilterView {
     const text =
       `filter (top_p .9 of reward variance): it would keep ${mean(this.#kept)} of ${mean(this.#groups)} prompts a ` +
       `step, ${this.#least} to ${this.#most}${none}`;
-    return [wrap(text, WIDTH, '    ')];
+    return [wrap(text, TABLE_WIDTH, '    ')];
   }
 }

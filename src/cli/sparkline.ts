@@ -37,10 +37,3 @@ function shrink(values: readonly (number | undefined)[], width: number): (number
     return bucket.length === 0 ? undefined : bucket.reduce((sum, value) => sum + value, 0) / bucket.length;
   });
 }
-
-/** Whether the locale of the environment can show the bars: LC_ALL before LC_CTYPE before LANG, as POSIX has it. */
-export function isUnicode(environment: Readonly<Record<string, string | undefined>>): boolean {
-  const locale = environment.LC_ALL || environment.LC_CTYPE || environment.LANG;
-  // Without a locale it is POSIX, but a terminal of today still reads UTF-8; only a locale that says otherwise is believed.
-  return locale === undefined || locale === '' || /utf-?8/i.test(locale);
-}

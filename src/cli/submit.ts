@@ -31,7 +31,6 @@ import { impossibleMetrics } from './metric-check.js';
 import { planSteps } from './plan-steps.js';
 import type { PlanningFlags } from './planning-options.js';
 import { Progress } from './progress.js';
-import { isUnicode } from './sparkline.js';
 import { Interrupted, type Streams } from './streams.js';
 import { ENGINE_OPTIONS, PLAN_OPTIONS } from './submit-options.js';
 
@@ -166,8 +165,8 @@ async function outcome(
   flags: SubmitFlags,
   streams: Streams,
 ): Promise<number> {
-  const { out, err, environment, signal } = streams;
-  const progress = new Progress(flags.quiet ? undefined : err, isUnicode(environment));
+  const { out, err, signal } = streams;
+  const progress = Progress.of(streams, flags.quiet);
   try {
     const onProgress = progress.update.bind(progress);
     const ended = await follow({ engine, submission, manifest, signal, onProgress });

@@ -12,6 +12,9 @@ export interface Column {
   readonly align: 'left' | 'right';
 }
 
+/** Wide enough for the usual columns, narrow enough for a terminal beside a notebook. */
+export const TABLE_WIDTH = 100;
+
 const GAP = '  ';
 
 /**
