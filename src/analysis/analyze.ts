@@ -1,6 +1,6 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
-import { checkCallbacks, checkEngine, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../engine/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -10,7 +10,7 @@ import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { closingSource } from '../monitor/closing-source.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
-import type { Journal } from './journal.js';
+import { Journal } from './journal.js';
 import { mapAhead } from './map-ahead.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
 import { checkMetrics, MetricChoice } from './metric-choice.js';
@@ -216,10 +216,9 @@ async function ofData(
 /** @throws {ArgumentError} naming the argument or option that is wrong */
 export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known = OPTIONS): void {
   checkSource(source);
-  checkObject(options, 'options');
-  checkKnown(options, 'options', known);
+  checkOptions(options, known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  const { profile, nonFinite, metrics, signal } = options;
+  const { profile, nonFinite, metrics, journal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
@@ -240,18 +239,8 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
     }
   }
   checkMetrics(metrics);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new ArgumentError('options.signal', `expected an AbortSignal, got ${shown(signal)}`);
-  }
-  checkCallbacks(options, ['onProgress', 'onListing', 'onFailure']);
-  for (const [name, method] of [
-    ['engine', 'sumTokens'],
-    ['journal', 'find'],
-  ] as const) {
-    const value: object | undefined = options[name];
-    if (value !== undefined && typeof (value as Record<string, unknown> | null)?.[method] !== 'function') {
-      const expected = name === 'engine' ? 'what openEngine() gives' : 'what ResultDirectory.journal() gives';
-      throw new ArgumentError(`options.${name}`, `expected ${expected}, got ${shown(value)}`);
-    }
+  checkCallbacks(options, ['onListing', 'onFailure']);
+  if (journal !== undefined && !(journal instanceof Journal)) {
+    throw new ArgumentError('options.journal', `expected what ResultDirectory.journal() gives, got ${shown(journal)}`);
   }
 }
