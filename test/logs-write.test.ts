@@ -132,7 +132,7 @@ describe('what is refused before anything is written', () => {
     ['lengths of another size', { lengths: Int32Array.of(1) }, 'step.lengths', /R = 3 as in cross_logprobs/],
     ['a length over T', { lengths: Int32Array.of(1, 3, 0) }, 'step.lengths', /3 in row 1/],
     ['floats for ids', { group: Float32Array.of(0, 1, 0) as never }, 'step.group', /dtype F32, expected I32/],
-    ['a plain array', { group: [0, 1, 0] as never }, 'step.group', /Array, expected a typed array/],
+    ['a plain array', { group: [0, 1, 0] as never }, 'step.group', /got an array of 3, expected a typed array/],
     ['group ids that do not tell the columns', { group: Int32Array.of(0, 0, 0) }, 'step.group', /add column_group/],
     ['a group without a column', { columnGroup: Int32Array.of(0, 2) }, 'step.group', /group id 1/],
     [

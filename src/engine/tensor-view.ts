@@ -208,7 +208,7 @@ export function viewHostTensor(
 }
 
 /** Whether the elements stand row-major without gaps. */
-function isDense(view: TensorView): boolean {
+export function isDense(view: Pick<TensorView, 'shape' | 'strides'>): boolean {
   const dense = rowMajor(view.shape);
   // The stride of an axis with one entry is never taken.
   return (

@@ -14,7 +14,7 @@ import {
 } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import type { DType, HostTensor } from '../engine/tensor.js';
-import { checkShape } from '../engine/tensor-view.js';
+import { checkShape, isDense } from '../engine/tensor-view.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { checkReplaceable } from './check-replaceable.js';
 import { LONE_SURROGATE } from './json-scanner.js';
@@ -187,7 +187,7 @@ function collect(name: StepTensorName, argument: string, { data, dtype, shape, s
     const problem = `shape [${sizes.join(', ')}] has ${elements} elements, but the array has ${data.length}`;
     throw new ArgumentError(argument, problem);
   }
-  if (strides !== undefined && !isRowMajor(sizes, strides)) {
+  if (strides !== undefined && !(strides.length === sizes.length && isDense({ shape: sizes, strides }))) {
     const problem = `strides [${strides.join(', ')}] are not those of a dense row-major tensor: copy it into one`;
     throw new ArgumentError(argument, problem);
   }
@@ -206,7 +206,7 @@ function tensorDType(argument: string, dtype: DType, data: Elements): Safetensor
   const known = Object.hasOwn(TENSOR_DTYPES, dtype) ? TENSOR_DTYPES[dtype] : undefined;
   if (known === undefined || !(data instanceof known.array)) {
     const expected = known?.array.name ?? `one of ${Object.keys(TENSOR_DTYPES).join(', ')}`;
-    throw new ArgumentError(argument, `dtype ${shown(dtype)} with data of ${kindOf(data)}, expected ${expected}`);
+    throw new ArgumentError(argument, `got dtype ${shown(dtype)} with ${shown(data)}, expected ${expected}`);
   }
   return known.stored;
 }
@@ -217,22 +217,7 @@ function arrayDType(argument: string, data: Elements): SafetensorsDType {
   if (data instanceof Float32Array) return 'F32';
   if (data instanceof Float64Array) return 'F64';
   if (data instanceof Uint8Array) return 'BOOL';
-  throw new ArgumentError(argument, `${kindOf(data)}, expected a typed array of the kind that StepToWrite names`);
-}
-
-function kindOf(value: unknown): string {
-  return typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'no kind') : typeof value;
-}
-
-function isRowMajor(shape: readonly number[], strides: readonly number[]): boolean {
-  if (strides.length !== shape.length) return false;
-  let dense = 1;
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const size = shape[axis] as number;
-    if (size > 1 && strides[axis] !== dense) return false;
-    dense *= size;
-  }
-  return true;
+  throw new ArgumentError(argument, `got ${shown(data)}, expected a typed array of the kind that StepToWrite names`);
 }
 
 function checkPrompts(prompts: readonly IntegerArray[]): void {
@@ -277,7 +262,7 @@ function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string,
   }
   for (const [key, value] of collected) {
     if (typeof value !== 'string')
-      throw new ArgumentError(`step.metadata.${key}`, `${kindOf(value)}, expected a string`);
+      throw new ArgumentError(`step.metadata.${key}`, `got ${shown(value)}, expected a string`);
     if (LONE_SURROGATE.test(key + value)) {
       const problem = 'has half of a surrogate pair, which no reader takes: cut text between characters';
       throw new ArgumentError(`step.metadata.${printable(key)}`, problem);
