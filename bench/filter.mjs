@@ -1,29 +1,27 @@
 // Filtering a million groups of eight, beside numpy's std and argsort on the same bytes. The bar (issue 5): at most twice numpy.
-//   node bench/filter.mjs [groups]                     (needs dist/: npm run prepare)
+//   node bench/filter.mjs [--groups 1000000]            (needs dist/: npm run prepare)
 //   COLLAPSAR_PYTHON=python node bench/filter.mjs      a Python with numpy; without it that half is skipped by name
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filterGroups } from '../dist/filter/index.js';
+import { readOptions, whole } from '../scripts/options.mjs';
+import { bell, uniformNumbers } from './random.mjs';
+import { median } from './statistics.mjs';
+import { temporaryFolder } from './temporary.mjs';
 
-const groups = Number(process.argv[2] ?? 1e6);
+const { groups } = readOptions({ groups: { read: whole(1), default: '1000000' } });
 const size = 8;
 const rounds = 9;
 
 /** Normal rewards, scaled group by group, from a seeded generator. */
 function makeRewards() {
   const values = new Float64Array(groups * size);
-  let state = 1;
-  const uniform = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state + 0.5) / 2 ** 32;
-  };
+  const uniform = uniformNumbers(1);
   for (let group = 0; group < groups; group++) {
     const scale = uniform();
-    for (let at = 0; at < size; at++) {
-      values[group * size + at] = scale * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-    }
+    for (let at = 0; at < size; at++) values[group * size + at] = scale * bell(uniform);
   }
   return values;
 }
@@ -44,11 +42,9 @@ print(np.__version__, *best)
 function numpyTimes(values) {
   const python = process.env.COLLAPSAR_PYTHON;
   if (!python) return 'skipped: numpy (set COLLAPSAR_PYTHON to a Python that has it)';
-  const folder = mkdtempSync(join(tmpdir(), 'collapsar-'));
-  const file = join(folder, 'rewards.bin');
+  const file = join(temporaryFolder(tmpdir(), 'collapsar-'), 'rewards.bin');
   writeFileSync(file, values);
   const { status, stdout, stderr } = spawnSync(python, ['-c', PYTHON, file], { encoding: 'utf8' });
-  rmSync(folder, { recursive: true });
   if (status !== 0) return `skipped: numpy (${String(stderr).trim().split('\n').at(-1)})`;
   const [version, ...times] = stdout.trim().split(' ');
   return { version, times: times.map(Number) };
@@ -65,7 +61,6 @@ function times(work) {
   });
 }
 
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 const lowest = (values) => Math.min(...values);
 
 const values = makeRewards();

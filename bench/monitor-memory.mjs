@@ -1,21 +1,18 @@
 // 100,000 steps through one monitor: the memory it holds and the time a step takes.
-// node bench/monitor-memory.mjs [steps]; needs `npm run build`.
+// node bench/monitor-memory.mjs [--steps 100000]; needs `npm run build`.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Monitor, openEngine } from '../dist/index.js';
+import { readOptions, whole } from '../scripts/options.mjs';
+import { uniformNumbers } from './random.mjs';
 
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc');
-const steps = Number(process.argv[2] ?? 100_000);
+const { steps } = readOptions({ steps: { read: whole(1), default: '100000' } });
 const [P, K, T] = [4, 4, 4];
 const R = P * K;
 
-// A small generator, so that every run sees the same numbers.
-let state = 1;
-const uniform = () => {
-  state = Math.imul(state, 48271) >>> 0 || 1;
-  return state / 2 ** 32;
-};
+const uniform = uniformNumbers(1);
 const groups = Int32Array.from({ length: R }, (_, row) => Math.floor(row / K));
 const lengths = new Int32Array(R).fill(T);
 

@@ -2,6 +2,7 @@
 import { compareResults } from './checks.mjs';
 import { onnxRuntimePeers } from './onnxruntime.mjs';
 import { plainLoopPeers } from './plain-loops.mjs';
+import { median } from './statistics.mjs';
 
 /**
  * @typedef {object} Peer
@@ -28,7 +29,7 @@ async function timeCalls(run, seconds) {
     await run();
     samples.push((performance.now() - from) / 1000);
   } while (performance.now() < until);
-  return samples.sort((a, b) => a - b)[samples.length >> 1];
+  return median(samples);
 }
 
 /**

@@ -2,9 +2,7 @@
 import { loadAddon } from '../dist/engine/addon.js';
 import { maxBufferBytes } from '../dist/engine/memory.js';
 import { tokenArguments } from '../dist/engine/tensor-arguments.js';
-import { viewHostTensor } from '../dist/engine/tensor-view.js';
-
-const dtypeCodes = { float64: 0, float32: 1, float16: 2, bfloat16: 3 };
+import { dtypeCode, viewHostTensor } from '../dist/engine/tensor-view.js';
 
 /** Prefetch distances in bytes that are tried; the fastest is the roofline. 0 leaves it to the hardware. */
 export const readPlans = [0, 4096];
@@ -32,7 +30,7 @@ export class Reader {
    * @returns {Promise<number>} seconds
    */
   async read({ data, dtype }, elements, prefetchBytes) {
-    const code = dtypeCodes[dtype];
+    const code = dtypeCode(dtype);
     return (await this.#run((settle) => this.#native.readBytes(settle, data, code, true, elements, prefetchBytes)))
       .seconds;
   }

@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { list, oneOf, positive, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { describeMachine, describeVersions, load, slug } from './machine.mjs';
+import { median } from './statistics.mjs';
 import { storeResult } from './stored.mjs';
 import { temporaryFolder } from './temporary.mjs';
 import { stepBytes, writeHollowSteps, writeSteps } from './terabytes-files.mjs';
@@ -80,7 +81,6 @@ const analyze = (directory, watch) =>
   );
 const read = (files) => run(process.execPath, [here('./terabytes-reader.mjs'), String(given.threads), ...files]);
 
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 const rate = (bytes, seconds) => `${(bytes / seconds / 1e9).toFixed(2)} GB/s`;
 
 async function throughput(folder, dtype) {

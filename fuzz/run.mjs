@@ -9,7 +9,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { positive, readOptions, whole } from '../scripts/options.mjs';
+import { positive, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { COUNTERS, instrument } from './instrument.mjs';
 import { mutate, Random } from './mutate.mjs';
 
@@ -141,8 +141,7 @@ async function fuzz(target, seconds, random) {
 
 const unknown = targets.filter((name) => !TARGETS.some((target) => target.name === name));
 if (unknown.length > 0) {
-  console.error(`no target ${unknown.join(', ')}, expected ${TARGETS.map(({ name }) => name).join(', ')}`);
-  process.exit(2);
+  wrongUsage(`no target ${unknown.join(', ')}, expected ${TARGETS.map(({ name }) => name).join(', ')}`);
 }
 useSidecars(
   new Map(

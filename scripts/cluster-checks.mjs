@@ -151,9 +151,8 @@ exec ${words(process.execPath)} ${words(main)} "$@"
       check(submitted.status === 0, `${name} ended with ${submitted.status}:\n${submitted.output}`);
       await this.#checkResults(LONGER, name);
       // From the first task's start, which its script notes, to the last marker: not how long the queue thinks.
-      const starts = readdirSync(this.directory(name, 'submissions', '001', 'logs'));
       const folder = this.directory(name, 'submissions', '001', 'logs');
-      const times = starts
+      const times = readdirSync(folder)
         .filter((file) => file.startsWith('map-'))
         .map((file) => statSync(join(folder, file)).birthtimeMs);
       const ends = Array.from(
