@@ -3,16 +3,6 @@
 import { ArgumentError, StateError } from '../errors.js';
 import { keyQuoter } from './quoted-keys.js';
 
-/** Numbers of any kind, strings, booleans, null, bigints, and arrays and plain objects of them. */
-export type ExactValue =
-  | null
-  | boolean
-  | number
-  | bigint
-  | string
-  | readonly ExactValue[]
-  | { readonly [key: string]: ExactValue | undefined };
-
 /** What is nested deeper is no data of ours; it would exhaust the stack. */
 const MAX_DEPTH = 64;
 /** Bigints are ids of 64 bits; converting digits takes time that grows with their square. */
@@ -30,7 +20,7 @@ const SPECIAL: Readonly<Record<string, number>> = {
 /**
  * One line of text; properties that are undefined are left out, as in JSON. Equal data with its keys in the same order gives
  * equal text.
- * @param value plain data (`ExactValue`); typed `unknown` because interfaces do not fit an index signature
+ * @param value plain data: numbers of any kind, strings, booleans, null, bigints, and arrays and plain objects of them
  * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array, cycles
  */
 export function stringifyExact(value: unknown): string {

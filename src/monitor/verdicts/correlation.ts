@@ -98,7 +98,7 @@ function neighbourCorrelation(values: readonly number[]): number {
 }
 
 /** From 1 on; equal values share the mean of their ranks. */
-export function ranks(values: readonly number[]): number[] {
+function ranks(values: readonly number[]): number[] {
   const order = values.map((_, at) => at).sort((a, b) => (values[a] as number) - (values[b] as number));
   const result = new Array<number>(values.length);
   for (let from = 0; from < order.length; ) {
