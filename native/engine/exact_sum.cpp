@@ -59,17 +59,6 @@ void ExactSum::addProduct(double a, double b) {
   if (std::isfinite(product)) add(std::fma(a, b, -product));
 }
 
-void ExactSum::merge(const ExactSum& other) {
-  ExactSum carried = other;
-  carried.propagate();
-  propagate();
-  for (int i = 0; i < kChunks; i++) chunk_[i] += carried.chunk_[i];
-  pending_ = 1;
-  nan_ += other.nan_;
-  positiveInfinity_ += other.positiveInfinity_;
-  negativeInfinity_ += other.negativeInfinity_;
-}
-
 // Brings every chunk but the last into [0, 2^32); the last keeps the sign.
 void ExactSum::propagate() {
   std::int64_t carry = 0;

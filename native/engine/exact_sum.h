@@ -1,4 +1,4 @@
-// A sum of doubles that is exact, so that neither order nor grouping can change it (docs/metrics.md, Exactness).
+// A sum of doubles that is exact, so that no order can change it (docs/metrics.md, Exactness).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,7 @@ class ExactSum {
  public:
   void add(double value);
   void addProduct(double a, double b);  // exactly a*b (error-free transform by fma; a*b must not under- or overflow)
-  void merge(const ExactSum& other);
   double round() const;  // the sum, correctly rounded to nearest even; NaN/inf as IEEE addition would give
-  std::int64_t nanCount() const { return nan_; }
 
  private:
   static constexpr int kChunks = 67;
