@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "environment.h"
@@ -20,33 +21,6 @@ class EmptyJob : public Job {
 }  // namespace
 
 std::unique_ptr<Job> emptyJob() { return std::make_unique<EmptyJob>(); }
-
-Napi::Function EngineObject::define(Napi::Env env) {
-  return DefineClass(env, "NativeEngine",
-                     {InstanceMethod<&EngineObject::start>("start"),
-                      InstanceMethod<&EngineObject::close>("close"),
-                      InstanceMethod<&EngineObject::openDevice>("openDevice"),
-                      InstanceMethod<&EngineObject::closeDevice>("closeDevice"),
-                      InstanceMethod<&EngineObject::deviceMemory>("deviceMemory"),
-                      InstanceMethod<&EngineObject::allocDevice>("allocDevice"),
-                      InstanceMethod<&EngineObject::uploadDevice>("uploadDevice"),
-                      InstanceMethod<&EngineObject::downloadDevice>("downloadDevice"),
-                      InstanceMethod<&EngineObject::freeDevice>("freeDevice"),
-                      InstanceMethod<&EngineObject::importDevice>("importDevice"),
-                      InstanceMethod<&EngineObject::shareDevice>("shareDevice"),
-                      InstanceMethod<&EngineObject::readBytes>("readBytes"),
-                      InstanceMethod<&EngineObject::readFile>("readFile"),
-                      InstanceMethod<&EngineObject::touchLines>("touchLines"),
-                      InstanceMethod<&EngineObject::multiplyAdds>("multiplyAdds"),
-                      InstanceMethod<&EngineObject::sumFileTokens>("sumFileTokens"),
-                      InstanceMethod<&EngineObject::sumTokens>("sumTokens"),
-                      InstanceMethod<&EngineObject::scoreStats>("scoreStats"),
-                      InstanceMethod<&EngineObject::logitStats>("logitStats"),
-                      InstanceMethod<&EngineObject::tokenRowStats>("tokenRowStats"),
-                      InstanceMethod<&EngineObject::gatherScores>("gatherScores"),
-                      InstanceMethod<&EngineObject::stepMoments>("stepMoments"),
-                      InstanceMethod<&EngineObject::inferStep>("inferStep")});
-}
 
 // new NativeEngine(threads: number, maxBufferBytes: number)    the largest ArrayBuffer that this Node can wrap
 EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
@@ -105,84 +79,42 @@ Napi::Value EngineObject::openDevice(const Napi::CallbackInfo& info) {
   return submit(info, [](Arguments& arguments) { return openDeviceJob(arguments); });
 }
 
-Napi::Value EngineObject::closeDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return closeDeviceJob(arguments); });
+template <auto makeJob>
+Napi::Value EngineObject::call(const Napi::CallbackInfo& info) {
+  return submit(info, [&](Arguments& arguments) {
+    if constexpr (std::is_invocable_v<decltype(makeJob), Arguments&>) {
+      return makeJob(arguments);
+    } else {
+      return makeJob(arguments, maxBufferBytes_);
+    }
+  });
 }
 
-Napi::Value EngineObject::deviceMemory(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return deviceMemoryJob(arguments); });
-}
-
-Napi::Value EngineObject::allocDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return allocDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::uploadDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return uploadDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::downloadDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return downloadDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::freeDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return freeDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::importDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return importDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::shareDevice(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return shareDeviceJob(arguments); });
-}
-
-Napi::Value EngineObject::readBytes(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return readBytesJob(arguments); });
-}
-
-Napi::Value EngineObject::readFile(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return readFileJob(arguments); });
-}
-
-Napi::Value EngineObject::touchLines(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return touchLinesJob(arguments); });
-}
-
-Napi::Value EngineObject::multiplyAdds(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return multiplyAddsJob(arguments); });
-}
-
-Napi::Value EngineObject::sumFileTokens(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return sumFileTokensJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::sumTokens(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return sumTokensJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::logitStats(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return logitStatsJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::scoreStats(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return scoreStatsJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::tokenRowStats(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return tokenRowStatsJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::gatherScores(const Napi::CallbackInfo& info) {
-  return submit(info, [this](Arguments& arguments) { return gatherScoresJob(arguments, maxBufferBytes_); });
-}
-
-Napi::Value EngineObject::stepMoments(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return stepMomentsJob(arguments); });
-}
-
-Napi::Value EngineObject::inferStep(const Napi::CallbackInfo& info) {
-  return submit(info, [](Arguments& arguments) { return inferStepJob(arguments); });
+Napi::Function EngineObject::define(Napi::Env env) {
+  return DefineClass(env, "NativeEngine",
+                     {InstanceMethod<&EngineObject::start>("start"),
+                      InstanceMethod<&EngineObject::close>("close"),
+                      InstanceMethod<&EngineObject::openDevice>("openDevice"),
+                      InstanceMethod<&EngineObject::call<closeDeviceJob>>("closeDevice"),
+                      InstanceMethod<&EngineObject::call<deviceMemoryJob>>("deviceMemory"),
+                      InstanceMethod<&EngineObject::call<allocDeviceJob>>("allocDevice"),
+                      InstanceMethod<&EngineObject::call<uploadDeviceJob>>("uploadDevice"),
+                      InstanceMethod<&EngineObject::call<downloadDeviceJob>>("downloadDevice"),
+                      InstanceMethod<&EngineObject::call<freeDeviceJob>>("freeDevice"),
+                      InstanceMethod<&EngineObject::call<importDeviceJob>>("importDevice"),
+                      InstanceMethod<&EngineObject::call<shareDeviceJob>>("shareDevice"),
+                      InstanceMethod<&EngineObject::call<readBytesJob>>("readBytes"),
+                      InstanceMethod<&EngineObject::call<readFileJob>>("readFile"),
+                      InstanceMethod<&EngineObject::call<touchLinesJob>>("touchLines"),
+                      InstanceMethod<&EngineObject::call<multiplyAddsJob>>("multiplyAdds"),
+                      InstanceMethod<&EngineObject::call<sumFileTokensJob>>("sumFileTokens"),
+                      InstanceMethod<&EngineObject::call<sumTokensJob>>("sumTokens"),
+                      InstanceMethod<&EngineObject::call<scoreStatsJob>>("scoreStats"),
+                      InstanceMethod<&EngineObject::call<logitStatsJob>>("logitStats"),
+                      InstanceMethod<&EngineObject::call<tokenRowStatsJob>>("tokenRowStats"),
+                      InstanceMethod<&EngineObject::call<gatherScoresJob>>("gatherScores"),
+                      InstanceMethod<&EngineObject::call<stepMomentsJob>>("stepMoments"),
+                      InstanceMethod<&EngineObject::call<inferStepJob>>("inferStep")});
 }
 
 }  // namespace collapsar

@@ -24,26 +24,9 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   Napi::Value openDevice(const Napi::CallbackInfo& info);
-  Napi::Value closeDevice(const Napi::CallbackInfo& info);
-  Napi::Value deviceMemory(const Napi::CallbackInfo& info);
-  Napi::Value allocDevice(const Napi::CallbackInfo& info);
-  Napi::Value uploadDevice(const Napi::CallbackInfo& info);
-  Napi::Value downloadDevice(const Napi::CallbackInfo& info);
-  Napi::Value freeDevice(const Napi::CallbackInfo& info);
-  Napi::Value importDevice(const Napi::CallbackInfo& info);
-  Napi::Value shareDevice(const Napi::CallbackInfo& info);
-  Napi::Value readBytes(const Napi::CallbackInfo& info);
-  Napi::Value readFile(const Napi::CallbackInfo& info);
-  Napi::Value touchLines(const Napi::CallbackInfo& info);
-  Napi::Value multiplyAdds(const Napi::CallbackInfo& info);
-  Napi::Value sumTokens(const Napi::CallbackInfo& info);
-  Napi::Value sumFileTokens(const Napi::CallbackInfo& info);
-  Napi::Value logitStats(const Napi::CallbackInfo& info);
-  Napi::Value scoreStats(const Napi::CallbackInfo& info);
-  Napi::Value tokenRowStats(const Napi::CallbackInfo& info);
-  Napi::Value gatherScores(const Napi::CallbackInfo& info);
-  Napi::Value stepMoments(const Napi::CallbackInfo& info);
-  Napi::Value inferStep(const Napi::CallbackInfo& info);
+  // All others: the job that makeJob, a function of operations.h, makes of the arguments.
+  template <auto makeJob>
+  Napi::Value call(const Napi::CallbackInfo& info);
 
   template <typename MakeJob>
   Napi::Value submit(const Napi::CallbackInfo& info, MakeJob makeJob, bool last = false);
