@@ -42,7 +42,6 @@ class CudaDevice {
   const CollapsarCudaBackend* operator->() const { return backend_; }
   CollapsarCudaDevice* get() const { return device_; }
   const CollapsarCudaDeviceInfo& info() const { return info_; }
-  bool isEmulated() const { return std::string(info_.name) == "emulated GPU"; }
 
   void expectOk(CollapsarCudaStatus status) {
     require(status == COLLAPSAR_CUDA_OK, std::string("status ") + std::to_string(status) + ": " + error.message);

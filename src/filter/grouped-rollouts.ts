@@ -59,15 +59,12 @@ export function groupRollouts(
     const offsets = offsetsInOrder(input.ids.index, input.ids.distinct.length);
     if (offsets !== null) {
       const { rewards, outcomes, entropies, lengths } = input;
-      const ids = numericIds('rewards.groups', input.ids);
+      const ids = numericIds(input.ids);
       return { offsets, ids, rewards, outcomes, entropies, lengths, rowGroup: null, warnings: [] };
     }
   }
   let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
-  const ids =
-    input.ids === null
-      ? groupIndices((input.offsets as Int32Array).length - 1)
-      : numericIds('rewards.groups', input.ids);
+  const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : numericIds(input.ids);
   let rollouts =
     input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];

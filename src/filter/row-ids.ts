@@ -62,14 +62,15 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   return { index, distinct };
 }
 
-/** Ids as plain numbers. @throws ArgumentError for one that a number cannot hold */
-export function numericIds(argument: string, { distinct }: IndexedIds): Float64Array {
+/** Ids of groups as plain numbers. @throws ArgumentError for one that a number cannot hold */
+export function numericIds({ distinct }: IndexedIds): Float64Array {
   const ids = new Float64Array(distinct.length);
   for (let at = 0; at < ids.length; at++) {
     const id = distinct[at] as number | bigint;
     const value = Number(id);
     if (!Number.isSafeInteger(value)) {
-      throw new ArgumentError(argument, `id ${id} is beyond 2^53: number the groups, for example by first appearance`);
+      const problem = `id ${id} is beyond 2^53: number the groups, for example by first appearance`;
+      throw new ArgumentError('rewards.groups', problem);
     }
     ids[at] = value;
   }

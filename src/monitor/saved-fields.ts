@@ -29,11 +29,11 @@ export class SavedFields {
     return new SavedFields(this.value(name), `${this.#path}.${name}`);
   }
 
-  /** A finite number of at least `least`. */
-  number(name: string, least: number): number {
+  /** A finite number that is not negative. */
+  number(name: string): number {
     const value = this.value(name);
-    if (typeof value === 'number' && Number.isFinite(value) && value >= least) return value;
-    return this.#reject(name, `a number from ${least} on`);
+    if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
+    return this.#reject(name, 'a number from 0 on');
   }
 
   /** An integer from 0 to `most`. */

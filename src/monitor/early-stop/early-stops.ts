@@ -1,6 +1,6 @@
 // The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
 import { checkKnown } from '../../engine/argument-checks.js';
-import { checkInteger, checkRange, optionsObject } from '../option-checks.js';
+import { checkInteger, checkShare, optionsObject } from '../option-checks.js';
 import type { SavedFields } from '../saved-fields.js';
 import {
   EMPTY_FILTER_DEFAULTS,
@@ -39,13 +39,13 @@ export function resolveEarlyStop(options: EarlyStopOptions | false | undefined):
   checkKnown(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
   const rewardVariance = resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS, `${argument}.rewardVariance`);
   if (rewardVariance !== false) {
-    checkRange(rewardVariance.below, `${argument}.rewardVariance.below`, 0, 1);
+    checkShare(rewardVariance.below, `${argument}.rewardVariance.below`);
     checkInteger(rewardVariance.startSteps, `${argument}.rewardVariance.startSteps`, 1);
     checkInteger(rewardVariance.consecutive, `${argument}.rewardVariance.consecutive`, 1);
   }
   const success = resolveRule(options?.success, SUCCESS_DEFAULTS, `${argument}.success`);
   if (success !== false) {
-    checkRange(success.below, `${argument}.success.below`, 0, 1);
+    checkShare(success.below, `${argument}.success.below`);
     checkInteger(success.validations, `${argument}.success.validations`, 1);
   }
   const emptyFilter = resolveRule(options?.emptyFilter, EMPTY_FILTER_DEFAULTS, `${argument}.emptyFilter`);

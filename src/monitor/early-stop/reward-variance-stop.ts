@@ -83,11 +83,11 @@ export class RewardVarianceStop {
   /** @throws {StateError} if a field is not what toJSON() gave */
   static from(saved: SavedFields, options: RewardVarianceStopOptions): RewardVarianceStop {
     return new RewardVarianceStop(options, {
-      startSum: saved.number('startSum', 0),
+      startSum: saved.number('startSum'),
       startSteps: saved.count('startSteps', options.startSteps),
       low: saved.count('low'),
       since: optionalStep(saved, 'since'),
-      last: saved.number('last', 0),
+      last: saved.number('last'),
     });
   }
 }
