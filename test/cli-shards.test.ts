@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
-import { randomNumbers } from './shards-runs.js';
+import { uniformNumbers } from './random-numbers.js';
 
 const directory = temporaryDirectory();
 
@@ -74,7 +74,7 @@ async function mapAll(plan: Planned): Promise<string[]> {
 /** Merges states a few at a time, chosen at random, until one is left. */
 async function mergedAtRandom(states: readonly string[], seed: number): Promise<string> {
   const place = fresh('merges');
-  const random = randomNumbers(seed);
+  const random = uniformNumbers(seed);
   let left = [...states];
   for (let round = 0; left.length > 1; round++) {
     const count = Math.min(left.length, 2 + Math.floor(random() * 9));

@@ -10,21 +10,13 @@ import { DeviceError } from '../src/errors.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
 import { Monitor } from '../src/monitor/monitor.js';
 import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace } from './engine-device-backend.js';
+import { uniformNumbers } from './random-numbers.js';
 
 beforeEach(() => setFake());
 const fakeOnly = describe.skipIf(onGpu || fakePath === undefined);
 
-/** The same numbers on every run, in [0, 1). */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 function hostTensor(dtype: DType, shape: number[], seed: number, span = 8): HostTensor {
-  const next = randomNumbers(seed);
+  const next = uniformNumbers(seed);
   const values = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => -span * next());
   const bits = (value: number): number => new Uint32Array(new Float32Array([value]).buffer)[0] as number;
   const data: TensorData =
@@ -83,7 +75,7 @@ const gates: Record<DType, number> = { float64: 1e-12, float32: 2e-6, float16: 2
 describe.skipIf(!hasBackend)('logitStats', () => {
   it.each(dtypes)('%s: all fields, with temperature, mask and sequences', async (dtype) => {
     const logits = hostTensor(dtype, [24, 1003], 1);
-    const next = randomNumbers(2);
+    const next = uniformNumbers(2);
     const targets = Array.from({ length: 24 }, () => Math.floor(1003 * next()));
     const mask = Array.from({ length: 24 }, (_, row) => row % 5 !== 3);
     await onBoth(logits, async (there, cpu) => {

@@ -8,6 +8,7 @@ import type { LogitField } from '../src/engine/operations.js';
 import type { DType, Tensor, TensorData } from '../src/engine/tensor.js';
 import { ArgumentError } from '../src/errors.js';
 import { fromBits } from './engine-reference.js';
+import { uniformNumbers } from './random-numbers.js';
 
 const engines: Engine[] = [];
 beforeAll(async () => {
@@ -18,11 +19,7 @@ const engineOf = (threads: number): Engine => engines[threads - 1] as Engine;
 
 /** Logits between -8 and 8, some of them -inf, and the numbers that their storage stands for. */
 function logitsOf(dtype: DType, count: number, seed: number): { data: TensorData; values: number[] } {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
+  const next = uniformNumbers(seed);
   const logit = (): number => (next() < 0.05 ? -Infinity : 16 * next() - 8);
   if (dtype === 'float64' || dtype === 'float32') {
     const data = dtype === 'float64' ? new Float64Array(count) : new Float32Array(count);

@@ -6,6 +6,7 @@ import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import type { DType, Tensor, TensorData } from '../src/engine/tensor.js';
 import { fromBits, moments, rowStats } from './engine-reference.js';
+import { uniformNumbers } from './random-numbers.js';
 
 const engines: Engine[] = [];
 beforeAll(async () => {
@@ -23,11 +24,7 @@ const dtypeArbitrary = fc.constantFrom<DType>('float64', 'float32', 'float16', '
 
 /** Log-prob-like elements: storage of `count` of them, and the numbers they stand for. */
 function elements(dtype: DType, count: number, seed: number): { data: TensorData; values: number[] } {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
+  const next = uniformNumbers(seed);
   if (dtype === 'float64' || dtype === 'float32') {
     const data = dtype === 'float64' ? new Float64Array(count) : new Float32Array(count);
     for (let i = 0; i < count; i++) data[i] = -12 * next();

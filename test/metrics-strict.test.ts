@@ -37,11 +37,7 @@ const steps = fc
     seed: fc.integer({ min: 1, max: 2 ** 31 - 1 }),
   })
   .map(({ P, R, T, kinds, match, emptyShare, seed }): Plain => {
-    let state = seed;
-    const uniform = (): number => {
-      state = (Math.imul(state, 48271) >>> 0) % 2147483647;
-      return state / 2147483647;
-    };
+    const uniform = uniformNumbers(seed);
     const own = Array.from({ length: R }, (): number => Math.floor(uniform() * P));
     const lengths = Array.from({ length: R }, (): number =>
       uniform() < emptyShare ? 0 : 1 + Math.floor(uniform() * T),
@@ -418,11 +414,7 @@ describe('strict profile', () => {
 
 describe('certainty', () => {
   const random = (P: number, K: number, match: number, seed: number): CrossScores => {
-    let state = seed;
-    const uniform = (): number => {
-      state = (Math.imul(state, 48271) >>> 0) % 2147483647;
-      return state / 2147483647;
-    };
+    const uniform = uniformNumbers(seed);
     const R = P * K;
     return {
       sums: {

@@ -8,7 +8,8 @@ import { plan } from '../src/analysis/plan.js';
 import { packageVersion } from '../src/package-version.js';
 import { temporaryDirectory } from './analysis-logs.js';
 import { buildIfStale, builtCommand } from './built-command.js';
-import { putRuns, randomNumbers } from './shards-runs.js';
+import { uniformNumbers } from './random-numbers.js';
+import { putRuns } from './shards-runs.js';
 
 const directory = temporaryDirectory();
 const KILLS = Number(process.env.COLLAPSAR_KILLS ?? 8);
@@ -52,7 +53,7 @@ describe('map', () => {
     const expected = contents(whole);
     expect(Object.keys(expected).sort()).toEqual(['/completions/00000', '/shards/00000.state']);
 
-    const random = randomNumbers(20_26);
+    const random = uniformNumbers(20_26);
     const killed = join(directory, 'killed');
     for (let kills = 0; kills < KILLS; ) {
       rmSync(killed, { recursive: true, force: true });

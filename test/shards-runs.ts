@@ -99,17 +99,6 @@ export async function mergeAtRandom(paths: readonly string[], place: string, ran
   return left[0] as string;
 }
 
-/** Random numbers in [0, 1) from a seed (mulberry32). */
-export function randomNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Writes `to` with `change` done to the text, and a checksum that is right: what damage alone cannot do. */
 export function forge(from: string, to: string, change: (text: string) => string): void {
   const text = change(readFileSync(from, 'utf8').replace(/"sha256":"[0-9a-f]{64}"\}\n$/, ''));

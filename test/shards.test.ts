@@ -32,6 +32,7 @@ import { type ListingProgress, listSteps, readSteps } from '../src/logs/read-ste
 import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
 import { canBeUnprivileged, withoutPrivileges } from './logs-files.js';
 import { npyDict, npyOf } from './numpy-files.js';
+import { uniformNumbers } from './random-numbers.js';
 import {
   analyzed,
   finalized,
@@ -40,7 +41,6 @@ import {
   mergeAtRandom,
   planRuns,
   putRuns,
-  randomNumbers,
   SETTINGS,
   VERSION,
 } from './shards-runs.js';
@@ -192,7 +192,7 @@ describe('any number of shards, merged in any tree', () => {
           for (const shards of counts) {
             const place = fresh();
             const runs = await planRuns(source, place, { shards });
-            const state = await mergeAtRandom(await mapAll(runs, engine), join(place, 'merged'), randomNumbers(seed));
+            const state = await mergeAtRandom(await mapAll(runs, engine), join(place, 'merged'), uniformNumbers(seed));
             expect(await finalized(runs.manifest, state)).toEqual(expected);
             expect(await finalized(runs.manifest, runs.states)).toEqual(expected);
             // The first line and the last name the manifest, and it the shards.
@@ -214,7 +214,7 @@ describe('any number of shards, merged in any tree', () => {
     const whole = readFileSync(join(place, 'whole'), 'utf8');
     await fc.assert(
       fc.asyncProperty(fc.nat(), async (seed) => {
-        const merged = await mergeAtRandom(paths, join(place, 'tree'), randomNumbers(seed));
+        const merged = await mergeAtRandom(paths, join(place, 'tree'), uniformNumbers(seed));
         expect(readFileSync(merged, 'utf8')).toBe(whole);
       }),
       { numRuns: 25 },

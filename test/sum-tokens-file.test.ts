@@ -14,6 +14,7 @@ import { ArgumentError, DisposedError, FileError } from '../src/errors.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { fileOf } from './logs-files.js';
+import { uniformNumbers } from './random-numbers.js';
 
 let engine: Engine;
 let folder: string;
@@ -33,11 +34,8 @@ const ignore = () => undefined;
 /** Any bits at all: NaN, infinities and subnormal numbers among them. */
 function randomBits(dtype: DType, elements: number, seed: number): TensorData {
   const bytes = new Uint8Array(Math.ceil((elements * elementBytes[dtype]) / 8) * 8);
-  let state = seed | 1;
-  for (let i = 0; i < bytes.length; i++) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    bytes[i] = state >>> 24;
-  }
+  const next = uniformNumbers(seed);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = 256 * next();
   const Typed = dtype === 'float64' ? Float64Array : dtype === 'float32' ? Float32Array : Uint16Array;
   const data = new Typed(bytes.buffer, 0, elements);
   // Plain log-probs mostly: one NaN and there is nothing left to compare.

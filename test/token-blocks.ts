@@ -1,6 +1,7 @@
 // Steps of any shape for the tests of blocks: storage of every dtype, special values, and random partitions into boxes.
 import fc from 'fast-check';
 import type { DType, Tensor, TensorData, TokenBlock } from '../src/index.js';
+import { uniformNumbers } from './random-numbers.js';
 
 export interface WholeStep {
   readonly dtype: DType;
@@ -25,11 +26,7 @@ export function storage(dtype: DType, count: number): TensorData {
 
 /** @param share of elements that are special */
 export function wholeStep(dtype: DType, prompts: number, lengths: number[], seed: number, share: number): WholeStep {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
+  const next = uniformNumbers(seed);
   const tokens = Math.max(1, ...lengths);
   const data = storage(dtype, prompts * lengths.length * tokens);
   for (let at = 0; at < data.length; at++) {
