@@ -84,11 +84,15 @@ function slowEngine() {
   return { waiting, release: () => waiting.shift()?.() };
 }
 
+/** Waits until what has to happen has happened, however busy the machine is. */
+const soon = (check: () => void) => vi.waitFor(check, { timeout: 5000, interval: 2 });
+
+/** Waits for what must not happen. */
 const settle = () => sleep(15);
 
 /** Waits until the engine holds a sum, and then whether anything goes on in spite of it. */
 async function held(waiting: readonly unknown[]): Promise<void> {
-  await vi.waitFor(() => expect(waiting.length).toBeGreaterThan(0), { timeout: 5000, interval: 2 });
+  await soon(() => expect(waiting.length).toBeGreaterThan(0));
   await settle();
 }
 
@@ -392,8 +396,7 @@ describe('an end before the end', () => {
         },
       });
       const scoring = step.scoreBlocks(kind === 'stream' ? stream : hanging(), { signal: controller.signal });
-      await settle();
-      expect(step.held.tokens).toBeGreaterThan(0);
+      await soon(() => expect(step.held.tokens).toBeGreaterThan(0));
       const reason = new Error('stop');
       controller.abort(reason);
       await expect(scoring).rejects.toBe(reason);
@@ -435,8 +438,7 @@ describe('an end before the end', () => {
     );
     expect((await reports.next()).value?.step).toBe(1);
     const reading = reports.next();
-    await settle();
-    expect(opened?.held.tokens).toBeGreaterThan(0);
+    await soon(() => expect(opened?.held.tokens).toBeGreaterThan(0));
     controller.abort(new Error('stop'));
     await expect(reading).rejects.toThrow('stop');
     expect([opened?.held, monitor.lastStep]).toEqual([nothing, 1]);
@@ -496,8 +498,7 @@ describe('an end before the end', () => {
     }
     await writing[0];
     await expect(writing[1]).rejects.toBe(reason);
-    await settle();
-    expect([cancelled, monitor.lastStep]).toEqual([reason, 1]);
+    await soon(() => expect([cancelled, monitor.lastStep]).toEqual([reason, 1]));
     await expect(writer.closed).rejects.toBe(reason);
   });
 
@@ -555,8 +556,7 @@ describe('an end before the end', () => {
       cancelled = why;
     };
     give(new ReadableStream<ScoreBlock>({ cancel }));
-    await settle();
-    expect(cancelled).toBe(reason);
+    await soon(() => expect(cancelled).toBe(reason));
   });
 });
 
