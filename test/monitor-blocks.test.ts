@@ -405,6 +405,24 @@ describe('an end before the end', () => {
     }
   });
 
+  it('of the blocks by an abort while one is summed: the stream is told the reason', async () => {
+    const { waiting } = slowEngine();
+    const controller = new AbortController();
+    const reason = new Error('stop');
+    let cancelled: unknown;
+    const stream = new ReadableStream<ScoreBlock>({
+      start: (output) => output.enqueue(byToken(small)[0] as ScoreBlock),
+      cancel(why) {
+        cancelled = why;
+      },
+    });
+    const scoring = open(small).scoreBlocks(stream, { signal: controller.signal });
+    await soon(() => expect(waiting.length).toBeGreaterThan(0));
+    controller.abort(reason);
+    await expect(scoring).rejects.toBe(reason);
+    expect(cancelled).toBe(reason);
+  });
+
   it('of a writer', async () => {
     const step = open(small);
     const writer = step.writable().getWriter();

@@ -49,7 +49,8 @@ export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal)
     }
     throw error;
   } finally {
-    if (!ended) await close(undefined);
+    // Left while what it gave was worked on, the abort may have come there.
+    if (!ended) await close(signal?.aborted ? signal.reason : undefined);
   }
 }
 
