@@ -520,6 +520,17 @@ describe('an end before the end', () => {
     await expect(writer.closed).rejects.toBe(reason);
   });
 
+  it('of transform(), with a step written that nobody reads', async () => {
+    const cancelled: unknown[] = [];
+    const unread = new ReadableStream<ScoreBlock>({ cancel: (why) => void cancelled.push(why) });
+    const writer = monitorOf().transform().writable.getWriter();
+    const writing = writer.write({ step: 1, labels: small.labels, scores: unread });
+    await settle();
+    const reason = new Error('enough');
+    await Promise.all([writer.abort(reason), expect(writing).rejects.toBe(reason)]);
+    expect(cancelled).toEqual([reason]);
+  });
+
   it('of a transform whose source fails or closes while the reader waits', async () => {
     const { readable, writable } = monitorOf().transform();
     const reader = readable.getReader();

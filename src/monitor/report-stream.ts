@@ -70,6 +70,8 @@ export function reportStream(monitor: StepOpener, options: ScoreOptions): Transf
     stop.abort(reason);
     if (!aborted) input.error(reason);
     output.error(reason);
+    // A step that was written and not yet begun; of one that was, the stream is locked, and closed by who reads it.
+    void closeUnread(offered?.input.scores, reason);
     offered?.done({ reason });
     onOffer?.();
   };
