@@ -415,6 +415,43 @@ describe('metrics', () => {
     expect(metrics['rollout/filter_gate']).toBeCloseTo(filterGate([2, 0.5, 0, 0.125]).ratio as number, 12);
   });
 
+  it('every figure is the mean over all groups and over the kept ones, of each column', () => {
+    const rewards = [[3, -1, 0.5], [1, 0], [2, 2, 2], [0.5, 0.25], [4]];
+    const lengths = [[9, 4, 2], [7, 3], [1, 1, 5], [6, 8], [2]];
+    const entropies = [[0.5, 1, 2], [0.25, 3], [1, 1.5, 1], [2, 0.75], [1]];
+    const { kept, metrics } = filterGroups({ rewards, lengths, entropies }, { value: 0.97 });
+    expect(kept).toEqual([0, 1]);
+    const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+    const mean = (values: readonly number[]): number => sum(values) / values.length;
+    const std = (values: readonly number[]): number =>
+      Math.sqrt(sum(values.map((value) => (value - mean(values)) ** 2)) / (values.length - 1));
+    for (const [column, groups] of Object.entries({ reward: rewards, length: lengths, entropy: entropies })) {
+      for (const [prefix, chosen] of [
+        ['in_group', groups],
+        ['chosen_in_group', kept.map((group) => groups[group] as number[])],
+      ] as const) {
+        const figures = {
+          // A single rollout has no std.
+          std: mean(chosen.filter((group) => group.length > 1).map(std)),
+          max: mean(chosen.map((group) => Math.max(...group))),
+          mean: mean(chosen.map(mean)),
+          ...(column === 'reward' && { sum: mean(chosen.map(sum)) }),
+        };
+        for (const [figure, value] of Object.entries(figures)) {
+          expect(metrics[`rollout/${prefix}_${column}_${figure}`], `${prefix} ${column} ${figure}`).toBeCloseTo(
+            value,
+            12,
+          );
+        }
+      }
+    }
+    // Sums are the reward's alone.
+    expect(Object.keys(metrics).filter((key) => key.endsWith('_sum'))).toEqual([
+      'rollout/in_group_reward_sum',
+      'rollout/chosen_in_group_reward_sum',
+    ]);
+  });
+
   it('the gate is over groups that have a variance: a singleton, or a group without rollouts, is no prompt that is always alike', () => {
     const gateOf = (rewards: number[][], options: FilterOptions = {}) =>
       filterGroups({ rewards }, options).metrics['rollout/filter_gate'];
@@ -558,6 +595,18 @@ describe('bad input', () => {
     expect(kept).toEqual([0]);
     expect(scores[0] as number).toBeCloseTo(2e200, -187);
     expect(refusal({ rewards: [[1.5e100, 0]] }).message).toMatch(/^rewards: values up to 1.5e\+100 in size/);
+  });
+
+  it('rewards too small for their squares are ranked, and scored in their own unit', () => {
+    const rewards = [
+      [0, 2 ** -500],
+      [0, 2 ** -501],
+      [2 ** -500, 2 ** -500],
+    ];
+    const { kept, scores, dropped } = filterGroups({ rewards }, { strategy: 'top_k_abs', value: 1 });
+    expect(kept).toEqual([0]);
+    expect([...scores]).toEqual([2 ** -1001, 2 ** -1003, 0]);
+    expect(dropped.map(({ reason }) => reason)).toEqual(['below_cut', 'zero_score']);
   });
 
   it('ragen refuses rewards whose figures are beyond float32', () => {

@@ -21,7 +21,6 @@ export function selectUpstream(
   }
   if (!byCount && includeZero && value === 1) return groups;
   const candidates = includeZero ? groups : groups.filter((group) => (variances[group] as number) > 0);
-  if (candidates.length === 0) return candidates;
   const ranked: RankedGroups = { figures: variances, candidates, direction: 'largest', rounding: () => 0 };
   if (byCount) return bestGroups(ranked, null, value);
   const target = value * total - eps;
