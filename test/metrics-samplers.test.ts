@@ -59,6 +59,13 @@ describe('samplers', () => {
     expect([...sampleRows(episodes, turns, { kind: 'trajectory' }, () => false, 'ragen')]).toEqual([]);
   });
 
+  it('draws as many as asked for, or as there are turns, under either profile', () => {
+    for (const profile of ['strict', 'ragen'] as const) {
+      expect(sampleRows(episodes, turns, { kind: 'trajectory', n: 3 }, all, profile)).toHaveLength(3);
+      expect(sampleRows(episodes, turns, { kind: 'trajectory' }, all, profile)).toHaveLength(episodes.length);
+    }
+  });
+
   it('is uniform over trajectories, then over turns; or over turns', () => {
     const counts = new Array(7).fill(0);
     const n = 60_000;

@@ -395,6 +395,41 @@ describe('strict profile', () => {
     expect(late.std).toBeCloseTo(1 + 0.81, 12);
   });
 
+  it('measures the z-score of the average in the average, with the same floor', async () => {
+    /** Rows whose marginals differ by `apart` nats a token from row to row. */
+    const stepOf = (apart: number): CrossScores => ({
+      sums: {
+        data: Float64Array.from(
+          { length: 8 },
+          (_, at) => -4 - (at >> 1) * apart * 2 - ((at >> 1) % 2 === at % 2 ? 0 : 3),
+        ),
+        dtype: 'float64',
+        shape: [4, 2],
+      },
+      lengths: [2, 2, 2, 2],
+      groups: [0, 1, 0, 1],
+    });
+    const state = new RunningState();
+    const first = await crossScoreMetrics(engine, stepOf(1), { state, step: 1, permutations: 0 });
+    const second = await crossScoreMetrics(engine, stepOf(0.25), { state, step: 6, permutations: 0 });
+    const alike = await crossScoreMetrics(engine, stepOf(0), { state: new RunningState(), step: 1, permutations: 0 });
+    const figure = ({ values }: StepMetrics, key: string): number => values[key] as number;
+    for (const [key, value] of Object.entries(second.values)) {
+      if (`${second.label}/${key}` in second.logged) expect(second.logged[`${second.label}/${key}`], key).toBe(value);
+    }
+    for (const [of, floor, mi] of [
+      ['', 0.05, 'mi_estimate'],
+      ['_seq', 0.05 * 2, 'mi_seq_estimate'],
+    ] as const) {
+      const [before, now] = [figure(first, `marginal_std${of}`), figure(second, `marginal_std${of}`)];
+      const average = 0.9 * before + 0.1 * now;
+      expect(figure(second, `marginal_std_ema_by_step${of}`)).toBeCloseTo(average, 12);
+      expect(figure(second, `mi_zscore_ema_by_step${of}`)).toBeCloseTo(figure(second, mi) / average, 12);
+      expect(figure(second, `mi_zscore_floored${of}`)).toBeCloseTo(figure(second, mi) / now, 12);
+      expect(figure(alike, `mi_zscore_ema_by_step${of}`)).toBeCloseTo(figure(alike, mi) / floor, 9);
+    }
+  });
+
   it('continues from saved state to the bit', async () => {
     const state = new RunningState();
     state.update('strict', 'collapse_turn_sample', { std: 1 / 3, stdSeq: Math.PI }, 4);
@@ -406,9 +441,17 @@ describe('strict profile', () => {
         state.update(profile, 'collapse_turn_sample', next, 9),
       );
     }
+    // Rows that are all alike have a spread of 0, which is a spread like any other.
+    const alike = new RunningState();
+    alike.update('strict', 'collapse_turn_sample', { std: 0, stdSeq: 0 }, 0);
+    expect(RunningState.from(JSON.parse(JSON.stringify(alike))).toJSON()).toEqual(alike.toJSON());
     expect(() => RunningState.from({ format: 'other' })).toThrow(/not a running state/);
     expect(() => RunningState.from({ ...state.toJSON(), version: 2 })).toThrow(/version 2/);
     expect(() => RunningState.from({ ...state.toJSON(), averages: { x: { std: 'a' } } })).toThrow(/damaged/);
+    const whole = { std: 1, stdSeq: 1, step: 1 };
+    for (const bad of [{ std: -1 }, { stdSeq: -1 }, { step: 0.5 }, { std: undefined }, { step: null }]) {
+      expect(() => RunningState.from({ ...state.toJSON(), averages: { x: { ...whole, ...bad } } })).toThrow(/damaged/);
+    }
   });
 });
 
