@@ -13,6 +13,7 @@ import {
   type BucketOptions,
   bucketMetrics,
   bucketsByRewardStd,
+  type RewardBucket,
   resolveBuckets,
 } from '../src/monitor/reward-buckets.js';
 
@@ -108,6 +109,34 @@ describe('buckets', () => {
       'grad_norm/bucket_2/reward_mean': 5.5,
       'grad_norm/bucket_2/response_length_mean': 10,
     });
+    const [all] = bucketsByRewardStd(
+      groupsOf([1]),
+      { rewards: [0, 2], outcomes: [0, 1], entropies: [0.5, 1], responseLengths: [3, 4] },
+      { mode: 'quantile', count: 1, groups: 'all' },
+    );
+    expect(bucketMetrics([all as RewardBucket], 'b')).toMatchObject({
+      'b/all/reward_mean': 1,
+      'b/all/outcome_mean': 0.5,
+      'b/all/entropy_mean': 0.75,
+      'b/all/response_length_mean': 3.5,
+    });
+    // Of columns that were not given there is no key at all: a logger would write its undefined down.
+    const rows = bucketsByRewardStd(
+      groupsOf([0, 1]),
+      { rewards: [0, 1, 2, 3] },
+      { mode: 'quantile', count: 1, groups: 'all' },
+    );
+    const figures = [
+      'sample_count',
+      'sample_pct',
+      'group_rv_count',
+      'reward_std_mean',
+      'reward_std_min',
+      'reward_std_max',
+    ];
+    expect(Object.keys(bucketMetrics(rows, 'b'))).toEqual(
+      ['all', 'bucket_1'].flatMap((name) => [...figures, 'reward_mean'].map((figure) => `b/${name}/${figure}`)),
+    );
   });
 
   it.each([
@@ -153,6 +182,16 @@ describe('gradient decomposition', () => {
       'grad_norm/all/per_sample/kl': 0.5 / 6,
     });
     expect(metrics).not.toHaveProperty(['grad_norm/bucket_2/entropy']);
+    // Buckets may be left out, and norms but the task's.
+    const some: BucketGradients = { bucket_2: { task: 1 } };
+    expect(() => checkGradients(some, buckets, 'norms')).not.toThrow();
+    expect(gradientMetrics(buckets, some, decomposeGradients(buckets, some), 'g')).toEqual({
+      'g/bucket_2/task': 1,
+      'g/bucket_2/per_sample/task': 0.5,
+      'g/bucket_2/per_token/task': 1 / 20,
+      'g/bucket_2/regularization': 0,
+      'g/bucket_2/task_share': 1,
+    });
   });
 
   it('gives no share where nothing moves', () => {

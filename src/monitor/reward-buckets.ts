@@ -83,7 +83,6 @@ export function bucketsByRewardStd(
 ): RewardBucket[] {
   const stdOf = (group: number): number => (groups[group] as GroupRewards).std;
   const usable = (chosen ?? [...groups.keys()]).filter((group) => Number.isFinite(stdOf(group)));
-  if (usable.length === 0) return [];
   const split = options.mode === 'quantile' ? byQuantile(usable, stdOf, options.count) : byFixedEdges(usable, stdOf);
   const named = split.map((members, index): [string, number[]] => [`bucket_${index + 1}`, members]);
   const total = rowsOf(usable, groups).length;
