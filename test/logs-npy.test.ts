@@ -155,6 +155,21 @@ describe('.npz', () => {
     expect((await fileErrorOf(readStepFile(await npz(twice)))).message).toMatch(/overlaps/);
   });
 
+  it('a zip64 record that its locator puts outside the file, or where there is none', async () => {
+    const wide = zipOf(npzMembers(smallStep(), { step: 3, run: 'r' }), { zip64: true });
+    const recordAt = wide.length - 22 - 20 + 8;
+    const at = (position: bigint) => {
+      const bytes = Buffer.from(wide);
+      bytes.writeBigUInt64LE(position, recordAt);
+      return bytes;
+    };
+    const problemOf = async (position: bigint) => (await fileErrorOf(readStepFile(await npz(at(position))))).message;
+    for (const position of [2n ** 40n, BigInt(wide.length - 22 - 20 - 55)]) {
+      expect(await problemOf(position)).toContain(`the zip64 record at offset ${position} lies outside the file`);
+    }
+    expect(await problemOf(0n)).toContain('no zip64 record where its locator says');
+  });
+
   it('any flipped bytes either read or are refused', async () => {
     for (const options of [{}, { deflate: true }, { zip64: true }]) {
       const whole = zipOf(npzMembers(smallStep(), { step: 3, run: 'r' }), options);
@@ -336,7 +351,8 @@ describe('the header of .npy', () => {
     ['a missing key', `{'descr': '<f4', 'shape': (), }`, 4, /must have descr/],
     ['text after the dict', `${npyDict('<f4', [])}x`, 4, /nothing but spaces/],
     ['an open string', `{'descr`, 0, /without its closing quote/],
-    ['an open dict', `{'descr': '<f4'`, 0, /expected "\}"/],
+    ['an open dict', `{'descr': '<f4'`, 0, /expected "\}", found the end of the header/],
+    ['no colon', `{'descr' '<f4', }`, 0, /expected ":", found "'<f4', \}/],
   ];
   it.each(refused)('refuses %s', (_what, dict, bytes, message) => {
     expect(() => parse(npyOf(dict, new Uint8Array(bytes)))).toThrow(message);

@@ -34,6 +34,15 @@ function bytesOf(view: ArrayBufferView | undefined): string | undefined {
   return view && Buffer.from(view.buffer, view.byteOffset, view.byteLength).toString('hex');
 }
 
+it.runIf(process.platform === 'linux')('leaves neither the file nor its folder open', async () => {
+  const openFiles = async () => (await readdir('/proc/self/fd')).length;
+  const write = (name: string, data: StepToWrite) => writeStep(folder.path(name), data);
+  await write('closed.safetensors', minimal());
+  const before = await openFiles();
+  for (let again = 0; again < 5; again++) await write('closed.safetensors', minimal());
+  expect(await openFiles()).toBe(before);
+});
+
 it('what is written is read again, bit for bit', async () => {
   const path = folder.path('round.safetensors');
   const size = fc.nat(4);
