@@ -1,7 +1,6 @@
 // How long a store is waited for, without one: what answers late, breaks off or is aborted, and that it ends.
 import { getEventListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { FileError } from '../src/errors.js';
 import { answered, BrokenBody, backoff, pause, unlessStalled } from '../src/logs/s3-patience.js';
 
@@ -34,6 +33,30 @@ it('a store that never answers is asked again as often as was said, and then giv
   expect((failure as FileError).message).toContain('asked 3 times, and has not answered within 0.02 s');
 });
 
+it('a store that refuses is asked once', async () => {
+  let asked = 0;
+  const failure = await failureOf(
+    answered('s3://b/k', patience, undefined, () => {
+      asked++;
+      return Promise.reject(Object.assign(new Error('no such key'), { name: 'NoSuchKey' }));
+    }),
+  );
+  expect([asked, failure instanceof FileError]).toEqual([1, true]);
+});
+
+it('waits before it asks again', async () => {
+  const times: number[] = [];
+  const ask = (): Promise<void> => {
+    times.push(performance.now());
+    return times.length < 3 ? Promise.reject(new BrokenBody('cut')) : Promise.resolve();
+  };
+  await answered('s3://b/k', { ...patience, backoffMs: 40 }, undefined, ask);
+  const [first, second, third] = times as [number, number, number];
+  // Timers may fire a millisecond early.
+  expect(second - first).toBeGreaterThanOrEqual(19);
+  expect(third - second).toBeGreaterThanOrEqual(39);
+});
+
 it('an answer that comes at a later time is taken', async () => {
   let asked = 0;
   const ask = (aborted: AbortSignal) => (++asked < 3 ? silent(aborted) : Promise.resolve('here'));
@@ -49,14 +72,20 @@ it('each wait is twice the one before, between half of it and all', () => {
 });
 
 it('what sends something now and then is not given up', async () => {
-  const slow = unlessStalled({ ...patience, stallMs: 60 }, undefined, async (aborted, onChunk) => {
-    for (let chunk = 0; chunk < 8; chunk++) {
-      await sleep(20);
-      onChunk();
-    }
-    return aborted.aborted;
-  });
-  expect(await slow).toBe(false);
+  vi.useFakeTimers();
+  try {
+    const slow = unlessStalled({ ...patience, stallMs: 100 }, undefined, async (aborted, onChunk) => {
+      for (let chunk = 0; chunk < 8; chunk++) {
+        await new Promise((resolve) => setTimeout(resolve, 80));
+        onChunk();
+      }
+      return aborted.aborted;
+    });
+    await vi.advanceTimersByTimeAsync(8 * 80);
+    expect(await slow).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('ends with the signal, aborted before, while it asks or while it waits, with one listener for all waits', async () => {
