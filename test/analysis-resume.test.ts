@@ -76,6 +76,18 @@ describe('the journal', () => {
     );
   });
 
+  it('holds no more than a piece in memory: what is larger is in the file when it is kept', async () => {
+    const where = folder();
+    const journal = await Journal.open(where, options);
+    const written = () => statSync(join(where, JOURNAL)).size;
+    const before = written();
+    const notes = (characters: number) => ({ ...measurementOf(0), notes: ['x'.repeat(characters)] }) as StepMeasurement;
+    // Two halves of a piece are one, too; a timer would come only after this turn of the event loop.
+    await Promise.all([journal.keep(stepOf(0), notes(40_000)), journal.keep(stepOf(1), notes(40_000))]);
+    expect(written()).toBeGreaterThan(before + 80_000);
+    await journal.close();
+  });
+
   it('with a damaged line loses that line alone', async () => {
     const where = await journalWith(6);
     const bytes = readFileSync(join(where, JOURNAL));

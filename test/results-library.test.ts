@@ -64,4 +64,21 @@ describe('a directory of results, from a program', () => {
     expect(journal).toMatchObject({ resumed: 0, startedAnew: 'it had other options: seed 3' });
     await results.discard();
   });
+
+  it('judges a run by its own steps: one of which none can be judged has no verdict of the run before', async () => {
+    const out = join(mkdtempSync(join(directory, 'x')), 'results');
+    const results = await ResultDirectory.open(out);
+    for await (const report of analyze(join(healthy, 'step_0000*'), measuring)) {
+      await results.add(report);
+    }
+    for await (const { summary: _, ...report } of analyze(join(exampleRuns, 'collapse', 'step_0000*'), measuring)) {
+      await results.add(report);
+    }
+    await results.finish({ ...measuring }, []);
+    const { runs } = JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8'));
+    expect(runs.map(({ run, judged }: { run: string; judged?: unknown }) => [run, judged !== undefined])).toEqual([
+      ['healthy', true],
+      ['collapse', false],
+    ]);
+  });
 });

@@ -106,6 +106,15 @@ describe('exact JSON', () => {
     expect(() => parseExact(text)).toThrow(StateError);
   });
 
+  it('reads the deepest that is written, and nothing deeper', () => {
+    const nested = (depth: number): unknown =>
+      depth === 0 ? 1 : depth % 2 === 0 ? [nested(depth - 1)] : { $: nested(depth - 1) };
+    const deepest = nested(64);
+    expectSame(parseExact(stringifyExact(deepest)), deepest);
+    expect(() => stringifyExact([deepest])).toThrow(/nested deeper than 64/);
+    expect(() => parseExact(`[${stringifyExact(deepest)}]`)).toThrow(/nested deeper than 64/);
+  });
+
   it('never gives anything but a value or a StateError', () => {
     fc.assert(
       fc.property(

@@ -89,6 +89,19 @@ describe('damage', () => {
       '{"format":"collapsar/state","version":1,"manifest":"x","steps":9,"first":0,"last":3,"firstRun":0}\n',
       /first line/,
     ],
+    // Of no steps there is no place, and of some there is a whole one.
+    ...[
+      { steps: 0, first: 0, last: -1, firstRun: -1 },
+      { steps: 0, first: -1, last: 0, firstRun: -1 },
+      { steps: 0, first: -1, last: -1, firstRun: 0 },
+      { steps: -1, first: -1, last: -1, firstRun: -1 },
+      { steps: 1, first: -1, last: 3, firstRun: 0 },
+      { steps: 1, first: 0, last: 3, firstRun: -1 },
+      { steps: 0.5, first: 0, last: 3, firstRun: 0 },
+    ].map((place): [string, RegExp] => [
+      `${JSON.stringify({ format: 'collapsar/state', version: 1, manifest: 'x', ...place })}\n`,
+      /damaged: its first line/,
+    ]),
   ])('a state of %j is refused', async (text, message) => {
     const path = join(directory, 'odd.state');
     writeFileSync(path, text);
