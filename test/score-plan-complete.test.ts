@@ -43,6 +43,12 @@ async function expectSame(step: PlannedStep, options: { turns?: boolean } = {}):
     if (key.startsWith('retrieval_accuracy_of_')) continue;
     expectNear(value, wanted.values[key] as number, scale, key);
   }
+  // Of these nothing is left to crossScoreMetrics.
+  for (const key of ['mi_saturated', 'reasoning_entropy_est', 'reasoning_entropy_seq_est', 'marginal_log_prob_mean']) {
+    expect(key in found.values, key).toBe(key in wanted.values);
+  }
+  const [entropy, marginal] = [found.error.reasoning_entropy_est, found.error.marginal_log_prob_mean];
+  expect(marginal).toEqual(entropy && { ...entropy, biasBelow: entropy.biasAbove, biasAbove: entropy.biasBelow });
   expect(found.rows).toEqual(wanted.rows);
   for (const key of ['mi_seq_estimate', 'mi_seq_loo_estimate', 'mi_per_token', 'mi_estimate']) {
     expect(key in found.values, key).toBe(key in wanted.values);
