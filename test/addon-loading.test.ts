@@ -1,21 +1,17 @@
 // What is said where Node loads no addon at all, and where the package was bundled away from its addon.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { buildIfStale } from './built-command.js';
+import { temporaryFolder } from './logs-files.js';
 
 const library = fileURLToPath(new URL('../dist/index.js', import.meta.url));
-let folder = '';
+const folder = temporaryFolder();
 
-beforeAll(() => {
-  buildIfStale();
-  folder = mkdtempSync(join(tmpdir(), 'collapsar-addon-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeAll(buildIfStale);
 
 /** What opening an engine throws in a process of its own. */
 function messageOf(module: string, ...options: string[]): string {
@@ -34,7 +30,7 @@ it('says how Node is to be started where it loads no addons', () => {
 });
 
 it('says what pnpm does where pnpm installed it', () => {
-  const installed = join(folder, 'node_modules', '.pnpm', 'collapsar@0.1.0', 'node_modules', 'collapsar');
+  const installed = folder.path('node_modules/.pnpm/collapsar@0.1.0/node_modules/collapsar');
   mkdirSync(installed, { recursive: true });
   for (const name of ['dist', 'package.json'])
     cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
@@ -42,13 +38,13 @@ it('says what pnpm does where pnpm installed it', () => {
 });
 
 it('says that it was bundled', async () => {
-  const entry = join(folder, 'entry.mjs');
+  const entry = folder.path('entry.mjs');
   writeFileSync(entry, `export { openEngine } from ${JSON.stringify(library)};\n`);
-  writeFileSync(join(folder, 'package.json'), '{ "name": "an-application" }\n');
+  writeFileSync(folder.path('package.json'), '{ "name": "an-application" }\n');
   const bundle = await rolldown({ input: entry, platform: 'node' });
-  await bundle.write({ file: join(folder, 'bundle.mjs'), codeSplitting: false });
+  await bundle.write({ file: folder.path('bundle.mjs'), codeSplitting: false });
   await bundle.close();
-  const message = messageOf(join(folder, 'bundle.mjs'));
+  const message = messageOf(folder.path('bundle.mjs'));
   expect(message).toMatch(/^ERR_ADDON .*\ncollapsar is part of a bundle here/s);
   expect(message).toContain('external');
 });

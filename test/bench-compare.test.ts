@@ -1,20 +1,15 @@
 // bench/compare.mjs on small made-up files: what it calls slower, what it refuses, and its exit status.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from './logs-files.js';
 
 interface Times {
   seconds: number;
   spread?: number;
 }
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'collapsar-compare-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 /** A result file with these times of collapsar by case, and one pure read. */
 function file(name: string, cases: Record<string, Times>, changes: Record<string, unknown> = {}): string {
@@ -39,7 +34,7 @@ function file(name: string, cases: Record<string, Times>, changes: Record<string
     measures: [...measures, { ...read, seconds: changes.read ?? 1e-3 }, peer],
     ...changes,
   };
-  const path = join(folder, `${name}.json`);
+  const path = folder.path(`${name}.json`);
   writeFileSync(path, JSON.stringify(results));
   return path;
 }
@@ -140,7 +135,7 @@ test('what cannot be compared is refused with status 2', () => {
   expect(compare(before, other, '--any-machine').status).toBe(0);
   expect(compare(before, file('quick', cases, { quick: true })).stderr).toContain('quick differs');
   expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('strange.json is no result');
-  expect(compare(before, join(folder, 'nowhere.json')).status).toBe(2);
+  expect(compare(before, folder.path('nowhere.json')).status).toBe(2);
   expect(compare(before).stderr).toContain('usage');
   expect(compare(before, file('disjoint', { z: { seconds: 1 } }, { calls: [] }), '--allow-missing').status).toBe(2);
 });
@@ -169,7 +164,7 @@ test('a file that is not whole is refused by name, wherever it stands', async ()
     expect(message).toContain(`${path} ${problem}`);
     expect(message).toContain(': run npm run bench again');
   }
-  const cut = join(folder, 'cut.json');
+  const cut = folder.path('cut.json');
   writeFileSync(cut, '{"schema": 1,');
   for (const pair of [
     [good, cut],

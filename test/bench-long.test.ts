@@ -1,22 +1,18 @@
 // What the longer benchmarks, and checks, have in common: wrong options measure nothing and are no success, no earlier result is overwritten, and Ctrl-C leaves none of
 // their gigabytes behind.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { buildIfStale } from './built-command.js';
+import { temporaryFolder } from './logs-files.js';
 
 const bench = fileURLToPath(new URL('../bench/', import.meta.url));
-let folder = '';
+const folder = temporaryFolder();
 
-beforeAll(() => {
-  buildIfStale();
-  folder = mkdtempSync(join(tmpdir(), 'collapsar-test-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeAll(buildIfStale);
 
 describe('options', () => {
   const results = join(bench, 'results');
@@ -58,15 +54,15 @@ it.each([
 
 it('keeps what an earlier run of the day has stored', async () => {
   const { storeResult } = await import(new URL('../bench/stored.mjs', import.meta.url).href);
-  const store = (run: number): Promise<string> => storeResult('date', { run }, 1, pathToFileURL(`${folder}/`));
+  const store = (run: number): Promise<string> => storeResult('date', { run }, 1, pathToFileURL(folder.path('/')));
   expect([await store(1), await store(2), await store(3)]).toEqual(
     ['date', 'date-2', 'date-3'].map((name) => `bench/results/${name}.json`),
   );
-  expect(JSON.parse(readFileSync(join(folder, 'date.json'), 'utf8'))).toEqual({ run: 1 });
+  expect(JSON.parse(readFileSync(folder.path('date.json'), 'utf8'))).toEqual({ run: 1 });
 });
 
 it('removes its step files when it is interrupted', async () => {
-  const here = mkdtempSync(join(folder, 'data-'));
+  const here = mkdtempSync(folder.path('data-'));
   const args = [join(bench, 'terabytes.mjs'), here, '--gigabytes', '4', '--shape', '8x64x1024', '--without-torch'];
   const child = spawn(process.execPath, args, { stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('close', resolve));
