@@ -53,7 +53,7 @@ if (process.platform !== 'linux' || !preload.every((file) => existsSync(file))) 
 console.log('\nC++ tests of what threads share, under TSan');
 const tsan = join(root, 'build', 'tsan');
 const { tests } = JSON.parse(readFileSync(join(root, 'native', 'sources.json'), 'utf8'));
-const threaded = tests.map((file) => basename(file, '.cpp')).filter((name) => /thread|bits/.test(name));
+const threaded = tests.map((file) => basename(file, '.cpp')).filter((name) => /thread|bits|step_tokens/.test(name));
 check(threaded.length > 0, 'native/sources.json names no test of what threads share');
 const tsanOptions = [...options, 'COLLAPSAR_SANITIZE=thread'].map((option) => `-D${option}`);
 await run('cmake', ['-S', root, '-B', tsan, ...tsanOptions], { quiet: true });

@@ -70,16 +70,16 @@ function producer(blocks: readonly ScoreBlock[]) {
   return { seen, blocks: produce() };
 }
 
-/** Holds every sum of the engine until `release()` lets one more go. */
+/** Holds every block that the engine sums until `release()` lets one more go. */
 function slowEngine() {
   const waiting: (() => void)[] = [];
-  const sumTokens = engine.sumTokens.bind(engine);
-  vi.spyOn(engine, 'sumTokens').mockImplementation(async (logprobs, lengths, options) => {
+  const takeTokens = engine.blocks.takeTokens.bind(engine.blocks);
+  vi.spyOn(engine.blocks, 'takeTokens').mockImplementation(async (sink, claim, block, signal) => {
     await new Promise<void>((resolve, reject) => {
       waiting.push(resolve);
-      options?.signal?.addEventListener('abort', () => reject(options.signal?.reason), { once: true });
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
-    return sumTokens(logprobs, lengths, options);
+    return takeTokens(sink, claim, block, signal);
   });
   return { waiting, release: () => waiting.shift()?.() };
 }
@@ -238,7 +238,7 @@ describe('blocks of a step', () => {
     const small = smallStep(22);
     const step = open(small);
     await step.scoreBlock(block(small, { from: 0, to: 2 }));
-    expect(step.held.tokens).toBeGreaterThan(0);
+    expect(step.held.pairs).toBeGreaterThan(0);
     slowEngine();
     const running = step.scoreBlock(block(small, { from: 2 }));
     const whole = open(small);
@@ -396,7 +396,7 @@ describe('an end before the end', () => {
         },
       });
       const scoring = step.scoreBlocks(kind === 'stream' ? stream : hanging(), { signal: controller.signal });
-      await soon(() => expect(step.held.tokens).toBeGreaterThan(0));
+      await soon(() => expect(step.held.pairs).toBeGreaterThan(0));
       const reason = new Error('stop');
       controller.abort(reason);
       await expect(scoring).rejects.toBe(reason);
@@ -427,7 +427,7 @@ describe('an end before the end', () => {
     const step = open(small);
     const writer = step.writable().getWriter();
     for (const each of byToken(small).slice(0, 3)) await writer.write(each);
-    expect(step.held.tokens).toBeGreaterThan(0);
+    expect(step.held.pairs).toBeGreaterThan(0);
     await writer.abort(new Error('gone'));
     expect(step.held).toEqual(nothing);
     const missing = await step.finish().catch((error: Error) => error.message);
@@ -456,7 +456,7 @@ describe('an end before the end', () => {
     );
     expect((await reports.next()).value?.step).toBe(1);
     const reading = reports.next();
-    await soon(() => expect(opened?.held.tokens).toBeGreaterThan(0));
+    await soon(() => expect(opened?.held.pairs).toBeGreaterThan(0));
     controller.abort(new Error('stop'));
     await expect(reading).rejects.toThrow('stop');
     expect([opened?.held, monitor.lastStep]).toEqual([nothing, 1]);

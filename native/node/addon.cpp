@@ -6,6 +6,7 @@
 #include "memory_block.h"
 #include "napi_setup.h"
 #include "result_value.h"
+#include "token_sink_object.h"
 
 namespace collapsar {
 namespace {
@@ -63,6 +64,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   Environment::attach(env);
   exports.DefineProperties(
       {Napi::PropertyDescriptor::Value("NativeEngine", EngineObject::define(env), napi_enumerable),
+       Napi::PropertyDescriptor::Value("NativeTokenSink", TokenSinkObject::define(env), napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "alloc", alloc, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "cancel", cancel, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "progress", progress, napi_enumerable),

@@ -113,6 +113,8 @@ Napi::Function EngineObject::define(Napi::Env env) {
                       InstanceMethod<&EngineObject::call<logitStatsJob>>("logitStats"),
                       InstanceMethod<&EngineObject::call<tokenRowStatsJob>>("tokenRowStats"),
                       InstanceMethod<&EngineObject::call<gatherScoresJob>>("gatherScores"),
+                      InstanceMethod<&EngineObject::call<takeTokensJob>>("takeTokens"),
+                      InstanceMethod<&EngineObject::call<takeSumsJob>>("takeSums"),
                       InstanceMethod<&EngineObject::call<stepMomentsJob>>("stepMoments"),
                       InstanceMethod<&EngineObject::call<inferStepJob>>("inferStep")});
 }

@@ -16,6 +16,8 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
 std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> tokenRowStatsJob(Arguments& arguments, std::size_t maxBufferBytes);
 std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes);
+std::unique_ptr<Job> takeTokensJob(Arguments& arguments);
+std::unique_ptr<Job> takeSumsJob(Arguments& arguments);
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
 std::unique_ptr<Job> inferStepJob(Arguments& arguments);
 

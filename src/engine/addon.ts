@@ -4,8 +4,10 @@ import { createRequire } from 'node:module';
 import { delimiter, join, sep } from 'node:path';
 import { AddonError, type DeviceProblem } from '../errors.js';
 import { packageRoot } from '../package-root.js';
+import type { MissingTokens } from './missing-tokens.js';
 import type { LogitStats, RowStats } from './operations.js';
 import type { TensorData } from './tensor.js';
+import type { HeldTokens } from './token-sums-sink.js';
 
 /** Integers on their way to native code, which copies and checks them. */
 export type IntegerArray = Int32Array | BigInt64Array | Float64Array;
@@ -155,6 +157,10 @@ export interface NativeEngine {
     settle: Settle,
     ...rest: [...MatrixArguments, rows: IntegerArray | undefined, columns: IntegerArray | undefined]
   ): number;
+  /** What a claimed block adds to its sink's step: `lengths` are those of whole rows, 0 in the others. */
+  takeTokens(settle: Settle, sink: NativeTokenSink, block: number, ...tokens: TokenArguments): number;
+  /** The same of sums of whole rows. */
+  takeSums(settle: Settle, sink: NativeTokenSink, block: number, ...sums: MatrixArguments): number;
   stepMoments(settle: Settle, ...rest: [...RowStatsArguments, ...LabelArguments]): number;
   inferStep(
     settle: Settle,
@@ -162,6 +168,27 @@ export interface NativeEngine {
     isProtected: boolean,
     ...rest: [...RowStatsArguments, ...LabelArguments, permutations: number, seed: number]
   ): number;
+}
+
+/**
+ * native/node/token_sink_object.h: a step's tokens as they come in blocks. A block is claimed, then computed by
+ * `takeTokens` or `takeSums`, then committed; or unclaimed as if it had not come. One is computed at a time, and committed
+ * before the next.
+ */
+export interface NativeTokenSink {
+  /** Tokens [from, to), cut to each row's length. Throws with a property `argument` for tokens that came before. */
+  claim(prompts: Int32Array, rows: Int32Array, from: number, to: number, dtype: number): number;
+  unclaim(block: number): void;
+  /** @param touched [P·R] receives 1 for each pair prompt·R + row of which the block gave something */
+  commit(block: number, touched: Uint8Array | undefined): void;
+  /** Forgets all pairs that are marked, and the marks. While no block is claimed. */
+  forget(touched: Uint8Array): void;
+  firstGiven(prompts: Int32Array, rows: Int32Array): { prompt: number; row: number; token: number } | null;
+  missing(prompt: number, rows: Int32Array | undefined): MissingTokens | null;
+  held(): HeldTokens;
+  /** Once, at the end. */
+  result(): { sums: Float64Array; firstInvalid: { prompt: number; row: number; token: number } | null };
+  close(): void;
 }
 
 /** Where a file could not be read. `error`: errno; 0 where the file ends too early. */
@@ -209,6 +236,8 @@ export interface NativeResults {
   logitStats: LogitStats;
   scoreStats: RowStats;
   gatherScores: { data: Float64Array; rows: number; columns: number };
+  takeTokens: undefined;
+  takeSums: undefined;
   /** See packed-results.ts. */
   stepMoments: Float64Array;
   inferStep: Float64Array;
@@ -217,6 +246,7 @@ export interface NativeResults {
 /** native/node/addon.cpp */
 export interface NativeAddon {
   NativeEngine: new (threads: number, maxBufferBytes: number) => NativeEngine;
+  NativeTokenSink: new (prompts: number, lengths: Float64Array, maxBufferBytes: number) => NativeTokenSink;
   alloc(bytes: number): ArrayBuffer;
   cancel(job: number): void;
   progress(job: number): number;

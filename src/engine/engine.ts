@@ -3,6 +3,7 @@ import { getSystemErrorName } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
 import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle } from './addon.js';
 import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
+import { BlockTaker } from './block-taker.js';
 import type { DeviceImport } from './device-import.js';
 import type { DeviceTensor } from './device-tensor.js';
 import { EngineDevice, type Placement } from './engine-device.js';
@@ -90,6 +91,8 @@ const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 export class Engine {
   /** Where it computes, with what, and why not on a GPU. */
   readonly info: EngineInfo;
+  /** @internal What TokenSumsSink computes with. */
+  readonly blocks: BlockTaker;
   readonly #native: NativeEngine;
   readonly #jobs: RunningJobs;
   readonly #device: EngineDevice | undefined;
@@ -98,6 +101,7 @@ export class Engine {
   private constructor(addon: NativeAddon, { fallback, chosen }: Placement, threads: number) {
     this.#native = new addon.NativeEngine(threads, maxBufferBytes);
     this.#jobs = new RunningJobs(addon);
+    this.blocks = new BlockTaker(this.#native, this.#jobs, (operation) => this.#expectOpen(operation));
     this.#device = chosen && new EngineDevice(this.#native, this.#jobs, chosen);
     this.info = Object.freeze({
       device: this.#device?.name ?? 'cpu',

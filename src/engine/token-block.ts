@@ -2,7 +2,6 @@
 import { ArgumentError } from '../errors.js';
 import { checkCount } from './argument-checks.js';
 import { integerArray } from './integers.js';
-import { lengthOfArray } from './memory.js';
 import { shown } from './shown.js';
 import type { Integers, Tensor } from './tensor.js';
 import { type HostView, viewHostTensor } from './tensor-view.js';
@@ -35,39 +34,19 @@ export interface SumsBlock extends Omit<TokenBox, 'tokens'> {
   readonly sums: Tensor;
 }
 
-/** Checked indices of one axis. */
-export interface BlockAxis {
-  readonly indices: Int32Array;
-  /** Where the indices are neighbours in rising order: the first. */
-  readonly first: number | undefined;
-}
-
-/** Tokens [from, to) of one row, which is not all that it has. */
-export interface PartOfRow {
-  /** Position of the row in the block. */
-  readonly at: number;
-  readonly row: number;
+/** A checked block: tokens [from, to) of these rows under these prompts, cut to each row's length. */
+export interface CheckedBlock {
+  readonly prompts: Int32Array;
+  readonly rows: Int32Array;
   readonly from: number;
   readonly to: number;
-}
-
-/** A checked block. */
-export interface CheckedBlock {
-  readonly prompts: BlockAxis;
-  readonly rows: BlockAxis;
   readonly view: HostView;
-  /** Elements that `view.data` had when the block was checked: with fewer it was detached or shrunk. */
-  readonly available: number;
-  readonly packed: boolean;
-  /** The token that stands first on the tensor's last axis. */
-  readonly firstToken: number;
   /** [r] tokens of the rows that the block holds whole; 0 for the others. */
   readonly wholeLengths: BigInt64Array;
-  /** Positions in the block of the rows with tokens that it holds whole, … */
-  readonly whole: readonly number[];
-  /** … and those that it holds in part, by rising length of the row. */
-  readonly parts: readonly PartOfRow[];
 }
+
+/** The end of tokens where nothing ends them but each row's length. */
+export const ALL_TOKENS = Number.MAX_SAFE_INTEGER;
 
 /**
  * @param prompts of the step
@@ -83,52 +62,12 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
   }
   const promptAxis = blockAxis(block.prompts, prompts, promptCount, 'prompts', 'prompt');
   const rowAxis = blockAxis(block.rows, lengths.length, packed ? undefined : rowCount, 'rows', 'row');
-  const tokens = block.tokens === undefined ? undefined : tokenRange(block.tokens, tokenCount);
-  const wholeLengths = new BigInt64Array(rowAxis.indices.length);
-  const whole: number[] = [];
-  const parts: PartOfRow[] = [];
-  rowAxis.indices.forEach((row, at) => {
+  const { from, to } = block.tokens === undefined ? { from: 0, to: ALL_TOKENS } : tokenRange(block.tokens, tokenCount);
+  const wholeLengths = BigInt64Array.from(rowAxis, (row) => {
     const length = lengths[row] as number;
-    if (length === 0) return;
-    if (tokens === undefined || (tokens.from === 0 && tokens.to >= length)) {
-      whole.push(at);
-      wholeLengths[at] = BigInt(length);
-    } else if (Math.min(tokens.to, length) > tokens.from) {
-      parts.push({ at, row, from: tokens.from, to: Math.min(tokens.to, length) });
-    }
+    return from === 0 && to >= length ? BigInt(length) : 0n;
   });
-  // Rows of like length then wait side by side, and are through together.
-  parts.sort((a, b) => (lengths[a.row] as number) - (lengths[b.row] as number) || a.at - b.at);
-  const firstToken = tokens?.from ?? 0;
-  const available = lengthOfArray(view.data);
-  expectInside(view, available, parts);
-  return { prompts: promptAxis, rows: rowAxis, view, available, packed, firstToken, wholeLengths, whole, parts };
-}
-
-/**
- * Before JavaScript looks at a block's memory again: a view of memory that is gone would end in a bare TypeError.
- * @throws {ArgumentError} if it has gone away since the block was checked
- */
-export function expectMemory({ view, available }: Pick<CheckedBlock, 'view' | 'available'>): void {
-  if (lengthOfArray(view.data) >= available) return;
-  throw new ArgumentError('logprobs', 'the ArrayBuffer was detached, or shrunk, before all of it was read');
-}
-
-/** Native code checks what it reads; these tokens are copied here. */
-function expectInside({ shape, strides }: HostView, available: number, parts: readonly PartOfRow[]): void {
-  const [promptStride, rowStride, tokenStride] = strides as [number, number, number];
-  const prompts = shape[0] as number;
-  for (const { at, from, to } of prompts === 0 ? [] : parts) {
-    for (const prompt of [0, prompts - 1]) {
-      const start = prompt * promptStride + at * rowStride;
-      const last = start + (to - from - 1) * tokenStride;
-      if (Math.min(start, last) >= 0 && Math.max(start, last) < available) continue;
-      throw new ArgumentError(
-        'logprobs.strides',
-        `reach from element ${Math.min(start, last)} to ${Math.max(start, last)}, but data has ${available}`,
-      );
-    }
-  }
+  return { prompts: promptAxis, rows: rowAxis, from, to, view, wholeLengths };
 }
 
 /**
@@ -143,7 +82,7 @@ export function blockAxis(
   count: number | undefined,
   argument: string,
   name: string,
-): BlockAxis {
+): Int32Array {
   if (given === undefined) {
     if (count !== undefined && count !== extent) {
       throw new ArgumentError(
@@ -164,21 +103,16 @@ export function blockAxis(
   expectCount(list.length, count, argument);
   const indices = new Int32Array(list.length);
   const seen = new Set<number>();
-  let rising = true;
   for (let at = 0; at < list.length; at++) {
     const index = Number(list[at]);
     if (!Number.isInteger(index) || index < 0 || index >= extent) {
       throw new ArgumentError(argument, `entry ${at} is ${shown(given[at])}, expected a ${name}: 0 to ${extent - 1}`);
     }
     indices[at] = index;
-    if (at > 0 && index !== (indices[at - 1] as number) + 1) rising = false;
-  }
-  if (rising) return { indices, first: indices[0] ?? 0 };
-  for (const index of indices) {
     if (seen.has(index)) throw new ArgumentError(argument, `${name} ${index} is named twice: give each ${name} once`);
     seen.add(index);
   }
-  return { indices, first: undefined };
+  return indices;
 }
 
 /** @throws {ArgumentError} unless it is a range of as many tokens as the tensor has */
@@ -212,6 +146,6 @@ function expectCount(named: number, count: number | undefined, argument: string)
   throw new ArgumentError(argument, `names ${named} ${argument}, but the tensor has ${count}`);
 }
 
-function neighbours(first: number, count: number): BlockAxis {
-  return { indices: Int32Array.from({ length: count }, (_, at) => first + at), first };
+function neighbours(first: number, count: number): Int32Array {
+  return Int32Array.from({ length: count }, (_, at) => first + at);
 }

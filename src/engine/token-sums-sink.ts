@@ -1,22 +1,20 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
-// What is whole (a row, or a leaf of a long row) is summed where it stands; the rest waits until it is.
+// Which tokens have come and what they sum to so far is kept natively (native/engine/step_tokens.h).
 import { ArgumentError } from '../errors.js';
+import { loadAddon, type NativeTokenSink } from './addon.js';
 import { checkArray, checkObject, checkOptions, optionNames } from './argument-checks.js';
-import type { BegunRow } from './begun-row.js';
-import { BlockPieces } from './block-pieces.js';
 import { counted } from './counted.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { Engine } from './engine.js';
 import { integerArray } from './integers.js';
-import { LEAF_TOKENS } from './leaf-grid.js';
+import { lengthOfArray, maxBufferBytes, noteEngineMemory } from './memory.js';
 import { type MissingTokens, missingSentence } from './missing-tokens.js';
 import type { TokenSums } from './operations.js';
 import { shown } from './shown.js';
-import { StepSums } from './step-sums.js';
-import { type BlockSums, sumBlock } from './sum-block.js';
 import type { Integers } from './tensor.js';
 import { viewHostTensor } from './tensor-view.js';
 import {
+  ALL_TOKENS,
   blockAxis,
   type CheckedBlock,
   checkBlock,
@@ -24,8 +22,6 @@ import {
   type TokenBlock,
   type TokenBox,
 } from './token-block.js';
-import { type ClaimedBlock, TokenClaims } from './token-claims.js';
-import { sumReadyLeaves, WaitingLeaves } from './waiting-leaves.js';
 
 export interface TokenSumsSinkOptions {
   /** P */
@@ -57,9 +53,9 @@ const BLOCK_OPTIONS = optionNames<BlockOptions>({ signal: true });
 export interface HeldTokens {
   /** (row, prompt) pairs of which some tokens have come, and not all. */
   readonly pairs: number;
-  /** Tokens that wait for the rest of their leaf. */
+  /** Tokens that came ahead of others, for which they wait. */
   readonly tokens: number;
-  /** Memory set aside for these leaves, in slabs of 256 KiB. */
+  /** Memory of both. */
   readonly bytes: number;
 }
 
@@ -75,18 +71,16 @@ export interface BlockSession {
 
 /**
  * Collects a step's sums over tokens from blocks: any boxes of prompts × rows × tokens, in any order, several at a time.
- * finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit.
+ * finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit. Blocks on the host are summed on the
+ * CPU, those on a GPU there.
  *
  * Besides the result (R·P float64) and a byte a (row, prompt) pair it holds
  * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
- * - for blocks of tokens in order: of each pair that has begun, the tokens of the one leaf of 4096 that is not complete,
- *   in their own dtype: a row of up to 4096 tokens until its last token has come, and less than 4096 of a longer one.
- *   Leaves that come whole are read where they stand, so blocks cut at multiples of 4096 leave nothing to wait;
- * - for blocks of tokens in any order: of each pair, all leaves that have begun and are not complete, and 8 bytes for each
- *   leaf that is complete before one in front of it.
- * Memory is set aside a leaf at a time, in slabs of 256 KiB that are given back when all leaves in them are complete (up to
- * 8 free ones are kept for the next rows); beside that a pair that has begun costs some 300 bytes. To hold little, end the
- * tokens of one prompt, or of some rows, before the next begin. `held` tells what waits.
+ * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
+ *   tokens are added up as they come;
+ * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of their
+ *   leaf (4096 tokens of the row), and 8 bytes for each leaf that is complete before one in front of it.
+ * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` tells what is held.
  */
 export class TokenSumsSink {
   readonly prompts: number;
@@ -94,9 +88,8 @@ export class TokenSumsSink {
   readonly #engine: () => Promise<Engine>;
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
-  readonly #claims: TokenClaims;
-  readonly #waiting = new WaitingLeaves();
-  readonly #sums: StepSums;
+  #native: NativeTokenSink | undefined;
+  #last: Promise<unknown> = Promise.resolve();
   readonly #running = new Map<Promise<unknown>, AbortController>();
   #aborted: { readonly reason: unknown } | undefined;
   #result: TokenSums | undefined;
@@ -137,10 +130,8 @@ export class TokenSumsSink {
       }
       const argument = `options.pairs[${at}].rows`;
       checkArray(pairRows, argument);
-      return { prompt, rows: blockAxis(Array.from(pairRows), rows, undefined, argument, 'row').indices };
+      return { prompt, rows: blockAxis(Array.from(pairRows), rows, undefined, argument, 'row') };
     });
-    this.#claims = new TokenClaims(prompts, this.#lengths);
-    this.#sums = new StepSums(prompts, this.#lengths);
     if (signal === undefined) return;
     const onAbort = (): void => this.abort(signal.reason);
     if (signal.aborted) onAbort();
@@ -150,9 +141,9 @@ export class TokenSumsSink {
     }
   }
 
-  /** What waits for the rest of its leaves. */
+  /** What rows hold that have begun and are not complete. */
   get held(): HeldTokens {
-    return { pairs: this.#claims.begunPairs, tokens: this.#waiting.tokens, bytes: this.#waiting.bytes };
+    return this.#native?.held() ?? { pairs: 0, tokens: 0, bytes: 0 };
   }
 
   /**
@@ -188,14 +179,9 @@ export class TokenSumsSink {
     this.#begin(options);
     if (block?.logprobs?.data instanceof DeviceTensor) return this.#addOnDevice(block, options, touched);
     const checked = checkBlock(block, this.prompts, this.#lengths);
-    await this.#claimed(checked, touched, options.signal, (signal, begun) => this.#take(checked, begun, signal));
-    try {
-      await this.#track(options.signal, (signal) => this.#sumReady(signal));
-    } catch {
-      // The block is taken in. What could not be summed is tried again with the next one and by finish(), which names
-      // the error.
-      this.#expectOpen();
-    }
+    await this.#take(checked, 'logprobs', touched, options.signal, (engine, step, claim, signal) =>
+      engine.blocks.takeTokens(step, claim, checked, signal),
+    );
   }
 
   /** Whole rows are summed where they are; parts of rows would have to wait here. */
@@ -206,13 +192,8 @@ export class TokenSumsSink {
         'a DeviceTensor, which must hold whole rows: leave out `tokens`, or pass what its download() gives';
       throw new ArgumentError('logprobs.data', problem);
     }
-    const { indices } = blockAxis(
-      rows,
-      this.rows,
-      logprobs.shape.length === 2 ? undefined : logprobs.shape[1],
-      'rows',
-      'row',
-    );
+    const count = logprobs.shape.length === 2 ? undefined : logprobs.shape[1];
+    const indices = blockAxis(rows, this.rows, count, 'rows', 'row');
     const lengths = BigInt64Array.from(indices, (row) => BigInt(this.#lengths[row] as number));
     const engine = await this.#open(options.signal);
     const { sums } = await engine.sumTokens(logprobs, lengths, { signal: options.signal });
@@ -225,14 +206,10 @@ export class TokenSumsSink {
     const [rowCount, promptCount] = view.shape as [number, number];
     const rows = blockAxis(block.rows, this.rows, rowCount, 'rows', 'row');
     const prompts = blockAxis(block.prompts, this.prompts, promptCount, 'prompts', 'prompt');
-    const all = [...rows.indices.keys()];
-    const whole = all.filter((at) => (this.#lengths[rows.indices[at] as number] as number) > 0);
-    await this.#claimed({ prompts, rows, whole, parts: [], view }, touched, options.signal, async (signal) => {
-      const engine = await this.#open(signal);
-      const sums = await engine.gatherScores(view, { signal });
-      this.#expectOpen();
-      this.#place(engine, prompts.indices, rows.indices, { at: all, leaf: undefined, sums });
-    });
+    const box = { prompts, rows, from: 0, to: ALL_TOKENS, view };
+    await this.#take(box, 'sums', touched, options.signal, (engine, step, claim, signal) =>
+      engine.blocks.takeSums(step, claim, view, signal),
+    );
   }
 
   /**
@@ -240,29 +217,21 @@ export class TokenSumsSink {
    * @internal
    */
   firstGiven(box: Pick<TokenBox, 'prompts' | 'rows'>): { prompt: number; row: number; token: number } | undefined {
-    const prompts = blockAxis(box.prompts, this.prompts, undefined, 'prompts', 'prompt').indices;
-    const rows = blockAxis(box.rows, this.rows, undefined, 'rows', 'row').indices;
-    for (const prompt of prompts) {
-      for (const row of rows) {
-        const token = this.#claims.firstGiven(prompt * this.rows + row);
-        if (token !== undefined) return { prompt, row, token };
-      }
-    }
-    return undefined;
+    const prompts = blockAxis(box.prompts, this.prompts, undefined, 'prompts', 'prompt');
+    const rows = blockAxis(box.rows, this.rows, undefined, 'rows', 'row');
+    return this.#native?.firstGiven(prompts, rows) ?? undefined;
   }
 
   /** What has not come, by rising prompt; blocks that are being taken in count as there. */
   missing(): MissingTokens[] {
     this.#expectOpen();
-    const everyRow = Int32Array.from({ length: this.rows }, (_, row) => row);
-    const wanted = this.#pairs ?? Array.from({ length: this.prompts }, (_, prompt) => ({ prompt, rows: everyRow }));
-    const found: MissingTokens[] = [];
-    if (this.#result !== undefined) return found;
-    for (const { prompt, rows } of wanted) {
-      const missing = this.#claims.missing(prompt, rows);
-      if (missing !== undefined) found.push(missing);
-    }
-    return found.sort((a, b) => a.prompt - b.prompt);
+    if (this.#result !== undefined) return [];
+    const step = this.#step();
+    const wanted = this.#pairs ?? Array.from({ length: this.prompts }, (_, prompt) => ({ prompt, rows: undefined }));
+    return wanted
+      .map(({ prompt, rows }) => step.missing(prompt, rows))
+      .filter((found) => found !== null)
+      .sort((a, b) => a.prompt - b.prompt);
   }
 
   /**
@@ -271,22 +240,21 @@ export class TokenSumsSink {
    * @throws {ArgumentError} (as a rejection) naming what is missing: add it, and finish again
    */
   async finish(): Promise<TokenSums> {
-    if (this.#result !== undefined) return this.#result;
     this.#expectOpen();
-    const engine = await this.#open(undefined);
-    while (this.#running.size > 0 || this.#waiting.hasReady) {
-      await this.settled();
-      await this.#track(undefined, (signal) => this.#sumReady(signal));
-    }
+    await this.settled();
     this.#expectOpen();
     // Another call may have ended it meanwhile.
     if (this.#result !== undefined) return this.#result;
     const missing = this.missing();
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
-    const result = this.#sums.result(engine);
-    this.#result = result;
+    const { sums, firstInvalid } = this.#step().result();
+    this.#result = {
+      sums: { data: noteEngineMemory(sums), dtype: 'float64', shape: [this.rows, this.prompts] },
+      lengths: BigInt64Array.from(this.#lengths, BigInt),
+      firstInvalid,
+    };
     this.#release();
-    return result;
+    return this.#result;
   }
 
   /** Ends the sink: what runs stops and rejects with the reason, as every later call does, and all memory is released. */
@@ -295,7 +263,6 @@ export class TokenSumsSink {
     this.#aborted = { reason };
     for (const controller of this.#running.values()) controller.abort(reason);
     this.#release();
-    this.#sums.clear();
   }
 
   /**
@@ -358,34 +325,53 @@ export class TokenSumsSink {
     return engine;
   }
 
-  /** Runs the work of a block whose tokens none else may give meanwhile. Where it fails they may come again. */
-  async #claimed(
-    block: ClaimedBlock,
+  /** Claims a block's tokens, which nobody else may give then, and takes it in. Where that fails they may come again. */
+  async #take(
+    { prompts, rows, from, to, view }: Pick<CheckedBlock, 'prompts' | 'rows' | 'from' | 'to' | 'view'>,
+    argument: string,
     touched: Uint8Array | undefined,
     signal: AbortSignal | undefined,
-    work: (signal: AbortSignal, begun: readonly BegunRow[]) => Promise<void>,
+    compute: (engine: Engine, step: NativeTokenSink, claim: number, signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
-    const begun = this.#claims.claim(block);
+    if (prompts.length === 0 || rows.length === 0) return;
+    const available = lengthOfArray(view.data);
+    const step = this.#step();
+    const claim = refusing(() => step.claim(prompts, rows, from, to, view.code));
     await this.#track(signal, async (own) => {
       try {
-        await work(own, begun);
+        await this.#inTurn(own, async () => {
+          const engine = await this.#open(own);
+          // It was free to go while it waited for its turn; native code would only find that it is too short.
+          if (lengthOfArray(view.data) < available)
+            throw new ArgumentError(argument, 'the ArrayBuffer was detached, or shrunk, before it was read');
+          await compute(engine, step, claim, own);
+          this.#expectOpen();
+          step.commit(claim, touched);
+        });
       } catch (error) {
-        if (this.#aborted === undefined) this.#unclaim(block);
+        if (this.#aborted === undefined) step.unclaim(claim);
         throw error;
-      }
-      if (touched === undefined) return;
-      for (const prompt of block.prompts.indices) {
-        for (const at of block.whole) touched[prompt * this.rows + (block.rows.indices[at] as number)] = 1;
-        for (const { row } of block.parts) touched[prompt * this.rows + row] = 1;
       }
     });
   }
 
-  /** As if the block had not come, whatever a job that failed has written in its place. */
-  #unclaim(block: ClaimedBlock): void {
-    this.#claims.unclaim(block);
-    for (const prompt of block.prompts.indices) {
-      for (const at of block.whole) this.#sums.forget(prompt * this.rows + (block.rows.indices[at] as number));
+  /** Blocks are computed one after the other: each goes on from what the one before has left. */
+  async #inTurn(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    const before = this.#last;
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#last = before.then(() => ended);
+    try {
+      await new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        before.then(resolve);
+      });
+      signal.throwIfAborted();
+      await work();
+    } finally {
+      end();
     }
   }
 
@@ -393,87 +379,28 @@ export class TokenSumsSink {
     // Not settled(): between its end and what follows another block may begin, of a row that is forgotten under it.
     while (this.#running.size > 0) await Promise.allSettled(this.#running.keys());
     if (this.#aborted !== undefined || this.#result !== undefined) return;
-    const begun: BegunRow[] = [];
-    for (let pair = touched.indexOf(1); pair >= 0; pair = touched.indexOf(1, pair + 1)) {
-      const row = this.#claims.forget(pair);
-      if (row !== undefined) begun.push(row);
-      this.#sums.forget(pair);
-    }
-    this.#waiting.forget(begun);
-    touched.fill(0);
+    this.#step().forget(touched);
   }
 
-  /** Everything that can fail comes first; then the block is taken in at once. */
-  async #take(block: CheckedBlock, begun: readonly BegunRow[], signal: AbortSignal): Promise<void> {
-    const engine = await this.#open(signal);
-    const { summed, invalid } = await sumBlock(engine, block, this.#lengths, this.#sums, signal);
-    this.#expectOpen();
-    const pieces = new BlockPieces(engine, this.#waiting, block, begun, this.#lengths);
-    try {
-      while (pieces.copySome()) {
-        await new Promise(setImmediate);
-        this.#expectOpen();
-        signal.throwIfAborted();
-      }
-    } catch (error) {
-      if (this.#aborted === undefined) pieces.drop();
-      throw error;
-    }
-    for (const sums of summed) this.#place(engine, block.prompts.indices, block.rows.indices, sums);
-    for (const found of invalid) this.#sums.noteInvalid(found);
-    pieces.takeIn();
-  }
-
-  /** Sums the leaves that are complete, a slab at a time. */
-  async #sumReady(signal: AbortSignal): Promise<void> {
-    if (!this.#waiting.hasReady) return;
-    const engine = await this.#open(signal);
-    const ready = this.#waiting.takeReady();
-    let done = 0;
-    try {
-      for (const batch of ready) {
-        const { sums, invalid } = await sumReadyLeaves(engine, batch, signal);
-        this.#expectOpen();
-        done++;
-        for (const found of invalid) this.#sums.noteInvalid(found);
-        batch.leaves.forEach((leaf, at) => {
-          this.#waiting.summed(leaf);
-          this.#addLeaf(engine, leaf.pair, leaf.leaf, sums[at] as number);
-        });
-      }
-    } catch (error) {
-      if (this.#aborted === undefined) for (const batch of ready.slice(done)) this.#waiting.putBack(batch);
-      throw error;
-    }
-  }
-
-  #place(engine: Engine, prompts: Int32Array, rows: Int32Array, { at: positions, leaf, sums }: BlockSums): void {
-    const { data } = this.#sums.tensor(engine);
-    for (const at of positions) {
-      const row = rows[at] as number;
-      for (let column = 0; column < prompts.length; column++) {
-        const prompt = prompts[column] as number;
-        const sum = sums.data[at * prompts.length + column] as number;
-        if (leaf === undefined) data[row * this.prompts + prompt] = sum;
-        else this.#addLeaf(engine, prompt * this.rows + row, leaf, sum);
-      }
-    }
-  }
-
-  #addLeaf(engine: Engine, pair: number, leaf: number, sum: number): void {
-    const begun = this.#claims.begun(pair);
-    begun.addLeaf(leaf, sum);
-    const [prompt, row] = [Math.floor(pair / this.rows), pair % this.rows];
-    if (begun.summed * LEAF_TOKENS < (this.#lengths[row] as number)) return;
-    // One NaN for all, whatever the processor makes of inf − inf.
-    const total = Number.isNaN(begun.total) ? Number.NaN : begun.total;
-    this.#sums.tensor(engine).data[row * this.prompts + prompt] = total;
-    this.#claims.complete(pair);
+  /** Made when it is first needed: a step that is never scored needs no addon. */
+  #step(): NativeTokenSink {
+    this.#native ??= refusing(() => new (loadAddon().NativeTokenSink)(this.prompts, this.#lengths, maxBufferBytes));
+    return this.#native;
   }
 
   #release(): void {
     this.#unlisten();
-    this.#claims.clear();
-    this.#waiting.clear();
+    this.#native?.close();
+    this.#native = undefined;
+  }
+}
+
+/** Native code names the argument that it refuses. */
+function refusing<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    const { argument, message } = error as Error & { argument?: string };
+    throw argument === undefined ? error : new ArgumentError(argument, message);
   }
 }

@@ -49,7 +49,7 @@ async function refused(work: Promise<unknown>, argument: string, words: string):
   expect((error as ArgumentError).argument).toBe(argument);
 }
 
-/** What waits after these boxes, by the doc comment: tokens of leaves that have begun and are not complete. */
+/** What is held after these boxes, by the doc comment: rows that have begun, and tokens that came ahead of others of their leaf. */
 function waitingTokens(
   { prompts, lengths }: WholeStep,
   boxes: readonly BoxOfStep[],
@@ -57,12 +57,19 @@ function waitingTokens(
   let [pairs, tokens] = [0, 0];
   for (let prompt = 0; prompt < prompts; prompt++) {
     lengths.forEach((length, row) => {
-      const of = boxes.filter((box) => box.prompts.includes(prompt) && box.rows.includes(row));
+      const of = boxes
+        .filter((box) => box.prompts.includes(prompt) && box.rows.includes(row) && box.from < length)
+        .sort((a, b) => a.from - b.from);
       let come = 0;
       for (let begin = 0; begin < length; begin += 4096) {
         const end = Math.min(begin + 4096, length);
-        const here = of.reduce((sum, { from, to }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, begin)), 0);
-        if (here < end - begin) tokens += here;
+        let inOrder = begin;
+        let here = 0;
+        for (const { from, to } of of) {
+          here += Math.max(0, Math.min(to, end) - Math.max(from, begin));
+          if (from <= inOrder) inOrder = Math.max(inOrder, Math.min(to, end));
+        }
+        tokens += here - (inOrder - begin);
         come += here;
       }
       if (come > 0 && come < length) pairs++;
@@ -97,8 +104,7 @@ describe('a sink of blocks', () => {
             await adding;
             const { bytes, ...held } = sink.held;
             expect(held).toEqual(waitingTokens(step, boxes.slice(0, at + 1)));
-            // All of these leaves fit into one slab.
-            expect(bytes).toBe(held.tokens > 0 ? 2 ** 18 : 0);
+            expect(bytes > 0).toBe(held.pairs > 0);
           }
         }
         const found = await sink.finish();
@@ -132,7 +138,7 @@ describe('a sink of blocks', () => {
           await sink.add(blockOf(step, box, layout.next().value));
           const { bytes, ...held } = sink.held;
           expect(held).toEqual(waitingTokens(step, boxes.slice(0, at + 1)));
-          expect(bytes > 0).toBe(held.tokens > 0);
+          expect(bytes > 0).toBe(held.pairs > 0);
         }
         expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), lengths)));
       }),
@@ -185,20 +191,17 @@ describe('a sink of blocks', () => {
     );
   });
 
-  it('holds little of long rows that come in order, and nothing where blocks end with leaves', async () => {
+  it('holds no token of rows that come in order, however long they are', async () => {
     const step = wholeStep('bfloat16', 2, [20_000, 9000], 3, 0);
     const expected = bits(await engine.sumTokens(tensorOf(step), step.lengths));
-    for (const size of [4096, 8192, 5000, 1000, 300]) {
+    for (const size of [4096, 8192, 5000, 1000, 300, 33]) {
       const sink = sinkOf(step);
-      let most = 0;
       for (let from = 0; from < 20_000; from += size) {
         const box = { prompts: [0, 1], rows: [0, 1], from, to: Math.min(from + size, 20_000) };
         await sink.add(blockOf(step, box, plain));
-        most = Math.max(most, sink.held.tokens);
-        expect(sink.held.bytes).toBeLessThanOrEqual(2 ** 18);
+        expect(sink.held.tokens).toBe(0);
+        expect(sink.held.bytes).toBeLessThanOrEqual(sink.held.pairs * 600);
       }
-      if (size % 4096 === 0) expect(most).toBe(0);
-      else expect(most).toBeLessThan(4 * 4096);
       expect(bits(await sink.finish())).toEqual(expected);
     }
   });
@@ -215,41 +218,32 @@ describe('a sink of blocks', () => {
     expect([found.sums, found.firstInvalid]).toEqual([[0x7ff8000000000000n], { prompt: 0, row: 0, token: 7 }]);
   });
 
-  it('gives slabs back as prompts end: token blocks of one prompt at a time hold one prompt', async () => {
-    const step = wholeStep('float32', 12, Array(100).fill(1000), 4, 0);
-    const rows = [...Array(100).keys()];
+  it('holds copies of tokens that come ahead of others, until these have come', async () => {
+    const step = wholeStep('float32', 2, [1000, 700], 4, 0);
     const sink = sinkOf(step);
-    let most = 0;
-    for (let prompt = 0; prompt < 12; prompt++) {
-      for (let from = 0; from < 1000; from += 250) {
-        await sink.add(blockOf(step, { prompts: [prompt], rows, from, to: from + 250 }, plain));
-        most = Math.max(most, sink.held.bytes);
-      }
-      expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
-    }
-    // 400,000 bytes in slabs that hold 65 rows.
-    expect(most).toBe(2 * 2 ** 18);
+    const box = (from: number, to: number) => blockOf(step, { prompts: [0, 1], rows: [0, 1], from, to }, plain);
+    await sink.add(box(500, 1000));
+    const { tokens, bytes } = sink.held;
+    expect(tokens).toBe(2 * (500 + 200));
+    expect(bytes).toBeGreaterThan(4 * tokens);
+    expect(bytes).toBeLessThan(4 * tokens + 4 * 600);
+    await sink.add(box(0, 400));
+    expect(sink.held.tokens).toBe(tokens);
+    await sink.add(box(400, 500));
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
     expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
   });
 
-  it('lets the event loop run while much is copied, and notices if the memory goes away', async () => {
+  it('reads a block in memory that cannot go away, once it is its turn', async () => {
     const step = wholeStep('float32', 4, Array(500).fill(1000), 5, 0);
     const rows = [...Array(500).keys()];
     const most = { prompts: [0, 1, 2, 3], rows, from: 0, to: 999 };
-    const last = blockOf(step, { ...most, from: 999, to: 1000 }, plain);
     const sink = sinkOf(step);
-    await sink.add(last);
+    await sink.add(blockOf(step, { ...most, from: 999, to: 1000 }, plain));
     const before = sink.held;
     expect(before).toMatchObject({ pairs: 2000, tokens: 2000 });
-    const lost = blockOf(step, most, plain);
-    const losing = sink.add(lost);
-    await new Promise(setImmediate);
-    const { buffer } = lost.logprobs.data as Float32Array;
-    structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
-    await refused(losing, 'logprobs', 'detached');
-    expect(sink.held).toEqual(before);
 
-    // Before the first token was copied, too.
+    // Before it is its turn, it can go away.
     for (const tokens of [10, 999]) {
       const early = blockOf(step, { ...most, prompts: [0], rows: [0], to: tokens }, plain);
       const gone = sink.add(early);
@@ -259,37 +253,19 @@ describe('a sink of blocks', () => {
       expect(sink.held).toEqual(before);
     }
 
-    let turns = 0;
-    let running = true;
-    const adding = sink.add(blockOf(step, most, plain)).finally(() => {
-      running = false;
-    });
-    while (running) {
-      await new Promise(setImmediate);
-      turns++;
+    const large = blockOf(step, most, plain);
+    const adding = sink.add(large);
+    await new Promise(setImmediate);
+    const { buffer } = large.logprobs.data as Float32Array;
+    // Node 20 copies what is being read, later versions throw.
+    try {
+      structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+    } catch (error) {
+      expect((error as Error).name).toBe('DataCloneError');
     }
     await adding;
-    // Two million tokens, 2^18 at a time.
-    expect(turns).toBeGreaterThanOrEqual(7);
     expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
     expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
-  });
-
-  it('notices memory that goes away between the jobs on a block', async () => {
-    // A second leaf to sum, and a NaN to find when the row is summed.
-    const step = wholeStep('float32', 1, [9000], 8, 0.5);
-    for (const to of [8192, 9000]) {
-      const sink = sinkOf(step);
-      const lost = blockOf(step, { prompts: [0], rows: [0], from: 0, to }, plain);
-      const losing = sink.add(lost);
-      // Until the first job has its copy.
-      for (let tick = 0; tick < 20; tick++) await null;
-      const { buffer } = lost.logprobs.data as Float32Array;
-      structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
-      await refused(losing, 'logprobs', 'detached');
-      await sink.add({ logprobs: tensorOf(step) });
-      expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
-    }
   });
 });
 
@@ -403,8 +379,12 @@ describe('what is refused', () => {
     ['tokens', 'names 2 tokens', { prompts: [0], tokens: { from: 1, to: 3 }, logprobs: tensor([1, 4, 3]) }],
     ['logprobs.shape', 'packed scores are of whole rows', { rows: [0], tokens: { from: 0 }, logprobs: tensor([3, 4]) }],
     ['rows.to', 'packed', { rows: { from: 0 }, logprobs: tensor([3, 4]) }],
-    ['logprobs.strides', 'has 12', { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 4, 1]) }],
-    ['logprobs.strides', '-2', { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 3, -1]) }],
+    ['logprobs', 'has 12', { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 4, 1]) }],
+    [
+      'logprobs',
+      'a negative stride reaches before',
+      { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 3, -1]) },
+    ],
     ['lengths', '9', { prompts: [0], rows: [2], logprobs: tensor([1, 1, 3]) }],
   ])('%s: %s', async (argument, words, block) => {
     const sink = sinkOf(step);
@@ -629,10 +609,11 @@ describe('an end before the end', () => {
       const controller = new AbortController();
       const aborted = sink.add(block(1, 0), { signal: controller.signal });
       controller.abort();
+      const refusal = expect(aborted).rejects.toThrow();
       const undone = session.undo();
       for (let tick = 0; tick < ticks; tick++) await null;
       await sink.add(block(0, 2));
-      await expect(aborted).rejects.toThrow();
+      await refusal;
       await undone;
       const { pairs, tokens } = sink.held;
       // All of row 0 is missing, or its second half is there.

@@ -1,0 +1,163 @@
+// A step [P,R,T] whose token log-probs come in blocks: which tokens have come, and the sums over them so far.
+//
+// A block is claimed, so that no other gives its tokens; take_block.h computes what it adds; then it is committed, or
+// unclaimed as if it had not come. Everything here is for one thread. Computing may run on another one meanwhile: it
+// reads the claimed block and the leaves of its rows, which nothing but commit() and forget() changes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dtype.h"
+#include "leaf_sum.h"
+#include "token_spans.h"
+
+namespace collapsar {
+
+// A row under one prompt of which some tokens have come, and not all.
+struct BegunRow {
+  DType dtype;
+  TokenSpans spans;  // that have come or are coming
+  struct OpenLeaf {
+    std::int64_t leaf;
+    std::unique_ptr<LeafSum> sum;
+  };
+  std::vector<OpenLeaf> open;
+  double total = 0;  // of the first `summed` leaves; those of later ones wait in `later`
+  std::int64_t summed = 0;
+  std::unordered_map<std::int64_t, double> later;
+
+  // Null if nothing of the leaf has come, or all of it.
+  const LeafSum* openLeaf(std::int64_t leaf) const;
+  // Leaves are added in their order, whatever the order they are complete in.
+  void add(std::int64_t leaf, double sum);
+};
+
+// What the tokens of a block make of one leaf of one row.
+struct LeafUpdate {
+  std::unique_ptr<LeafSum> open;  // with them; null: the leaf is complete, and this is its sum
+  double sum;
+  std::int64_t firstInvalid;                 // token of the row, of a complete leaf; -1: none
+  std::int64_t waitingTokens, waitingBytes;  // how many more wait than before, or fewer
+};
+
+// Some prompts x some rows x neighbouring tokens, and what is computed of it.
+struct TokenBlock {
+  DType dtype;
+  std::vector<std::int32_t> prompts, rows;  // indices in the step, each once
+  std::int64_t from;                        // the first token
+  std::vector<std::int32_t> whole;          // positions of the rows that have tokens, and have all of them here
+  struct Part {
+    std::int32_t at;      // position of the row
+    std::int64_t to;      // its tokens are [from, to)
+    std::int64_t leaves;  // of the parts before it
+  };
+  std::vector<Part> parts;       // the other rows that have tokens here
+  std::int64_t partLeaves = 0;   // of all of them
+  std::vector<BegunRow*> begun;  // [prompts, parts]
+
+  std::vector<double> sums;          // [rows, prompts]
+  std::vector<std::int32_t> summed;  // positions of the rows whose sums stand there
+  std::vector<LeafUpdate> updates;   // [prompts, partLeaves]
+  struct Invalid {
+    std::int64_t pair, token;
+  };
+  std::vector<Invalid> invalid;
+
+  std::int64_t firstLeaf() const { return from / kLeafTokens; }
+  // How many leaves tokens [from, to) are of.
+  std::int64_t leavesTo(std::int64_t to) const { return (to + kLeafTokens - 1) / kLeafTokens - firstLeaf(); }
+};
+
+// Why a block is not taken.
+struct BlockRefusal {
+  std::string argument, problem;
+};
+
+// What has not come of one prompt.
+struct MissingTokens {
+  std::int64_t rows;      // that are not complete; 0: all has come
+  std::int64_t row;       // the first of them
+  TokenSpan tokens;       // the first that it lacks
+  bool untouched = true;  // no token of any row has come
+};
+
+// A pair (prompt, row) has the number prompt*R + row.
+class StepTokens {
+ public:
+  // sums: [R, P] zeros, which outlive this.
+  StepTokens(std::int64_t prompts, std::vector<std::int64_t> lengths, double* sums);
+
+  std::int64_t prompts() const { return prompts_; }
+  std::int64_t rows() const { return static_cast<std::int64_t>(lengths_.size()); }
+  std::int64_t length(std::int64_t row) const { return lengths_[static_cast<std::size_t>(row)]; }
+  double* sums() const { return sums_; }
+
+  // Tokens [from, to), cut to each row's length, of these rows under these prompts. Throws a BlockRefusal for tokens
+  // that are claimed, or of another dtype than others of their row, or a std::bad_alloc; nothing is claimed then.
+  std::shared_ptr<TokenBlock> claim(std::vector<std::int32_t> prompts, std::vector<std::int32_t> rows, TokenSpan tokens,
+                                    DType dtype);
+  void unclaim(const TokenBlock& block);
+
+  // Takes in what was computed; the block keeps what it replaces, to be freed with it. touched: [P*R] receives 1 for
+  // each pair of which the block gave something; or null.
+  void commit(TokenBlock& block, std::uint8_t* touched);
+
+  // All of the pairs that are marked may come again; their marks are cleared. No block may be claimed meanwhile.
+  void forget(std::uint8_t* touched);
+
+  // The first token of a pair that has come or is coming; -1 if none is.
+  std::int64_t firstGiven(std::int64_t prompt, std::int64_t row) const;
+  // rows: null for all.
+  MissingTokens missing(std::int64_t prompt, const std::vector<std::int32_t>* rows) const;
+
+  // Writes NaN where nothing has come that should; rows without tokens keep 0, or what came for them.
+  void markMissing();
+  // The first pair with a NaN or +inf, and its token; pair -1 if there is none.
+  TokenBlock::Invalid firstInvalid() const;
+
+  // Rows that have begun and are not complete, tokens that wait for earlier ones of their leaf, and the memory of both.
+  std::int64_t begunPairs() const { return begunPairs_; }
+  std::int64_t waitingTokens() const { return waitingTokens_; }
+  std::int64_t heldBytes() const;
+
+ private:
+  enum class State : std::uint8_t { Nothing, Part, Whole };  // what is being taken in counts as there
+
+  // Rows that have begun lie side by side, as blocks come to them in this order: memory for so many neighbouring pairs
+  // while one of them has begun.
+  static constexpr std::int64_t kChunkPairs = 64;
+  struct BegunChunk {
+    std::unique_ptr<BegunRow[]> rows;
+    std::int64_t begun = 0;
+  };
+
+  std::int64_t pairOf(std::int64_t prompt, std::int64_t row) const { return prompt * rows() + row; }
+  State& state(std::int64_t pair) { return state_[static_cast<std::size_t>(pair)]; }
+  State state(std::int64_t pair) const { return state_[static_cast<std::size_t>(pair)]; }
+  BegunChunk& chunkOf(std::int64_t pair) { return begun_[static_cast<std::size_t>(pair / kChunkPairs)]; }
+  BegunRow& begun(std::int64_t pair) { return chunkOf(pair).rows[static_cast<std::size_t>(pair % kChunkPairs)]; }
+  const BegunRow& begun(std::int64_t pair) const { return const_cast<StepTokens*>(this)->begun(pair); }
+  [[noreturn]] void refuse(std::int64_t prompt, std::int64_t row, std::int64_t token) const;
+  void expectFree(const TokenBlock& block) const;
+  BegunRow& begin(std::int64_t pair, TokenSpan tokens, DType dtype);
+  void unclaimParts(const TokenBlock& block);
+  void update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update);
+  void setWhole(std::int64_t pair);
+  void drop(std::int64_t pair);
+  void endBegun(std::int64_t pair);
+
+  std::int64_t prompts_;
+  std::vector<std::int64_t> lengths_;
+  double* sums_;
+  std::vector<State> state_;
+  std::vector<BegunChunk> begun_;
+  std::unordered_map<std::int64_t, std::int64_t> invalid_;  // pair -> token
+  std::int64_t wholePairs_ = 0, pairsWithTokens_ = 0;
+  std::int64_t begunPairs_ = 0, openLeaves_ = 0, waitingTokens_ = 0, waitingBytes_ = 0;
+};
+
+}  // namespace collapsar

@@ -1,0 +1,17 @@
+// What a claimed block of a step adds to it: the sums of what it holds whole, and leaves with the tokens of the rest.
+#pragma once
+
+#include "job_control.h"
+#include "step_tokens.h"
+#include "sum_tokens.h"
+#include "thread_pool.h"
+
+namespace collapsar {
+
+// scores: the block's, prompts and rows in its order, its first token `block.from` at token 0; `lengths` are those of
+// whole rows, 0 in the others. Computes what StepTokens::commit() takes in; what is cancelled leaves the step as it
+// was. Throws std::bad_alloc.
+Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
+                   JobControl& control);
+
+}  // namespace collapsar
