@@ -1,7 +1,14 @@
 // The monitor step by step: cadence, what a report holds, the filter and early stops at every step, and what is refused.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filterGroups } from '../src/filter/index.js';
-import { ArgumentError, crossScoreMetrics, type Engine, openEngine, RunningState } from '../src/index.js';
+import {
+  ArgumentError,
+  crossScoreMetrics,
+  DisposedError,
+  type Engine,
+  openEngine,
+  RunningState,
+} from '../src/index.js';
 import { Monitor, type MonitorOptions, type StepLabels, type StepOutcomes } from '../src/monitor/index.js';
 import { Judge, type ReasoningSwaps } from '../src/monitor/verdicts/index.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
@@ -64,6 +71,20 @@ describe('cadence', () => {
     const [own, other] = [await take(monitor, 1, small), await take(open(), 1, small)];
     expect(JSON.stringify(own)).toBe(JSON.stringify(other));
   });
+});
+
+it('opens no other engine once it was disposed, and can still be saved', async () => {
+  const small = smallStep(3);
+  const monitor = new Monitor({ ...quiet, threads: 1 });
+  const first = JSON.stringify(await take(monitor, 1, small));
+  const saved = JSON.stringify(monitor.save());
+  await monitor.dispose();
+  const step = monitor.step(2, { ...small.labels, due: true });
+  await expect(step.scoreAll({ logprobs: small.logprobs })).rejects.toThrow(DisposedError);
+  expect(JSON.stringify(monitor.save())).toBe(saved);
+  await using restored = Monitor.restore(monitor.save());
+  expect(restored.lastStep).toBe(1);
+  expect(JSON.stringify(await take(open(), 1, small))).toBe(first);
 });
 
 describe('a report', () => {

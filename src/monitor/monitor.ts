@@ -2,7 +2,7 @@
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, DisposedError } from '../errors.js';
 import { type Source, unlessAborted } from './closing-source.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
 import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
@@ -27,6 +27,7 @@ export class Monitor {
   #engine: Promise<Engine> | undefined;
   /** Whether the engine is this monitor's to dispose. */
   readonly #ownsEngine: boolean;
+  #disposed = false;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options?: MonitorOptions);
@@ -95,9 +96,13 @@ export class Monitor {
     return reportStream(this, options);
   }
 
-  /** Disposes of the engine, if the monitor has opened it. */
+  /**
+   * Disposes of the engine, if the monitor has opened it: what needs one rejects with a DisposedError from then on. The state
+   * can still be saved.
+   */
   async dispose(): Promise<void> {
     if (!this.#ownsEngine) return;
+    this.#disposed = true;
     const engine = this.#engine;
     this.#engine = undefined;
     await (await engine)?.dispose();
@@ -126,6 +131,9 @@ export class Monitor {
   }
 
   async #openEngine(): Promise<Engine> {
+    // Another one would never be disposed.
+    if (this.#disposed)
+      throw new DisposedError('monitor', 'it was disposed; go on with Monitor.restore(monitor.save())');
     if (this.#engine === undefined) {
       // Nobody else can put tensors on a GPU of it.
       const opening = openEngine({ device: 'cpu', threads: this.#threads });
