@@ -1,6 +1,6 @@
 // `collapsar submit` as a user meets it, with programs that stand in for those of Slurm and for Python.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { shellWord } from '../src/analysis/submit/shell-words.js';
@@ -429,6 +429,42 @@ describe('--wait', () => {
     expect(err).toContain('The jobs go on; to follow them again:\n  collapsar submit --engine=slurm');
     expect(slurm.calls('scancel')).toEqual([]);
   });
+});
+
+it('takes a pipe in the place of a record for none that can be read', async () => {
+  await first();
+  const record = join(work, 'submissions', '001', 'slurm.json');
+  rmSync(record);
+  spawnSync('mkfifo', [record]);
+  const { status, out: said } = await again();
+  expect({ status, said }).toMatchObject({ status: 0, said: expect.stringContaining('6 submitted') });
+});
+
+it.each<[string, (file: string) => void, string]>([
+  ['a pipe', (file) => spawnSync('mkfifo', [file]), 'cannot be read: this is a pipe'],
+  [
+    'a word',
+    (file) => writeFileSync(file, 'zero\n'),
+    'expected an exit status, got "zero\\n": see the log of the merge',
+  ],
+])('names an exit status that is %s', async (_, put, problem) => {
+  slurm.setQueue([['102', 'N/A', 'PENDING']]);
+  const running = first('--wait');
+  const file = join(work, 'submissions', '001', 'status');
+  while (slurm.calls('sbatch').length < 2) await new Promise((done) => setTimeout(done, 20));
+  put(file);
+  const { status, err } = await running;
+  expect(status).toBe(1);
+  expect(err).toContain(`${file}: ${problem}`);
+});
+
+it('names what is in the place of its directory of submissions', async () => {
+  await first();
+  rmSync(join(work, 'submissions'), { recursive: true });
+  writeFileSync(join(work, 'submissions'), '');
+  const { status, err } = await again();
+  expect(status).toBe(1);
+  expect(err).toContain(`${join(work, 'submissions')}: cannot be listed: a part of the path is a file`);
 });
 
 describe('a file system of one machine', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { FileError, StateError } from '../errors.js';
 import { errorCode } from '../logs/system-problem.js';
 import type { Manifest, Shard } from './manifest.js';
-import { openToRead } from './regular-file.js';
+import { textOfFile } from './regular-file.js';
 import { StateReader } from './state-file.js';
 import { StateWriter } from './state-writer.js';
 
@@ -63,8 +63,7 @@ export async function writeMarker(
 
 export async function hasMarker(directory: string, manifest: Manifest, index: number): Promise<boolean> {
   try {
-    const file = await openToRead(markerPath(directory, index));
-    const marker = JSON.parse(await file.readFile('utf8').finally(() => file.close()));
+    const marker = JSON.parse(await textOfFile(markerPath(directory, index)));
     return marker?.format === FORMAT && marker.version === VERSION && marker.manifest === manifest.digest;
   } catch {
     // Unreadable, cut or of something else: the state itself decides.

@@ -11,6 +11,19 @@ export function openToRead(path: string): Promise<FileHandle> {
   return openRegular(path, constants.O_RDONLY);
 }
 
+/**
+ * All of its text.
+ * @throws {Error} as `openToRead`
+ */
+export async function textOfFile(path: string): Promise<string> {
+  const handle = await openToRead(path);
+  try {
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
 /** To read and write; what is in it stays. Makes the file where there is none. */
 export function openToKeep(path: string): Promise<FileHandle> {
   return openRegular(path, constants.O_RDWR | constants.O_CREAT);

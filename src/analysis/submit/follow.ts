@@ -1,12 +1,12 @@
 // A submission under way -> how far it is, from the markers that its tasks leave, and at the end finalize's exit status.
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClusterError, FileError } from '../../errors.js';
-import { errorCode } from '../../logs/system-problem.js';
+import { errorCode, systemProblem } from '../../logs/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
 import type { Manifest } from '../manifest.js';
 import { shardName } from '../map-completion.js';
+import { textOfFile } from '../regular-file.js';
 import { type Engine, markedShards, type Submission } from './submission.js';
 
 export interface FollowOptions {
@@ -78,14 +78,15 @@ function progressOf(manifest: Manifest, marked: Set<string>, before: Set<string>
 /** @returns undefined where there is no such file */
 async function textOf(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8');
+    return await textOfFile(path);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
-    throw new FileError({ path }, 'cannot be read', { cause: error });
+    throw new FileError({ path }, `cannot be read: ${systemProblem(error)}`, { cause: error });
   }
 }
 
 function statusOf(text: string, directory: string): number {
   if (/^[0-9]{1,3}\n$/.test(text)) return Number(text);
-  throw new FileError({ path: join(directory, 'status') }, 'no exit status');
+  const problem = `expected an exit status, got ${JSON.stringify(text.slice(0, 40))}: see the log of the merge, then submit again`;
+  throw new FileError({ path: join(directory, 'status') }, problem);
 }

@@ -1,13 +1,14 @@
 // One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its scripts, logs
 // and outcome. A plan that is submitted again, for what is missing, is another submission of the same WORK.
-import { chmod, mkdir, readdir, readFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileError, StateError } from '../../errors.js';
 import { syncDirectory } from '../../logs/sync-directory.js';
-import { errorCode } from '../../logs/system-problem.js';
+import { errorCode, systemProblem } from '../../logs/system-problem.js';
 import { makeDirectory } from '../make-directory.js';
 import type { Manifest } from '../manifest.js';
 import { hasMarker, markerPath, shardName } from '../map-completion.js';
+import { textOfFile } from '../regular-file.js';
 import { WholeFile, writeError } from '../whole-file.js';
 
 export interface Submission {
@@ -90,7 +91,7 @@ export async function submissionDirectories(work: string): Promise<string[]> {
     return names.sort((a, b) => Number(a) - Number(b)).map((name) => join(directory, name));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return [];
-    throw new FileError({ path: directory }, 'cannot be listed', { cause: error });
+    throw new FileError({ path: directory }, `cannot be listed: ${systemProblem(error)}`, { cause: error });
   }
 }
 
@@ -163,14 +164,14 @@ export async function markedShards(work: string): Promise<Set<string>> {
     return new Set(await readdir(directory));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return new Set();
-    throw new FileError({ path: directory }, 'cannot be listed', { cause: error });
+    throw new FileError({ path: directory }, `cannot be listed: ${systemProblem(error)}`, { cause: error });
   }
 }
 
 /** A record that an engine keeps beside its scripts; undefined where there is none, or none that can be read. */
 export async function engineRecord(directory: string, name: string): Promise<Record<string, unknown> | undefined> {
   try {
-    const value: unknown = JSON.parse(await readFile(join(directory, name), 'utf8'));
+    const value: unknown = JSON.parse(await textOfFile(join(directory, name)));
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
   } catch {
     return undefined;
