@@ -6,10 +6,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { beforeAll, expect, it } from 'vitest';
 import { buildIfStale } from './built-command.js';
-import { temporaryFolder } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const library = fileURLToPath(new URL('../dist/index.js', import.meta.url));
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 
 beforeAll(buildIfStale);
 
@@ -30,7 +30,7 @@ it('says how Node is to be started where it loads no addons', () => {
 });
 
 it('says what pnpm does where pnpm installed it', () => {
-  const installed = folder.path('node_modules/.pnpm/collapsar@0.1.0/node_modules/collapsar');
+  const installed = join(folder, 'node_modules/.pnpm/collapsar@0.1.0/node_modules/collapsar');
   mkdirSync(installed, { recursive: true });
   for (const name of ['dist', 'package.json'])
     cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
@@ -38,13 +38,13 @@ it('says what pnpm does where pnpm installed it', () => {
 });
 
 it('says that it was bundled', async () => {
-  const entry = folder.path('entry.mjs');
+  const entry = join(folder, 'entry.mjs');
   writeFileSync(entry, `export { openEngine } from ${JSON.stringify(library)};\n`);
-  writeFileSync(folder.path('package.json'), '{ "name": "an-application" }\n');
+  writeFileSync(join(folder, 'package.json'), '{ "name": "an-application" }\n');
   const bundle = await rolldown({ input: entry, platform: 'node' });
-  await bundle.write({ file: folder.path('bundle.mjs'), codeSplitting: false });
+  await bundle.write({ file: join(folder, 'bundle.mjs'), codeSplitting: false });
   await bundle.close();
-  const message = messageOf(folder.path('bundle.mjs'));
+  const message = messageOf(join(folder, 'bundle.mjs'));
   expect(message).toMatch(/^ERR_ADDON .*\ncollapsar is part of a bundle here/s);
   expect(message).toContain('external');
 });

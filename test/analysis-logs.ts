@@ -1,19 +1,10 @@
 // Small runs of step files for the tests of analysis and command line.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
 import { type StepToWrite, writeStep } from '../src/logs/write-step.js';
 
 export const exampleRuns = fileURLToPath(new URL('../examples/data/', import.meta.url));
-
-/** An empty directory that goes when the tests of the file are through. */
-export function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'collapsar-test-'));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
-}
 
 const PROMPTS = 4;
 const ROWS = 12;

@@ -26,8 +26,9 @@ import { Interrupted } from '../src/cli/streams.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { FileError } from '../src/errors.js';
-import { elementOf, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { elementOf, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const folder = () => mkdtempSync(join(directory, 'x'));

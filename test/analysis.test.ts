@@ -19,8 +19,9 @@ import { readStepFile } from '../src/logs/step-file.js';
 import type { StepToWrite } from '../src/logs/write-step.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../src/metrics/running-state.js';
-import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { expectSameMetrics } from './golden.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const LABEL = 'collapse_first_turn_sample';

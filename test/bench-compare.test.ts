@@ -1,15 +1,16 @@
 // bench/compare.mjs on small made-up files: what it calls slower, what it refuses, and its exit status.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 interface Times {
   seconds: number;
   spread?: number;
 }
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 
 /** A result file with these times of collapsar by case, and one pure read. */
 function file(name: string, cases: Record<string, Times>, changes: Record<string, unknown> = {}): string {
@@ -34,7 +35,7 @@ function file(name: string, cases: Record<string, Times>, changes: Record<string
     measures: [...measures, { ...read, seconds: changes.read ?? 1e-3 }, peer],
     ...changes,
   };
-  const path = folder.path(`${name}.json`);
+  const path = join(folder, `${name}.json`);
   writeFileSync(path, JSON.stringify(results));
   return path;
 }
@@ -135,7 +136,7 @@ test('what cannot be compared is refused with status 2', () => {
   expect(compare(before, other, '--any-machine').status).toBe(0);
   expect(compare(before, file('quick', cases, { quick: true })).stderr).toContain('quick differs');
   expect(compare(before, file('strange', cases, { schema: 2 })).stderr).toContain('strange.json is no result');
-  expect(compare(before, folder.path('nowhere.json')).status).toBe(2);
+  expect(compare(before, join(folder, 'nowhere.json')).status).toBe(2);
   expect(compare(before).stderr).toContain('usage');
   expect(compare(before, file('disjoint', { z: { seconds: 1 } }, { calls: [] }), '--allow-missing').status).toBe(2);
 });
@@ -164,7 +165,7 @@ test('a file that is not whole is refused by name, wherever it stands', async ()
     expect(message).toContain(`${path} ${problem}`);
     expect(message).toContain(': run npm run bench again');
   }
-  const cut = folder.path('cut.json');
+  const cut = join(folder, 'cut.json');
   writeFileSync(cut, '{"schema": 1,');
   for (const pair of [
     [good, cut],

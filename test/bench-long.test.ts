@@ -7,10 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { buildIfStale } from './built-command.js';
-import { temporaryFolder } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const bench = fileURLToPath(new URL('../bench/', import.meta.url));
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 
 beforeAll(buildIfStale);
 
@@ -54,15 +54,15 @@ it.each([
 
 it('keeps what an earlier run of the day has stored', async () => {
   const { storeResult } = await import(new URL('../bench/stored.mjs', import.meta.url).href);
-  const store = (run: number): Promise<string> => storeResult('date', { run }, 1, pathToFileURL(folder.path('/')));
+  const store = (run: number): Promise<string> => storeResult('date', { run }, 1, pathToFileURL(join(folder, '/')));
   expect([await store(1), await store(2), await store(3)]).toEqual(
     ['date', 'date-2', 'date-3'].map((name) => `bench/results/${name}.json`),
   );
-  expect(JSON.parse(readFileSync(folder.path('date.json'), 'utf8'))).toEqual({ run: 1 });
+  expect(JSON.parse(readFileSync(join(folder, 'date.json'), 'utf8'))).toEqual({ run: 1 });
 });
 
 it('removes its step files when it is interrupted', async () => {
-  const here = mkdtempSync(folder.path('data-'));
+  const here = mkdtempSync(join(folder, 'data-'));
   const args = [join(bench, 'terabytes.mjs'), here, '--gigabytes', '4', '--shape', '8x64x1024', '--without-torch'];
   const child = spawn(process.execPath, args, { stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('close', resolve));

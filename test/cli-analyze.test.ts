@@ -3,9 +3,10 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Interrupted } from '../src/cli/streams.js';
-import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { expectSameMetrics } from './golden.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const healthy = join(exampleRuns, 'healthy');

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { resolveFilterOptions } from '../src/filter/filter-options.js';
-import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 

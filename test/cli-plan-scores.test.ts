@@ -6,8 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { planScoresCommand } from '../src/cli/plan-scores.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { planScores } from '../src/metrics/score-plan.js';
-import { exampleRuns, temporaryDirectory } from './analysis-logs.js';
+import { exampleRuns } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const stepFile = join(exampleRuns, 'healthy', 'step_00001.safetensors');

@@ -5,8 +5,9 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { buildIfStale, builtCommand as main } from './built-command.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const directory = temporaryDirectory();

@@ -7,8 +7,9 @@ import { analyze } from '../src/analysis/analyze.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import type { FileError } from '../src/errors.js';
-import { elementOf, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { elementOf, smallStep } from './analysis-logs.js';
 import { npyDict, npyOf, zipOf } from './numpy-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 let engine: Engine;

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as collapsar from '../src/index.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { putStep, smallStep } from './analysis-logs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };

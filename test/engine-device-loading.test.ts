@@ -1,15 +1,14 @@
 // Finding and trying the CUDA backend: what does not work there must leave this process alone and be said in words.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { DeviceError } from '../src/errors.js';
 import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace, useBackend } from './engine-device-backend.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'collapsar-backend-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryDirectory();
 beforeEach(() => {
   setFake();
   useBackend();

@@ -2,33 +2,22 @@
 // compiler of the next. The package here is one file that no compiler accepts, so that no build takes long.
 // And when it tries the CUDA backend again: a package with an addon, but without anything to make a backend of.
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const found = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
 const canBuild = found('g++') && found('cmake') && (found('ninja') || found('make'));
 
-let work = '';
-let root = '';
-let withoutCompilers = '';
+const work = temporaryDirectory();
+const root = join(work, 'a path with spaces');
+const withoutCompilers = join(work, 'path');
 
 beforeAll(() => {
-  work = mkdtempSync(join(tmpdir(), 'collapsar-install-'));
-  root = join(work, 'a path with spaces');
   for (const folder of ['scripts', 'native']) mkdirSync(join(root, folder), { recursive: true });
   copyFileSync(join(repository, 'scripts', 'install.mjs'), join(root, 'scripts', 'install.mjs'));
   symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
@@ -42,7 +31,6 @@ beforeAll(() => {
     join(root, 'CMakeLists.txt'),
     [...lines, 'add_library(collapsar SHARED native/addon.cpp)', ''].join('\n'),
   );
-  withoutCompilers = join(work, 'path');
   mkdirSync(withoutCompilers);
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     let names: string[] = [];
@@ -60,7 +48,6 @@ beforeAll(() => {
     }
   }
 });
-afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 /** A compiler of this name and version, which is this machine's. */
 function compiler(name: string): string {

@@ -1,5 +1,6 @@
 // Step files compressed whole: what they give, in constant memory, and that what is cut, damaged or made to burst is refused.
 import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { createGzip, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -10,9 +11,10 @@ import { FileError } from '../src/errors.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile, readStepHeader } from '../src/logs/step-file.js';
-import { container, fileErrorOf, fileOf, fullStep, put, smallStep, temporaryFolder } from './logs-files.js';
+import { container, fileErrorOf, fileOf, fullStep, put, smallStep } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 let files = 0;
 
 const { zstdCompressSync } = zlib as { zstdCompressSync?: (bytes: Uint8Array) => Buffer };
@@ -27,7 +29,7 @@ const GZIP: Format = { ending: '.gz', pack: (bytes) => gzipSync(bytes) };
 const FORMATS = zstdCompressSync === undefined ? [GZIP] : [GZIP, { ending: '.zst', pack: zstdCompressSync }];
 
 async function write(bytes: Uint8Array, ending = '.gz'): Promise<string> {
-  return put(folder.path(`step_${files++}.safetensors${ending}`), bytes);
+  return put(join(folder, `step_${files++}.safetensors${ending}`), bytes);
 }
 
 async function drain(step: StepData): Promise<number[]> {
@@ -51,7 +53,7 @@ function largeStep(prompts: number, rows: number, tokens: number, scoresFirst: b
 describe.each(FORMATS)('$ending', ({ ending, pack }) => {
   it.each([true, false])('gives what the file gives; scores before the rest: %s', async (scoresFirst) => {
     const bytes = largeStep(4, 64, 1000, scoresFirst);
-    const plain = await put(folder.path(`plain-${ending}-${scoresFirst}.safetensors`), bytes);
+    const plain = await put(join(folder, `plain-${ending}-${scoresFirst}.safetensors`), bytes);
     const packed = await write(pack(bytes), ending);
     const [expected, header] = [await readStepHeader(plain), await readStepHeader(packed)];
     expect(header).toMatchObject({ step: 3, bytes: bytes.length, layout: expected.layout });
@@ -74,7 +76,7 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
   it('cut at every place, or with bytes after its end', async () => {
     const whole = pack(fileOf(smallStep()));
     for (let end = 0; end < whole.length; end++) {
-      const path = await put(folder.path(`cut.safetensors${ending}`), whole.subarray(0, end));
+      const path = await put(join(folder, `cut.safetensors${ending}`), whole.subarray(0, end));
       const error = await fileErrorOf(readStepFile(path).then(drain));
       expect(error.message).toMatch(/truncated|too early|end after|too few|damaged/);
     }
@@ -95,7 +97,7 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
       fc.asyncProperty(flips, async (changes) => {
         const bytes = Buffer.from(whole);
         for (const [at, value] of changes) bytes[at] = value;
-        const path = await put(folder.path(`flipped.safetensors${ending}`), bytes);
+        const path = await put(join(folder, `flipped.safetensors${ending}`), bytes);
         const outcome = await readStepFile(path)
           .then(drain)
           .catch((error: unknown) => error);
@@ -257,11 +259,11 @@ it.skipIf(zstdCompressSync !== undefined)('without zstd in this Node, the error 
 });
 
 it('a folder of compressed and plain files is one run', async () => {
-  await mkdir(folder.path('mixed'));
-  await put(folder.path('mixed/a.safetensors'), fileOf(smallStep(), { step: '2' }));
-  await put(folder.path('mixed/b.safetensors.gz'), gzipSync(fileOf(smallStep(), { step: '1' })));
+  await mkdir(join(folder, 'mixed'));
+  await put(join(folder, 'mixed/a.safetensors'), fileOf(smallStep(), { step: '2' }));
+  await put(join(folder, 'mixed/b.safetensors.gz'), gzipSync(fileOf(smallStep(), { step: '1' })));
   const steps = [];
-  for await (const { step, run } of readSteps(folder.path('mixed'))) steps.push([step, run]);
+  for await (const { step, run } of readSteps(join(folder, 'mixed'))) steps.push([step, run]);
   expect(steps).toEqual([
     [1, 'mixed'],
     [2, 'mixed'],

@@ -1,21 +1,6 @@
-// Files for the tests of src/logs: hand-made safetensors bytes, independent of the writer under test, and a temporary folder.
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+// Files for the tests of src/logs: hand-made safetensors bytes, independent of the writer under test.
+import { writeFile } from 'node:fs/promises';
 import { FileError } from '../src/errors.js';
-
-/** A folder that lives as long as the test file. */
-export function temporaryFolder(): { path: (name: string) => string } {
-  let folder = '';
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'collapsar-logs-'));
-    // For withoutPrivileges.
-    await chmod(folder, 0o755);
-  });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
-  return { path: (name) => join(folder, name) };
-}
 
 export interface RawTensor {
   dtype: string;
@@ -94,18 +79,4 @@ export async function fileErrorOf(promise: Promise<unknown>): Promise<FileError>
   );
   if (outcome instanceof FileError) return outcome;
   throw outcome;
-}
-
-/** False where the superuser runs the tests and cannot step down (in a worker thread). */
-export const canBeUnprivileged = process.getuid?.() !== 0 || typeof process.seteuid === 'function';
-
-/** Runs `work` as a user to whom permissions apply, as they do not to the superuser. */
-export async function withoutPrivileges<T>(work: () => Promise<T>): Promise<T> {
-  if (process.getuid?.() !== 0) return work();
-  process.seteuid?.(65534);
-  try {
-    return await work();
-  } finally {
-    process.seteuid?.(0);
-  }
 }

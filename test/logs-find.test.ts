@@ -1,6 +1,6 @@
 // Paths to files, and files to steps in order: what cannot be used is reported and never stops the others.
 import { chmod, mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
 import { findSteps } from '../src/logs/find-steps.js';
@@ -8,20 +8,14 @@ import { naturalOrder } from '../src/logs/natural-order.js';
 import { listSteps, readSteps } from '../src/logs/read-steps.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile } from '../src/logs/step-file.js';
-import {
-  canBeUnprivileged,
-  fileErrorOf,
-  fileOf,
-  put,
-  smallStep,
-  temporaryFolder,
-  withoutPrivileges,
-} from './logs-files.js';
+import { fileErrorOf, fileOf, put, smallStep } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
+import { canBeUnprivileged, withoutPrivileges } from './unprivileged.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 
 async function tree(name: string, files: Record<string, Uint8Array | string>): Promise<string> {
-  const root = folder.path(name);
+  const root = join(folder, name);
   for (const [file, content] of Object.entries(files)) {
     await mkdir(dirname(`${root}/${file}`), { recursive: true });
     await put(`${root}/${file}`, Buffer.from(content));

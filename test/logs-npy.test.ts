@@ -1,5 +1,6 @@
 // Steps as numpy writes them, by hand-made bytes: what .npz and .npy give, and that every fault is named.
 import { mkdir, readdir, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
@@ -7,14 +8,15 @@ import { findSteps } from '../src/logs/find-steps.js';
 import { npyHeaderBytes, parseNpyHeader } from '../src/logs/npy-header.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile, readStepHeader } from '../src/logs/step-file.js';
-import { fileErrorOf, fileOf, fullStep, put, type RawTensor, smallStep, temporaryFolder } from './logs-files.js';
+import { fileErrorOf, fileOf, fullStep, put, type RawTensor, smallStep } from './logs-files.js';
 import { npyDict, npyOf, npyTensor, npzMembers, zipOf } from './numpy-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 let files = 0;
 
 async function npz(bytes: Uint8Array): Promise<string> {
-  return put(folder.path(`step_${files++}.npz`), bytes);
+  return put(join(folder, `step_${files++}.npz`), bytes);
 }
 
 function everything(): Record<string, RawTensor> {
@@ -51,7 +53,7 @@ describe('.npz', () => {
     ['zip64, deflated, with a comment', { zip64: true, deflate: true, comment: 'x'.repeat(5000) }],
   ])('%s: what the safetensors file gives', async (_what, options) => {
     const metadata = { step: '120', run: 'grid', model: 'ø' };
-    const expected = await contents(await put(folder.path('a.safetensors'), fileOf(everything(), metadata)));
+    const expected = await contents(await put(join(folder, 'a.safetensors'), fileOf(everything(), metadata)));
     const path = await npz(zipOf(npzMembers(everything(), { ...metadata, step: 120 }), options));
     expect(await contents(path)).toEqual(expected);
     expect(await contents(path, 96)).toMatchObject({ step: 120, run: 'grid' });
@@ -64,10 +66,10 @@ describe('.npz', () => {
     const named = { ...members, 'step.npy': npyOf(npyDict('<f8', []), float), 'readme.txt': Buffer.from('x') };
     expect((await readStepHeader(await npz(zipOf(named)))).step).toBe(12);
     const scalarFree = Object.fromEntries(Object.entries(members).filter(([name]) => name !== 'step.npy'));
-    const path = await put(folder.path('iter-00044.npz'), zipOf(scalarFree));
+    const path = await put(join(folder, 'iter-00044.npz'), zipOf(scalarFree));
     expect(await readStepHeader(path)).toMatchObject({ step: 44, metadata: { step: '44' } });
     for (const name of ['none.npz', 'rank1_step2.npz']) {
-      const unclear = await put(folder.path(name), zipOf(scalarFree));
+      const unclear = await put(join(folder, name), zipOf(scalarFree));
       expect((await fileErrorOf(readStepHeader(unclear))).message).toMatch(/no number|2 numbers/);
     }
   });
@@ -178,7 +180,7 @@ describe('.npz', () => {
         fc.asyncProperty(flips, async (changes) => {
           const bytes = Buffer.from(whole);
           for (const [at, value] of changes) bytes[at] = value;
-          const path = await put(folder.path('flipped.npz'), bytes);
+          const path = await put(join(folder, 'flipped.npz'), bytes);
           const problem = await readStepFile(path)
             .then(drain)
             .catch((error: unknown) => error);
@@ -208,24 +210,24 @@ describe('.npz', () => {
 describe('.npy with sidecars', () => {
   async function save(name: string, tensors: Record<string, RawTensor>, description?: string): Promise<string> {
     const main = tensors.cross_logprobs === undefined ? 'cross_logprob_sums' : 'cross_logprobs';
-    const path = await put(folder.path(`${name}.npy`), npyTensor(tensors[main] as RawTensor));
+    const path = await put(join(folder, `${name}.npy`), npyTensor(tensors[main] as RawTensor));
     for (const [tensor, value] of Object.entries(tensors)) {
-      if (tensor !== main) await put(folder.path(`${name}.${tensor}.npy`), npyTensor(value));
+      if (tensor !== main) await put(join(folder, `${name}.${tensor}.npy`), npyTensor(value));
     }
-    if (description !== undefined) await writeFile(folder.path(`${name}.json`), description);
+    if (description !== undefined) await writeFile(join(folder, `${name}.json`), description);
     return path;
   }
 
   it('what the safetensors file gives, by both names of the scores', async () => {
     const metadata = { step: '120', run: 'grid' };
-    const expected = await contents(await put(folder.path('b.safetensors'), fileOf(everything(), metadata)));
+    const expected = await contents(await put(join(folder, 'b.safetensors'), fileOf(everything(), metadata)));
     const path = await save('b', everything(), '{"step": 120, "run": "grid"}');
     expect(await contents(path)).toEqual(expected);
     const { cross_logprobs, ...rest } = everything();
     await save('c', { cross_logprobs, ...rest } as Record<string, RawTensor>, '{"step": 120, "run": "grid"}');
-    const long = await put(folder.path('d.cross_logprobs.npy'), npyTensor(cross_logprobs as RawTensor));
-    for (const [name, tensor] of Object.entries(rest)) await put(folder.path(`d.${name}.npy`), npyTensor(tensor));
-    await writeFile(folder.path('d.json'), '{"step": "120", "run": "grid"}');
+    const long = await put(join(folder, 'd.cross_logprobs.npy'), npyTensor(cross_logprobs as RawTensor));
+    for (const [name, tensor] of Object.entries(rest)) await put(join(folder, `d.${name}.npy`), npyTensor(tensor));
+    await writeFile(join(folder, 'd.json'), '{"step": "120", "run": "grid"}');
     expect(await contents(long)).toEqual(expected);
   });
 
@@ -238,7 +240,7 @@ describe('.npy with sidecars', () => {
 
   it('names the file among them that is at fault', async () => {
     const path = await save('e_1', smallStep());
-    const lengths = folder.path('e_1.lengths.npy');
+    const lengths = join(folder, 'e_1.lengths.npy');
     await put(lengths, npyTensor({ dtype: 'I32', shape: [3], data: Int32Array.of(1, 1, 1) }));
     expect(await fileErrorOf(readStepFile(path))).toMatchObject({ path: lengths, tensor: 'lengths' });
     await put(lengths, npyTensor({ dtype: 'I32', shape: [4], data: Int32Array.of(1, 1, 9, 1) }));
@@ -254,15 +256,15 @@ describe('.npy with sidecars', () => {
       ['\u{ff}', /a JSON object/],
     ] as const) {
       await put(lengths, npyTensor(smallStep().lengths as RawTensor));
-      await writeFile(folder.path('e_1.json'), text);
+      await writeFile(join(folder, 'e_1.json'), text);
       expect((await fileErrorOf(readStepFile(path))).message).toMatch(message);
     }
   });
 
   it('names a file that is there where the step number is wrong or missing', async () => {
     const path = await save('g_7', smallStep());
-    await writeFile(folder.path('g_7.json'), '{"step": "last"}');
-    expect(await fileErrorOf(readStepFile(path))).toMatchObject({ path: folder.path('g_7.json') });
+    await writeFile(join(folder, 'g_7.json'), '{"step": "last"}');
+    expect(await fileErrorOf(readStepFile(path))).toMatchObject({ path: join(folder, 'g_7.json') });
     const unnumbered = await save('final', smallStep());
     expect(await fileErrorOf(readStepFile(unnumbered))).toMatchObject({ path: unnumbered });
   });
@@ -270,11 +272,11 @@ describe('.npy with sidecars', () => {
   it('refuses a sidecar that is a link to what is not there', async () => {
     const path = await save('h_8', smallStep());
     for (const sidecar of ['h_8.rewards.npy', 'h_8.json']) {
-      await symlink('not-mounted', folder.path(sidecar));
+      await symlink('not-mounted', join(folder, sidecar));
       const error = await fileErrorOf(readStepFile(path));
-      expect(error).toMatchObject({ path: folder.path(sidecar) });
+      expect(error).toMatchObject({ path: join(folder, sidecar) });
       expect(error.message).toMatch(/a link to not-mounted, which is not there/);
-      await rm(folder.path(sidecar));
+      await rm(join(folder, sidecar));
     }
     expect((await readStepFile(path)).rewards).toBeUndefined();
   });
@@ -290,7 +292,7 @@ describe('.npy with sidecars', () => {
   });
 
   it('in a folder: arrays with sidecars are steps, single arrays are not, missing ones are named', async () => {
-    const place = folder.path('run');
+    const place = join(folder, 'run');
     await mkdir(place);
     const array = npyTensor(smallStep().lengths as RawTensor);
     const names = ['a1.npy', 'a1.lengths.npy', 'b2.npy', 'b2.json', 'c3.cross_logprobs.npy', 'weights.npy'];

@@ -2,14 +2,16 @@
 // metrics, bit for bit; and the listings of docs/step-file.md run as they stand. COLLAPSAR_PYTHON names the interpreter.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { measureOptions, measureStep } from '../src/analysis/step-measurement.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { readStepFile } from '../src/logs/step-file.js';
-import { fileErrorOf, fileOf, fullStep, put, type RawTensor, temporaryFolder } from './logs-files.js';
+import { fileErrorOf, fileOf, fullStep, put, type RawTensor } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
 const hasNumpy = spawnSync(python, ['-c', 'import numpy']).status === 0;
 
@@ -83,8 +85,8 @@ describe.skipIf(!hasNumpy)('numpy writes', () => {
   ];
   it.each(steps)('%s: the same metrics as from safetensors', async (what, bytes) => {
     const name = what.replaceAll(' ', '_');
-    const source = await put(folder.path(`${name}.safetensors`), await bytes());
-    const target = folder.path(name);
+    const source = await put(join(folder, `${name}.safetensors`), await bytes());
+    const target = join(folder, name);
     await run(CONVERT, source, target);
     const expected = await measured(source);
     for (const ending of ['.stored.npz', '.deflated.npz', '.npy']) {
@@ -112,7 +114,7 @@ rewards = np.array([1.0, 0.0, 1.0, 0.0])
     ['savez.py', '.npz', 'save_step(sys.argv[1], 30, "grid", scores, lengths, group, rewards)'],
     ['save.py', '.npy', 'save_arrays(sys.argv[1], 30, "grid", scores, lengths=lengths, group=group, rewards=rewards)'],
   ])('%s', async (name, ending, call) => {
-    const path = folder.path(`listing-${name}`);
+    const path = join(folder, `listing-${name}`);
     await run(`${await listing(name)}${ARRAYS}${call}`, path);
     const step = await readStepFile(path + ending);
     expect(step).toMatchObject({ step: 30, run: 'grid', scores: { dtype: 'float32', shape: [2, 4, 3] } });
@@ -125,7 +127,7 @@ rewards = np.array([1.0, 0.0, 1.0, 0.0])
     ['in Fortran order', 'np.asfortranarray(scores)', /Fortran order/],
     ['objects', 'scores.astype(object)', /pickled Python objects/],
   ])('arrays that are %s are refused with what to do', async (name, array, message) => {
-    const path = folder.path(`refused-${name}.npz`);
+    const path = join(folder, `refused-${name}.npz`);
     await run(
       `import numpy as np${ARRAYS}np.savez(sys.argv[1], step=1, cross_logprobs=${array}, lengths=lengths, group=group)`,
       path,

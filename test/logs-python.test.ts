@@ -2,16 +2,17 @@
 // it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the libraries.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { readStepFile } from '../src/logs/step-file.js';
 import { writeStep } from '../src/logs/write-step.js';
-import { temporaryFolder } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 // Importing torch alone takes seconds.
 vi.setConfig({ testTimeout: 120_000 });
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
 
 function has(modules: string): boolean {
@@ -36,7 +37,7 @@ print(json.dumps([tensors, metadata]))
 `;
 
 it.skipIf(!has('safetensors'))('the safetensors library of Python reads what writeStep writes', async () => {
-  const path = folder.path('written.safetensors');
+  const path = join(folder, 'written.safetensors');
   await writeStep(path, {
     step: 12,
     run: 'ø',
@@ -70,7 +71,7 @@ it.skipIf(!has('torch, safetensors'))('the PyTorch listing of docs/step-file.md 
   const page = await readFile('docs/step-file.md', 'utf8');
   const listing = /<!-- tested: write_step\.py -->\n```python\n([\s\S]*?)```/.exec(page)?.[1];
   if (listing === undefined) throw new Error('docs/step-file.md has no listing marked write_step.py');
-  const path = folder.path('torch.safetensors');
+  const path = join(folder, 'torch.safetensors');
   await run(listing + CALL, path);
   const step = await readStepFile(path);
   expect(step).toMatchObject({

@@ -2,6 +2,7 @@
 // refused answers, and never a mixture of two contents.
 import { execFile } from 'node:child_process';
 import { copyFile, cp, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,10 +14,11 @@ import { listSteps, readSteps } from '../src/logs/read-steps.js';
 import { findObjects } from '../src/logs/s3-listing.js';
 import { openObject } from '../src/logs/s3-object.js';
 import { readStepFile } from '../src/logs/step-file.js';
-import { fileErrorOf, fileOf, fullStep, put, type RawTensor, smallStep, temporaryFolder } from './logs-files.js';
+import { fileErrorOf, fileOf, fullStep, put, type RawTensor, smallStep } from './logs-files.js';
 import { type FaultyProxy, type S3Server, SERVERS, startFaultyProxy } from './s3-servers.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 const { cross_logprobs } = smallStep() as { cross_logprobs: RawTensor & { data: Float32Array } };
 const SMALL_SCORES = [...cross_logprobs.data];
 
@@ -46,8 +48,8 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
 
   beforeAll(async () => {
     if (!there) return;
-    await mkdir(folder.path(key), { recursive: true });
-    server = await start(folder.path(key));
+    await mkdir(join(folder, key), { recursive: true });
+    server = await start(join(folder, key));
     proxy = await startFaultyProxy(server.endpoint);
     client = new S3Client({
       endpoint: server.endpoint,
@@ -65,16 +67,16 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
   });
 
   test('a prefix is a run: the same steps, in the same order, with the same metrics as from the disk', async () => {
-    await mkdir(folder.path(`disk-${key}/a`), { recursive: true });
+    await mkdir(join(folder, `disk-${key}/a`), { recursive: true });
     for (const step of [9, 10, 100]) {
       const bytes = fileOf(fullStep(), { step: String(step) });
-      await put(folder.path(`disk-${key}/a/step_${step}.safetensors`), bytes);
+      await put(join(folder, `disk-${key}/a/step_${step}.safetensors`), bytes);
       await upload(`disk/a/step_${step}.safetensors`, bytes);
     }
     await upload('disk/a/.hidden.safetensors', Buffer.of(1));
     await upload('disk/a/notes.txt', Buffer.of(1));
     await upload('disk2/step_1.safetensors', Buffer.of(1));
-    const local = await listSteps(folder.path(`disk-${key}`));
+    const local = await listSteps(join(folder, `disk-${key}`));
     const remote = await listSteps('s3://runs/disk');
     expect(remote.map(({ step, run, bytes, layout }) => ({ step, run, bytes, layout }))).toEqual(
       local.map(({ step, run, bytes, layout }) => ({ step, run, bytes, layout })),
@@ -253,12 +255,12 @@ it('without a server, the error says what to do', async () => {
 });
 
 it('without the client, the error says what to install', async () => {
-  await cp('dist/logs', folder.path('dist/logs'), { recursive: true });
-  await cp('dist/engine', folder.path('dist/engine'), { recursive: true });
-  await copyFile('dist/errors.js', folder.path('dist/errors.js'));
-  await writeFile(folder.path('dist/package.json'), '{"type":"module"}');
+  await cp('dist/logs', join(folder, 'dist/logs'), { recursive: true });
+  await cp('dist/engine', join(folder, 'dist/engine'), { recursive: true });
+  await copyFile('dist/errors.js', join(folder, 'dist/errors.js'));
+  await writeFile(join(folder, 'dist/package.json'), '{"type":"module"}');
   const program = `
-    import { readStepFile } from '${folder.path('dist/logs/step-file.js')}';
+    import { readStepFile } from '${join(folder, 'dist/logs/step-file.js')}';
     await readStepFile('s3://runs/x.safetensors').catch((error) => console.log(error.code, error.message));
   `;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);

@@ -1,15 +1,18 @@
 // writeStep: what is written is read again, nothing is left half there, and the reader's rules hold before anything is written.
 import { spawnSync } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DType, HostTensor } from '../src/engine/tensor.js';
 import { ArgumentError } from '../src/errors.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { type StepToWrite, writeStep } from '../src/logs/write-step.js';
-import { canBeUnprivileged, fileErrorOf, temporaryFolder, withoutPrivileges } from './logs-files.js';
+import { fileErrorOf } from './logs-files.js';
+import { temporaryDirectory } from './temporary-directory.js';
+import { canBeUnprivileged, withoutPrivileges } from './unprivileged.js';
 
-const folder = temporaryFolder();
+const folder = temporaryDirectory();
 
 /** P = 2, R = 3, T = 2. */
 function minimal(): StepToWrite {
@@ -36,7 +39,7 @@ function bytesOf(view: ArrayBufferView | undefined): string | undefined {
 
 it.runIf(process.platform === 'linux')('leaves neither the file nor its folder open', async () => {
   const openFiles = async () => (await readdir('/proc/self/fd')).length;
-  const write = (name: string, data: StepToWrite) => writeStep(folder.path(name), data);
+  const write = (name: string, data: StepToWrite) => writeStep(join(folder, name), data);
   await write('closed.safetensors', minimal());
   const before = await openFiles();
   for (let again = 0; again < 5; again++) await write('closed.safetensors', minimal());
@@ -44,7 +47,7 @@ it.runIf(process.platform === 'linux')('leaves neither the file nor its folder o
 });
 
 it('what is written is read again, bit for bit', async () => {
-  const path = folder.path('round.safetensors');
+  const path = join(folder, 'round.safetensors');
   const size = fc.nat(4);
   const dtype = fc.constantFrom<DType>('float64', 'float32', 'float16', 'bfloat16');
   const shapes = fc.record({
@@ -122,7 +125,7 @@ it('what is written is read again, bit for bit', async () => {
 });
 
 it('sums, subarrays and shared memory', async () => {
-  const path = folder.path('sums.safetensors');
+  const path = join(folder, 'sums.safetensors');
   const shared = new Float64Array(new SharedArrayBuffer(80), 8, 8).fill(-2);
   const lengths = Int32Array.of(99, 1, 2, 3, 4, 99).subarray(1, 5);
   const sums: HostTensor = { data: shared, dtype: 'float64', shape: [4, 2], strides: [2, 1] };
@@ -174,28 +177,28 @@ describe('what is refused before anything is written', () => {
     ['two names for the run', { run: 'a', metadata: { run: 'b' } }, 'step.metadata.run', /give it once/],
   ];
   it.each(cases)('%s', async (_what, change, argument, message) => {
-    const path = folder.path('refused.safetensors');
+    const path = join(folder, 'refused.safetensors');
     const error = await writeStep(path, { ...minimal(), ...change }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as ArgumentError).argument).toBe(argument);
     expect((error as ArgumentError).message).toMatch(message);
-    expect(await readdir(folder.path('.'))).not.toContain('refused.safetensors');
+    expect(await readdir(join(folder, '.'))).not.toContain('refused.safetensors');
   });
 });
 
 describe('whole or not at all', () => {
   it('replaces what is there and leaves no temporary file', async () => {
-    await mkdir(folder.path('whole'));
-    const path = folder.path('whole/s.safetensors');
+    await mkdir(join(folder, 'whole'));
+    const path = join(folder, 'whole/s.safetensors');
     await writeFile(path, 'old');
     await writeStep(path, minimal());
     expect((await readStepFile(path)).step).toBe(7);
-    expect(await readdir(folder.path('whole'))).toEqual(['s.safetensors']);
+    expect(await readdir(join(folder, 'whole'))).toEqual(['s.safetensors']);
   });
 
   it('leaves the old file and no temporary one when it fails or is aborted', async () => {
-    await mkdir(folder.path('failed'));
-    const path = folder.path('failed/s.safetensors');
+    await mkdir(join(folder, 'failed'));
+    const path = join(folder, 'failed/s.safetensors');
     await writeFile(path, 'old');
     const data = new Float32Array(12);
     const writing = writeStep(path, { ...minimal(), logprobs: { data, dtype: 'float32', shape: [2, 3, 2] } });
@@ -203,42 +206,42 @@ describe('whole or not at all', () => {
     expect((await fileErrorOf(writing)).message).toContain('transferred');
     await expect(writeStep(path, minimal(), { signal: AbortSignal.abort('stop') })).rejects.toBe('stop');
     expect(await readFile(path, 'utf8')).toBe('old');
-    expect(await readdir(folder.path('failed'))).toEqual(['s.safetensors']);
+    expect(await readdir(join(folder, 'failed'))).toEqual(['s.safetensors']);
     const controller = new AbortController();
     const aborted = writeStep(path, minimal(), { signal: controller.signal });
     controller.abort('late');
     await expect(aborted).rejects.toBe('late');
-    expect(await readdir(folder.path('failed'))).toEqual(['s.safetensors']);
+    expect(await readdir(join(folder, 'failed'))).toEqual(['s.safetensors']);
   });
 
   it('says what to do about a folder that is missing, no folder, or a path that is one', async () => {
-    await mkdir(folder.path('taken/s.safetensors'), { recursive: true });
-    await writeFile(folder.path('file'), '');
-    expect((await fileErrorOf(writeStep(folder.path('none/s.safetensors'), minimal()))).message).toContain(
+    await mkdir(join(folder, 'taken/s.safetensors'), { recursive: true });
+    await writeFile(join(folder, 'file'), '');
+    expect((await fileErrorOf(writeStep(join(folder, 'none/s.safetensors'), minimal()))).message).toContain(
       'no such file or directory',
     );
-    expect((await fileErrorOf(writeStep(folder.path('file/s.safetensors'), minimal()))).message).toContain(
+    expect((await fileErrorOf(writeStep(join(folder, 'file/s.safetensors'), minimal()))).message).toContain(
       'is a file, not a directory',
     );
-    expect((await fileErrorOf(writeStep(folder.path('taken/s.safetensors'), minimal()))).message).toContain(
+    expect((await fileErrorOf(writeStep(join(folder, 'taken/s.safetensors'), minimal()))).message).toContain(
       'this is a directory',
     );
-    expect(await readdir(folder.path('taken'))).toEqual(['s.safetensors']);
+    expect(await readdir(join(folder, 'taken'))).toEqual(['s.safetensors']);
   });
 
   it.skipIf(process.platform === 'win32')('does not take the place of a device or a pipe', async () => {
-    await mkdir(folder.path('pipes'));
-    spawnSync('mkfifo', [folder.path('pipes/s.safetensors')]);
-    const { message } = await fileErrorOf(writeStep(folder.path('pipes/s.safetensors'), minimal()));
+    await mkdir(join(folder, 'pipes'));
+    spawnSync('mkfifo', [join(folder, 'pipes/s.safetensors')]);
+    const { message } = await fileErrorOf(writeStep(join(folder, 'pipes/s.safetensors'), minimal()));
     expect(message).toContain('cannot be written: this is a device, a pipe or a socket');
-    expect((await lstat(folder.path('pipes/s.safetensors'))).isFIFO()).toBe(true);
-    expect(await readdir(folder.path('pipes'))).toEqual(['s.safetensors']);
+    expect((await lstat(join(folder, 'pipes/s.safetensors'))).isFIFO()).toBe(true);
+    expect(await readdir(join(folder, 'pipes'))).toEqual(['s.safetensors']);
   });
 
   it.skipIf(!canBeUnprivileged)('a folder without the right to write', async () => {
-    await mkdir(folder.path('shut'), { mode: 0o555 });
-    const error = await withoutPrivileges(() => fileErrorOf(writeStep(folder.path('shut/s.safetensors'), minimal())));
+    await mkdir(join(folder, 'shut'), { mode: 0o555 });
+    const error = await withoutPrivileges(() => fileErrorOf(writeStep(join(folder, 'shut/s.safetensors'), minimal())));
     expect(error.message).toContain('no permission');
-    expect(await readdir(folder.path('shut'))).toEqual([]);
+    expect(await readdir(join(folder, 'shut'))).toEqual([]);
   });
 });

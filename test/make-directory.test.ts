@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { makeDirectory } from '../src/analysis/make-directory.js';
 import { FileError } from '../src/errors.js';
-import { temporaryDirectory } from './analysis-logs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 // Another process makes what is above `raced` right after it was missing.
 vi.mock('node:fs/promises', async (original) => {

@@ -8,8 +8,8 @@ import { readManifest } from '../src/analysis/manifest.js';
 import { mergeStates } from '../src/analysis/merge.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { finalized, mapAll, mapOne, type PlannedRuns, planRuns, putRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const folder = () => mkdtempSync(join(directory, 'x'));

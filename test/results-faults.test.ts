@@ -3,8 +3,8 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { temporaryDirectory } from './analysis-logs.js';
 import { buildIfStale, builtCommand as main } from './built-command.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 // Plain JavaScript, without declarations; a variable keeps the compiler from looking for them.
 const load = () => import(new URL('../scripts/faults.mjs', import.meta.url).href);

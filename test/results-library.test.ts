@@ -3,8 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type AnalyzeOptions, analyze, type FileError, ResultDirectory } from '../src/index.js';
-import { exampleRuns, temporaryDirectory } from './analysis-logs.js';
+import { exampleRuns } from './analysis-logs.js';
 import { collapsar } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const healthy = join(exampleRuns, 'healthy');

@@ -6,8 +6,9 @@ import { asyncBufferFromFile, parquetMetadata, parquetReadObjects } from 'hyparq
 import { describe, expect, it } from 'vitest';
 import { isMetric, writeMetricsParquet } from '../src/analysis/metrics-parquet.js';
 import type { StepRecord } from '../src/analysis/step-report.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { putStep, smallStep } from './analysis-logs.js';
 import { collapsar } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 

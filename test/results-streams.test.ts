@@ -15,7 +15,8 @@ import { ArgumentError, FileError } from '../src/errors.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import type { StepData } from '../src/logs/step-data.js';
 import { readStepFile } from '../src/logs/step-file.js';
-import { elementOf, exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const healthy = join(exampleRuns, 'healthy');

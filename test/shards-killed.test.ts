@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { plan } from '../src/analysis/plan.js';
 import { packageVersion } from '../src/package-version.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { buildIfStale, builtCommand } from './built-command.js';
 import { uniformNumbers } from './random-numbers.js';
 import { putRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const KILLS = Number(process.env.COLLAPSAR_KILLS ?? 8);

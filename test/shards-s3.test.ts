@@ -8,10 +8,11 @@ import { openEngine } from '../src/engine/open-engine.js';
 import { FileError } from '../src/errors.js';
 import { isOutOfReach } from '../src/logs/out-of-reach.js';
 import { packageVersion } from '../src/package-version.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { putStep, smallStep } from './analysis-logs.js';
 import { collapsar } from './cli-streams.js';
 import { type FaultyProxy, type S3Server, SERVERS, startFaultyProxy } from './s3-servers.js';
 import { analyzed, finalized, mapOne, type PlannedRuns, planRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const saved = { ...process.env };

@@ -3,7 +3,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,7 +13,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { cp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -29,8 +27,7 @@ import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { ArgumentError, FileError, StateError } from '../src/errors.js';
 import { type ListingProgress, listSteps, readSteps } from '../src/logs/read-steps.js';
-import { exampleRuns, putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
-import { canBeUnprivileged, withoutPrivileges } from './logs-files.js';
+import { exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { npyDict, npyOf } from './numpy-files.js';
 import { uniformNumbers } from './random-numbers.js';
 import {
@@ -44,6 +41,8 @@ import {
   SETTINGS,
   VERSION,
 } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
+import { canBeUnprivileged, withoutPrivileges } from './unprivileged.js';
 
 // As it is, but that its calls are counted.
 vi.mock('../src/engine/cuda-probe.js', async (original) => {
@@ -113,16 +112,13 @@ describe('planning', () => {
 
 describe('a directory that this user may only write to', () => {
   it.skipIf(!canBeUnprivileged)('takes states and manifests', async () => {
-    // Not below the other tests' directory, which is its owner's alone.
-    const shut = mkdtempSync(join(tmpdir(), 'collapsar-test-'));
-    try {
-      chmodSync(shut, 0o333);
-      const path = join(shut, 'one.state');
-      const { digest } = await withoutPrivileges(async () => (await StateWriter.open(path)).complete('{'));
-      expect(readFileSync(path, 'utf8')).toContain(digest);
-    } finally {
-      rmSync(shut, { recursive: true });
-    }
+    const shut = join(directory, 'shut');
+    mkdirSync(shut);
+    chmodSync(shut, 0o333);
+    const path = join(shut, 'one.state');
+    const { digest } = await withoutPrivileges(async () => (await StateWriter.open(path)).complete('{'));
+    chmodSync(shut, 0o700);
+    expect(readFileSync(path, 'utf8')).toContain(digest);
   });
 });
 

@@ -8,8 +8,8 @@ import { mergeStates } from '../src/analysis/merge.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { StateError } from '../src/errors.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { finalized, forge, type Given, mapAll, type PlannedRuns, planRuns, putRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 let engine: Engine;

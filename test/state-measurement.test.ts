@@ -12,8 +12,9 @@ import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { StateError } from '../src/errors.js';
 import type { StepReading } from '../src/monitor/verdicts/index.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { putStep, smallStep } from './analysis-logs.js';
 import { mapAll, planRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const STEPS = 7;
 const PROMPTS = 4;

@@ -11,8 +11,8 @@ import { shellLine, shellWord } from '../src/analysis/submit/shell-words.js';
 import type { Submission } from '../src/analysis/submit/submission.js';
 import { mapScript, mergeScript } from '../src/analysis/submit/task-scripts.js';
 import { yamlDocuments } from '../src/analysis/submit/yaml.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { standInCollapsar } from './submit-stand-ins.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const directory = temporaryDirectory();

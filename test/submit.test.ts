@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { shellWord } from '../src/analysis/submit/shell-words.js';
 import { Interrupted } from '../src/cli/streams.js';
-import { putStep, smallStep, temporaryDirectory } from './analysis-logs.js';
+import { putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { standInCollapsar, standIns } from './submit-stand-ins.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const slurm = standIns(directory);

@@ -1,10 +1,9 @@
 // The example trainer: its gradients, its forward pass against plain loops, its task, and short runs from end to end.
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { grad, jit, numpy as np, tree } from '@jax-js/jax';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { readArguments, UsageError } from '../examples/trainer/arguments.js';
 import { CrossScorer } from '../examples/trainer/cross-scores.js';
 import {
@@ -28,13 +27,10 @@ import { type Rollout, sampleRollouts } from '../examples/trainer/rollouts.js';
 import { DEFAULTS, type RunSettings, type TrainingStep, train } from '../examples/trainer/training-run.js';
 import { warmStart } from '../examples/trainer/warm-start.js';
 import { analyze, openEngine, readStepFile } from '../src/index.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
-let folder: string;
-beforeAll(async () => {
-  await openDevice();
-  folder = await mkdtemp(join(tmpdir(), 'collapsar-trainer-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = temporaryDirectory();
+beforeAll(openDevice);
 
 const kinds: readonly BoardKind[] = ['open', 'maze', 'sealed'];
 

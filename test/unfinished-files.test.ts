@@ -8,8 +8,8 @@ import { plan } from '../src/analysis/plan.js';
 import { partsPath, writerMark } from '../src/analysis/unfinished-files.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { mapAll, mapOne, type PlannedRuns, planRuns, putRuns } from './shards-runs.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 const folder = () => mkdtempSync(join(directory, 'x'));
