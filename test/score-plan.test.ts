@@ -7,7 +7,8 @@ import { estimateLogTotal } from '../src/metrics/planned-log-total.js';
 import { ScoreRounds } from '../src/metrics/planned-rounds.js';
 import { completeSums } from '../src/metrics/planned-scores.js';
 import { studentT } from '../src/metrics/planned-student-t.js';
-import { planScores, turnsOfPrompts } from '../src/metrics/score-plan.js';
+import { turnsOfPrompts } from '../src/metrics/prompt-turns.js';
+import { planScores } from '../src/metrics/score-plan.js';
 import { logSumExp, mean } from './metrics-reference.js';
 import { drawnStep, knownStep, type PlannedStep, pairsOf, scoresOf } from './score-plan-steps.js';
 

@@ -1,6 +1,8 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
 // can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+
 import { optionNames } from '../engine/argument-checks.js';
+import { argumentProblem } from '../engine/argument-problem.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
@@ -227,11 +229,12 @@ function readRows(rows: RowEvidence, notes: string[], read: (rows: RowEvidence) 
     try {
       return read(usable as unknown as RowEvidence);
     } catch (error) {
-      const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec((error as Partial<ArgumentError>).argument ?? '') ?? [];
+      if (!(error instanceof ArgumentError)) throw error;
+      const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec(error.argument) ?? [];
       if (usable[column] === undefined || column === 'groups') throw error;
       usable[column] = undefined;
-      const problem = (error as Error).message.replace(/^[^:]*: /, '');
-      notes.push(`left out of the verdicts: ${TENSORS[column as keyof RowEvidence] ?? column}: ${problem}`);
+      const name = TENSORS[column as keyof RowEvidence] ?? column;
+      notes.push(`left out of the verdicts: ${name}: ${argumentProblem(error)}`);
     }
   }
 }

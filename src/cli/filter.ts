@@ -1,4 +1,5 @@
 // `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
+import { argumentProblem } from '../engine/argument-problem.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { filterGroupsInWords } from '../filter/filter-groups.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/filter-options.js';
@@ -37,9 +38,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     settings = resolveFilterOptions(options);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    await streams.err.write(
-      `error: --${optionName(error.argument)} ${error.message.slice(error.argument.length + 2)}\n`,
-    );
+    await streams.err.write(`error: --${optionName(error.argument)} ${argumentProblem(error)}\n`);
     await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
     return EXIT.usage;
   }

@@ -1,6 +1,8 @@
 // `collapsar merge`: states in, one state out, and on stdout what it holds.
+
 import { Aggregates } from '../analysis/aggregates.js';
 import { mergeStates } from '../analysis/merge.js';
+import { argumentProblem } from '../engine/argument-problem.js';
 import { ArgumentError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
@@ -54,7 +56,7 @@ export async function mergeCommand(paths: readonly string[], flags: MergeFlags, 
 }
 
 /** The message, with the argument by the name that it has on the command line. */
-function optionText({ argument, message }: ArgumentError): string {
-  const problem = message.slice(`${argument}: `.length);
-  return argument === 'options.out' ? `--out: ${problem}` : problem;
+function optionText(error: ArgumentError): string {
+  const problem = argumentProblem(error);
+  return error.argument === 'options.out' ? `--out: ${problem}` : problem;
 }

@@ -3,13 +3,16 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { argumentProblem } from '../engine/argument-problem.js';
+import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { onAbort } from '../logs/abort-listeners.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
-import { planScores, type ScorePlan, type ScorePlanInput, turnsOfPrompts } from '../metrics/score-plan.js';
+import { turnsByRows } from '../metrics/prompt-turns.js';
+import { planScores, type ScorePlan, type ScorePlanInput } from '../metrics/score-plan.js';
 import { EXIT } from './exit-codes.js';
 import type { Streams } from './streams.js';
 
@@ -61,8 +64,7 @@ function planned(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScor
     return planScores(input, { negatives, seed, hardShare });
   } catch (error) {
     if (!(error instanceof ArgumentError) || error.argument !== 'options.negatives') throw error;
-    const problem = error.message.slice(error.argument.length + 2);
-    throw new ArgumentError('--negatives', `${problem}; or leave out --hard`, { cause: error });
+    throw new ArgumentError('--negatives', `${argumentProblem(error)}; or leave out --hard`, { cause: error });
   }
 }
 
@@ -159,13 +161,11 @@ function whole(path: string, row: Record<string, unknown>, key: string, number: 
 }
 
 /** The file is at fault where its turns contradict each other. */
-function turns(path: string, ...labels: Parameters<typeof turnsOfPrompts>): Int32Array {
+function turns(path: string, groups: Integers, rowTurns: Integers, columnGroups: Integers): Int32Array {
   try {
-    return turnsOfPrompts(...labels);
+    return turnsByRows(groups, rowTurns, columnGroups, 'leave out --hard');
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    // Turns of prompts can be given to planScores alone.
-    const [problem] = error.message.split('; give promptTurns');
-    throw new FileError({ path }, `${problem}; leave out --hard`, { cause: error });
+    throw new FileError({ path }, error.message, { cause: error });
   }
 }

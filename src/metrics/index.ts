@@ -12,6 +12,7 @@ export {
   type ScoreRoundsOptions,
 } from './planned-rounds.js';
 export { completeSums, type PairScores, sumPairTokens } from './planned-scores.js';
+export { turnsOfPrompts } from './prompt-turns.js';
 export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
 export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
 export {
@@ -22,6 +23,5 @@ export {
   type ScorePlan,
   type ScorePlanInput,
   type ScorePlanOptions,
-  turnsOfPrompts,
 } from './score-plan.js';
 export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';

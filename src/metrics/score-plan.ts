@@ -6,8 +6,10 @@ import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns, countSignatures } from './columns.js';
+import { canonicalTurns } from './prompt-turns.js';
 import { drawNegatives } from './score-plan-draw.js';
 import { allocate, type Stratum, strataOf } from './score-plan-strata.js';
+import { wholeNumbers } from './whole-numbers.js';
 
 /** What tells rows and prompts apart, as in CrossScores; no scores yet. */
 export interface ScorePlanInput {
@@ -212,60 +214,4 @@ function pairsOf({ rows, signatures, scored, distinct }: PlanLayout) {
     saved: allPairs > 0 ? 1 - pairs.length / allPairs : 0,
   };
   return { ...result, byPrompt, complete, cost };
-}
-
-function wholeNumbers(name: string, values: Integers): number[] {
-  checkArray(values, name);
-  return Array.from(values as ArrayLike<number | bigint>, (value, at) => {
-    // Of what is neither, Number() makes a count, too: 0 of null, and a row of length 0 is left out.
-    const number = typeof value === 'number' || typeof value === 'bigint' ? Number(value) : Number.NaN;
-    if (!Number.isSafeInteger(number) || number < 0) {
-      throw new ArgumentError(name, `entry ${at}: expected a whole number from 0 on, got ${shown(value)}`);
-    }
-    return number;
-  });
-}
-
-function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
-  if (turns === undefined) return undefined;
-  checkArray(turns, 'promptTurns');
-  if (turns.length !== order.length) {
-    throw new ArgumentError('promptTurns', `${counted(turns.length, 'turns')} for ${counted(order.length, 'prompts')}`);
-  }
-  const values = wholeNumbers('promptTurns', turns);
-  return Float64Array.from(order, (prompt) => values[prompt] as number);
-}
-
-/**
- * The turn of each prompt, from that of its rows: for `promptTurns`.
- * @param turns [R] turn of each row
- * @returns [P], prompts in the order of `columnGroups` (default: ascending distinct ids of `groups`)
- * @throws {ArgumentError} if the rows of a prompt are of different turns, or a prompt has no rows to tell by
- */
-export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?: Integers): Int32Array {
-  checkArray(groups, 'groups');
-  checkArray(turns, 'turns');
-  if (turns.length !== groups.length) {
-    throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
-  }
-  const values = wholeNumbers('turns', turns);
-  const { own, order } = arrangeColumns(groups, columnGroups, undefined);
-  const result = new Int32Array(order.length).fill(-1);
-  own.forEach((column, row) => {
-    const prompt = order[column] as number;
-    const turn = values[row] as number;
-    if (turn >= 2 ** 31) throw new ArgumentError('turns', `entry ${row}: expected a number below 2^31, got ${turn}`);
-    if (result[prompt] !== -1 && result[prompt] !== turn) {
-      throw new ArgumentError(
-        'turns',
-        `row ${row} is of turn ${turn}, other rows of its group are of turn ${result[prompt]}; give promptTurns yourself`,
-      );
-    }
-    result[prompt] = turn;
-  });
-  const without = result.indexOf(-1);
-  if (without !== -1) {
-    throw new ArgumentError('turns', `prompt ${without} has no rows to tell its turn by; give promptTurns yourself`);
-  }
-  return result;
 }

@@ -1,6 +1,8 @@
 // The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
+
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../engine/argument-checks.js';
+import { argumentProblem } from '../engine/argument-problem.js';
 import type { Engine } from '../engine/engine.js';
 import { checkThreads } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
@@ -231,8 +233,7 @@ function named<Result>(path: string, check: () => Result): Result {
     return check();
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    const problem = error.message.slice(error.argument.length + 2);
-    throw new ArgumentError(error.argument.replace(/^options/, path), problem, { cause: error });
+    throw new ArgumentError(error.argument.replace(/^options/, path), argumentProblem(error), { cause: error });
   }
 }
 

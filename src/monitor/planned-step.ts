@@ -9,7 +9,8 @@ import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import { estimateFromPairs } from '../metrics/planned-estimates.js';
 import { completeSums } from '../metrics/planned-scores.js';
-import { planScores, type ScorePlan, turnsOfPrompts } from '../metrics/score-plan.js';
+import { turnsByRows } from '../metrics/prompt-turns.js';
+import { planScores, type ScorePlan } from '../metrics/score-plan.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './step-labels.js';
 
@@ -26,20 +27,10 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
       'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
     );
   }
-  const promptTurns = turnsByRows(groups, turns, columnGroups);
+  // planScores can be told the turns of prompts, a monitor cannot.
+  const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
+  const promptTurns = turnsByRows(groups, turns, columnGroups, advice);
   return planScores({ groups, lengths, columnGroups, promptTokens, promptTurns }, { negatives, seed, hardShare });
-}
-
-/** What planScores can be told beside, a monitor cannot: its advice is another. */
-function turnsByRows(...labels: Parameters<typeof turnsOfPrompts>): Int32Array {
-  try {
-    return turnsOfPrompts(...labels);
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error;
-    const [problem] = error.message.slice(error.argument.length + 2).split('; give promptTurns');
-    const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
-    throw new ArgumentError(error.argument, `${problem}; ${advice}`, { cause: error });
-  }
 }
 
 /**

@@ -1,0 +1,62 @@
+// The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own turn.
+import { checkArray } from '../engine/argument-checks.js';
+import { counted } from '../engine/counted.js';
+import type { Integers } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+import { arrangeColumns } from './columns.js';
+import { wholeNumbers } from './whole-numbers.js';
+
+/**
+ * The turn of each prompt, from that of its rows: for `promptTurns`.
+ * @param turns [R] turn of each row
+ * @returns [P], prompts in the order of `columnGroups` (default: ascending distinct ids of `groups`)
+ * @throws {ArgumentError} if the rows of a prompt are of different turns, or a prompt has no rows to tell by
+ */
+export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?: Integers): Int32Array {
+  return turnsByRows(groups, turns, columnGroups, 'give promptTurns yourself');
+}
+
+/** The same for who cannot give `promptTurns`. @param advice what to do where the rows do not tell the turn of a prompt */
+export function turnsByRows(
+  groups: Integers,
+  turns: Integers,
+  columnGroups: Integers | undefined,
+  advice: string,
+): Int32Array {
+  checkArray(groups, 'groups');
+  checkArray(turns, 'turns');
+  if (turns.length !== groups.length) {
+    throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
+  }
+  const values = wholeNumbers('turns', turns);
+  const { own, order } = arrangeColumns(groups, columnGroups, undefined);
+  const result = new Int32Array(order.length).fill(-1);
+  own.forEach((column, row) => {
+    const prompt = order[column] as number;
+    const turn = values[row] as number;
+    if (turn >= 2 ** 31) throw new ArgumentError('turns', `entry ${row}: expected a number below 2^31, got ${turn}`);
+    if (result[prompt] !== -1 && result[prompt] !== turn) {
+      throw new ArgumentError(
+        'turns',
+        `row ${row} is of turn ${turn}, other rows of its group are of turn ${result[prompt]}; ${advice}`,
+      );
+    }
+    result[prompt] = turn;
+  });
+  const without = result.indexOf(-1);
+  if (without !== -1) {
+    throw new ArgumentError('turns', `prompt ${without} has no rows to tell its turn by; ${advice}`);
+  }
+  return result;
+}
+
+/** @returns turns of prompts in canonical order (ascending group id) */
+export function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
+  if (turns === undefined) return undefined;
+  checkArray(turns, 'promptTurns');
+  if (turns.length !== order.length) {
+    throw new ArgumentError('promptTurns', `${counted(turns.length, 'turns')} for ${counted(order.length, 'prompts')}`);
+  }
+  const values = wholeNumbers('promptTurns', turns);
+  return Float64Array.from(order, (prompt) => values[prompt] as number);
+}

@@ -1,0 +1,18 @@
+// Counts or labels as a caller gives them -> plain numbers, each looked at.
+import { checkArray } from '../engine/argument-checks.js';
+import { shown } from '../engine/shown.js';
+import type { Integers } from '../engine/tensor.js';
+import { ArgumentError } from '../errors.js';
+
+/** @throws {ArgumentError} naming the first entry that is no whole number from 0 on */
+export function wholeNumbers(name: string, values: Integers): number[] {
+  checkArray(values, name);
+  return Array.from(values as ArrayLike<number | bigint>, (value, at) => {
+    // Of what is neither, Number() makes a count, too: 0 of null, and a row of length 0 is left out.
+    const number = typeof value === 'number' || typeof value === 'bigint' ? Number(value) : Number.NaN;
+    if (!Number.isSafeInteger(number) || number < 0) {
+      throw new ArgumentError(name, `entry ${at}: expected a whole number from 0 on, got ${shown(value)}`);
+    }
+    return number;
+  });
+}
