@@ -4,7 +4,9 @@ import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { chanceLevel, exactChanceLevel, rowsByEquivalents } from './chance.js';
+import { compensatedSum } from './compensated-sum.js';
 import { RETRIEVAL_AT } from './measured-step.js';
+import type { PlannedFigure } from './planned-figures.js';
 import {
   batchInterval,
   biasAllowance,
@@ -17,7 +19,7 @@ import {
 import { bestOfCandidates, retrievalBounds } from './planned-retrieval.js';
 import type { ScoredPrompt, ScoredRow } from './planned-row.js';
 import { alignScores, checkPlan, type PairScores } from './planned-scores.js';
-import { exactSum, type PlannedFigure, type PlannedSums, sumPlannedRows } from './planned-sums.js';
+import { type PlannedSums, sumPlannedRows } from './planned-sums.js';
 import type { PlanCost, PlanLayout, ScorePlan } from './score-plan.js';
 import type { Certainty, Interval } from './step-metrics.js';
 import { STRICT_KEYS } from './strict.js';
@@ -327,7 +329,7 @@ function retrieval(
       absent[key] = `needs at least ${candidates - 1} negatives a row, of every kind there may be among the candidates`;
       continue;
     }
-    const share = exactSum(hits) / hits.length;
+    const share = compensatedSum(hits) / hits.length;
     values[key] = share;
     const variance = stratifiedVariance(sums, hits);
     certainty[key] = {

@@ -2,8 +2,10 @@
 // marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
 // the variances measure. Their remaining bias: the interval grows by
 // what the orders of correction, and an estimate that errs to the other side, differ by.
+
+import { type PlannedFigure, variesByLength } from './planned-figures.js';
 import { studentT } from './planned-student-t.js';
-import { type PlannedFigure, type PlannedSums, variesByLength } from './planned-sums.js';
+import type { PlannedSums } from './planned-sums.js';
 import type { Interval } from './step-metrics.js';
 
 /** How far rounding of the scores may have moved a mean over rows. */
