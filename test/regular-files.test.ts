@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Journal } from '../src/analysis/journal.js';
-import { readManifest } from '../src/analysis/manifest.js';
+import { readManifest } from '../src/analysis/manifest-reader.js';
 import { mergeStates } from '../src/analysis/merge.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';

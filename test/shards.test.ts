@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { analyze } from '../src/analysis/analyze.js';
-import { readManifest } from '../src/analysis/manifest.js';
+import { readManifest } from '../src/analysis/manifest-reader.js';
 import { markerPath, statePath } from '../src/analysis/map-completion.js';
 import { mergeStates } from '../src/analysis/merge.js';
 import { plan, shardsByNumber, shardsOfSize, usualBytes } from '../src/analysis/plan.js';

@@ -4,7 +4,8 @@ import { checkCallbacks, checkOptions, checkPath, optionNames } from '../engine/
 import { FileError, StateError } from '../errors.js';
 import { packageVersion } from '../package-version.js';
 import type { AnalysisProgress } from './analysis-progress.js';
-import { checkManifest, checkVersion, type Manifest, plannedSteps, readManifest } from './manifest.js';
+import { checkManifest, checkVersion, type Manifest } from './manifest.js';
+import { plannedSteps, readManifest } from './manifest-reader.js';
 import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
 import { stepOutcome } from './state-file.js';

@@ -11,7 +11,8 @@ import { packageVersion } from '../package-version.js';
 import { Aggregates, orderFreeMetrics } from './aggregates.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import type { Journal } from './journal.js';
-import { checkVersion, type Manifest, type PlannedStep, problemAt, readManifest, savedProblem } from './manifest.js';
+import { checkVersion, type Manifest, type PlannedStep } from './manifest.js';
+import { readManifest } from './manifest-reader.js';
 import { mapAhead } from './map-ahead.js';
 import {
   completeState,
@@ -23,6 +24,7 @@ import {
   writeMarker,
 } from './map-completion.js';
 import { bytesHeld, memoryPlan } from './memory-plan.js';
+import { problemAt, savedProblem } from './saved-problem.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';

@@ -5,7 +5,8 @@ import { ArgumentError, type FileError } from '../errors.js';
 import type { ListingProgress } from '../logs/read-steps.js';
 import { packageVersion } from '../package-version.js';
 import { checkAnalysis } from './analyze.js';
-import { type Manifest, type Plan, type PlanSettings, type Shard, writeManifest } from './manifest.js';
+import type { Manifest, PlanSettings, Shard } from './manifest.js';
+import { type Plan, writeManifest } from './manifest-writer.js';
 import { measureOptions } from './step-measurement.js';
 import { isStream, type StepFile, stepFiles } from './step-source.js';
 

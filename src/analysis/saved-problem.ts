@@ -1,0 +1,31 @@
+// A file's failure -> plain data, and back: what manifests and states keep of files that could not be used.
+import { FileError } from '../errors.js';
+import { isCount } from './is-count.js';
+
+/** A failure without its path, which whoever reads it knows. */
+export interface SavedProblem {
+  readonly problem: string;
+  readonly tensor?: string;
+  readonly offset?: number;
+  /** Name of the file beside the step's that failed; only in states, and only where it is not the step's own. */
+  readonly sidecar?: string;
+}
+
+/** The failure's message begins with where it is. */
+export function savedProblem({ path, tensor, offset, message }: FileError): SavedProblem {
+  const where = { ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) };
+  const prefix = new FileError({ path, ...where }, '').message;
+  return { problem: message.startsWith(prefix) ? message.slice(prefix.length) : message, ...where };
+}
+
+/** @returns undefined for what `savedProblem` does not give */
+export function problemAt(path: string, saved: unknown): FileError | undefined {
+  const { problem, tensor, offset } = (saved ?? {}) as Partial<Record<keyof SavedProblem, unknown>>;
+  if (typeof problem !== 'string') return undefined;
+  if (tensor !== undefined && typeof tensor !== 'string') return undefined;
+  if (offset !== undefined && !isCount(offset)) return undefined;
+  return new FileError(
+    { path, ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) },
+    problem,
+  );
+}
