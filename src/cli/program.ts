@@ -20,7 +20,7 @@ import { anyNumber, byteCount, outputPath, share, wholeNumber } from './option-v
 import type { PlanScoresFlags } from './plan-scores.js';
 import { addShardCommands } from './shard-commands.js';
 import { Interrupted, ReaderGone, type Streams } from './streams.js';
-import { addSubmitCommand } from './submit-options.js';
+import { addSubmitCommand } from './submit/options.js';
 
 const ANALYZE_HELP = `
 Each PATH is a step file (.safetensors, .safetensors.gz, .safetensors.zst, .npz, .npy), a directory of them (searched

@@ -1,9 +1,9 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { byteCount, notEmpty, outputPath, something, wholeNumber } from './option-values.js';
-import { addPlanningOptions } from './planning-options.js';
-import type { Streams } from './streams.js';
-import type { SubmitFlags } from './submit.js';
+import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../option-values.js';
+import { addPlanningOptions } from '../planning-options.js';
+import type { Streams } from '../streams.js';
+import type { SubmitFlags } from './flags.js';
 
 const HELP = `
 Plans the analysis (or takes --manifest, or the plan that --work has), starts a task for each shard that is not complete, and

@@ -1,0 +1,32 @@
+// The command line of `collapsar submit` -> what of it makes no sense, before anything is done.
+import type { Given, SubmitFlags } from './flags.js';
+import { ENGINE_OPTIONS, PLAN_OPTIONS } from './options.js';
+
+/** A command line that makes no sense. */
+export class Usage extends Error {}
+
+/** @throws {Usage} for options that do not go with each other */
+export function checkUsage(paths: readonly string[], flags: SubmitFlags, given: Given): void {
+  for (const [engine, names] of Object.entries(ENGINE_OPTIONS)) {
+    const foreign = engine === flags.engine ? undefined : names.find((name) => given.has(name));
+    if (foreign !== undefined) {
+      throw new Usage(`${optionName(given, foreign)} is for --engine ${engine}, not for ${flags.engine}`);
+    }
+  }
+  if (paths.length === 0) {
+    const planning = PLAN_OPTIONS.find((name) => given.has(name));
+    if (planning !== undefined) {
+      throw new Usage(`${optionName(given, planning)} belongs to a plan: give PATHS, or leave it out`);
+    }
+  } else if (flags.manifest !== undefined) {
+    throw new Usage('PATHS and --manifest: the manifest says what the paths are, so give one of the two');
+  }
+  if (flags.engine !== 'kubernetes') return;
+  if (flags.wait) throw new Usage('--wait: nothing is submitted here; kubectl wait follows a job');
+  if (flags.image === undefined) throw new Usage('--engine kubernetes needs --image');
+  if (flags.claim === undefined) throw new Usage('--engine kubernetes needs --claim: pods must have --work and --out');
+}
+
+function optionName(given: Given, name: string): string {
+  return (given.get(name)?.[0] ?? name).replace(/=.*$/s, '');
+}
