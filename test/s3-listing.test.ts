@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findSteps } from '../src/logs/find-steps.js';
-import { findObjects } from '../src/logs/s3-listing.js';
+import { findObjects } from '../src/logs/s3/listing.js';
 
 const KEYS = [
   'a[1]/step_1.safetensors',

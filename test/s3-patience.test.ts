@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events';
 import { expect, it, vi } from 'vitest';
 import { FileError } from '../src/errors.js';
-import { answered, BrokenBody, backoff, pause, unlessStalled } from '../src/logs/s3-patience.js';
+import { answered, BrokenBody, backoff, pause, unlessStalled } from '../src/logs/s3/patience.js';
 
 const patience = { stallMs: 20, attempts: 2, backoffMs: 1 };
 

@@ -8,7 +8,7 @@ import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
 import { isLink, missingProblem } from './missing-file.js';
 import { naturalOrder } from './natural-order.js';
-import { findObjects } from './s3-listing.js';
+import { findObjects } from './s3/listing.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from './step-names.js';
 import { directoryOf, isRemote, UNKNOWN_STORE } from './store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from './system-problem.js';

@@ -2,7 +2,7 @@
 // elsewhere or later.
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isStoreFault } from './s3-client.js';
+import { isStoreFault } from './s3/client.js';
 import { errorCode } from './system-problem.js';
 
 /** What fails when a disk, a mount, a network or the machine does, whatever the file is. */

@@ -4,8 +4,8 @@ import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
 import { type ByteSource, type OpenOptions, openSource } from './byte-source.js';
 import { isLink, missingProblem } from './missing-file.js';
-import { isMissing } from './s3-client.js';
-import { openObject } from './s3-object.js';
+import { isMissing } from './s3/client.js';
+import { openObject } from './s3/object.js';
 import { errorCode } from './system-problem.js';
 
 /** What is no local file: how its paths begin, and what opens them. */

@@ -1,8 +1,8 @@
 // The client of S3-compatible stores, loaded when the first s3:// path comes: @aws-sdk/client-s3, an optional peer dependency.
 // Endpoint, region and credentials are those of the AWS tools: environment, shared configuration, instance roles.
 import type * as Sdk from '@aws-sdk/client-s3';
-import { FileError } from '../errors.js';
-import { systemProblem } from './system-problem.js';
+import { FileError } from '../../errors.js';
+import { systemProblem } from '../system-problem.js';
 
 export interface S3Place {
   readonly bucket: string;

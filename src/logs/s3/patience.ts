@@ -1,7 +1,7 @@
 // Answers of an S3-compatible store that break or stand still: given up after a while, and asked for again a few times.
-import { FileError } from '../errors.js';
-import { onAbort } from './abort-listeners.js';
-import { s3Problem } from './s3-client.js';
+import { FileError } from '../../errors.js';
+import { onAbort } from '../abort-listeners.js';
+import { s3Problem } from './client.js';
 
 export interface Patience {
   /** What sends nothing for so long is given up and taken up again. Default 30 s. */

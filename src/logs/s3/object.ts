@@ -1,30 +1,16 @@
 // An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke, and every
 // answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
-import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
-import { FileError } from '../errors.js';
-import { onAbort } from './abort-listeners.js';
-import type { ByteSource, OpenOptions, ReadOptions } from './byte-source.js';
-import { MAX_REQUESTS, openS3, parseS3, REPLACED, type S3, type S3Place, s3Problem } from './s3-client.js';
-import {
-  answered,
-  BrokenBody,
-  backoff,
-  brokenProblem,
-  PATIENCE,
-  type Patience,
-  pause,
-  unlessStalled,
-} from './s3-patience.js';
+import { FileError } from '../../errors.js';
+import { onAbort } from '../abort-listeners.js';
+import type { ByteSource, OpenOptions, ReadOptions } from '../byte-source.js';
+import { bodyOf, takeBody } from './body.js';
+import { openS3, parseS3, REPLACED, type S3, type S3Place, s3Problem } from './client.js';
+import { etagOf, firstWindow } from './first-window.js';
+import { BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './patience.js';
+import { requestSlots } from './request-slots.js';
+import { S3_SETTINGS, type S3Settings, WINDOW_BYTES } from './settings.js';
 
-export interface S3Settings extends Patience {
-  /** Bytes of one request. Default 8 MiB. */
-  readonly partBytes: number;
-}
-
-const DEFAULTS: S3Settings = { ...PATIENCE, partBytes: 8 * 2 ** 20 };
-
-/** Small reads are answered from windows of this size: headers and their neighbours come in one request. */
-const WINDOW_BYTES = 64 * 2 ** 10;
+/** Windows kept. */
 const WINDOWS = 4;
 
 /**
@@ -38,97 +24,13 @@ export async function openObject(
 ): Promise<ByteSource> {
   const place = parseS3(path);
   const s3 = await openS3(path);
-  const settings = { ...DEFAULTS, ...given };
+  const settings = { ...S3_SETTINGS, ...given };
   const { bytes, etag, window } = await firstWindow(path, place, s3, settings, signal);
   const source = new S3Object(path, bytes, etag, place, s3, settings, window);
   if (expected !== undefined && source.revision !== expected) {
     throw new FileError({ path }, 'the object changed after its header was read: analyse it again when it is complete');
   }
   return source;
-}
-
-interface FirstWindow {
-  readonly bytes: number;
-  readonly etag: string;
-  readonly window: Buffer;
-}
-
-/** Bytes, ETag and the beginning of an object. */
-async function firstWindow(
-  path: string,
-  { bucket, key }: S3Place,
-  { sdk, client }: S3,
-  settings: S3Settings,
-  signal: AbortSignal | undefined,
-): Promise<FirstWindow> {
-  const target = { Bucket: bucket, Key: key };
-  for (let broken = 1; ; broken++) {
-    try {
-      return await slots.use(() =>
-        unlessStalled(settings, signal, async (aborted, onChunk) => {
-          const range = `bytes=0-${WINDOW_BYTES - 1}`;
-          const command = new sdk.GetObjectCommand({ ...target, Range: range });
-          const answer = await client.send(command, { abortSignal: aborted });
-          return readFirst(path, answer, aborted, onChunk);
-        }),
-      );
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (error instanceof FileError) throw error;
-      // No range of an empty object can be had.
-      if (error instanceof Error && error.name === 'InvalidRange')
-        return emptyObject(path, target, { sdk, client }, settings, signal);
-      if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
-      if (broken > settings.attempts) throw new FileError({ path }, brokenProblem(broken), { cause: error });
-      await pause(backoff(settings, broken), signal);
-    }
-  }
-}
-
-async function readFirst(
-  path: string,
-  answer: GetObjectCommandOutput,
-  aborted: AbortSignal,
-  onChunk: () => void,
-): Promise<FirstWindow> {
-  const body = bodyOf(answer.Body);
-  try {
-    const total = /^bytes 0-[0-9]+\/([0-9]+)$/.exec(answer.ContentRange ?? '')?.[1];
-    const bytes = Number(total);
-    const window = Buffer.allocUnsafe(Math.min(bytes || 0, WINDOW_BYTES));
-    // Nothing of it can be had, whatever some stores send as its range.
-    if (bytes === 0) return { bytes, etag: etagOf(answer), window };
-    if (total === undefined || !Number.isSafeInteger(bytes) || answer.ContentLength !== window.length) {
-      const problem = `the store does not answer ranges as S3 does: Content-Range "${answer.ContentRange}", Content-Length ${answer.ContentLength}`;
-      throw new FileError({ path }, problem);
-    }
-    await take(body, window, onChunk, () => undefined, aborted);
-    return { bytes, etag: etagOf(answer), window };
-  } finally {
-    body.destroy();
-  }
-}
-
-async function emptyObject(
-  path: string,
-  target: { Bucket: string; Key: string },
-  { sdk, client }: S3,
-  settings: S3Settings,
-  signal: AbortSignal | undefined,
-): Promise<FirstWindow> {
-  const head = await answered(path, settings, signal, (aborted) =>
-    client.send(new sdk.HeadObjectCommand(target), { abortSignal: aborted }),
-  );
-  return { bytes: head.ContentLength ?? 0, etag: etagOf(head), window: Buffer.alloc(0) };
-}
-
-function bodyOf(body: GetObjectCommandOutput['Body']): AsyncIterable<Buffer> & { destroy(error?: Error): unknown } {
-  return body as unknown as AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
-}
-
-/** Some stores have no ETag: the time of the last change stands in. */
-function etagOf({ ETag, LastModified }: { ETag?: string | undefined; LastModified?: Date | undefined }): string {
-  return ETag ?? String(LastModified?.getTime());
 }
 
 class S3Object implements ByteSource {
@@ -219,7 +121,7 @@ class S3Object implements ByteSource {
       signal?.throwIfAborted();
       const before = done;
       try {
-        await slots.use(() =>
+        await requestSlots.use(() =>
           this.#request(target.subarray(done), position + done, tensor, signal, (bytes) => {
             done += bytes;
           }),
@@ -261,7 +163,7 @@ class S3Object implements ByteSource {
           const problem = `the store sends ${answer.ContentLength} bytes for a range of ${target.length}`;
           throw this.#failure(position, tensor, problem);
         }
-        await take(body, target, onChunk, onBytes, aborted);
+        await takeBody(body, target, onChunk, onBytes, aborted);
       } finally {
         body.destroy();
       }
@@ -283,61 +185,3 @@ class S3Object implements ByteSource {
     return new FileError(where, problem, cause === undefined ? {} : { cause });
   }
 }
-
-async function take(
-  body: AsyncIterable<Buffer>,
-  target: Uint8Array,
-  onChunk: () => void,
-  onBytes: (bytes: number) => void,
-  aborted: AbortSignal,
-): Promise<void> {
-  const stop = stopped(aborted);
-  let done = 0;
-  try {
-    const chunks = body[Symbol.asyncIterator]();
-    for (;;) {
-      const next = await Promise.race([chunks.next(), stop]);
-      if (next.done) break;
-      onChunk();
-      const piece = next.value.subarray(0, target.length - done);
-      target.set(piece, done);
-      done += piece.length;
-      onBytes(piece.length);
-    }
-  } catch (error) {
-    throw new BrokenBody(error);
-  }
-  if (done < target.length) throw new BrokenBody(new Error(`${target.length - done} bytes are missing`));
-}
-
-/** Rejects when `signal` is aborted. */
-function stopped(signal: AbortSignal): Promise<never> {
-  const promise = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else onAbort(signal, () => reject(signal.reason));
-  });
-  promise.catch(() => undefined);
-  return promise;
-}
-
-/** So many at a time; the others wait in line. */
-class Slots {
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(private free: number) {}
-
-  async use<T>(work: () => Promise<T>): Promise<T> {
-    if (this.free > 0) this.free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.free++;
-      else next();
-    }
-  }
-}
-
-/** Of the whole process. */
-const slots = new Slots(MAX_REQUESTS);

@@ -1,8 +1,8 @@
 // s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
-import { FileError } from '../errors.js';
-import { openS3, parseS3 } from './s3-client.js';
-import { answered, PATIENCE, type Patience } from './s3-patience.js';
-import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from './step-names.js';
+import { FileError } from '../../errors.js';
+import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../step-names.js';
+import { openS3, parseS3 } from './client.js';
+import { answered, PATIENCE, type Patience } from './patience.js';
 
 export interface FoundObjects {
   readonly paths: string[];

@@ -1,0 +1,12 @@
+// How an object is read: the size of its requests, and how long a store is waited for.
+import { PATIENCE, type Patience } from './patience.js';
+
+export interface S3Settings extends Patience {
+  /** Bytes of one request. Default 8 MiB. */
+  readonly partBytes: number;
+}
+
+export const S3_SETTINGS: S3Settings = { ...PATIENCE, partBytes: 8 * 2 ** 20 };
+
+/** Small reads are answered from windows of this size: headers and their neighbours come in one request. */
+export const WINDOW_BYTES = 64 * 2 ** 10;
