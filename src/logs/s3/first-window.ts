@@ -2,7 +2,7 @@
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { FileError } from '../../errors.js';
 import { bodyOf, takeBody } from './body.js';
-import { type S3, type S3Place, s3Problem } from './client.js';
+import { REPLACED, type S3, type S3Place, s3Problem } from './client.js';
 import { answered, BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './patience.js';
 import { requestSlots } from './request-slots.js';
 import { type S3Settings, WINDOW_BYTES } from './settings.js';
@@ -79,7 +79,10 @@ async function emptyObject(
   const head = await answered(path, settings, signal, (aborted) =>
     client.send(new sdk.HeadObjectCommand(target), { abortSignal: aborted }),
   );
-  return { bytes: head.ContentLength ?? 0, etag: etagOf(head), window: Buffer.alloc(0) };
+  const { ContentLength: bytes = 0 } = head;
+  // It was empty a moment ago: of what it is now nothing has come.
+  if (bytes > 0) throw new FileError({ path }, REPLACED);
+  return { bytes, etag: etagOf(head), window: Buffer.alloc(0) };
 }
 
 /** Some stores have no ETag: the time of the last change stands in. */
