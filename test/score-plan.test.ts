@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ArgumentError, StateError } from '../src/errors.js';
 import { estimateFromPairs, type PairEstimates } from '../src/metrics/planned-estimates.js';
 import { estimateLogTotal } from '../src/metrics/planned-log-total.js';
-import { ScoreRounds } from '../src/metrics/planned-rounds.js';
+import { type ScoreRound, ScoreRounds } from '../src/metrics/planned-rounds.js';
 import { completeSums } from '../src/metrics/planned-scores.js';
 import { studentT } from '../src/metrics/planned-student-t.js';
 import { turnsOfPrompts } from '../src/metrics/prompt-turns.js';
@@ -494,9 +494,15 @@ describe('rounds', () => {
     for (const foreign of [null, 1, {}, { format: 'collapsar/running-state', version: 1 }]) {
       expect(() => ScoreRounds.from(foreign)).toThrow(StateError);
     }
-    expect(() => ScoreRounds.from({ ...rounds.toJSON(), version: 9 })).toThrow(/version 9/);
+    expect(() => ScoreRounds.from({ ...rounds.toJSON(), version: 9 })).toThrow(/version 9.*start new ScoreRounds/);
     expect(() => ScoreRounds.from({ ...rounds.toJSON(), scores: [[1]] })).toThrow(/damaged/);
     expect(() => ScoreRounds.from({ ...rounds.toJSON(), input: undefined })).toThrow(/damaged/);
+    const round = rounds.next() as ScoreRound;
+    rounds.add({ sums: scoresOf(step, round) });
+    for (const score of ['constructor', 'nan', null]) {
+      const scores = [[score, ...scoresOf(step, round).slice(1)]];
+      expect(() => ScoreRounds.from({ ...rounds.toJSON(), scores })).toThrow(/damaged: a score is/);
+    }
   });
 
   it('hold the true value wherever they stop', () => {

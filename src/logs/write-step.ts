@@ -307,7 +307,9 @@ async function writePiece(
   for (let done = 0; done < bytes; ) {
     signal?.throwIfAborted();
     if (memory.length !== bytes)
-      throw new Error('an array of the step was transferred or resized while it was written');
+      throw new Error(
+        'an array of the step was transferred or resized while it was written: wait for writeStep() first',
+      );
     done += (await handle.write(memory, done, Math.min(WRITE_BYTES, bytes - done))).bytesWritten;
   }
 }

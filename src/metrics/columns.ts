@@ -88,7 +88,12 @@ function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>):
     // Rows of one group mostly stand together.
     if (id !== last) {
       const at = positionOf.get(id);
-      if (at === undefined) throw new ArgumentError('groups', `row ${row} is of group ${id}, which has no column`);
+      if (at === undefined) {
+        throw new ArgumentError(
+          'groups',
+          `row ${row} is of group ${id}, which columnGroups does not name: give every group its column`,
+        );
+      }
       last = id;
       lastAt = at;
     }

@@ -222,7 +222,10 @@ export class ScoreRounds {
       throw new StateError('not scoring rounds of collapsar: expected the object that ScoreRounds.toJSON() gave');
     }
     if (saved.version !== 1) {
-      throw new StateError(`scoring rounds of version ${String(saved.version)}; this release reads version 1`);
+      throw new StateError(
+        `scoring rounds of version ${shown(saved.version)}; this release reads version 1: go on with the release that saved ` +
+          'them, or start new ScoreRounds',
+      );
     }
     try {
       const { input, options, scores } = saved as ScoreRoundsJson;
@@ -315,8 +318,12 @@ function idsFromJson(ids: readonly (number | string)[]): Integers {
 
 function scoreFromJson(score: number | string): number {
   if (typeof score === 'number') return score;
-  const named: Record<string, number> = { NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY, '-Infinity': -Infinity };
-  const value = named[score];
-  if (value === undefined) throw new StateError(`a score is ${JSON.stringify(score)}`);
+  const value = SCORES_AS_TEXT.get(score);
+  if (value === undefined) throw new StateError(`a score is ${shown(score)}, expected a number`);
   return value;
 }
+
+/** Those that JSON has no number for. */
+const SCORES_AS_TEXT: ReadonlyMap<string, number> = new Map(
+  [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
+);

@@ -96,11 +96,14 @@ export class RunningState {
       throw new StateError('not a running state of collapsar: expected the object that RunningState.toJSON() gave');
     }
     if (saved.version !== 1) {
-      throw new StateError(`running state of version ${String(saved.version)}; this release reads version 1`);
+      throw new StateError(
+        `a running state of version ${shown(saved.version)}; this release reads version 1: restore it with the release that ` +
+          'saved it, or start a new RunningState',
+      );
     }
     const { averages } = saved;
     if (typeof averages !== 'object' || averages === null || Array.isArray(averages)) {
-      throw new StateError('running state is damaged: averages must be an object');
+      throw damaged(`averages is ${shown(averages)}, expected an object`);
     }
     const state = new RunningState();
     for (const [key, value] of Object.entries(averages)) {
@@ -109,10 +112,16 @@ export class RunningState {
         x === null ? Number.NaN : typeof x === 'number' ? x : Number.NEGATIVE_INFINITY;
       const [std, stdSeq, step] = [number(value?.std), number(value?.stdSeq), number(value?.step)];
       if (std < 0 || stdSeq < 0 || !Number.isSafeInteger(step)) {
-        throw new StateError(`running state is damaged: averages["${key}"] must hold the numbers std, stdSeq and step`);
+        throw damaged(`averages["${key}"] is ${shown(value)}, expected the numbers std, stdSeq and step`);
       }
       state.#averages.set(key, { std, stdSeq, step });
     }
     return state;
   }
+}
+
+function damaged(problem: string): StateError {
+  return new StateError(
+    `the running state is damaged: ${problem}; restore from the object that toJSON() gave, or start a new RunningState`,
+  );
 }

@@ -249,7 +249,10 @@ async function sbatch(words: readonly string[], before: readonly string[]): Prom
   // With several clusters it is "number;cluster".
   const job = said.trim().split(';')[0] ?? '';
   if (!/^[0-9]+$/.test(job))
-    throw new ClusterError(`sbatch said "${said.trim().slice(0, 200)}", not the number of a job`);
+    throw new ClusterError(
+      `sbatch said "${said.trim().slice(0, 200)}", not the number of a job: see whether the sbatch on the PATH is Slurm's, and ` +
+        'with squeue whether it took the job',
+    );
   return job;
 }
 
@@ -257,7 +260,11 @@ async function sbatch(words: readonly string[], before: readonly string[]): Prom
 async function maxArraySize(): Promise<number> {
   const config = await engineProgram(['scontrol', 'show', 'config'], ADVICE, UNANSWERED);
   const size = Number(/^MaxArraySize\s*=\s*([0-9]+)/m.exec(config)?.[1]);
-  if (!Number.isSafeInteger(size)) throw new ClusterError('scontrol show config names no MaxArraySize');
+  if (!Number.isSafeInteger(size)) {
+    throw new ClusterError(
+      "scontrol show config names no MaxArraySize: see whether the scontrol on the PATH is Slurm's",
+    );
+  }
   if (size < 2)
     throw new ClusterError('this Slurm allows no array jobs (MaxArraySize): run collapsar map in other ways');
   return size;

@@ -249,7 +249,8 @@ export class Judge {
     const saved = judgeShape(json, 'judge');
     if (saved.version !== VERSION) {
       throw new StateError(
-        `judge of version ${saved.version}; this release reads version ${VERSION}: start a new Judge`,
+        `a judge of version ${saved.version}; this release reads version ${VERSION}: restore it with the release that saved it, ` +
+          'or start a new Judge',
       );
     }
     const judge = new Judge(saved.options);
