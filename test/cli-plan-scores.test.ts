@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { planScoresCommand } from '../src/cli/plan-scores.js';
 import { readStepFile } from '../src/logs/step-file.js';
-import { planScores } from '../src/metrics/score-plan.js';
+import { planScores } from '../src/metrics/planned/plan.js';
 import { exampleRuns } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { temporaryDirectory } from './temporary-directory.js';

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
-import { estimateFromPairs } from '../src/metrics/planned-estimates.js';
-import { planScores } from '../src/metrics/score-plan.js';
+import { estimateFromPairs } from '../src/metrics/planned/estimates.js';
+import { planScores } from '../src/metrics/planned/plan.js';
 import type { Certainty, Interval } from '../src/metrics/step-metrics.js';
 import { uniformNumbers } from './random-numbers.js';
 

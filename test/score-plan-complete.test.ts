@@ -5,9 +5,9 @@ import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { readSteps } from '../src/logs/read-steps.js';
 import { crossScoreMetrics } from '../src/metrics/cross-score-metrics.js';
-import { estimateFromPairs } from '../src/metrics/planned-estimates.js';
-import { completeSums, sumPairTokens } from '../src/metrics/planned-scores.js';
-import { planScores, type ScorePlan } from '../src/metrics/score-plan.js';
+import { estimateFromPairs } from '../src/metrics/planned/estimates.js';
+import { completeSums, sumPairTokens } from '../src/metrics/planned/pair-scores.js';
+import { planScores, type ScorePlan } from '../src/metrics/planned/plan.js';
 import { exampleRuns } from './analysis-logs.js';
 import { drawnStep, type PlannedStep, scoresOf, stepOf } from './score-plan-steps.js';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { Engine } from '../src/engine/engine.js';
 import type { StepData } from '../src/logs/step-data.js';
-import type { ScorePlan } from '../src/metrics/score-plan.js';
+import type { ScorePlan } from '../src/metrics/planned/plan.js';
 import { uniformNumbers } from './random-numbers.js';
 
 export interface PlannedStep {

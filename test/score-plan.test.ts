@@ -2,13 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError, StateError } from '../src/errors.js';
-import { estimateFromPairs, type PairEstimates } from '../src/metrics/planned-estimates.js';
-import { estimateLogTotal } from '../src/metrics/planned-log-total.js';
-import { type ScoreRound, ScoreRounds } from '../src/metrics/planned-rounds.js';
-import { completeSums } from '../src/metrics/planned-scores.js';
-import { studentT } from '../src/metrics/planned-student-t.js';
-import { turnsOfPrompts } from '../src/metrics/prompt-turns.js';
-import { planScores } from '../src/metrics/score-plan.js';
+import { estimateFromPairs, type PairEstimates } from '../src/metrics/planned/estimates.js';
+import { estimateLogTotal } from '../src/metrics/planned/log-total.js';
+import { completeSums } from '../src/metrics/planned/pair-scores.js';
+import { planScores } from '../src/metrics/planned/plan.js';
+import { turnsOfPrompts } from '../src/metrics/planned/prompt-turns.js';
+import { type ScoreRound, ScoreRounds } from '../src/metrics/planned/rounds.js';
+import { studentT } from '../src/metrics/planned/student-t.js';
 import { logSumExp, mean } from './metrics-reference.js';
 import { drawnStep, knownStep, type PlannedStep, pairsOf, scoresOf } from './score-plan-steps.js';
 

@@ -11,8 +11,8 @@ import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
-import { turnsByRows } from '../metrics/prompt-turns.js';
-import { planScores, type ScorePlan, type ScorePlanInput } from '../metrics/score-plan.js';
+import { planScores, type ScorePlan, type ScorePlanInput } from '../metrics/planned/plan.js';
+import { turnsByRows } from '../metrics/planned/prompt-turns.js';
 import { EXIT } from './exit-codes.js';
 import type { Streams } from './streams.js';
 

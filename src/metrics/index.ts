@@ -2,19 +2,8 @@
 
 export { crossScoreMetrics } from './cross-score-metrics.js';
 export type { CrossScores, MetricOptions } from './cross-scores.js';
-export { type ErrorParts, type EstimateOptions, estimateFromPairs, type PairEstimates } from './planned-estimates.js';
-export {
-  type RoundsEnd,
-  type RoundsResult,
-  type ScoreRound,
-  ScoreRounds,
-  type ScoreRoundsJson,
-  type ScoreRoundsOptions,
-} from './planned-rounds.js';
-export { completeSums, type PairScores, sumPairTokens } from './planned-scores.js';
-export { turnsOfPrompts } from './prompt-turns.js';
-export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
-export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
+export { type ErrorParts, type EstimateOptions, estimateFromPairs, type PairEstimates } from './planned/estimates.js';
+export { completeSums, type PairScores, sumPairTokens } from './planned/pair-scores.js';
 export {
   type Pairs,
   type PlanCost,
@@ -23,5 +12,16 @@ export {
   type ScorePlan,
   type ScorePlanInput,
   type ScorePlanOptions,
-} from './score-plan.js';
+} from './planned/plan.js';
+export { turnsOfPrompts } from './planned/prompt-turns.js';
+export {
+  type RoundsEnd,
+  type RoundsResult,
+  type ScoreRound,
+  ScoreRounds,
+  type ScoreRoundsJson,
+  type ScoreRoundsOptions,
+} from './planned/rounds.js';
+export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
+export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
 export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';

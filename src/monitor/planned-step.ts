@@ -7,10 +7,10 @@ import { ArgumentError } from '../errors.js';
 import { flattenCertainty } from '../metrics/certainty.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
-import { estimateFromPairs } from '../metrics/planned-estimates.js';
-import { completeSums } from '../metrics/planned-scores.js';
-import { turnsByRows } from '../metrics/prompt-turns.js';
-import { planScores, type ScorePlan } from '../metrics/score-plan.js';
+import { estimateFromPairs } from '../metrics/planned/estimates.js';
+import { completeSums } from '../metrics/planned/pair-scores.js';
+import { planScores, type ScorePlan } from '../metrics/planned/plan.js';
+import { turnsByRows } from '../metrics/planned/prompt-turns.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './step-labels.js';
 

@@ -1,9 +1,9 @@
 // Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so that a
 // trainer scores nothing that no metric will read.
 import { ArgumentError } from '../errors.js';
+import type { Pairs, PromptPairs } from '../metrics/planned/plan.js';
 import { type RowSelection, selectRows } from '../metrics/row-selection.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
-import type { Pairs, PromptPairs } from '../metrics/score-plan.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './step-labels.js';
 

@@ -1,14 +1,14 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
-// Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in planned-estimates.ts.
-import { checkArray, checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
-import { counted } from '../engine/counted.js';
-import { shown } from '../engine/shown.js';
-import type { Integers } from '../engine/tensor.js';
-import { ArgumentError } from '../errors.js';
-import { arrangeColumns, countSignatures } from './columns.js';
+// Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
+import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { counted } from '../../engine/counted.js';
+import { shown } from '../../engine/shown.js';
+import type { Integers } from '../../engine/tensor.js';
+import { ArgumentError } from '../../errors.js';
+import { arrangeColumns, countSignatures } from '../columns.js';
+import { drawNegatives } from './draw.js';
 import { canonicalTurns } from './prompt-turns.js';
-import { drawNegatives } from './score-plan-draw.js';
-import { allocate, type Stratum, strataOf } from './score-plan-strata.js';
+import { allocate, type Stratum, strataOf } from './strata.js';
 import { wholeNumbers } from './whole-numbers.js';
 
 /** What tells rows and prompts apart, as in CrossScores; no scores yet. */

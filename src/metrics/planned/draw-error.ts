@@ -1,9 +1,9 @@
 // Rows -> what the drawing of negatives leaves uncertain in each figure: how much its estimate scatters, and how far too high it
 // may be.
 import { compensatedSum } from './compensated-sum.js';
-import type { EachFigure } from './planned-figures.js';
-import type { RowMarginal } from './planned-row.js';
-import type { RowLabels } from './planned-row-labels.js';
+import type { EachFigure } from './figures.js';
+import type { RowMarginal } from './row.js';
+import type { RowLabels } from './row-labels.js';
 
 /** 0 where all negatives are scored. */
 export interface DrawError {

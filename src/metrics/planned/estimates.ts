@@ -1,12 +1,14 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
-import { checkKnown, checkObject, optionNames } from '../engine/argument-checks.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError } from '../errors.js';
-import { chanceLevel, exactChanceLevel, rowsByEquivalents } from './chance.js';
+import { checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { shown } from '../../engine/shown.js';
+import { ArgumentError } from '../../errors.js';
+import { chanceLevel, exactChanceLevel, rowsByEquivalents } from '../chance.js';
+import { RETRIEVAL_AT } from '../measured-step.js';
+import type { Certainty, Interval } from '../step-metrics.js';
+import { STRICT_KEYS } from '../strict.js';
 import { compensatedSum } from './compensated-sum.js';
-import { RETRIEVAL_AT } from './measured-step.js';
-import type { PlannedFigure } from './planned-figures.js';
+import type { PlannedFigure } from './figures.js';
 import {
   batchInterval,
   biasAllowance,
@@ -15,14 +17,12 @@ import {
   scoresDescribeSampling,
   stratifiedVariance,
   wilsonInterval,
-} from './planned-intervals.js';
-import { bestOfCandidates, retrievalBounds } from './planned-retrieval.js';
-import type { ScoredPrompt, ScoredRow } from './planned-row.js';
-import { alignScores, checkPlan, type PairScores } from './planned-scores.js';
-import { type PlannedSums, sumPlannedRows } from './planned-sums.js';
-import type { PlanCost, PlanLayout, ScorePlan } from './score-plan.js';
-import type { Certainty, Interval } from './step-metrics.js';
-import { STRICT_KEYS } from './strict.js';
+} from './intervals.js';
+import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
+import type { PlanCost, PlanLayout, ScorePlan } from './plan.js';
+import { bestOfCandidates, retrievalBounds } from './retrieval.js';
+import type { ScoredPrompt, ScoredRow } from './row.js';
+import { type PlannedSums, sumPlannedRows } from './sums.js';
 
 export interface EstimateOptions {
   /** Of the intervals, in (0, 1). Default .95. */

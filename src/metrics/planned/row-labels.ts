@@ -1,6 +1,7 @@
 // A scored row -> the values that its figures have under each of its scored labels, and how likely each label is (the posterior,
 // in which a scored negative stands for the N/n of its kind).
-import type { EachFigure } from './planned-figures.js';
+import type { EachFigure } from './figures.js';
+import type { PlanLayout, PlannedRow } from './plan.js';
 import {
   labelMarginals,
   leaveOneOutMarginal,
@@ -9,8 +10,7 @@ import {
   rowTerms,
   type ScoredPrompt,
   type ScoredRow,
-} from './planned-row.js';
-import type { PlanLayout, PlannedRow } from './score-plan.js';
+} from './row.js';
 
 export interface RowLabels {
   readonly planned: PlannedRow;

@@ -1,7 +1,7 @@
 // Rows with the posterior of their labels in; by prompt, the sums of their values weighted by it, and over all rows what the
 // posterior expects, out.
-import { type EachFigure, eachFigure, PLANNED_FIGURES, variesByLength } from './planned-figures.js';
-import type { RowLabels } from './planned-row-labels.js';
+import { type EachFigure, eachFigure, PLANNED_FIGURES, variesByLength } from './figures.js';
+import type { RowLabels } from './row-labels.js';
 
 export class PosteriorSums {
   /** By signature: sums of the posterior and of its squares. */

@@ -1,5 +1,5 @@
 // Which negatives a row gets: without replacement, each of a stratum with the same probability, by seed, row and stratum alone.
-import { Random } from './random.js';
+import { Random } from '../random.js';
 
 /** A seed for every (row, stratum): 53 bits of two rounds of murmur3's finaliser, so that neighbours have nothing in common. */
 function seedOf(seed: number, row: number, stratum: number): number {

@@ -1,10 +1,10 @@
 // Rows in; for each column (prompt of the batch), what the sums over the other columns' rows would be if it did not exist: what
 // the jackknife over prompts needs.
-import { type EachFigure, eachFigure, PLANNED_FIGURES, type PlannedFigure } from './planned-figures.js';
-import type { RowMarginal } from './planned-row.js';
-import type { RowLabels } from './planned-row-labels.js';
-import type { PlanLayout } from './score-plan.js';
-import type { Stratum } from './score-plan-strata.js';
+import { type EachFigure, eachFigure, PLANNED_FIGURES, type PlannedFigure } from './figures.js';
+import type { PlanLayout } from './plan.js';
+import type { RowMarginal } from './row.js';
+import type { RowLabels } from './row-labels.js';
+import type { Stratum } from './strata.js';
 
 /** How many rows each canonical column has, and each signature. */
 export interface RowCounts {

@@ -3,7 +3,7 @@
 // response and the prompts scored, the row's label is distributed over them as exp S, whatever was left out. The own value less
 // its expectation under that has mean 0 with three negatives as with all. (The posterior over all prompts, in which a negative
 // stands for N/n, is a ratio of estimates: with few negatives the own value lies above its expectation, row after row.)
-import type { ScoredPrompt, ScoredRow } from './planned-row.js';
+import type { ScoredPrompt, ScoredRow } from './row.js';
 
 /** Of one row, or summed over rows. */
 export interface Surprise {

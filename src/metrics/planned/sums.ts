@@ -1,13 +1,14 @@
 // The scored rows of a plan -> the sums that intervals are made of: as native/engine/row_sums.cpp takes them from whole rows.
+
+import { exchangeableOf, surpriseOf } from './calibration.js';
+import { ColumnSums, type RowCounts } from './column-sums.js';
 import { compensatedSum } from './compensated-sum.js';
-import { exchangeableOf, surpriseOf } from './planned-calibration.js';
-import { ColumnSums, type RowCounts } from './planned-column-sums.js';
-import { type DrawError, drawErrorOf } from './planned-draw-error.js';
-import { type EachFigure, eachFigure } from './planned-figures.js';
-import { PosteriorSums } from './planned-posterior-sums.js';
-import type { ScoredRow } from './planned-row.js';
-import { labelsOf, type RowLabels } from './planned-row-labels.js';
-import type { PlanLayout } from './score-plan.js';
+import { type DrawError, drawErrorOf } from './draw-error.js';
+import { type EachFigure, eachFigure } from './figures.js';
+import type { PlanLayout } from './plan.js';
+import { PosteriorSums } from './posterior-sums.js';
+import type { ScoredRow } from './row.js';
+import { labelsOf, type RowLabels } from './row-labels.js';
 
 export interface PlannedSums extends DrawError, Omit<PosteriorSums, 'add'> {
   readonly rows: number;
@@ -21,7 +22,7 @@ export interface PlannedSums extends DrawError, Omit<PosteriorSums, 'add'> {
   readonly mean: EachFigure<number>;
   /** Sum over rows: squared surprise of miSeq over the posterior. */
   readonly squaredSurprise: number;
-  /** Sums over rows: surprise of miSeq among the scored prompts alone, its square, and its variance (planned-calibration.ts). */
+  /** Sums over rows: surprise of miSeq among the scored prompts alone, its square, and its variance (calibration.ts). */
   readonly amongScored: { readonly surprise: number; readonly squared: number; readonly variance: number };
   /** [columns] sums over the rows of the other columns with column j left out: of the values, and of their expectations. */
   readonly without: EachFigure<Float64Array>;

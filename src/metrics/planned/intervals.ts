@@ -3,10 +3,10 @@
 // the variances measure. Their remaining bias: the interval grows by
 // what the orders of correction, and an estimate that errs to the other side, differ by.
 
-import { type PlannedFigure, variesByLength } from './planned-figures.js';
-import { studentT } from './planned-student-t.js';
-import type { PlannedSums } from './planned-sums.js';
-import type { Interval } from './step-metrics.js';
+import type { Interval } from '../step-metrics.js';
+import { type PlannedFigure, variesByLength } from './figures.js';
+import { studentT } from './student-t.js';
+import type { PlannedSums } from './sums.js';
 
 /** How far rounding of the scores may have moved a mean over rows. */
 const ROUNDING = 2 ** -40;

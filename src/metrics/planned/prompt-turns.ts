@@ -1,9 +1,9 @@
 // The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own turn.
-import { checkArray } from '../engine/argument-checks.js';
-import { counted } from '../engine/counted.js';
-import type { Integers } from '../engine/tensor.js';
-import { ArgumentError } from '../errors.js';
-import { arrangeColumns } from './columns.js';
+import { checkArray } from '../../engine/argument-checks.js';
+import { counted } from '../../engine/counted.js';
+import type { Integers } from '../../engine/tensor.js';
+import { ArgumentError } from '../../errors.js';
+import { arrangeColumns } from '../columns.js';
 import { wholeNumbers } from './whole-numbers.js';
 
 /**
