@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { plan } from '../src/analysis/plan.js';
+import { plan } from '../src/analysis/shards/plan.js';
 import { packageVersion } from '../src/package-version.js';
 import { buildIfStale, builtCommand } from './built-command.js';
 import { uniformNumbers } from './random-numbers.js';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseExact } from '../src/analysis/exact-json.js';
 import { MetricChoice } from '../src/analysis/metric-choice.js';
 import { RunReplay } from '../src/analysis/run-replay.js';
-import { measurementFrom } from '../src/analysis/state-measurement.js';
+import { measurementFrom } from '../src/analysis/shards/state-measurement.js';
 import type { StepMeasurement } from '../src/analysis/step-measurement.js';
 import { stepRecord } from '../src/analysis/step-report.js';
 import type { Engine } from '../src/engine/engine.js';

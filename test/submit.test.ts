@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { shellWord } from '../src/analysis/submit/shell-words.js';
+import { shellWord } from '../src/analysis/shell-words.js';
 import { Interrupted } from '../src/cli/streams.js';
 import { putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';

@@ -1,7 +1,7 @@
 // `collapsar finalize`: a manifest and its states in, out what `collapsar analyze` gives for the same files: the same bytes on
 // stdout and in the directory, and the same exit status.
-import { finalize } from '../analysis/finalize.js';
-import { readManifest } from '../analysis/manifest-reader.js';
+import { finalize } from '../analysis/shards/finalize.js';
+import { readManifest } from '../analysis/shards/manifest-reader.js';
 import { type ReportFlags, reportSteps } from './report-steps.js';
 import type { Streams } from './streams.js';
 

@@ -1,5 +1,5 @@
 // `collapsar map`: a manifest in, the state of one shard in a directory out.
-import { mapShard } from '../analysis/map-shard.js';
+import { mapShard } from '../analysis/shards/map.js';
 import { ArgumentError, type FileError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';

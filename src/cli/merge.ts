@@ -1,7 +1,7 @@
 // `collapsar merge`: states in, one state out, and on stdout what it holds.
 
 import { Aggregates } from '../analysis/aggregates.js';
-import { mergeStates } from '../analysis/merge.js';
+import { mergeStates } from '../analysis/shards/merge.js';
 import { argumentProblem } from '../engine/argument-problem.js';
 import { ArgumentError } from '../errors.js';
 import { escaped } from '../logs/printable.js';

@@ -1,5 +1,5 @@
 // Planning as `collapsar plan` and `submit` do it: with progress, and with what could not be planned on stderr.
-import { type PlanOptions, plan } from '../analysis/plan.js';
+import { type PlanOptions, plan } from '../analysis/shards/plan.js';
 import { counted } from '../engine/counted.js';
 import type { FileError } from '../errors.js';
 import { failedFiles } from './failure-list.js';

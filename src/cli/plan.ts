@@ -1,5 +1,5 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
-import { shellWord } from '../analysis/submit/shell-words.js';
+import { shellWord } from '../analysis/shell-words.js';
 import { counted } from '../engine/counted.js';
 import { EXIT } from './exit-codes.js';
 import { impossibleMetrics } from './metric-check.js';

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClusterError, FileError } from '../../errors.js';
 import { errorCode, systemProblem } from '../../logs/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
-import type { Manifest } from '../manifest.js';
-import { shardName } from '../map-completion.js';
 import { textOfFile } from '../regular-file.js';
+import { shardName } from '../shards/completion.js';
+import type { Manifest } from '../shards/manifest.js';
 import { type Engine, markedShards, type Submission } from './submission.js';
 
 export interface FollowOptions {

@@ -7,8 +7,8 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ClusterError } from '../../errors.js';
 import { packageRoot } from '../../package-root.js';
+import { shellLine, shellWord } from '../shell-words.js';
 import { engineProgram } from './engine-program.js';
-import { shellLine, shellWord } from './shell-words.js';
 import {
   type Engine,
   engineRecord,

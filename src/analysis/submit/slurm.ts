@@ -2,9 +2,9 @@
 // queued again by Slurm; what fails for good is found by the merge, which starts whatever came of the arrays (afterany).
 import { join } from 'node:path';
 import { ClusterError } from '../../errors.js';
+import { shellLine, shellWord } from '../shell-words.js';
 import { type ShardArray, shardArrays } from './array-ranges.js';
 import { engineProgram } from './engine-program.js';
-import { shellLine, shellWord } from './shell-words.js';
 import {
   type Engine,
   engineRecord,

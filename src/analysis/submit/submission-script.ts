@@ -1,6 +1,6 @@
 // A submission -> a script that does what submitting it would do: for --dry-run.
 import { join } from 'node:path';
-import { shellWord } from './shell-words.js';
+import { shellWord } from '../shell-words.js';
 import type { Submission, SubmissionFile } from './submission.js';
 
 /**

@@ -6,9 +6,9 @@ import { FileError, StateError } from '../../errors.js';
 import { syncDirectory } from '../../logs/sync-directory.js';
 import { errorCode, systemProblem } from '../../logs/system-problem.js';
 import { makeDirectory } from '../make-directory.js';
-import type { Manifest } from '../manifest.js';
-import { hasMarker, markerPath, shardName } from '../map-completion.js';
 import { textOfFile } from '../regular-file.js';
+import { hasMarker, markerPath, shardName } from '../shards/completion.js';
+import type { Manifest } from '../shards/manifest.js';
 import { WholeFile, writeError } from '../whole-file.js';
 
 export interface Submission {

@@ -1,10 +1,10 @@
 // `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
 import { join, resolve } from 'node:path';
-import { checkVersion, type Manifest } from '../../analysis/manifest.js';
+import { checkVersion, type Manifest } from '../../analysis/shards/manifest.js';
+import { shellLine } from '../../analysis/shell-words.js';
 import { follow } from '../../analysis/submit/follow.js';
 import { kubernetesJobs } from '../../analysis/submit/kubernetes.js';
 import { localFileSystem } from '../../analysis/submit/shared-directory.js';
-import { shellLine } from '../../analysis/submit/shell-words.js';
 import {
   directoryOf,
   type Engine,

@@ -1,11 +1,11 @@
 // Lines -> a file with a checksum in its last line, that is whole or not there.
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
-import { syncDirectory } from '../logs/sync-directory.js';
+import { syncDirectory } from '../../logs/sync-directory.js';
+import { makeDirectory } from '../make-directory.js';
+import { WholeFile } from '../whole-file.js';
 import { sealOf } from './checked-lines.js';
-import { makeDirectory } from './make-directory.js';
 import { removeAbandoned, writerMark } from './unfinished-files.js';
-import { WholeFile } from './whole-file.js';
 
 export class StateWriter {
   readonly #hash = createHash('sha256');

@@ -1,19 +1,19 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
-import type { Engine } from '../engine/engine.js';
-import { openEngine } from '../engine/open-engine.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, FileError, StateError } from '../errors.js';
-import { isOutOfReach } from '../logs/out-of-reach.js';
-import { readStepHeader } from '../logs/step-file.js';
-import { errorCode } from '../logs/system-problem.js';
-import { packageVersion } from '../package-version.js';
-import { Aggregates, orderFreeMetrics } from './aggregates.js';
-import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
-import type { Journal } from './journal.js';
-import { checkVersion, type Manifest, type PlannedStep } from './manifest.js';
-import { readManifest } from './manifest-reader.js';
-import { mapAhead } from './map-ahead.js';
+import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../engine/argument-checks.js';
+import type { Engine } from '../../engine/engine.js';
+import { openEngine } from '../../engine/open-engine.js';
+import { shown } from '../../engine/shown.js';
+import { ArgumentError, FileError, StateError } from '../../errors.js';
+import { isOutOfReach } from '../../logs/out-of-reach.js';
+import { readStepHeader } from '../../logs/step-file.js';
+import { errorCode } from '../../logs/system-problem.js';
+import { packageVersion } from '../../package-version.js';
+import { Aggregates, orderFreeMetrics } from '../aggregates.js';
+import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
+import type { Journal } from '../journal.js';
+import { mapAhead } from '../map-ahead.js';
+import { bytesHeld, memoryPlan } from '../memory-plan.js';
+import { measureOptions, measureStep, type StepMeasurement } from '../step-measurement.js';
 import {
   completeState,
   hasMarker,
@@ -22,14 +22,14 @@ import {
   type ShardCounts,
   statePath,
   writeMarker,
-} from './map-completion.js';
-import { bytesHeld, memoryPlan } from './memory-plan.js';
+} from './completion.js';
+import { checkVersion, type Manifest, type PlannedStep } from './manifest.js';
+import { readManifest } from './manifest-reader.js';
 import { problemAt, savedProblem } from './saved-problem.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
 import { StateWriter } from './state-writer.js';
-import { measureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
 import { removeUnfinished } from './unfinished-files.js';
 
 export interface MapOptions {

@@ -1,10 +1,10 @@
 // Where the parts of a mapped manifest lie in their directory, and which of them are complete. A marker is written when a
 // shard's state is on disk: whoever waits for all shards counts markers, and opens no state.
 import { join } from 'node:path';
-import { FileError, StateError } from '../errors.js';
-import { errorCode } from '../logs/system-problem.js';
+import { FileError, StateError } from '../../errors.js';
+import { errorCode } from '../../logs/system-problem.js';
+import { textOfFile } from '../regular-file.js';
 import type { Manifest, Shard } from './manifest.js';
-import { textOfFile } from './regular-file.js';
 import { StateReader } from './state-file.js';
 import { StateWriter } from './state-writer.js';
 

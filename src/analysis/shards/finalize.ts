@@ -1,17 +1,17 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
-import { checkCallbacks, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
-import { FileError, StateError } from '../errors.js';
-import { packageVersion } from '../package-version.js';
-import type { AnalysisProgress } from './analysis-progress.js';
+import { checkCallbacks, checkOptions, checkPath, optionNames } from '../../engine/argument-checks.js';
+import { FileError, StateError } from '../../errors.js';
+import { packageVersion } from '../../package-version.js';
+import type { AnalysisProgress } from '../analysis-progress.js';
+import { checkMetrics, MetricChoice } from '../metric-choice.js';
+import { RunSequence } from '../run-sequence.js';
+import { shellWord } from '../shell-words.js';
+import type { StepReport } from '../step-report.js';
 import { checkManifest, checkVersion, type Manifest } from './manifest.js';
 import { plannedSteps, readManifest } from './manifest-reader.js';
-import { checkMetrics, MetricChoice } from './metric-choice.js';
-import { RunSequence } from './run-sequence.js';
 import { stepOutcome } from './state-file.js';
 import { type MergedLine, StateMerge, statePaths } from './state-merge.js';
-import type { StepReport } from './step-report.js';
-import { shellWord } from './submit/shell-words.js';
 
 export interface FinalizeOptions {
   /** Path of the manifest, or what `readManifest` gave. */

@@ -1,10 +1,10 @@
 // The file of a manifest -> the plan in it, read in constant memory, with every line checked.
 import { isAbsolute, resolve } from 'node:path';
-import { checkPath } from '../engine/argument-checks.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, type FileError, StateError } from '../errors.js';
-import { isAddress } from '../logs/address.js';
-import { printable } from '../logs/printable.js';
+import { checkPath } from '../../engine/argument-checks.js';
+import { shown } from '../../engine/shown.js';
+import { ArgumentError, type FileError, StateError } from '../../errors.js';
+import { isAddress } from '../../logs/address.js';
+import { printable } from '../../logs/printable.js';
 import { CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import {

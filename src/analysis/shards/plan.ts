@@ -1,14 +1,14 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
-import { checkPath, optionNames } from '../engine/argument-checks.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, type FileError } from '../errors.js';
-import type { ListingProgress } from '../logs/read-steps.js';
-import { packageVersion } from '../package-version.js';
-import { checkAnalysis } from './analyze.js';
+import { checkPath, optionNames } from '../../engine/argument-checks.js';
+import { shown } from '../../engine/shown.js';
+import { ArgumentError, type FileError } from '../../errors.js';
+import type { ListingProgress } from '../../logs/read-steps.js';
+import { packageVersion } from '../../package-version.js';
+import { checkAnalysis } from '../analyze.js';
+import { measureOptions } from '../step-measurement.js';
+import { isStream, type StepFile, stepFiles } from '../step-source.js';
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
-import { measureOptions } from './step-measurement.js';
-import { isStream, type StepFile, stepFiles } from './step-source.js';
 
 export interface PlanOptions extends Partial<PlanSettings> {
   /** Path of the manifest. */

@@ -1,7 +1,7 @@
 // Data read back from a file -> a measured step, or what is wrong with it: a file can have a right checksum and still not hold
 // what this release expects.
-import { StateError } from '../errors.js';
-import type { StepMeasurement } from './step-measurement.js';
+import { StateError } from '../../errors.js';
+import type { StepMeasurement } from '../step-measurement.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 

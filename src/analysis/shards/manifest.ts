@@ -1,9 +1,9 @@
 // The plan of an analysis: every step with the content that it had, in order, and which of them make a shard.
-import { shown } from '../engine/shown.js';
-import { ArgumentError, type FileError, StateError } from '../errors.js';
-import { printable } from '../logs/printable.js';
-import type { MeasureOptions } from './step-measurement.js';
-import type { StepFile } from './step-source.js';
+import { shown } from '../../engine/shown.js';
+import { ArgumentError, type FileError, StateError } from '../../errors.js';
+import { printable } from '../../logs/printable.js';
+import type { MeasureOptions } from '../step-measurement.js';
+import type { StepFile } from '../step-source.js';
 
 /** What the analysis was asked for. */
 export interface PlanSettings extends MeasureOptions {

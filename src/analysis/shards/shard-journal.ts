@@ -1,11 +1,11 @@
 // What was measured of one shard so far, kept until its state is complete: a map that is killed goes on where it was, on this
 // machine or another.
 import { rm, rmdir } from 'node:fs/promises';
-import { FileError } from '../errors.js';
-import { DirectoryLock } from './directory-lock.js';
-import { Journal, type JournalOptions } from './journal.js';
-import { makeDirectory } from './make-directory.js';
-import { journalPath } from './map-completion.js';
+import { FileError } from '../../errors.js';
+import { DirectoryLock } from '../directory-lock.js';
+import { Journal, type JournalOptions } from '../journal.js';
+import { makeDirectory } from '../make-directory.js';
+import { journalPath } from './completion.js';
 
 export class ShardJournal {
   private constructor(
