@@ -1,0 +1,47 @@
+// `collapsar plan-scores`: its options.
+import type { Command } from 'commander';
+import { EXIT } from './exit-codes.js';
+import { share, wholeNumber } from './option-values.js';
+import type { PlanScoresFlags } from './plan-scores.js';
+import type { Streams } from './streams.js';
+
+const HELP = `
+FILE is a step file (.safetensors, also .gz or .zst; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
+- is stdin.
+A line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
+probability with which each pair was drawn, 1 for a row's own prompt.
+
+Examples:
+  collapsar plan-scores step_00120.safetensors --negatives 4 > pairs.jsonl
+  collapsar plan-scores rows.jsonl --negatives 8 --hard --csv
+
+Exit status: 0; 1 when the file cannot be used or is too small for what was asked; 2 for wrong usage.`;
+
+/** @param done takes the exit status */
+export function addPlanScoresCommand(program: Command, streams: Streams, done: (status: number) => void): void {
+  program
+    .command('plan-scores')
+    .description('which (row, prompt) pairs to score when scoring all is too dear')
+    .argument('<FILE>', 'step file, JSON lines of rows, or - for stdin')
+    .requiredOption(
+      '--negatives <m>',
+      'prompts other than its own to score each row under, at least 3 (with --hard 4)',
+      wholeNumber(3),
+    )
+    .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
+    .option('--hard', 'draw some of them among the prompts of the same turn')
+    .option('--hard-share <x>', 'with --hard: how many of them, 0 to 1', share, 0.5)
+    .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
+    .option('--quiet', 'no summary on stderr')
+    .showHelpAfterError('(see collapsar plan-scores --help)')
+    .addHelpText('after', HELP)
+    .action(async (file: string, flags: PlanScoresFlags, command: Command) => {
+      if (command.getOptionValueSource('hardShare') === 'cli' && !flags.hard) {
+        command.error('error: --hard-share is a share of what --hard draws: give --hard, or leave it out', {
+          exitCode: EXIT.usage,
+        });
+      }
+      const { planScoresCommand } = await import('./plan-scores.js');
+      done(await planScoresCommand(file, flags, streams));
+    });
+}
