@@ -89,10 +89,7 @@ function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>):
     if (id !== last) {
       const at = positionOf.get(id);
       if (at === undefined) {
-        throw new ArgumentError(
-          'groups',
-          `row ${row} is of group ${id}, which columnGroups does not name: give every group its column`,
-        );
+        throw new ArgumentError('groups', `row ${row} is of group ${id}, which has no column: name it in columnGroups`);
       }
       last = id;
       lastAt = at;
