@@ -2,7 +2,7 @@
 // that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
 import type { Engine } from '../engine/engine.js';
 import { ArgumentError } from '../errors.js';
-import { type FilterResult, filterGroups } from '../filter/index.js';
+import type { FilterResult } from '../filter/index.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { ScorePlan } from '../metrics/planned/plan.js';
 import { RunningState, type RunningStateJson } from '../metrics/running-state.js';
@@ -11,12 +11,13 @@ import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { CollectedScores } from './collected-scores.js';
 import type { EarlyStops } from './early-stop/early-stops.js';
 import { checkGradients, decomposeGradients, gradientMetrics } from './gradient-decomposition.js';
-import { type GroupRewards, groupRewards, KEEP_ALL, meanRewardStd } from './group-rewards.js';
+import { meanRewardStd } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
 import { plannedMatched, plannedMetrics } from './planned-step.js';
-import { bucketMetrics, bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
+import { bucketMetrics } from './reward-buckets.js';
 import { rolloutMetrics } from './rollout-metrics.js';
+import { bucketedGroups, filteredGroups } from './step-groups.js';
 import type { OpenLabels } from './step-labels.js';
 import type { CheckedOutcomes } from './step-outcomes.js';
 import type { Judge, StepEvidence } from './verdicts/index.js';
@@ -51,8 +52,8 @@ export async function finishStep(
   commit: (run: RunProgress) => void,
 ): Promise<MonitorReport> {
   const { step, labels, scores } = open;
-  const { filter, groups } = filtered(labels, outcomes, options);
-  const buckets = groups && bucketed(outcomes, options, groups, filter);
+  const { filter, groups } = filteredGroups(labels, outcomes, options);
+  const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
   if (outcomes.gradientNorms !== undefined) {
     if (options.buckets === false) {
       throw new ArgumentError(
@@ -77,16 +78,7 @@ export async function finishStep(
   // As JSON gives it back, so that a run that was saved and one that was not carry the same.
   const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
 
-  const metrics: Record<string, number> = {};
-  const absent: Record<string, string> = {};
-  const notes = new Set<string>();
-  for (const sample of samples) {
-    Object.assign(metrics, sample.logged);
-    // Under `ragen` the report is what the reference logs and nothing else.
-    if (sample.profile === 'ragen') continue;
-    for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
-    for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
-  }
+  const { metrics, absent, notes } = together(samples);
   const rollouts = rolloutMetrics(labels, outcomes, options.profile, groups);
   Object.assign(metrics, rollouts, filter?.metrics);
   for (const warning of filter?.warnings ?? []) notes.add(warning);
@@ -127,57 +119,19 @@ export async function finishStep(
   };
 }
 
-/** The filter's choice, and what each group got. Without rewards there is neither. */
-function filtered(
-  { groups: ids, episodes, turns }: OpenLabels,
-  outcomes: CheckedOutcomes,
-  { filter: options }: RunOptions,
-): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
-  const { rewards } = outcomes;
-  if (rewards === undefined) {
-    if (options !== null) {
-      throw new ArgumentError(
-        'outcomes.rewards',
-        'missing: this monitor filters every step; give the reward of each row',
-      );
-    }
-    return { filter: undefined, groups: undefined };
+/** What is logged of the samples of a step, in one. */
+function together(samples: readonly StepMetrics[]) {
+  const metrics: Record<string, number> = {};
+  const absent: Record<string, string> = {};
+  const notes = new Set<string>();
+  for (const sample of samples) {
+    Object.assign(metrics, sample.logged);
+    // Under `ragen` the report is what the reference logs and nothing else.
+    if (sample.profile === 'ragen') continue;
+    for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
+    for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
   }
-  const input = {
-    rewards: { values: rewards, groups: ids, episodes, turns: episodes && turns },
-    outcomes: outcomes.outcomes,
-    entropies: outcomes.entropies,
-    lengths: outcomes.responseLengths,
-  };
-  const rules = options ?? KEEP_ALL;
-  const result = filterGroups(input, rules);
-  const measured = groupRewards(result, ids);
-  return { filter: options === null ? undefined : result, groups: measured };
-}
-
-function bucketed(
-  outcomes: CheckedOutcomes,
-  { buckets }: RunOptions,
-  groups: readonly GroupRewards[],
-  filter: FilterResult | undefined,
-): RewardBucket[] | undefined {
-  if (buckets === false || outcomes.rewards === undefined) return undefined;
-  const values = { ...outcomes, rewards: outcomes.rewards };
-  if (filter === undefined || buckets.groups === 'all') return bucketsByRewardStd(groups, values, buckets);
-  const kept = new Set(filter.kept);
-  const indices = Array.from(groups.keys()).filter((index) => kept.has((groups[index] as GroupRewards).id));
-  return bucketsByRewardStd(groups, values, buckets, indices);
-}
-
-/** The buckets of a step without finishing it: what a trainer takes gradient norms of. */
-export function previewBuckets(labels: OpenLabels, outcomes: CheckedOutcomes, options: RunOptions): RewardBucket[] {
-  if (options.buckets === false) {
-    throw new ArgumentError('options.buckets', 'this monitor has no buckets: construct it with the option `buckets`');
-  }
-  const { filter, groups } = filtered(labels, outcomes, options);
-  if (groups === undefined)
-    throw new ArgumentError('outcomes.rewards', 'missing: buckets are made by the rewards of each group');
-  return bucketed(outcomes, options, groups, filter) as RewardBucket[];
+  return { metrics, absent, notes };
 }
 
 /** The reference names the buckets of all groups and those of kept groups apart. */

@@ -1,0 +1,63 @@
+// A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
+// that are made of them.
+import { ArgumentError } from '../errors.js';
+import { type FilterResult, filterGroups } from '../filter/index.js';
+import { type GroupRewards, groupRewards, KEEP_ALL } from './group-rewards.js';
+import type { RunOptions } from './monitor-options.js';
+import { bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
+import type { OpenLabels } from './step-labels.js';
+import type { CheckedOutcomes } from './step-outcomes.js';
+
+/** The filter's choice, and what each group got. Without rewards there is neither. */
+export function filteredGroups(
+  { groups: ids, episodes, turns }: OpenLabels,
+  outcomes: CheckedOutcomes,
+  { filter: options }: RunOptions,
+): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
+  const { rewards } = outcomes;
+  if (rewards === undefined) {
+    if (options !== null) {
+      throw new ArgumentError(
+        'outcomes.rewards',
+        'missing: this monitor filters every step; give the reward of each row',
+      );
+    }
+    return { filter: undefined, groups: undefined };
+  }
+  const input = {
+    rewards: { values: rewards, groups: ids, episodes, turns: episodes && turns },
+    outcomes: outcomes.outcomes,
+    entropies: outcomes.entropies,
+    lengths: outcomes.responseLengths,
+  };
+  const rules = options ?? KEEP_ALL;
+  const result = filterGroups(input, rules);
+  const measured = groupRewards(result, ids);
+  return { filter: options === null ? undefined : result, groups: measured };
+}
+
+/** @returns undefined where the monitor has none, or the step has no rewards */
+export function bucketedGroups(
+  outcomes: CheckedOutcomes,
+  { buckets }: RunOptions,
+  groups: readonly GroupRewards[],
+  filter: FilterResult | undefined,
+): RewardBucket[] | undefined {
+  if (buckets === false || outcomes.rewards === undefined) return undefined;
+  const values = { ...outcomes, rewards: outcomes.rewards };
+  if (filter === undefined || buckets.groups === 'all') return bucketsByRewardStd(groups, values, buckets);
+  const kept = new Set(filter.kept);
+  const indices = Array.from(groups.keys()).filter((index) => kept.has((groups[index] as GroupRewards).id));
+  return bucketsByRewardStd(groups, values, buckets, indices);
+}
+
+/** The buckets of a step without finishing it: what a trainer takes gradient norms of. */
+export function previewBuckets(labels: OpenLabels, outcomes: CheckedOutcomes, options: RunOptions): RewardBucket[] {
+  if (options.buckets === false) {
+    throw new ArgumentError('options.buckets', 'this monitor has no buckets: construct it with the option `buckets`');
+  }
+  const { filter, groups } = filteredGroups(labels, outcomes, options);
+  if (groups === undefined)
+    throw new ArgumentError('outcomes.rewards', 'missing: buckets are made by the rewards of each group');
+  return bucketedGroups(outcomes, options, groups, filter) as RewardBucket[];
+}
