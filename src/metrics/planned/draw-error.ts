@@ -9,7 +9,10 @@ import type { RowLabels } from './row-labels.js';
 export interface DrawError {
   /** Mean over rows: by how much the last order of bias correction moved the figure. */
   readonly lastCorrection: EachFigure<number>;
-  /** How far too high the figure may be: where `upper` of a LogTotal is above its value. Leave-one-out: by the whole correction. */
+  /**
+   * How far too high the figure may be: the mean over rows of by how much `upper` of a LogTotal is above its value; of the
+   * leave-one-out figure, by how much the correction moved it.
+   */
   readonly excess: EachFigure<number>;
   /** Variance of the mean. */
   readonly drawVariance: EachFigure<number>;

@@ -3,25 +3,16 @@
 import { checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
-import { chanceLevel, exactChanceLevel, rowsByEquivalents } from '../chance.js';
-import { RETRIEVAL_AT } from '../measured-step.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 import { STRICT_KEYS } from '../strict.js';
-import { compensatedSum } from './compensated-sum.js';
+import { expectationHolds, scoresDescribeSampling } from './calibration-check.js';
 import type { PlannedFigure } from './figures.js';
-import {
-  batchInterval,
-  biasAllowance,
-  expectationHolds,
-  populationInterval,
-  scoresDescribeSampling,
-  stratifiedVariance,
-  wilsonInterval,
-} from './intervals.js';
+import { batchInterval, biasAllowance, populationInterval } from './intervals.js';
 import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
 import type { PlanCost, PlanLayout, ScorePlan } from './plan.js';
-import { bestOfCandidates, retrievalBounds } from './retrieval.js';
-import type { ScoredPrompt, ScoredRow } from './row.js';
+import { addRetrieval, NO_PERMUTATIONS } from './retrieval-figures.js';
+import type { ScoredRow } from './row.js';
+import { scoredRows } from './scored-rows.js';
 import { type PlannedSums, sumPlannedRows } from './sums.js';
 
 export interface EstimateOptions {
@@ -76,11 +67,6 @@ const FIGURE_OF: Readonly<Record<string, PlannedFigure>> = {
 /** `mi_saturated` of strict.ts. */
 const SATURATION = 0.9;
 
-/** Candidates of which `retrieval_accuracy_of_<c>` is given. */
-const CANDIDATES = [2, 4, 8, 16] as const;
-
-const NO_PERMUTATIONS = 'label permutations need every pair: score all and use crossScoreMetrics';
-
 /**
  * The figures of a step from the scores of a plan's pairs.
  * @param plan of `planScores`
@@ -126,39 +112,6 @@ export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: 
   }
   if (scored.length === 0) return nothing('every row has a score that is NaN or infinite');
   return { ...report, ...everything(plan, scored, nonFinite, confidence) };
-}
-
-/** Pairs back into rows; rows with a score that no marginal can be made of are left out, as `strict` does. */
-function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: ScoredRow[]; nonFinite: number[] } {
-  const { rows, signatures, scored: scoredPrompt } = plan.layout;
-  const signatureOf = new Map<number, number>();
-  scoredPrompt.forEach((prompt, signature) => {
-    if (prompt >= 0) signatureOf.set(prompt, signature);
-  });
-  const byRow = new Map<number, Map<number, number>>();
-  sums.forEach((sum, at) => {
-    const row = plan.rows[at] as number;
-    const scores = byRow.get(row) ?? new Map<number, number>();
-    byRow.set(row, scores.set(signatureOf.get(plan.prompts[at] as number) as number, sum));
-  });
-  const scored: ScoredRow[] = [];
-  const nonFinite: number[] = [];
-  for (const planned of rows) {
-    const scores = byRow.get(planned.row) as Map<number, number>;
-    const of = (signature: number, stratum: number, expansion: number): ScoredPrompt => {
-      return { signature, stratum, expansion, score: scores.get(signature) as number };
-    };
-    const own = of(signatures[planned.ownColumn] as number, -1, 1);
-    // By rising signature: what is drawn in which order must not reach the bits.
-    const negatives = planned.drawn.flatMap((drawn, h) => {
-      const size = planned.strata[h]?.signatures.length ?? 0;
-      return Array.from(drawn.toSorted(), (signature) => of(signature, h, size / drawn.length));
-    });
-    const usable = ({ score }: ScoredPrompt): boolean => score < Number.POSITIVE_INFINITY;
-    if (Number.isFinite(own.score) && negatives.every(usable)) scored.push({ planned, own, negatives });
-    else nonFinite.push(planned.row);
-  }
-  return { scored, nonFinite };
 }
 
 function everything(
@@ -218,7 +171,7 @@ function everything(
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
   }
-  const bounds = retrieval(plan, scored, sums, confidence, { values, absent, certainty });
+  const bounds = addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
   for (const key of STRICT_KEYS) {
     if (key in values || key in absent) continue;
     absent[key] = complete
@@ -266,81 +219,4 @@ function negate(
   certainty[key] = { ...known, batch: turned(known.batch), population: turned(known.population) };
   const parts = error[of] as ErrorParts;
   error[key] = { ...parts, biasBelow: parts.biasAbove, biasAbove: parts.biasBelow };
-}
-
-/** What `strict` calls the retrieval figures among the best k. */
-function retrievalKeys(k: number): { readonly accuracy: string; readonly chance: string; readonly above: string } {
-  return k === 1
-    ? { accuracy: 'retrieval_accuracy', chance: 'retrieval_chance_level', above: 'retrieval_above_chance' }
-    : {
-        accuracy: `retrieval_accuracy@${k}`,
-        chance: `retrieval_chance_exact@${k}`,
-        above: `retrieval_above_chance_exact@${k}`,
-      };
-}
-
-function retrieval(
-  plan: ScorePlan,
-  scored: readonly ScoredRow[],
-  sums: PlannedSums,
-  confidence: number,
-  into: {
-    values: Record<string, number>;
-    absent: Record<string, string>;
-    certainty: Record<string, Certainty>;
-  },
-): Record<string, { low: number; high: number }> {
-  const { values, absent, certainty } = into;
-  const { layout } = plan;
-  const columns = layout.signatures.length;
-  const bounds: Record<string, { low: number; high: number }> = {};
-  // Chance rests on which prompts are equal, of which nothing is drawn: it is known exactly.
-  const alike = rowsByEquivalents(sums.own, layout.signatures, layout.counts);
-  const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
-  for (const { k, low, high } of retrievalBounds(scored, layout, ks)) {
-    const { accuracy, chance, above } = retrievalKeys(k);
-    if (k > 1 && k >= columns) {
-      const reason = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
-      for (const key of [accuracy, chance, above]) absent[key] = reason;
-      continue;
-    }
-    const level = k === 1 ? chanceLevel(alike) : exactChanceLevel(alike, k);
-    values[chance] = level;
-    if (low === high) {
-      values[accuracy] = low;
-      values[above] = low - level;
-    } else {
-      bounds[accuracy] = { low, high };
-      absent[accuracy] =
-        `whether the own prompt is among the best ${k} of all cannot be estimated from ${plan.negatives} negatives ` +
-        `without bias: see bounds (for these rows it is certain to be from ${low.toFixed(3)} to ${high.toFixed(3)}) and ` +
-        'retrieval_accuracy_of_<c>';
-      absent[above] = `${accuracy} cannot be given: see there`;
-    }
-  }
-  for (const candidates of CANDIDATES) {
-    const key = `retrieval_accuracy_of_${candidates}`;
-    if (candidates > layout.distinct) {
-      absent[key] = `this step has ${layout.distinct} different prompts`;
-      continue;
-    }
-    const hits = bestOfCandidates(scored, layout, candidates);
-    if (hits === undefined) {
-      absent[key] = `needs at least ${candidates - 1} negatives a row, of every kind there may be among the candidates`;
-      continue;
-    }
-    const share = compensatedSum(hits) / hits.length;
-    values[key] = share;
-    const variance = stratifiedVariance(sums, hits);
-    certainty[key] = {
-      // A row's value is in [0, 1], so that its variance is at most that of a hit: never fewer draws than rows.
-      batch:
-        hits.length < 2
-          ? { absent: 'too few rows: at least two are needed' }
-          : wilsonInterval(share, variance, hits.length, confidence),
-      population: { absent: 'given for MI figures only' },
-      pValue: { absent: NO_PERMUTATIONS },
-    };
-  }
-  return bounds;
 }

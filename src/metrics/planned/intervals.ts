@@ -1,143 +1,16 @@
 // The sums of a plan's rows -> intervals: the formulas of native/engine/intervals.cpp (docs/intervals.md), to which estimated
 // marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
-// the variances measure. Their remaining bias: the interval grows by
-// what the orders of correction, and an estimate that errs to the other side, differ by.
-
+// the variances measure. Their remaining bias: the interval grows by what the orders of correction, and an estimate that errs to
+// the other side, differ by.
 import type { Interval } from '../step-metrics.js';
-import { type PlannedFigure, variesByLength } from './figures.js';
+import type { PlannedFigure } from './figures.js';
+import { roundingOf } from './rounding.js';
 import { studentT } from './student-t.js';
 import type { PlannedSums } from './sums.js';
-
-/** How far rounding of the scores may have moved a mean over rows. */
-const ROUNDING = 2 ** -40;
-/** A share whose spread is no more is certain: the rest is rounding. */
-const LEAST_SPREAD = 2 ** -30;
-/** A row tells half of its prompt's mean at most: what a single one tells of the spread about it is nothing. */
-const MOST_LEVERAGE = 0.5;
-/** Of a Satterthwaite approximation: fewer make a quantile that the dependence of an estimate and its variance does not ask for. */
-const LEAST_DEGREES = 2;
-const CALIBRATION_DEVIATIONS = 3;
+import { LEAST_DEGREES, posteriorVariance, stratifiedVariance } from './variances.js';
 
 const NO_ROWS: Interval = { absent: 'too few rows: at least two are needed' };
 const NO_PROMPTS: Interval = { absent: 'too few prompts with rows: at least three are needed' };
-
-interface Variance {
-  readonly value: number;
-  readonly degrees: number;
-}
-
-function roundingOf(sums: PlannedSums, figure: PlannedFigure): number {
-  const sequence = figure === 'miSeq' || figure === 'miSeqLoo' || figure === 'entropySeq';
-  return (ROUNDING * (sequence ? sums.scoreScale : sums.scoreScaleToken)) / sums.rows;
-}
-
-/** A variance that is a sum over prompts, each with degrees of freedom of its own. */
-class PromptVariances {
-  sum = 0;
-  #squares = 0;
-
-  add(value: number, degrees: number): void {
-    this.sum += value;
-    this.#squares += value ** 2 / (degrees + 2);
-  }
-
-  /** After Welch (1947), which errs less than Satterthwaite's where prompts have few rows. `most`: if all spread alike. */
-  degrees(most: number): number {
-    const found = this.#squares > 0 ? this.sum ** 2 / this.#squares - 2 : most;
-    return Math.min(most, Math.max(LEAST_DEGREES, found));
-  }
-}
-
-/** Values under a row's possible labels, weighed by how likely each is: every row tells of every prompt's spread. */
-function posteriorVariance(sums: PlannedSums, figure: PlannedFigure): Variance {
-  const { weight, squaredWeight, weighted, weightedSquares, squareWeighted, squareWeightedSquares, rows } = sums;
-  const aroundTrueMeans = new PromptVariances();
-  let squares = 0;
-  let leverages = 0; // weighed by spread: where there is none, it is rounding
-  weight.forEach((total, signature) => {
-    if (total === 0) return;
-    const first = weighted[figure][signature] as number;
-    const mean = first / total;
-    const spread = (weightedSquares[figure][signature] as number) - mean * first;
-    if (!(spread > 0)) return;
-    squares += spread;
-    if (!variesByLength(figure)) return;
-    // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the mean; on
-    // average, weighed by what they spread, by `leverage`.
-    const own =
-      (squareWeightedSquares[figure][signature] as number) -
-      2 * mean * (squareWeighted[figure][signature] as number) +
-      mean * mean * (squaredWeight[signature] as number);
-    const leverage = Math.min(MOST_LEVERAGE, Math.max(0, own / total / spread));
-    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1);
-    leverages += leverage * spread;
-  });
-  // Where labels alone decide a figure, a row that is unlike its prompt's others is likely under another prompt too, and has
-  // little part in either mean.
-  if (!variesByLength(figure)) return { value: squares / (rows * (rows - 1)), degrees: rows - 1 };
-  const most = squares > 0 ? rows * (1 - leverages / squares) : rows;
-  return { value: aroundTrueMeans.sum / rows ** 2, degrees: aroundTrueMeans.degrees(Math.min(rows - 1, most)) };
-}
-
-/**
- * Prompts as strata, from the rows' own values. Prompts with a single row have no spread within: theirs is taken from all
- * rows, which adds the spread between prompts.
- * @param values [rows]
- * @param alike prompts are taken to spread alike
- */
-export function stratifiedVariance(
-  sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'rows'>,
-  values: Float64Array,
-  alike = false,
-): Variance {
-  const { rowsOf, own, rows } = sums;
-  const means = new Float64Array(rowsOf.length);
-  let total = 0;
-  own.forEach((column, r) => {
-    means[column] = (means[column] as number) + (values[r] as number) / (rowsOf[column] as number);
-    total += values[r] as number;
-  });
-  const squares = new Float64Array(rowsOf.length);
-  let around = 0;
-  own.forEach((column, r) => {
-    const value = values[r] as number;
-    squares[column] = (squares[column] as number) + (value - (means[column] as number)) ** 2;
-    around += (value - total / rows) ** 2;
-  });
-  const strata = new PromptVariances();
-  let degrees = 0;
-  let singles = 0;
-  rowsOf.forEach((count, column) => {
-    if (count === 1) singles++;
-    if (count < 2) return;
-    strata.add((count * (squares[column] as number)) / (count - 1), count - 1);
-    degrees += count - 1;
-  });
-  if (singles > 0) {
-    const free = Math.max(1, singles - 1);
-    strata.add((singles * around) / (rows - 1), free);
-    degrees += free;
-  }
-  return { value: strata.sum / rows ** 2, degrees: alike ? degrees : strata.degrees(degrees) };
-}
-
-/** Can the rows have been sampled from what the scores describe? Beyond three standard deviations they cannot. */
-export function scoresDescribeSampling(sums: PlannedSums, complete: boolean): boolean {
-  if (complete) return expectationHolds(sums, complete);
-  const { surprise, squared, variance } = sums.amongScored;
-  const most = CALIBRATION_DEVIATIONS * Math.sqrt(Math.max(variance, squared));
-  return Math.abs(surprise) <= most + roundingOf(sums, 'miSeq') * sums.rows;
-}
-
-/** Are values where their expectations over all prompts are? With few negatives they are not, however the rows were sampled. */
-export function expectationHolds(sums: PlannedSums, complete: boolean): boolean {
-  let total = 0;
-  for (const value of sums.values.miSeq) total += value;
-  // A posterior over few scored labels is itself noisy: then the spread of what is compared tells more.
-  const variance = complete ? sums.labelVariance.miSeq : Math.max(sums.labelVariance.miSeq, sums.squaredSurprise);
-  const surprise = Math.abs(total - sums.expected.miSeq);
-  return surprise <= CALIBRATION_DEVIATIONS * Math.sqrt(variance) + roundingOf(sums, 'miSeq') * sums.rows;
-}
 
 /** Figures that have no bound above, for which a row unlike the others weighs more than the posterior expects. */
 function isUnbounded(figure: PlannedFigure): boolean {
@@ -298,18 +171,4 @@ function largestMean(sum: number, variance: number, quantile: number): number {
   const size = variance / sum;
   const count = sum / size + 1;
   return size * count * (1 - 1 / (9 * count) + quantile / (3 * Math.sqrt(count))) ** 3;
-}
-
-/** Wilson's score interval of a share, for as many draws as its variance amounts to and never fewer than `least`. */
-export function wilsonInterval(share: number, variance: Variance, least: number, confidence: number): Interval {
-  const spread = share * (1 - share);
-  const count = spread > LEAST_SPREAD && variance.value > 0 ? Math.max(least, spread / variance.value) : least;
-  const z = studentT(variance.degrees, confidence);
-  const centre = (share + z ** 2 / (2 * count)) / (1 + z ** 2 / count);
-  const half = (z / (1 + z ** 2 / count)) * Math.sqrt(spread / count + z ** 2 / (4 * count ** 2));
-  return {
-    low: Math.max(0, Math.min(centre - half, share)),
-    high: Math.min(1, Math.max(centre + half, share)),
-    error: Math.sqrt(variance.value),
-  };
 }

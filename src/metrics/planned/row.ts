@@ -20,7 +20,10 @@ export interface ScoredRow {
   readonly negatives: readonly ScoredPrompt[];
 }
 
-/** Leaving one column out adds this to the log-mean-exp's negative: of an unscored column by stratum, of the scored ones singly. */
+/**
+ * By how much the negated log-mean-exp over all columns grows when one column is left out. Columns that were not scored all make
+ * the same difference, by stratum; each of the scored ones makes its own.
+ */
 export interface Drops {
   /** By place in `negatives`. */
   readonly scored: readonly number[];
