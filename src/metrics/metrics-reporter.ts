@@ -1,8 +1,9 @@
 // What was found of a step -> a StepMetrics: values and intervals under their keys, notes, and why what is absent is.
 import type { Engine } from '../engine/engine.js';
+import type { StepInference } from '../engine/operations.js';
 import { certaintyByKey, flattenCertainty } from './certainty.js';
 import type { MetricOptions } from './cross-scores.js';
-import { FigureShape } from './figure-shape.js';
+import { loggedKey, namesOf } from './logged-names.js';
 import type { MeasuredStep } from './measured-step.js';
 import type { Lengths, ScoresShape } from './metric-arguments.js';
 import { ragenValues } from './ragen.js';
@@ -119,23 +120,7 @@ export function metricsReporter(
       ]);
       const retrieval = apart ?? measured;
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
-      if (nonFinite.length > 0) {
-        notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
-      }
-      if (!inference.withinVariance) {
-        notes.push(
-          'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
-        );
-      }
-      if (inference.nearBound) {
-        notes.push('MI is within a tenth of its attainable bound: its batch interval may cover less than 95%');
-      }
-      if (!inference.calibrated) {
-        notes.push(
-          'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by ' +
-            'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
-        );
-      }
+      notes.push(...caveats(inference, nonFinite));
       const certainty = certaintyByKey(inference, values, permutations, {
         promptsRepeat: scored.retrieval !== scored.measured,
         rowsRepeat: scored.drawn !== scored.retrieval,
@@ -147,6 +132,29 @@ export function metricsReporter(
   };
 }
 
+/** What to know of the intervals before trusting them. */
+function caveats({ withinVariance, nearBound, calibrated }: StepInference, nonFinite: readonly number[]): string[] {
+  const notes: string[] = [];
+  if (nonFinite.length > 0) {
+    notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
+  }
+  if (!withinVariance) {
+    notes.push(
+      'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
+    );
+  }
+  if (nearBound) {
+    notes.push('MI is within a tenth of its attainable bound: its batch interval may cover less than 95%');
+  }
+  if (!calibrated) {
+    notes.push(
+      'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by ' +
+        'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+    );
+  }
+  return notes;
+}
+
 async function withMoments(engine: Engine, step: ScoredStep): Promise<MeasuredStep> {
   const { stats, own, lengths, signatures } = step;
   return { ...step, moments: await engine.stepMoments(stats, { own, lengths, signatures }) };
@@ -156,35 +164,6 @@ function zerosIn(lengths: Lengths): number {
   let zeros = 0;
   for (let row = 0; row < lengths.length; row++) if (Number(lengths[row]) === 0) zeros++;
   return zeros;
-}
-
-/** What the figures of a label are called, and the objects that hold them. */
-interface Names {
-  readonly label: string;
-  /** By key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
-  readonly loggedKeys: Map<string, string>;
-  readonly values: FigureShape;
-  readonly logged: FigureShape;
-}
-
-const NAMES = new Map<string, Names>();
-
-function namesOf(label: string): Names {
-  let names = NAMES.get(label);
-  if (names === undefined) {
-    names = { label, loggedKeys: new Map(), values: new FigureShape(), logged: new FigureShape() };
-    NAMES.set(label, names);
-  }
-  return names;
-}
-
-function loggedKey({ label, loggedKeys }: Names, key: string): string {
-  let logged = loggedKeys.get(key);
-  if (logged === undefined) {
-    logged = `${label}/${key}`;
-    loggedKeys.set(key, logged);
-  }
-  return logged;
 }
 
 function perRowOf({ stats, own, signatures }: MeasuredStep, { rows }: RowSelection): PerRow {
