@@ -50,6 +50,8 @@ const ORDER_DEPENDENT: ReadonlySet<string> = new Set(
   [strictAverages, ragenAverages].flatMap((averages) => Object.keys(averages(NO_SPREAD, ZERO))),
 );
 
+/** Keys that are remembered: there are more only where labels are made of steps' numbers. */
+const MOST_KEYS = 4096;
 const isOrderFreeByKey = new Map<string, boolean>();
 
 /** Asked of every figure of every step, about some hundred keys. */
@@ -57,7 +59,7 @@ function isOrderFree(key: string): boolean {
   let known = isOrderFreeByKey.get(key);
   if (known === undefined) {
     known = !ORDER_DEPENDENT.has(key.slice(key.indexOf('/') + 1));
-    isOrderFreeByKey.set(key, known);
+    if (isOrderFreeByKey.size < MOST_KEYS) isOrderFreeByKey.set(key, known);
   }
   return known;
 }

@@ -11,13 +11,16 @@ export interface LoggedNames {
   readonly logged: FigureShape;
 }
 
+/** A run has a few labels. Whoever makes one of every step's number must not fill the memory with them. */
+const MOST_LABELS = 64;
+
 const NAMES = new Map<string, LoggedNames>();
 
 export function namesOf(label: string): LoggedNames {
   let names = NAMES.get(label);
   if (names === undefined) {
     names = { label, loggedKeys: new Map(), values: new FigureShape(), logged: new FigureShape() };
-    NAMES.set(label, names);
+    if (NAMES.size < MOST_LABELS) NAMES.set(label, names);
   }
   return names;
 }
