@@ -2,13 +2,21 @@
 // a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
 import { type FileHandle, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { FileError, StateError } from '../errors.js';
 import { isAddress } from '../logs/address.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { packageVersion } from '../package-version.js';
 import { parseExact, stringifyExact } from './exact-json.js';
-import { fileLines } from './file-lines.js';
+import {
+  type FoundJournal,
+  intact,
+  type JournalEntry,
+  type JournalStep,
+  journalHead,
+  journalLine,
+  NOTHING,
+  scanJournal,
+} from './journal-lines.js';
 import { openToKeep } from './regular-file.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from './step-measurement.js';
 import { writeError } from './whole-file.js';
@@ -16,23 +24,11 @@ import { writeError } from './whole-file.js';
 /** Begins with a dot: searching for step files passes it over. */
 const NAME = '.collapsar-journal';
 
-/** Of the form of the lines below. */
-const FORMAT = 1;
-
 /** A kill loses nothing that was written; for a power cut it must be on disk, which is seen to this often. */
 const SYNC_EVERY_MS = 2000;
 /** Lines are written together until they are so many bytes, or the first has waited so long. */
 const PIECE_BYTES = 64 * 2 ** 10;
 const PIECE_MS = 20;
-/** No step's figures take more: a line that does is no line. */
-const MAX_LINE_BYTES = 2 ** 28;
-
-/** Which step, with which content. */
-export interface JournalStep {
-  readonly file: string;
-  /** StepHeader.identity */
-  readonly identity: string;
-}
 
 export interface JournalOptions {
   /** False forgets what an earlier analysis left. Default true. */
@@ -43,22 +39,12 @@ export interface JournalOptions {
   readonly measuring?: { readonly [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined } | undefined;
 }
 
-interface Entry {
-  readonly identity: string;
-  readonly position: number;
-  readonly bytes: number;
-}
-
-/**
- * The measurements in one directory. A line is `CRC32 HEAD MEASUREMENT`, the parts separated by tabs: 8 hexadecimal digits
- * over the rest, what the line is about, and, but in the first line, the exact JSON of the measurement. Whoever opens it must hold the
- * directory's lock.
- */
+/** The measurements in one directory. Whoever opens it must hold the directory's lock. */
 export class Journal {
   readonly #path: string;
   readonly #handle: FileHandle;
   /** By absolute path. */
-  readonly #entries: Map<string, Entry>;
+  readonly #entries: ReadonlyMap<string, JournalEntry>;
   /** Lines go in one after the other. */
   #writing: Promise<void> = Promise.resolve();
   #end: number;
@@ -79,7 +65,7 @@ export class Journal {
   /** What its steps are measured with, and what it is given must be. */
   readonly measuring: MeasureOptions;
 
-  private constructor(path: string, handle: FileHandle, found: Found, measuring: MeasureOptions) {
+  private constructor(path: string, handle: FileHandle, found: FoundJournal, measuring: MeasureOptions) {
     this.measuring = measuring;
     this.#path = path;
     this.#handle = handle;
@@ -94,14 +80,14 @@ export class Journal {
     const path = join(directory, NAME);
     const { version = packageVersion() } = options;
     const measuring = measureOptions(options.measuring ?? {});
-    const head = JSON.stringify({ journal: FORMAT, version, measuring });
+    const head = journalHead(version, measuring);
     let handle: FileHandle | undefined;
     try {
       handle = await openToKeep(path);
-      const found = options.resume === false ? NOTHING : await scan(handle, head);
+      const found = options.resume === false ? NOTHING : await scanJournal(handle, head);
       await handle.truncate(found.end);
       const journal = new Journal(path, handle, found, measuring);
-      if (found.end === 0) await journal.#write(line(head));
+      if (found.end === 0) await journal.#write(journalLine(head));
       return journal;
     } catch (error) {
       await handle?.close().catch(() => undefined);
@@ -137,7 +123,7 @@ export class Journal {
    */
   async keep({ file, identity }: JournalStep, measurement: StepMeasurement): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const bytes = line(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement));
+    const bytes = journalLine(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement));
     this.#lines.push(bytes);
     this.#waiting += bytes.length;
     this.#kept++;
@@ -210,85 +196,4 @@ export class Journal {
 /** Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is. */
 function keyOf(file: string): string {
   return isAddress(file) ? file : resolve(file);
-}
-
-function line(...parts: readonly string[]): Buffer {
-  const text = parts.join('\t');
-  const bytes = Buffer.allocUnsafe(CHECKSUM_BYTES + Buffer.byteLength(text) + 1);
-  bytes.write(text, CHECKSUM_BYTES);
-  bytes[bytes.length - 1] = 0x0a;
-  bytes.write(`${checksum(bytes.subarray(CHECKSUM_BYTES, -1))}\t`, 'latin1');
-  return bytes;
-}
-
-function checksum(bytes: Uint8Array): string {
-  return crc32(bytes).toString(16).padStart(8, '0');
-}
-
-const CHECKSUM_BYTES = 9;
-
-/** The text after the checksum, without the line's end; undefined where it is not what was written. */
-function intact(bytes: Buffer): string | undefined {
-  const rest = bytes.subarray(CHECKSUM_BYTES, bytes.length - 1);
-  if (bytes.length <= CHECKSUM_BYTES || bytes.at(-1) !== 0x0a) return undefined;
-  return bytes.toString('latin1', 0, CHECKSUM_BYTES) === `${checksum(rest)}\t` ? rest.toString() : undefined;
-}
-
-interface Found {
-  readonly entries: Map<string, Entry>;
-  /** Where the last line ends that is whole. */
-  readonly end: number;
-  readonly startedAnew?: string | undefined;
-}
-
-const NOTHING: Found = { entries: new Map(), end: 0 };
-
-/** Reads the journal through once: where which step's line is. Of a step measured twice the later line counts. */
-async function scan(handle: FileHandle, head: string): Promise<Found> {
-  const entries = new Map<string, Entry>();
-  let end = 0;
-  for await (const { bytes, position } of fileLines(handle, MAX_LINE_BYTES)) {
-    const text = intact(bytes);
-    if (position === 0) {
-      const problem = text === head ? undefined : differing(text, head);
-      if (problem !== undefined) return { entries, end: 0, startedAnew: problem };
-    } else if (text !== undefined) {
-      const about = stepOf(text);
-      if (about !== undefined) entries.set(about.file, { identity: about.identity, position, bytes: bytes.length });
-    }
-    end = position + bytes.length;
-  }
-  return { entries, end };
-}
-
-function stepOf(text: string): JournalStep | undefined {
-  const { file, identity } = (parsed(text.slice(0, text.indexOf('\t'))) ?? {}) as Partial<JournalStep>;
-  return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
-}
-
-/** A whole line may be another than belongs there: undefined where it is no object. */
-function parsed(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function differing(found: string | undefined, head: string): string {
-  const wanted = JSON.parse(head) as Head;
-  const came = found === undefined ? undefined : (parsed(found) as Partial<Head> | undefined);
-  if (came?.journal !== wanted.journal || came.measuring === undefined)
-    return 'its record of measured steps cannot be read';
-  if (came.version !== wanted.version) return `it was of version ${came.version}, this is ${wanted.version}`;
-  const names = Object.keys({ ...came.measuring, ...wanted.measuring }) as (keyof MeasureOptions)[];
-  const changed = names.filter((name) => came.measuring?.[name] !== wanted.measuring[name]);
-  return `it had other options: ${changed.map((name) => `${name} ${came.measuring?.[name]}`).join(', ')}`;
-}
-
-interface Head {
-  readonly journal: number;
-  readonly version: string;
-  readonly measuring: MeasureOptions;
 }

@@ -182,7 +182,8 @@ export class StateReader {
 
 async function readHeader(lines: CheckedLines): Promise<StateHeader> {
   const { format, version, manifest, steps, first, last, firstRun } = await lines.head();
-  if (format !== FORMAT) throw new StateError(`${lines.path}: this is no state of collapsar map or merge`);
+  if (format !== FORMAT)
+    throw new StateError(`${lines.path}: this is no state: name what collapsar map or merge wrote`);
   if (version !== VERSION) {
     const came = printable(String(JSON.stringify(version)));
     throw new StateError(
