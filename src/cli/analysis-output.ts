@@ -2,7 +2,8 @@
 import { recordLine } from '../analysis/record-line.js';
 import type { StepReport } from '../analysis/step-report.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { RunTable, type TableOptions } from './run-table.js';
+import { RunTable } from './run-table.js';
+import type { TableOptions } from './sample-table.js';
 import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
 

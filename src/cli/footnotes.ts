@@ -1,0 +1,42 @@
+// Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark, however many
+// steps it is about.
+import { escaped } from '../logs/printable.js';
+import { TABLE_WIDTH } from './table.js';
+import { wrap } from './text-wrap.js';
+
+/** a, b, …, z, a1, b1, …: side by side they are still told apart. */
+const markOf = (index: number): string =>
+  String.fromCharCode('a'.charCodeAt(0) + (index % 26)) + (index < 26 ? '' : Math.floor(index / 26));
+
+export class Footnotes {
+  /** By the remark with its numbers taken out: remarks that differ in nothing else are of one kind. */
+  readonly #kinds = new Map<string, { mark: string; example: string; first: number; steps: number }>();
+
+  get any(): boolean {
+    return this.#kinds.size > 0;
+  }
+
+  marks(step: number, notes: readonly string[]): string {
+    return notes.map((note) => this.#mark(note, step)).join('');
+  }
+
+  #mark(note: string, step: number): string {
+    const kind = note.replace(/[0-9][0-9.,e+-]*/g, '#');
+    let entry = this.#kinds.get(kind);
+    if (entry === undefined) {
+      entry = { mark: markOf(this.#kinds.size), example: note, first: step, steps: 0 };
+      this.#kinds.set(kind, entry);
+    }
+    entry.steps++;
+    return entry.mark;
+  }
+
+  text(): string {
+    return [...this.#kinds.values()]
+      .map(({ mark, example, first, steps }) => {
+        const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
+        return wrap(`${where}: ${escaped(example)}`, TABLE_WIDTH, `  ${mark}  `);
+      })
+      .join('\n');
+  }
+}
