@@ -1,4 +1,4 @@
-// Work that is done without the superuser's rights, to whom no permission is ever denied.
+// Work done as a user to whom permissions apply: the superuser, who may run the tests, is denied nothing.
 
 /** False where the superuser runs the tests and cannot step down (in a worker thread). */
 export const canBeUnprivileged = process.getuid?.() !== 0 || typeof process.seteuid === 'function';

@@ -102,11 +102,11 @@ const STEPS_AHEAD = 3;
 
 /**
  * Collapse metrics of every step of `source`: files, directories and globs, where directories are runs, or steps from anywhere
- * as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the reader: of a stream no
- * more than three steps beyond the one that the reader waits for are asked for.
+ * as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the reader: of a stream
+ * no more than three steps beyond the one that the reader waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
- * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError} only without `onFailure`, or when the
- *   journal cannot be written; whatever a stream throws
+ * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError} only
+ *   without `onFailure`, or when the journal cannot be written; whatever a stream throws
  */
 export async function* analyze(
   source: StepSource,

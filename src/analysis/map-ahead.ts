@@ -11,9 +11,9 @@ export interface AheadLimits<Item> {
 
 /**
  * Calls `work` for each item, within the limits, and gives the results in order. No item is asked for before there is room for
- * it, and no result waits for an item that is not there yet. The first failure of `work` ends it; one of the source does after the
- * results of the items before. When it ends early, what is under way
- * is waited for (make it end by an AbortSignal) and dropped.
+ * it, and no result waits for an item that is not there yet. The first failure of `work` ends it; one of the source does after
+ * the results of the items before. When it ends early, what is under way is waited for (make it end by an AbortSignal) and
+ * dropped.
  * @param limits items ahead, or more limits
  */
 export async function* mapAhead<Item, Result>(

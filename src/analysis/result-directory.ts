@@ -181,7 +181,8 @@ export class ResultDirectory {
    * @param settings stand in the summary
    * @param failures of the files that could not be used; none: []
    * @returns whether the journal stays
-   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those of before are still there
+   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those of before
+   *   are still there
    */
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
     checkObject(settings, 'settings');

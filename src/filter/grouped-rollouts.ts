@@ -35,7 +35,10 @@ export function refuseNonFinite({ rewards, nameOf }: InputRows, { options }: Fil
   );
 }
 
-/** Rewards may still be NaN or infinite afterwards where that is an error: the statistics notice, at no cost, and refuseNonFinite names it. */
+/**
+ * Rewards may still be NaN or infinite afterwards where that is an error: the statistics notice, at no cost, and refuseNonFinite
+ * names it.
+ */
 export function groupRollouts(
   input: InputRows,
   { nonFinite, turnRewards }: Pick<FilterSettings, 'nonFinite' | 'turnRewards'>,

@@ -15,7 +15,8 @@ export type SamplerKind = 'first_turn' | 'trajectory' | 'turn';
 export interface SamplerOptions {
   kind: SamplerKind;
   /**
-   * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as many as there are turns).
+   * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as
+   * many as there are turns).
    * Of `trajectory` at most 2^24; metrics score n draws among n prompts, which takes 8·n² bytes.
    * Under `ragen` `trajectory` gives fewer, as the reference does.
    */
