@@ -423,13 +423,21 @@ describe('bad input', () => {
     expect(() => new Judge().add({ step: 1, rows: { groups: [0, 0], reasoningSwaps } })).toThrow(ArgumentError);
   });
 
-  it('a step that was given up, due or not', async () => {
-    const { labels, outcomes } = smallStep(1);
+  it('a step that was given up, due or not, with the reason at every call', async () => {
+    const small = smallStep(1);
+    const { labels, outcomes } = small;
     const monitor = new Monitor({ engine });
     for (const due of [true, false]) {
       const step = monitor.step(1, { ...labels, due });
       step.abort(new Error('given up'));
       await expect(step.finish(outcomes)).rejects.toThrow('given up');
+      // Prompts that were never scored passed for scored ones.
+      await expect(step.score(0, columnOf(small, 0))).rejects.toThrow('given up');
+      await expect(step.scoreAll({ logprobs: small.logprobs })).rejects.toThrow('given up');
+      await expect(step.scoreRows([0], { logprobs: small.logprobs })).rejects.toThrow('given up');
+      await expect(step.scoreBlock({ logprobs: small.logprobs })).rejects.toThrow('given up');
+      await expect(step.scoreBlocks([])).rejects.toThrow('given up');
+      expect(() => step.writable()).toThrow('given up');
     }
     expect(monitor.lastStep).toBeNull();
   });

@@ -145,7 +145,7 @@ export class MonitorStep {
   /**
    * Blocks as a Web Stream, which takes one at a time. Closing it does not finish the step. When it is aborted or refuses a
    * block, all rows that it gave something of are forgotten, so that they may come again.
-   * @throws {ArgumentError} for a step that is not due
+   * @throws {ArgumentError} for a step that is not due; the reason of one that was given up
    */
   writable(): WritableStream<ScoreBlock> {
     const scores = this.#scores();
@@ -195,7 +195,10 @@ export class MonitorStep {
     return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
   }
 
+  /** @throws the reason of a step that was given up */
   #scores(): CollectedScores {
+    // Before what was scored is looked at: of a step that was given up, nothing is held.
+    if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     const { scores } = this.#open;
     if (scores !== undefined) return scores;
     const { everySteps } = this.#host.options;
