@@ -159,6 +159,16 @@ describe('regimes', () => {
     const open = judge.add({ step: 14, metrics: metricsOf(0.5, 0.8, 0.7) });
     expect(open.regime.regime).toBe('template_collapse');
     expect(open.verdicts).toMatchObject([{ kind: 'template_collapse', since: 13, raised: 13 }]);
+    // At its start's level again, said to have "lost most of its dependence": the sentence says that it goes on undecided.
+    const back = judge.add({ step: 15, metrics: metricsOf(1.55, 0.8, 0.7) });
+    for (const { sentence } of [back.regime, ...back.verdicts]) {
+      expect(sentence).toContain('101% of its start');
+      expect(sentence).toMatch(
+        /so since step 13; this step alone does not decide it, with I\(X;Z\) not clearly above or below half of the start\.$/,
+      );
+    }
+    const sure = judge.add({ step: 16, metrics: metricsOf(0.1, 0.8, 0.03) });
+    expect(sure.regime.sentence).toMatch(/so since step 13\.$/);
   });
 
   it('a collapse soon after the start does not take away what it fell from', () => {

@@ -6,7 +6,7 @@ import type { Finding } from './finding.js';
 import { isMeasurable, RunLevel, runLevelShape, START_STEPS } from './run-level.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import { figure, percent, percentOf } from './sentence-numbers.js';
-import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
+import { carry, FALLEN, type Place, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
 import type { Regime, RegimeReading } from './verdict.js';
 
 const MI = 'mi_seq_estimate';
@@ -126,8 +126,9 @@ export class Regimes {
     const name = regimeOf(this.#miStanding, this.#entropyStanding);
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
     const since = this.#regime.since;
-    const reading = { regime: name, since, ...figures, sentence: describe(name, since, levels, mi, entropy) };
-    return { reading, finding: this.#finding(levels) };
+    const open = openFigures(fell, narrowed);
+    const reading = { regime: name, since, ...figures, sentence: describe(name, since, levels, mi, entropy, open) };
+    return { reading, finding: this.#finding(levels, open) };
   }
 
   /** A step whose figures cannot be used: nothing changes. */
@@ -136,7 +137,7 @@ export class Regimes {
   }
 
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
-  #finding(levels: StepLevels): Finding | undefined {
+  #finding(levels: StepLevels, open: string): Finding | undefined {
     const { mi, entropy } = this;
     const fallen = [this.#miStanding, this.#entropyStanding].map((standing) =>
       standing?.state === 'fallen' && standing.sure >= SURE ? standing.since : undefined,
@@ -165,7 +166,7 @@ export class Regimes {
       since,
       evidence,
       advice: ADVICE[kind],
-      sentence: describe(kind, since, levels, mi, entropy),
+      sentence: describe(kind, since, levels, mi, entropy, open),
     };
   }
 }
@@ -194,14 +195,29 @@ const IN_WORDS: Readonly<Record<Regime, string>> = {
   low_entropy_collapse: 'Low-entropy collapse: the reasoning is nearly the same for every prompt',
 };
 
-function describe(name: Regime, since: number, levels: StepLevels, mi: RunLevel, entropy: RunLevel): string {
+/** The figures that this step decides nothing of: what was known before goes on, whatever their values look like. */
+function openFigures(mi: Place, entropy: Place): string {
+  const open = [mi.state === 'open' ? 'I(X;Z)' : '', entropy.state === 'open' ? 'H(Z|X)' : ''].filter(Boolean);
+  return open.join(' and ');
+}
+
+function describe(
+  name: Regime,
+  since: number,
+  levels: StepLevels,
+  mi: RunLevel,
+  entropy: RunLevel,
+  open: string,
+): string {
   const { retrieval, chance } = levels;
   const interval = `[${figure(levels.low)}, ${figure(levels.high)}]`;
   const hits =
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
+  const undecided = `; this step alone does not decide it, with ${open} not clearly above or below half of the start`;
   return (
     `${IN_WORDS[name]}: I(X;Z) is ${figure(levels.mi)} ${interval} nats a response, ${percent(levels.mi / mi.start)} of its ` +
     `start (${figure(mi.start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
-    `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}.`
+    `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}` +
+    `${open === '' ? '' : undecided}.`
   );
 }
