@@ -153,6 +153,31 @@ describe('the table', () => {
     expect((await onTerminal({ LANG: 'C.UTF-8' })).out).toContain('\u001b[');
     expect((await onTerminal({ LANG: 'C.UTF-8', NO_COLOR: '1' })).out).not.toContain('\u001b[');
   });
+
+  it.each([
+    [80, 40],
+    [100, 51],
+    [200, 51],
+  ])('fits a terminal of %i columns, as far as 100 go: no line is broken amid a word', async (columns, bars) => {
+    const plain = { LANG: 'C.UTF-8', NO_COLOR: '1' };
+    const shown = async (args: readonly string[]) =>
+      (await collapsar(args, { out: keeping({ isTTY: true, columns }), environment: plain })).out;
+    const table = await shown(['analyze', healthy, '--permutations', '0', '--quiet', '--every', '10']);
+    const lines = table.split('\n').slice(1); // the first has a path, of any length
+    expect(lines.filter((line) => line.length > Math.min(columns, 100))).toEqual([]);
+    expect(table).toMatch(new RegExp(`^    MI {9}[▁-█]{${bars}}  \\S`, 'm'));
+    // What is no terminal is as wide as a wide one.
+    if (columns > 80) {
+      expect(table).toBe((await collapsar(['analyze', healthy, '--permutations', '0', '--every', '10'])).out);
+    }
+    for (const command of ['analyze', 'plan', 'map', 'merge', 'finalize', 'submit', 'filter', 'plan-scores']) {
+      const help = await shown([command, '--help']);
+      // Examples are to be copied: they stay whole.
+      const prose = help.split('\n').filter((line) => !/^ {2}(collapsar|srun|cut| --out)/.test(line));
+      expect(prose.filter((line) => line.length > Math.min(columns, 100))).toEqual([]);
+      expect(help).toMatch(/^Examples:\n {2}collapsar/m);
+    }
+  });
 });
 
 describe('the verdicts', () => {

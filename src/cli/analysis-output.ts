@@ -4,7 +4,6 @@ import type { StepReport } from '../analysis/step-report.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { RunTable } from './run-table.js';
 import type { TableOptions } from './sample-table.js';
-import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
 
 export interface AnalysisOutput {
@@ -57,7 +56,7 @@ export function tables(write: Write, profile: Profile, options: TableOptions): A
   };
 }
 
-const styled = (options: TableOptions) => (line: string) => options.paint('dim', wrap(line, TABLE_WIDTH));
+const styled = (options: TableOptions) => (line: string) => options.paint('dim', wrap(line, options.width));
 
 const COLLAPSE =
   'Template collapse: MI and retrieval fall towards chance while H(Z|X) holds or rises. Reasoning is still varied, ' +

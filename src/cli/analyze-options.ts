@@ -1,7 +1,9 @@
 // `collapsar analyze`: its options.
+
 import { type Command, Option } from 'commander';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
+import { afterOptions } from './help-text.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import { byteCount, outputPath, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
@@ -41,7 +43,7 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
     .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar analyze --help)')
-    .addHelpText('after', HELP)
+    .addHelpText('after', afterOptions(HELP))
     .on('option:resume', () => resuming.add('--resume'))
     .on('option:no-resume', () => resuming.add('--no-resume'))
     .action(async (paths: string[], flags: AnalyzeFlags) => {

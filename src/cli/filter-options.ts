@@ -1,4 +1,5 @@
 // `collapsar filter`: its options.
+
 import { type Command, Option } from 'commander';
 import {
   DIALECTS,
@@ -11,6 +12,7 @@ import {
   TURN_REWARDS,
 } from '../filter/filter-options.js';
 import type { FilterFlags } from './filter.js';
+import { afterOptions } from './help-text.js';
 import { anyNumber, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 
@@ -69,7 +71,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     .option('--ddof <n>', 'upstream: delta degrees of freedom of the variance (default: 1)', wholeNumber(0))
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
     .showHelpAfterError('(see collapsar filter --help)')
-    .addHelpText('after', HELP)
+    .addHelpText('after', afterOptions(HELP))
     .action(async (file: string, flags: FilterFlags) => {
       const { filterCommand } = await import('./filter.js');
       done(await filterCommand(file, flags, streams));

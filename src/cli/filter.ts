@@ -10,7 +10,7 @@ import { EXIT } from './exit-codes.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
 import type { Streams } from './streams.js';
-import { layoutTable, TABLE_WIDTH } from './table.js';
+import { layoutTable, TABLE_WIDTH, widthOf } from './table.js';
 import { painter } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
@@ -44,7 +44,8 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   }
   const source = await readFilterSource(path, settings, streams.signal);
   const result = filterSource(source, options);
-  for (const warning of result.warnings) await streams.err.write(`${wrap(escaped(warning), TABLE_WIDTH, 'note: ')}\n`);
+  for (const warning of result.warnings)
+    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
   if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
   else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
   else await streams.out.write(result.kept.map((group) => `${source.nameOf(group)}\n`).join(''));
@@ -121,7 +122,8 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
       return reason === undefined ? 'kept' : REASONS[reason];
     }),
   ];
-  return `${layoutTable(columns, Math.max(TABLE_WIDTH, streams.out.columns ?? 0), paint)}\n${summary(settings, result)}\n`;
+  const groupsTable = layoutTable(columns, Math.max(TABLE_WIDTH, streams.out.columns ?? 0), paint);
+  return `${groupsTable}\n${wrap(summary(settings, result), widthOf(streams.out), '  ')}\n`;
 }
 
 function summary(settings: FilterSettings, { kept, groups, lossScale, metrics }: FilterResult): string {
@@ -133,5 +135,5 @@ function summary(settings: FilterSettings, { kept, groups, lossScale, metrics }:
     lossScale === 1 ? '' : `loss scale ${shortNumber(lossScale)}`,
     gate === undefined ? '' : `Std(RV)/Mean(RV) ${shortNumber(gate)}`,
   ];
-  return `  ${parts.filter((part) => part !== '').join('; ')}`;
+  return parts.filter((part) => part !== '').join('; ');
 }

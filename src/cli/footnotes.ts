@@ -1,7 +1,6 @@
 // Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark, however many
 // steps it is about.
 import { escaped } from '../logs/printable.js';
-import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
 
 /** a, b, …, z, a1, b1, …: side by side they are still told apart. */
@@ -31,11 +30,11 @@ export class Footnotes {
     return entry.mark;
   }
 
-  text(): string {
+  text(width: number): string {
     return [...this.#kinds.values()]
       .map(({ mark, example, first, steps }) => {
         const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
-        return wrap(`${where}: ${escaped(example)}`, TABLE_WIDTH, `  ${mark}  `);
+        return wrap(`${where}: ${escaped(example)}`, width, `  ${mark}  `);
       })
       .join('\n');
   }

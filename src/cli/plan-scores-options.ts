@@ -1,6 +1,8 @@
 // `collapsar plan-scores`: its options.
+
 import type { Command } from 'commander';
 import { EXIT } from './exit-codes.js';
+import { afterOptions } from './help-text.js';
 import { share, wholeNumber } from './option-values.js';
 import type { PlanScoresFlags } from './plan-scores.js';
 import type { Streams } from './streams.js';
@@ -34,7 +36,7 @@ export function addPlanScoresCommand(program: Command, streams: Streams, done: (
     .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
     .option('--quiet', 'no summary on stderr')
     .showHelpAfterError('(see collapsar plan-scores --help)')
-    .addHelpText('after', HELP)
+    .addHelpText('after', afterOptions(HELP))
     .action(async (file: string, flags: PlanScoresFlags, command: Command) => {
       if (command.getOptionValueSource('hardShare') === 'cli' && !flags.hard) {
         command.error('error: --hard-share is a share of what --hard draws: give --hard, or leave it out', {

@@ -15,6 +15,7 @@ import type { MeasuringFlags } from './measuring-options.js';
 import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { Progress } from './progress.js';
 import { ReaderGone, type Streams } from './streams.js';
+import { widthOf } from './table.js';
 import { isUnicode, painter } from './text-style.js';
 
 /** What was measured, and the form of the results. */
@@ -112,7 +113,7 @@ function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): An
   if (flags.json) return jsonArray(write);
   if (flags.jsonl) return jsonLines(write);
   const { out, environment } = streams;
-  const look = { unicode: isUnicode(environment), paint: painter(out, environment) };
+  const look = { unicode: isUnicode(environment), width: widthOf(out), paint: painter(out, environment) };
   return tables(write, flags.profile, { every: flags.every, chosen: flags.metrics !== undefined, ...look });
 }
 

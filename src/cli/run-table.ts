@@ -19,7 +19,7 @@ export class RunTable {
   /** @param first report of the run */
   constructor(first: StepReport, options: TableOptions) {
     this.#options = options;
-    this.#verdicts = new RunVerdicts(options.paint);
+    this.#verdicts = new RunVerdicts(options.paint, options.width);
     const { file, run, directory } = first;
     this.#first = { file, run, directory, profile: first.metrics[0]?.profile ?? 'strict' };
     this.add(first);

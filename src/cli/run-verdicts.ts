@@ -1,8 +1,8 @@
 // The reports of one run -> what its judge and the filter say, in sentences.
 import type { StepReport } from '../analysis/step-report.js';
+import { counted } from '../engine/counted.js';
 import type { RunVerdict, Severity } from '../monitor/verdicts/index.js';
 import { shortNumber } from './number-format.js';
-import { TABLE_WIDTH } from './table.js';
 import type { Paint, Style } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
@@ -11,11 +11,14 @@ const STYLE: Readonly<Record<Severity, Style>> = { critical: 'red', warning: 'ye
 /** Takes in the reports of a run; holds no more of them than the sentences need. */
 export class RunVerdicts {
   readonly #paint: Paint;
+  readonly #width: number;
   readonly #filter = new FilterView();
   #summary: StepReport['summary'];
 
-  constructor(paint: Paint) {
+  /** @param width most characters in a line */
+  constructor(paint: Paint, width: number) {
     this.#paint = paint;
+    this.#width = width;
   }
 
   add(report: StepReport): void {
@@ -27,19 +30,19 @@ export class RunVerdicts {
   text(): string | undefined {
     const summary = this.#summary?.();
     if (summary === undefined) return undefined;
-    const verdicts = summary.verdicts.map((verdict) => describe(verdict, this.#paint));
+    const verdicts = summary.verdicts.map((verdict) => describe(verdict, this.#paint, this.#width));
     const alarms = summary.verdicts.filter(({ severity }) => severity !== 'info').length;
     const lines = [
       this.#paint('dim', '  verdicts'),
-      ...(alarms === 0 ? [wrap('none that is an alarm', TABLE_WIDTH, '    ')] : []),
+      ...(alarms === 0 ? ['    none that is an alarm'] : []),
       ...verdicts,
-      ...this.#filter.lines(),
+      ...this.#filter.lines(this.#width),
     ];
     return lines.join('\n');
   }
 }
 
-function describe(verdict: RunVerdict, paint: Paint): string {
+function describe(verdict: RunVerdict, paint: Paint, width: number): string {
   const { kind, severity, since, raised, until, holds, times, sentence, advice } = verdict;
   const said = raised === since ? '' : `, said at step ${raised}`;
   const end = holds ? ', to the end' : `, last at step ${until}`;
@@ -48,7 +51,7 @@ function describe(verdict: RunVerdict, paint: Paint): string {
     paint(STYLE[severity], `    ${severity}: ${kind}`) + paint('dim', ` since step ${since}${said}${end}${again}`);
   // What needs no action needs no advice.
   const words = severity === 'info' ? sentence : `${sentence} ${advice}`;
-  return `${head}\n${wrap(words, TABLE_WIDTH, '      ')}`;
+  return `${head}\n${wrap(words, width, '      ')}`;
 }
 
 /** What the filter would have done, over the run. */
@@ -72,13 +75,14 @@ class FilterView {
     if (filter.empty && this.#empty++ === 0) this.#firstEmpty = step;
   }
 
-  lines(): string[] {
+  lines(width: number): string[] {
     if (this.#steps === 0) return [];
     const mean = (total: number): string => shortNumber(total / this.#steps);
-    const none = this.#empty === 0 ? '' : `; nothing at ${this.#empty} steps, first step ${this.#firstEmpty}`;
+    const none =
+      this.#empty === 0 ? '' : `; nothing at ${counted(this.#empty, 'steps')}, first step ${this.#firstEmpty}`;
     const text =
       `filter (top_p .9 of reward variance): it would keep ${mean(this.#kept)} of ${mean(this.#groups)} prompts a ` +
       `step, ${this.#least} to ${this.#most}${none}`;
-    return [wrap(text, TABLE_WIDTH, '    ')];
+    return [wrap(text, width, '    ')];
   }
 }

@@ -15,10 +15,14 @@ export interface TableOptions {
   /** Whether the user chose metrics: then those are shown, not the usual ones. */
   readonly chosen: boolean;
   readonly unicode: boolean;
+  /** Most characters in a line. */
+  readonly width: number;
   readonly paint: Paint;
 }
 
+/** Bars of a trend in a line of TABLE_WIDTH; a narrower one has as many fewer, but enough to show a shape. */
 const SPARKLINE_WIDTH = 60;
+const LEAST_SPARKLINE = 12;
 /** Of a table whose user did not say how many steps it shall show. Even, see SampleTable.add. */
 const MOST_LINES = 200;
 
@@ -81,7 +85,7 @@ export class SampleTable {
 
   /** @param label where there are several samples */
   text(label: string | undefined): string {
-    const { chosen, paint, unicode } = this.#options;
+    const { chosen, paint, unicode, width } = this.#options;
     const shown = this.#pending === undefined ? this.#lines : [...this.#lines, this.#pending];
     const shownColumns = chosen ? [...this.#keys.values()] : this.#usual;
     const column = (title: string, align: Column['align'], cellOf: (line: Line) => Cell): Column => ({
@@ -95,26 +99,27 @@ export class SampleTable {
     ];
     // Without a title, which would often be what does not fit beside the rest.
     if (this.#footnotes.any) columns.push(column('', 'left', ({ marks }) => ({ text: marks, style: 'yellow' })));
-    const parts = [layoutTable(columns, TABLE_WIDTH, paint)];
+    const parts = [layoutTable(columns, width, paint)];
     if (this.#every > (this.#options.every ?? 1)) {
       parts.push(paint('dim', `  one of every ${this.#every} steps is shown, and the last; --every 1 shows all`));
     }
     if (this.#steps > 1) parts.push(...this.#trends(shownColumns));
-    if (this.#footnotes.any) parts.push(this.#footnotes.text());
+    if (this.#footnotes.any) parts.push(this.#footnotes.text(width));
     return (label === undefined ? '' : `  ${label}\n`) + parts.join('\n');
   }
 
   #trends(columns: readonly StepColumn[]): string[] {
-    const { unicode, paint } = this.#options;
+    const { unicode, paint, width } = this.#options;
     const series = columns.flatMap(({ title, figure }, at) =>
       figure === undefined ? [] : [{ title, values: this.#figures[at] ?? [] }],
     );
     const widest = Math.max(...series.map(({ title }) => title.length), 0);
     const arrow = unicode ? '→' : '->';
+    const bars = Math.max(LEAST_SPARKLINE, SPARKLINE_WIDTH - (TABLE_WIDTH - width));
     const lines = series.flatMap(({ title, values }) => {
       const finite = values.filter((value) => value !== undefined && Number.isFinite(value));
       if (finite.length === 0) return [];
-      const line = sparkline(values, SPARKLINE_WIDTH, unicode);
+      const line = sparkline(values, bars, unicode);
       return [`    ${title.padEnd(widest)}  ${line}  ${shortNumber(finite[0])} ${arrow} ${shortNumber(finite.at(-1))}`];
     });
     if (lines.length === 0) return [];

@@ -1,6 +1,8 @@
 // plan, map, merge and finalize: one analysis over many processes, as commands.
+
 import { type Command, Option } from 'commander';
 import type { FinalizeFlags } from './finalize.js';
+import { afterOptions } from './help-text.js';
 import type { MapFlags } from './map.js';
 import type { MergeFlags } from './merge.js';
 import { byteCount, nameList, notEmpty, outputPath, wholeNumber } from './option-values.js';
@@ -66,7 +68,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .option('--json', 'print one JSON object: manifest, digest, shards, steps, bytes, failures')
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar plan --help)')
-    .addHelpText('after', PLAN_HELP)
+    .addHelpText('after', afterOptions(PLAN_HELP))
     .action(async (paths: string[], flags: PlanFlags) => {
       const { planCommand } = await import('./plan.js');
       done(await planCommand(paths, flags, streams));
@@ -84,7 +86,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar map --help)')
-    .addHelpText('after', MAP_HELP)
+    .addHelpText('after', afterOptions(MAP_HELP))
     .action(async (flags: MapFlags) => {
       const { mapCommand } = await import('./map.js');
       done(await mapCommand(flags, streams));
@@ -99,7 +101,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .option('--json', 'print one JSON object: counts, and mean, extremes and quantiles of every metric so far')
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar merge --help)')
-    .addHelpText('after', MERGE_HELP)
+    .addHelpText('after', afterOptions(MERGE_HELP))
     .action(async (paths: string[], flags: MergeFlags) => {
       const { mergeCommand } = await import('./merge.js');
       done(await mergeCommand(paths, flags, streams));
@@ -121,7 +123,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .option('--every <n>', 'show every n-th step in tables (default: at most 200); trends are over all', wholeNumber(1))
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar finalize --help)')
-    .addHelpText('after', FINALIZE_HELP)
+    .addHelpText('after', afterOptions(FINALIZE_HELP))
     .action(async (flags: FinalizeFlags) => {
       const { finalizeCommand } = await import('./finalize.js');
       done(await finalizeCommand(flags, streams));

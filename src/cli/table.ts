@@ -1,4 +1,5 @@
 // Columns of text -> aligned lines, in as many panels as the width asks for.
+import type { TextStream } from './streams.js';
 import type { Paint, Style } from './text-style.js';
 
 export interface Cell {
@@ -14,6 +15,14 @@ export interface Column {
 
 /** Wide enough for the usual columns, narrow enough for a terminal beside a notebook. */
 export const TABLE_WIDTH = 100;
+
+/** Narrower than this a terminal breaks lines itself: columns and words would no longer be told apart. */
+const LEAST_WIDTH = 40;
+
+/** Where lines end that are written to `stream`: a terminal narrower than a table would break them amid words. */
+export function widthOf({ columns }: Pick<TextStream, 'columns'>): number {
+  return Math.max(LEAST_WIDTH, Math.min(TABLE_WIDTH, columns ?? TABLE_WIDTH));
+}
 
 const GAP = '  ';
 

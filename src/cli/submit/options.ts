@@ -1,5 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
+
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { afterOptions } from '../help-text.js';
 import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../option-values.js';
 import { addPlanningOptions } from '../planning-options.js';
 import type { Streams } from '../streams.js';
@@ -105,7 +107,7 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--env-secret <name>', 'secret whose keys become environment variables; repeatable', each)
     .option('--node-selector <key=value>', 'label that nodes must have; repeatable', each)
     .showHelpAfterError('(see collapsar submit --help)')
-    .addHelpText('after', HELP)
+    .addHelpText('after', afterOptions(HELP))
     .action(async (paths: string[], flags: SubmitFlags) => {
       const { submitCommand } = await import('./submit.js');
       done(await submitCommand(paths, flags, givenWords(command), streams));
