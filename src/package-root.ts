@@ -1,11 +1,14 @@
 // Where the package is installed: its version, the addon built in it, and what else it ships lie there.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+/** This module's place. A bundle in CommonJS (esbuild's) has no URL of its own: then the folder it is started in has to do. */
+export const moduleUrl: string = import.meta.url ?? pathToFileURL(join(process.cwd(), 'bundle.js')).href;
 
 /** The folder of package.json: this module may lie at any depth, in src/, in dist/, or as part of the command's bundle. */
 export const packageRoot: string = (() => {
-  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+  for (let folder = new URL('.', moduleUrl); ; folder = new URL('..', folder)) {
     const path = fileURLToPath(folder);
     if (existsSync(join(path, 'package.json')) || path === '/') return path;
   }

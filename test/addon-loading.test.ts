@@ -14,17 +14,17 @@ const folder = temporaryDirectory();
 beforeAll(buildIfStale);
 
 /** What opening an engine throws in a process of its own. */
-function messageOf(module: string, ...options: string[]): string {
+function messageOf(module: string, cwd = '.', ...options: string[]): string {
   const script = `import { openEngine } from ${JSON.stringify(pathToFileURL(module).href)};
     await openEngine().catch(({ code, message }) => console.log(code, message));`;
   const env = { ...process.env };
   delete env.COLLAPSAR_ADDON;
-  return spawnSync(process.execPath, [...options, '--input-type=module', '-e', script], { encoding: 'utf8', env })
+  return spawnSync(process.execPath, [...options, '--input-type=module', '-e', script], { encoding: 'utf8', env, cwd })
     .stdout;
 }
 
 it('says how Node is to be started where it loads no addons', () => {
-  const message = messageOf(library, '--no-addons');
+  const message = messageOf(library, '.', '--no-addons');
   expect(message).toMatch(/^ERR_ADDON .*\nStart Node with --allow-addons .* without --no-addons\n$/s);
   expect(message).not.toContain('npm rebuild');
 });
@@ -37,14 +37,18 @@ it('says what pnpm does where pnpm installed it', () => {
   expect(messageOf(join(installed, 'dist', 'index.js'))).toContain('then pnpm rebuild collapsar');
 });
 
-it('says that it was bundled', async () => {
+// esbuild leaves a module in CommonJS no URL of its own, where rolldown makes one up: so it is taken away here.
+it.each([
+  ['bundle.mjs', {}],
+  ['bundle.cjs', { 'import.meta.url': 'undefined' }],
+])('says that it was bundled, as %s', async (name, define) => {
   const entry = join(folder, 'entry.mjs');
   writeFileSync(entry, `export { openEngine } from ${JSON.stringify(library)};\n`);
   writeFileSync(join(folder, 'package.json'), '{ "name": "an-application" }\n');
-  const bundle = await rolldown({ input: entry, platform: 'node' });
-  await bundle.write({ file: join(folder, 'bundle.mjs'), codeSplitting: false });
+  const bundle = await rolldown({ input: entry, platform: 'node', transform: { define } });
+  await bundle.write({ file: join(folder, name), format: name.endsWith('cjs') ? 'cjs' : 'esm', codeSplitting: false });
   await bundle.close();
-  const message = messageOf(join(folder, 'bundle.mjs'));
+  const message = messageOf(join(folder, name), folder);
   expect(message).toMatch(/^ERR_ADDON .*\ncollapsar is part of a bundle here/s);
   expect(message).toContain('external');
 });

@@ -3,7 +3,7 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join, sep } from 'node:path';
 import { AddonError, type DeviceProblem } from '../errors.js';
-import { packageRoot } from '../package-root.js';
+import { moduleUrl, packageRoot } from '../package-root.js';
 import type { MissingTokens } from './missing-tokens.js';
 import type { LogitStats, RowStats } from './operations.js';
 import type { TensorData } from './tensor.js';
@@ -319,7 +319,7 @@ let loaded: { addon: NativeAddon; path: string } | undefined;
  */
 export function loadAddon(): NativeAddon {
   if (loaded !== undefined) return loaded.addon;
-  const require = createRequire(import.meta.url);
+  const require = createRequire(moduleUrl);
   const candidates = process.env.COLLAPSAR_ADDON ? [process.env.COLLAPSAR_ADDON] : localFirst;
   const tried: string[] = [];
   let isRefused = false;
