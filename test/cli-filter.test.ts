@@ -46,8 +46,26 @@ describe('kept groups', () => {
     ],
     ['columns in the order of a heading', 'length,Reward,"group"\n3,1,a\n4,-1,a\n5,1,b\n6,1,b\n'],
     ['JSON arrays', '["a",1]\n["a",-1]\n["b",1]\n["b",1]\n'],
+    ['fields in quotes', '"group","reward"\n"a","1"\na,-1\n "b" ,1\nb,"1"\n'],
+    ['fields in quotes between spaces', '"a" 1\na "-1"\nb 1\n"b" 1\n'],
   ])('from stdin: %s', async (_, text) => {
     expect(await fromStdin(text)).toEqual({ status: 0, out: 'a\n', err: '' });
+  });
+
+  it('by names of several words, where something else stands between the columns', async () => {
+    const names = 'what is 2, or "3"?\nwhat is 2 + 2?\n';
+    const csv = '"what is 2, or ""3""?",1\nwhat is 2 + 2?,1\n"what is 2, or ""3""?",0\nwhat is 2 + 2?,0\n';
+    const lines = [csv, `group,reward\n${csv}`];
+    lines.push(...lines.map((text) => text.replace(/,([^,\n]*)$/gm, '\t$1')));
+    lines.push(csv.replace(/^([^"]*),/gm, '"$1" ').replace(/",/g, '" '));
+    for (const text of lines) {
+      expect(await fromStdin(text)).toEqual({ status: 0, out: names, err: '' });
+    }
+    // Quotes that enclose no field are part of it, and an empty field is one.
+    const open = await fromStdin('5" pipe,1\n5" pipe,0\n"a" b,1\n"a" b,0\n');
+    expect(open).toEqual({ status: 0, out: '5" pipe\n"a" b\n', err: '' });
+    expect((await fromStdin('"a",,1\n')).err).toContain('line 1 has the reward ""');
+    expect((await fromStdin('"a",1,\n')).err).toContain('line 1 has the outcome ""');
   });
 
   it('a heading says what a column is: lengths are no outcomes', async () => {
@@ -250,7 +268,17 @@ describe('exit status', () => {
     ['a 1\nb x\n', /line 2 has the reward "x": expected a number/],
     ['{"group": 1}\n', /line 1 has no reward/],
     ['{"reward": 1}\n', /line 1 has no group/],
-    ['{"group": 1\n', /line 1 is no JSON/],
+    ['{"group": 1\n', /line 1 is no JSON: .* on one line of its own \(jq -c '\.\[\]' does it\)/],
+    ['[\n{"group": 1}]\n', /line 1 is no JSON: .* on one line of its own/],
+    ['[{"group": 1}]\n', /line 1 is a list of rows: write each on a line of its own/],
+    ['{"prompt": 1, "reward": 1}\n', /has no group: expected it as group or group_id or uid; there are prompt, reward/],
+    ['{}\n', /line 1 has no group: .*; there are no fields/],
+    ['{"group": [1, 1], "reward": [0, 1]}\n', /line 1 has a list as group: write a line for each rollout/],
+    ['{"group": 1, "reward": [0, 1]}\n', /line 1 has a list as reward: write a line for each rollout/],
+    ['prompt,reward\na,1\n', /line 1 is a heading without group \(group or group_id or uid\): "prompt,reward"/],
+    ['uid,value\na,1\n', /line 1 is a heading without reward \(reward or score\): "uid,value"/],
+    ['length\tturn\na\t1\n', /line 1 is a heading without group \(.*\) and reward \(reward or score\)/],
+    ['id,r\na,1\n', /line 1 has the reward "r": expected a number, or a heading that names group \(.*\) and reward/],
     ['a 1 0\na 1\n', /line 2 has no outcome, but the lines before have one/],
     ['a 1\na 1 0\n', /line 2 has the field outcome, but the lines before have none/],
     ['a 1\nb 1e300\n', /at most 1e\+100/],

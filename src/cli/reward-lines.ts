@@ -18,6 +18,10 @@ const NAMES = {
 
 type Field = keyof typeof NAMES;
 
+const REQUIRED = ['group', 'reward'] as const;
+
+const namesOf = (field: Field): string => NAMES[field].join(' or ');
+
 /** Fields that all rows have, or none. */
 const OPTIONAL = ['outcome', 'episode', 'turn', 'entropy', 'length'] as const;
 
@@ -94,23 +98,42 @@ export class RewardLines {
     try {
       value = JSON.parse(line);
     } catch (error) {
-      return this.#fail(`is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+      const problem = error instanceof Error ? error.message : String(error);
+      return this.#fail(`is no JSON: ${problem}; each row has to be on one line of its own (${ONE_A_LINE})`);
     }
-    if (Array.isArray(value)) return { group: value[0], reward: value[1], outcome: value[2] };
+    if (Array.isArray(value)) {
+      if (typeof value[0] === 'object' && value[0] !== null) {
+        this.#fail(`is a list of rows: write each on a line of its own (${ONE_A_LINE})`);
+      }
+      return { group: value[0], reward: value[1], outcome: value[2] };
+    }
     const fields: Partial<Record<Field, unknown>> = {};
     for (const [field, names] of Object.entries(NAMES) as [Field, readonly string[]][]) {
       const name = names.find((known) => Object.hasOwn(value as object, known));
       const found = name === undefined ? undefined : (value as Record<string, unknown>)[name];
       if (found !== null && found !== undefined) fields[field] = found;
     }
+    for (const field of REQUIRED) {
+      if (fields[field] !== undefined) continue;
+      const there = printable(Object.keys(value as object).join(', '));
+      this.#fail(`has no ${field}: expected it as ${namesOf(field)}; there are ${there === '' ? 'no fields' : there}`);
+    }
     return fields;
   }
 
   /** Whether it is one: it names groups and rewards. */
   #heading(line: string): boolean {
-    const names = parts(line).map((name) => name.replaceAll('"', '').toLowerCase());
+    const names = parts(line).map((name) => name.toLowerCase());
     const order = names.map(fieldNamed);
-    if (!order.includes('group') || !order.includes('reward')) return false;
+    const missing = REQUIRED.filter((field) => !order.includes(field));
+    if (missing.length > 0) {
+      const isWords = names.every((name) => typeof numberOf(name) === 'string');
+      if (isWords && order.some((field) => field !== undefined)) {
+        const wanted = missing.map((field) => `${field} (${namesOf(field)})`).join(' and ');
+        this.#fail(`is a heading without ${wanted}: "${printable(line)}"`);
+      }
+      return false;
+    }
     const unknown = order.indexOf(undefined);
     if (unknown >= 0) {
       this.#fail(`names a column "${printable(names[unknown] as string)}": known are ${Object.keys(NAMES).join(', ')}`);
@@ -133,6 +156,7 @@ export class RewardLines {
 
   #name(field: Field, value: unknown): string {
     if (typeof value === 'number' || (typeof value === 'string' && value !== '')) return String(value);
+    if (Array.isArray(value)) this.#fail(`has a list as ${field}: write a line for each rollout`);
     return this.#fail(`has no ${field}: expected a number or a name`);
   }
 
@@ -142,7 +166,12 @@ export class RewardLines {
     // NaN and infinities are numbers: what becomes of them is the filter's policy.
     if (typeof number === 'number') return number;
     if (value === undefined) return this.#fail(`has no ${field}: expected a number`);
-    return this.#fail(`has the ${field} ${printable(JSON.stringify(value))}: expected a number`);
+    if (Array.isArray(value)) this.#fail(`has a list as ${field}: write a line for each rollout`);
+    const isHeading = this.#line === 1 && typeof value === 'string';
+    const hint = isHeading
+      ? `, or a heading that names group (${namesOf('group')}) and reward (${namesOf('reward')})`
+      : '';
+    return this.#fail(`has the ${field} ${printable(JSON.stringify(value))}: expected a number${hint}`);
   }
 
   #fail(problem: string): never {
@@ -159,8 +188,34 @@ function numberOf(text: string): number | string {
   return Number.isNaN(value) ? text : value;
 }
 
+/** What makes lines of a JSON file with all rows in one list. */
+const ONE_A_LINE = "jq -c '.[]' does it";
+
+/** A field and what ends it. Between quotes, which CSV doubles within them, a separator is text. */
+const FIELDS = {
+  ',': /(\s*"(?:[^"]|"")*"\s*|[^,]*)(,|$)/y,
+  '\t': /( *"(?:[^"]|"")*" *|[^\t]*)(\t|$)/y,
+  ' ': /("(?:[^"]|"")*"|\S+)(\s+|$)/y,
+} as const;
+
+/** The fields of a line: between commas, where there are none between tabs, and else between spaces. */
 function parts(line: string): string[] {
-  return (line.includes(',') ? line.split(',') : line.split(/\s+/)).map((part) => part.trim());
+  if (!line.includes('"')) {
+    return line.split(line.includes(',') ? ',' : line.includes('\t') ? '\t' : /\s+/).map((part) => part.trim());
+  }
+  const bare = line.replace(/"(?:[^"]|"")*"/g, '');
+  const field = FIELDS[bare.includes(',') ? ',' : bare.includes('\t') ? '\t' : ' '];
+  const found: string[] = [];
+  field.lastIndex = 0;
+  for (let match = field.exec(line); match !== null; match = field.exec(line)) {
+    found.push(unquoted((match[1] as string).trim()));
+    if (match[2] === '') break;
+  }
+  return found;
+}
+
+function unquoted(text: string): string {
+  return /^"(?:[^"]|"")*"$/.test(text) ? text.slice(1, -1).replaceAll('""', '"') : text;
 }
 
 function fieldNamed(name: string): Field | undefined {
