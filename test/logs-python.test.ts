@@ -67,12 +67,42 @@ scores = -torch.arange(24, dtype=torch.bfloat16).reshape(4, 2, 3).transpose(0, 1
 write_step(sys.argv[1], 30, "grid", scores, torch.tensor([3, 1, 2, 0]), torch.tensor([8, 4, 8, 4]), torch.tensor([1, 0, 1, 0]))
 `;
 
-it.skipIf(!has('torch, safetensors'))('the PyTorch listing of docs/step-file.md writes a step file', async () => {
+/** The listing of docs/step-file.md that is marked with this name. */
+async function listing(name: string): Promise<string> {
   const page = await readFile('docs/step-file.md', 'utf8');
-  const listing = /<!-- tested: write_step\.py -->\n```python\n([\s\S]*?)```/.exec(page)?.[1];
-  if (listing === undefined) throw new Error('docs/step-file.md has no listing marked write_step.py');
+  const [, , after] = page.split(new RegExp(`(<!-- tested: ${name} -->\\n)`)) as [string, string?, string?];
+  const code = /^```python\n([\s\S]*?)```/.exec(after ?? '')?.[1];
+  if (code === undefined) throw new Error(`docs/step-file.md has no listing marked ${name}`);
+  return code;
+}
+
+/** A model whose next token depends on all before it, and what it must give: p of each token from the sum of those before. */
+const SCORE = `
+import json
+from types import SimpleNamespace
+table = torch.randn(7, 5, dtype=torch.float64)
+class Model:
+    device = torch.device("cpu")
+    def __call__(self, ids):
+        return SimpleNamespace(logits=table[ids.cumsum(-1) % 7])
+prompts, reasonings = [[1, 2], [3], [4, 4, 1]], [[0, 3, 1], [], [2]]
+scores, lengths = cross_scores(Model(), prompts, reasonings, temperature=0.5)
+wanted = torch.zeros(3, 3, 3)
+for p, prompt in enumerate(prompts):
+    for r, tokens in enumerate(reasonings):
+        for t, token in enumerate(tokens):
+            row = table[sum(prompt + tokens[:t]) % 7] / 0.5
+            wanted[p, r, t] = row[token] - row.logsumexp(0)
+print(json.dumps([lengths.tolist(), list(scores.shape), (scores - wanted).abs().max().item() < 1e-5]))
+`;
+
+it.skipIf(!has('torch'))('the listing of docs/step-file.md scores every reasoning under every prompt', async () => {
+  expect(JSON.parse(await run((await listing('cross_scores.py')) + SCORE))).toEqual([[3, 0, 1], [3, 3, 3], true]);
+});
+
+it.skipIf(!has('torch, safetensors'))('the PyTorch listing of docs/step-file.md writes a step file', async () => {
   const path = join(folder, 'torch.safetensors');
-  await run(listing + CALL, path);
+  await run((await listing('write_step.py')) + CALL, path);
   const step = await readStepFile(path);
   expect(step).toMatchObject({
     step: 30,
