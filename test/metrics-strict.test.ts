@@ -539,6 +539,11 @@ describe('certainty', () => {
   it('says when responses cannot have been sampled from what was scored', async () => {
     const found = await crossScoreMetrics(engine, random(8, 4, -15, 3));
     expect(found.notes.join()).toMatch(/do not look sampled/);
+    // Rows that tell their prompt, under the labels of other rows.
+    const mislabelled = { ...random(8, 4, 3, 3), groups: Array.from({ length: 32 }, (_, row) => (row + 5) % 8) };
+    const { notes, values } = await crossScoreMetrics(engine, mislabelled);
+    expect(values.mi_seq_estimate).toBeLessThan(-1);
+    expect(notes.join()).toMatch(/do not look sampled .*\(labels of other rows, /);
     // Ten rows that fit prompt 0 six to four, ten that fit prompt 1 so, and six of ten each come from the one that fits.
     const [likely, unlikely] = [Math.log(0.6), Math.log(0.4)];
     const alike = await crossScoreMetrics(engine, {

@@ -249,7 +249,10 @@ export interface StepInference {
   withinVariance: boolean;
   /** MI lies within a tenth of its attainable bound: its batch interval may cover less than 95%. */
   nearBound: boolean;
-  /** False: rows cannot have been sampled from what the scores describe (another temperature, a mask, rows picked by reward). */
+  /**
+   * False: rows cannot have been sampled from what the scores describe (labels of other rows, another temperature, a mask, rows
+   * picked by reward).
+   */
   calibrated: boolean;
 }
 

@@ -148,8 +148,8 @@ function caveats({ withinVariance, nearBound, calibrated }: StepInference, nonFi
   }
   if (!calibrated) {
     notes.push(
-      'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by ' +
-        'reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+      'the responses do not look sampled from the scored distribution (labels of other rows, another temperature, a mask, ' +
+        'rows picked by reward?): intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
     );
   }
   return notes;

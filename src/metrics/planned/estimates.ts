@@ -164,8 +164,8 @@ function everything(
   }
   if (!sampled) {
     notes.push(
-      'the responses do not look sampled from the scored distribution (another temperature, a mask, rows picked by reward?): ' +
-        'batch intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+      'the responses do not look sampled from the scored distribution (labels of other rows, another temperature, a ' +
+        'mask, rows picked by reward?): batch intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
     );
   }
   if (nonFinite.length > 0) {
