@@ -108,6 +108,8 @@ describe('plan-scores', () => {
       [0, 1],
       [0, 1],
     ]);
+    const broken = planScoresCommand('-', flags, streams, Readable.from(['{"group":1}\n']));
+    await expect(broken).rejects.toThrow(/^stdin: line 1: "length" missing/);
   });
 
   it.each([

@@ -291,6 +291,21 @@ describe('.npy with sidecars', () => {
     expect((await fileErrorOf(drain(again))).message).toContain('changed');
   });
 
+  it('a tensor that is not there has no place: numpy has no header for all', async () => {
+    const { lengths: _, ...rest } = smallStep();
+    const { cross_logprobs: scores, ...sidecars } = rest;
+    const missing = 'tensor "lengths": missing: every step needs it, one integer a row';
+    const archive = await npz(zipOf(npzMembers(rest)));
+    const error = await fileErrorOf(readStepFile(archive));
+    expect(error).toMatchObject({ tensor: 'lengths', offset: undefined, message: `${archive}, ${missing}` });
+    const array = folder.path('lacking3.npy');
+    await writeFile(array, npyTensor(scores as RawTensor));
+    for (const [name, tensor] of Object.entries(sidecars)) {
+      await writeFile(folder.path(`lacking3.${name}.npy`), npyTensor(tensor));
+    }
+    expect(await fileErrorOf(readStepFile(array))).toMatchObject({ message: `${array}, ${missing}` });
+  });
+
   it('in a folder: arrays with sidecars are steps, single arrays are not, missing ones are named', async () => {
     const place = join(folder, 'run');
     await mkdir(place);

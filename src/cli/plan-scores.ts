@@ -48,7 +48,7 @@ export async function planScoresCommand(
   const { out, err, signal } = streams;
   const { input, columnGroups } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
-    : fromLines(path, await contentOf(path, stdin, signal), flags);
+    : fromLines(path === STDIN ? 'stdin' : path, await contentOf(path, stdin, signal), flags);
   const plan = planned(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
@@ -112,7 +112,7 @@ async function contentOf(path: string, stdin: Readable, signal: AbortSignal): Pr
     return await Promise.race([text(stream), aborted]);
   } catch (error) {
     signal.throwIfAborted();
-    throw new FileError({ path }, systemProblem(error), { cause: error });
+    throw new FileError({ path: path === STDIN ? 'stdin' : path }, systemProblem(error), { cause: error });
   } finally {
     stream.destroy();
   }

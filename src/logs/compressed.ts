@@ -104,6 +104,7 @@ async function openCompressed(path: string, compression: Compression, { signal }
       metadata,
       bytes,
       digest: headerDigest(json),
+      headerAt: LENGTH_BYTES,
       reopen: async () => (await unpacking(base.revision)).source.promise(bytes),
     };
   } catch (error) {

@@ -19,6 +19,8 @@ export interface StepContainer {
   readonly bytes: number;
   /** Of the bytes that say what lies where. */
   readonly digest: string;
+  /** Where the header begins in which a tensor that is not there is missing; arrays of numpy have one each, and none for all. */
+  readonly headerAt?: number;
   /** Where they were read with the header: the first bytes of `source`, the whole of a small file. */
   readonly first?: Uint8Array;
   /** Opens `source` once more. @throws FileError when the content may have changed since */
@@ -50,7 +52,16 @@ const openSafetensors: OpenContainer = async (path, { signal }) => {
     }
     const { tensors, metadata } = parseHeader(path, json, source.bytes);
     const reopen = () => openBytes(path, { expected: source.revision });
-    return { source, tensors, metadata, bytes: source.bytes, digest: headerDigest(json), first, reopen };
+    return {
+      source,
+      tensors,
+      metadata,
+      bytes: source.bytes,
+      digest: headerDigest(json),
+      headerAt: LENGTH_BYTES,
+      first,
+      reopen,
+    };
   } catch (error) {
     await source.close();
     throw error;

@@ -151,7 +151,8 @@ async function withContainer<T>(
 
 function headerOf(path: string, { source, tensors, ...container }: StepContainer): StepHeader {
   const layout = checkLayout(tensors, (tensor, problem) => {
-    throw new FileError({ ...placeOf(source, tensors.get(tensor)?.declaredAt ?? LENGTH_BYTES), tensor }, problem);
+    const at = tensors.get(tensor)?.declaredAt ?? container.headerAt;
+    throw new FileError({ ...(at === undefined ? { path: source.path } : placeOf(source, at)), tensor }, problem);
   });
   // Keys come from the file: a plain object would give "__proto__" a meaning.
   const metadata: Record<string, string> = Object.create(null);
