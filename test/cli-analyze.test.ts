@@ -408,6 +408,13 @@ describe('wrong usage', () => {
     expect(err).toContain('"mi_estimte"');
     expect(err).toContain('mi_estimate');
     expect(err).not.toContain('"mi_*"');
+    // Names of bounds and p-values are said as endings, where the profile has them.
+    expect(err.replace(/\s+/g, ' ')).toContain(
+      'also end in _batch_low, _batch_high, _population_low, _population_high and _p_value.',
+    );
+    expect((await collapsar(['analyze', healthy, '--profile', 'ragen', '--metrics', 'mi'])).err).not.toContain(
+      'also end',
+    );
   });
 
   it('in --metrics is found before anything is read, or else writes nothing and keeps what was measured', async () => {

@@ -13,16 +13,20 @@ export function impossibleMetrics(metrics: readonly string[] | undefined, profil
   return choice.unmatched.length === 0 ? undefined : unmatchedList(choice, 'no metric');
 }
 
-/** Bounds and p-values go by the name of their metric. */
+/** Bounds and p-values go by the name of their metric: they are said once for all. */
 const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
+const DERIVED_NAMES =
+  'Those with intervals also end in _batch_low, _batch_high, _population_low, _population_high and _p_value.';
 
 /** @param none what has none of the names, in words */
 export function unmatchedList(choice: MetricChoice, none: string): string {
   const wrong = choice.unmatched.map((name) => `"${name}"`).join(', ');
   const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
+  const anyDerived = names.length < choice.namesSeen.length;
   return [
     wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, TABLE_WIDTH),
     wrap(`There are: ${names.join(', ')}`, TABLE_WIDTH, '  '),
+    ...(anyDerived ? [wrap(DERIVED_NAMES, TABLE_WIDTH, '  ')] : []),
     '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
     '',
   ].join('\n');
