@@ -237,6 +237,21 @@ describe('for machines', () => {
   });
 
   it('singletons and rewards that are no numbers follow the policy', async () => {
+    // As Python's json.dumps writes them; in a name they are letters.
+    const python = [
+      '["NaN",NaN]',
+      '{"group":"NaN","reward":1}',
+      '{"group": "NaN", "reward": 0}',
+      '["x",-Infinity]',
+      '["x",1]',
+    ];
+    const excluded = await fromStdin(python.join('\n'), '--non-finite', 'exclude');
+    expect(excluded).toMatchObject({
+      status: 0,
+      out: 'NaN\n',
+      err: expect.stringContaining('2 rollouts were left out'),
+    });
+    expect((await fromStdin(python.join('\n'))).err).toMatch(/row 0 \(line 1\) is NaN/);
     const text = 'a 1\na 0\nb 3\nc nan\nc 1\nc 0\n';
     expect(await fromStdin(text, '--non-finite', 'exclude', '--singletons', 'keep')).toMatchObject({
       status: 0,

@@ -96,7 +96,7 @@ export class RewardLines {
   #json(line: string): Partial<Record<Field, unknown>> {
     let value: unknown;
     try {
-      value = JSON.parse(line);
+      value = JSON.parse(quotedNonFinite(line));
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
       return this.#fail(`is no JSON: ${problem}; each row has to be on one line of its own (${ONE_A_LINE})`);
@@ -177,6 +177,14 @@ export class RewardLines {
   #fail(problem: string): never {
     throw new FileError({ path: this.#path }, `line ${this.#line} ${problem}`);
   }
+}
+
+/** JSON has no word for them, Python's json.dumps writes these: as strings they are numbers here all the same. */
+function quotedNonFinite(line: string): string {
+  if (!/NaN|Infinity/.test(line)) return line;
+  return line.replace(/"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)/g, (found) =>
+    found.startsWith('"') ? found : `"${found}"`,
+  );
 }
 
 /** Also as Python prints them: nan, inf, -inf. */
