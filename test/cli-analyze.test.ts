@@ -192,6 +192,20 @@ describe('the verdicts', () => {
     expect(healthyTable).toMatch(/filter \(top_p .9 of reward variance\): it would keep [0-9.]+ of 16\.0 prompts/);
   });
 
+  it('say why where no step has a state: no alarm is no comfort there', async () => {
+    const verdictsOf = async (path: string) =>
+      (await collapsar(['analyze', path, '--permutations', '0'])).out.split('  verdicts\n')[1]?.replace(/\s+/g, ' ');
+    expect(await verdictsOf(join(healthy, 'step_0000*'))).toMatch(
+      /^ none that is an alarm state not known: Step 8 is one of the first 5 computed steps, which later ones are compared with\./,
+    );
+    const run = join(directory, 'collapsed-from-the-start');
+    for (let step = 1; step <= 7; step++) await putStep(join(run, `${step}.safetensors`), smallStep(step, 0));
+    expect(await verdictsOf(run)).toMatch(
+      /^ none that is an alarm state not known: I\(X;Z\) was \S+ at the run's start, which cannot be told from zero: .* too small to tell\./,
+    );
+    expect(await verdictsOf(healthy)).not.toContain('state not known');
+  });
+
   it('are in the records and in summary.json', async () => {
     const out = join(directory, 'judged');
     const { out: printed } = await collapsar([

@@ -14,6 +14,8 @@ export class RunVerdicts {
   readonly #width: number;
   readonly #filter = new FilterView();
   #summary: StepReport['summary'];
+  /** Of the last step that was judged: where no step has a state, why. */
+  #standing = '';
 
   /** @param width most characters in a line */
   constructor(paint: Paint, width: number) {
@@ -23,6 +25,7 @@ export class RunVerdicts {
 
   add(report: StepReport): void {
     this.#summary = report.summary ?? this.#summary;
+    this.#standing = report.judgement?.regime.sentence ?? this.#standing;
     this.#filter.add(report);
   }
 
@@ -35,6 +38,8 @@ export class RunVerdicts {
     const lines = [
       this.#paint('dim', '  verdicts'),
       ...(alarms === 0 ? ['    none that is an alarm'] : []),
+      // No alarm is no comfort where there was nothing to compare with.
+      ...(summary.regime === null ? [wrap(`state not known: ${this.#standing}`, this.#width, '    ')] : []),
       ...verdicts,
       ...this.#filter.lines(this.#width),
     ];
