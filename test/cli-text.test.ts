@@ -1,9 +1,11 @@
 // The pieces that the command line's text is made of.
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { shortBytes, shortDuration, shortNumber } from '../src/cli/number-format.js';
 import { Progress } from '../src/cli/progress.js';
 import { sparkline } from '../src/cli/sparkline.js';
-import { layoutTable } from '../src/cli/table.js';
+import { textStream } from '../src/cli/streams.js';
+import { layoutTable, widthOf } from '../src/cli/table.js';
 import { isUnicode } from '../src/cli/text-style.js';
 import { wrap } from '../src/cli/text-wrap.js';
 import { keeping } from './cli-streams.js';
@@ -143,5 +145,23 @@ describe('progress', () => {
     expect(stream.pieces[0]).toContain('######------------------ 50/200 steps');
     expect(stream.pieces[0]?.length).toBeLessThanOrEqual(60 + '\r\u001b[K'.length);
     expect(stream.pieces[1]).toBe('\r\u001b[K');
+  });
+
+  it('on a dumb terminal, which cannot take a line back, is a line as elsewhere', () => {
+    let now = 0;
+    const stream = keeping({ isTTY: true, columns: 60 });
+    const progress = new Progress(stream, false, () => now, false);
+    now = 5000;
+    progress.update(state);
+    progress.clear();
+    expect(stream.pieces).toEqual([expect.stringMatching(/^50\/200 steps .*\n$/)]);
+  });
+
+  it('takes a terminal that does not know its width for one of the usual width', () => {
+    const ofWidth = (columns: number) =>
+      textStream(Object.assign(new PassThrough(), { isTTY: true, columns }), 'stdout');
+    expect(ofWidth(0).columns).toBeUndefined();
+    expect(widthOf(ofWidth(0))).toBe(100);
+    expect([30, 80, 200].map((columns) => widthOf(ofWidth(columns)))).toEqual([40, 80, 100]);
   });
 });

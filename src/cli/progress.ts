@@ -14,13 +14,23 @@ export class Progress {
   readonly #stream: TextStream | undefined;
   readonly #unicode: boolean;
   readonly #now: () => number;
+  readonly #isBar: boolean;
   #began: number;
   #shown: number;
   #barVisible = false;
 
-  /** @param stream undefined for none */
-  constructor(stream: TextStream | undefined, unicode: boolean, now: () => number = () => performance.now()) {
+  /**
+   * @param stream undefined for none
+   * @param canClear whether a terminal can take a line back: a dumb one shows the code for it
+   */
+  constructor(
+    stream: TextStream | undefined,
+    unicode: boolean,
+    now: () => number = () => performance.now(),
+    canClear = true,
+  ) {
     this.#stream = stream;
+    this.#isBar = stream?.isTTY === true && canClear;
     this.#unicode = unicode;
     this.#now = now;
     this.#began = now();
@@ -29,7 +39,7 @@ export class Progress {
 
   /** On stderr, unless the user asked for quiet. */
   static of({ err, environment }: Streams, quiet: boolean | undefined): Progress {
-    return new Progress(quiet ? undefined : err, isUnicode(environment));
+    return new Progress(quiet ? undefined : err, isUnicode(environment), undefined, environment.TERM !== 'dumb');
   }
 
   /** Looking at the files, before the first step is read. */
@@ -49,10 +59,10 @@ export class Progress {
   #show(share: number, textAfter: (seconds: number) => string): void {
     if (this.#stream === undefined) return;
     const now = this.#now();
-    if (now - this.#shown < (this.#stream.isTTY ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
+    if (now - this.#shown < (this.#isBar ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
     this.#shown = now;
     const text = textAfter((now - this.#began) / 1000);
-    if (!this.#stream.isTTY) {
+    if (!this.#isBar) {
       void this.#stream.write(`${text}\n`);
       return;
     }

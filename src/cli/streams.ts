@@ -4,7 +4,7 @@ import { writeError } from '../analysis/whole-file.js';
 
 export interface TextStream {
   readonly isTTY: boolean;
-  /** Columns of the terminal; undefined where there is none. */
+  /** Columns of the terminal; undefined where there is none, or it does not know. */
   readonly columns: number | undefined;
   /** Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk). */
   readonly closed: AbortSignal;
@@ -53,7 +53,8 @@ export function textStream(stream: Writable & { isTTY?: boolean; columns?: numbe
   return {
     isTTY: stream.isTTY === true,
     get columns() {
-      return stream.columns;
+      // 0 is what terminals say that nobody told their size: of `docker run -t`, expect, some editors.
+      return stream.columns || undefined;
     },
     closed: closing.signal,
     write: (text) =>
