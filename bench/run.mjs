@@ -26,6 +26,11 @@ import { replaceSection, toMarkdown, toText } from './report.mjs';
 import { Reader, readPlans } from './roofline.mjs';
 import { storeResult } from './stored.mjs';
 
+const USAGE = `npm run bench (or bench:peers) -- [--quick] [--only TEXT] [--docs]
+  --quick      about a minute, small inputs
+  --only TEXT  cases whose name contains it; nothing is stored
+  --docs       also writes the tables of docs/performance.md`;
+
 /** The options and the cases they choose; wrong usage ends here, before anything is measured. */
 function readOptions() {
   try {
@@ -39,7 +44,7 @@ function readOptions() {
     });
     return { options: values, cases: chosenCases(values) };
   } catch (error) {
-    console.error(`bench: ${error.message}`);
+    console.error(`bench: ${error.message}\nusage: ${USAGE}`);
     process.exit(2);
   }
 }

@@ -111,6 +111,7 @@ test.each([
   [['--quick', '--only', 'zzz'], "bench: no case contains 'zzz'; cases:\n  logitStats "],
   [['--only', 'scoreStats', '--docs'], 'bench: --docs writes the whole table and --only measures a part'],
   [['--onyl', 'scoreStats'], "bench: Unknown option '--onyl'"],
+  [['--help'], 'usage: npm run bench (or bench:peers) -- [--quick] [--only TEXT]'],
 ])('wrong usage has status 2 and measures nothing: %j', (args, message) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.mjs', ...args], { encoding: 'utf8' });
   expect(stderr).toContain(message);
