@@ -76,6 +76,13 @@ describe('kept groups', () => {
     expect(metrics).not.toHaveProperty('rollout/filter_shaping_only_count');
   });
 
+  it('one a line, whatever stands in their names', async () => {
+    const rows = ['Solve:\n2 + 2', 'a "b" \u001b'].flatMap((group) =>
+      [0, 1].map((reward) => JSON.stringify({ group, reward })),
+    );
+    expect((await fromStdin(rows.join('\n'))).out).toBe('"Solve:\\n2 + 2"\na "b" \u001b\n');
+  });
+
   it('of a step file', async () => {
     const step = join(exampleRuns, 'collapse', 'step_00001.safetensors');
     const { status, out } = await collapsar(['filter', step, '--strategy', 'top_k_abs', '--value', '3']);

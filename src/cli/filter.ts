@@ -48,8 +48,13 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
   if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
   else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
-  else await streams.out.write(result.kept.map((group) => `${source.nameOf(group)}\n`).join(''));
+  else await streams.out.write(result.kept.map((group) => `${onOneLine(source.nameOf(group))}\n`).join(''));
   return EXIT.ok;
+}
+
+/** A name is a line; one that breaks it, as the text of a prompt may, is written as JSON writes it. */
+function onOneLine(name: string): string {
+  return /[\n\r]/.test(name) ? JSON.stringify(name) : name;
 }
 
 /** options.lossScale -> loss-scale */
