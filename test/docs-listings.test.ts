@@ -1,6 +1,6 @@
 // The TypeScript of the pages runs as it stands there, with what a reader is told to have. Those of docs/monitor.md's streams,
 // docs/step-file.md's Python and docs/gpu.md have tests of their own.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -161,6 +161,11 @@ describe('docs/monitor.md', () => {
     await run('docs/monitor.md', 0, { trainer: trainer(2), console: quiet });
     await run('docs/monitor.md', 0, { trainer: trainer(3), console: quiet });
     expect(logged).toEqual([1, 2, 3]);
+    // A crash while the next state is written costs nothing.
+    writeFileSync('monitor.json.tmp', '{"format":"colla');
+    await run('docs/monitor.md', 0, { trainer: trainer(4), console: quiet });
+    expect(logged).toEqual([1, 2, 3, 4]);
+    expect(existsSync('monitor.json.tmp')).toBe(false);
   });
 });
 
