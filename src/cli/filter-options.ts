@@ -17,9 +17,9 @@ import { anyNumber, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 
 const HELP = `
-A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), or a JSON object with group,
-reward and, if there are, outcome, episode, turn, entropy, length. On a terminal all groups are shown as a table;
-elsewhere the kept ones are printed, one a line.
+A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), what a first line of names says, or a JSON
+object. Names are group (or group_id, uid), reward (or score) and, if there are, outcome, episode, turn, entropy, length. On a
+terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
 
 Examples:
   collapsar filter runs/grpo-7b/step_00120.safetensors
