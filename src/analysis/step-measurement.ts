@@ -1,6 +1,5 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
 // can be measured anywhere and in any order (run-replay.ts puts them in theirs).
-
 import { optionNames } from '../engine/argument-checks.js';
 import { argumentProblem } from '../engine/argument-problem.js';
 import type { Engine } from '../engine/engine.js';

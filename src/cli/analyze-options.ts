@@ -1,5 +1,4 @@
 // `collapsar analyze`: its options.
-
 import { type Command, Option } from 'commander';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';

@@ -1,5 +1,4 @@
 // `collapsar filter`: its options.
-
 import { type Command, Option } from 'commander';
 import {
   DIALECTS,

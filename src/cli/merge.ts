@@ -1,5 +1,4 @@
 // `collapsar merge`: states in, one state out, and on stdout what it holds.
-
 import { Aggregates } from '../analysis/aggregates.js';
 import { mergeStates } from '../analysis/shards/merge.js';
 import { argumentProblem } from '../engine/argument-problem.js';

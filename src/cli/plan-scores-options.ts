@@ -1,5 +1,4 @@
 // `collapsar plan-scores`: its options.
-
 import type { Command } from 'commander';
 import { EXIT } from './exit-codes.js';
 import { afterOptions } from './help-text.js';

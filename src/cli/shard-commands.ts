@@ -1,5 +1,4 @@
 // plan, map, merge and finalize: one analysis over many processes, as commands.
-
 import { type Command, Option } from 'commander';
 import type { FinalizeFlags } from './finalize.js';
 import { afterOptions } from './help-text.js';

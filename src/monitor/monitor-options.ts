@@ -1,5 +1,4 @@
 // The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
-
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../engine/argument-checks.js';
 import { argumentProblem } from '../engine/argument-problem.js';

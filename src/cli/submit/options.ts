@@ -1,5 +1,4 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
-
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { afterOptions } from '../help-text.js';
 import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../option-values.js';

@@ -2,7 +2,6 @@
 // fewer: the draws tell how many of n others were better, and 1{none of N is better} is no combination of the chances of that
 // (N + 1 conditions, n + 1 unknowns). What they do tell: bounds that are certain, and, without bias, how often the own prompt is
 // the best of c candidates, itself and c − 1 of the others drawn at random, for c up to n + 1.
-
 import type { PlanLayout } from './plan.js';
 import type { ScoredRow } from './row.js';
 
