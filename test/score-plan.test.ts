@@ -402,6 +402,27 @@ describe('intervals', () => {
     expect(notesOf(2)).not.toContain('some prompt has one row only');
   });
 
+  // A mean of six like values need not be the value: what rounding leaves of their variance is none.
+  it.each([2, 3, 5, 6, 7, 12])('of retrieval have width where all %d rows of a prompt are alike', (rowsPerPrompt) => {
+    const groups = Array.from({ length: 8 * rowsPerPrompt }, (_, r) => Math.floor(r / rowsPerPrompt));
+    const plan = planScores({ groups, lengths: groups.map(() => 4) }, { negatives: 4 });
+    // Rows of four prompts are most likely under their own, those of the others least.
+    const sums = Float64Array.from(plan.rows, (row, at) =>
+      plan.prompts[at] === groups[row] ? ((groups[row] as number) < 4 ? -10 : -14) : -12,
+    );
+    const estimates = estimateFromPairs(plan, { sums });
+    // Wilson's for as many draws as rows.
+    const rows = groups.length;
+    const t = studentT(rows - 8, 0.95);
+    const half = (t / (1 + t ** 2 / rows)) * Math.sqrt(0.25 / rows + t ** 2 / (4 * rows ** 2));
+    for (const key of ['retrieval_accuracy_of_2', 'retrieval_accuracy_of_4']) {
+      expect(estimates.values[key]).toBe(0.5);
+      const { low, high } = batchOf(estimates, key);
+      expect(low).toBeCloseTo(0.5 - half, 12);
+      expect(high).toBeCloseTo(0.5 + half, 12);
+    }
+  });
+
   it('use quantiles of Student’s t', () => {
     // Solved with mpmath in 40 digits: P(|T| > t) = I_{n/(n+t²)}(n/2, ½).
     for (const [degrees, confidence, quantile] of [

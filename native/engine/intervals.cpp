@@ -190,13 +190,14 @@ Interval wilson(double proportion, double count, double quantile, double error) 
           error};
 }
 
-// A proportion whose spread is no more is certain: the rest is rounding, and would change with the order of rows.
+// A proportion whose spread is no more is certain, and so are hits that vary no more, a row: the rest is rounding, and
+// would change with the order of rows.
 constexpr double kLeastSpread = 0x1p-30;
 
-// How many independent draws a proportion's variance amounts to, within the bounds given.
-double effectiveCount(double proportion, double variance, double least, double most) {
+// How many independent draws the variance of a proportion of `rows` amounts to, within the bounds given.
+double effectiveCount(double proportion, double variance, double rows, double least, double most) {
   const double spread = proportion * (1 - proportion);
-  if (!(spread > kLeastSpread) || !(variance > 0)) return least;
+  if (!(spread > kLeastSpread) || !(variance * rows > kLeastSpread)) return least;
   return std::min(most, std::max(least, spread / variance));
 }
 
@@ -251,7 +252,7 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
   if (isHit(figure)) {
     const double proportion = calibrated ? sums.expected[figure] / rows : estimate;
     // Hits that are certain under their prompts amount to ever more draws; but rows show rare misses badly.
-    return wilson(estimate, effectiveCount(proportion, variance.value, rows, 4 * rows), quantile, error);
+    return wilson(estimate, effectiveCount(proportion, variance.value, rows, rows, 4 * rows), quantile, error);
   }
   const double half = quantile * error + roundingOf(input, sums, figure);
   double high = estimate + half;
@@ -285,7 +286,7 @@ Interval populationInterval(const InferenceInput& input, const StepColumns& colu
   if (isHit(figure)) {
     const double proportion = expectations ? sums.expected[figure] / rows : estimate;
     Interval interval =
-        wilson(estimate, effectiveCount(proportion, variance, std::min(prompts, rows), rows), quantile, error);
+        wilson(estimate, effectiveCount(proportion, variance, rows, std::min(prompts, rows), rows), quantile, error);
     // Of the rows of two prompts that are alike, half are retrieved.
     if (figure == kRetrieval1) interval.low = std::min(interval.low, std::max(0.0, 1 - unseenShare(columns) / 2));
     return interval;

@@ -128,29 +128,36 @@ inline long double meanOver(const Step& step, Figure figure, bool expected) {
   return sum / static_cast<long double>(step.rows());
 }
 
+// Of an estimate, from what it is without each of the prompts.
+inline long double jackknifeVariance(const Values& left) {
+  const auto prompts = static_cast<long double>(left.size());
+  long double mean = 0, squares = 0;
+  for (const long double value : left) mean += value / prompts;
+  for (const long double value : left) squares += (value - mean) * (value - mean);
+  return (prompts - 1) / prompts * squares;
+}
+
+// What of a mean's variance the label alone explains.
+inline long double naiveLabelVariance(const Step& step, Figure figure) {
+  long double sum = 0;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    const Values weights = posterior(step, r);
+    const long double centre = expectation(step, r, figure);
+    for (std::size_t p = 0; p < weights.size(); p++) {
+      if (weights[p] == 0) continue;
+      const long double off = rowValue(step, r, static_cast<std::int32_t>(p), figure) - centre;
+      sum += weights[p] * off * off;
+    }
+  }
+  const auto rows = static_cast<long double>(step.rows());
+  return sum / (rows * rows);
+}
+
 inline long double naivePopulationError(const Step& step, Figure figure, bool calibrated) {
   const bool expected = calibrated && figure != kMiSeqLoo;
   Values left;
-  long double mean = 0;
-  for (std::int32_t j = 0; j < step.columns; j++) {
-    left.push_back(meanOver(without(step, j), figure, expected));
-    mean += left.back() / static_cast<long double>(step.columns);
-  }
-  long double squares = 0, labels = 0;
-  for (const long double value : left) squares += (value - mean) * (value - mean);
-  if (expected) {
-    for (std::int64_t r = 0; r < step.rows(); r++) {
-      const Values weights = posterior(step, r);
-      const long double centre = expectation(step, r, figure);
-      for (std::size_t p = 0; p < weights.size(); p++) {
-        if (weights[p] == 0) continue;
-        const long double off = rowValue(step, r, static_cast<std::int32_t>(p), figure) - centre;
-        labels += weights[p] * off * off;
-      }
-    }
-  }
-  const auto prompts = static_cast<long double>(step.columns), rows = static_cast<long double>(step.rows());
-  return std::sqrt((prompts - 1) / prompts * squares + labels / (rows * rows));
+  for (std::int32_t j = 0; j < step.columns; j++) left.push_back(meanOver(without(step, j), figure, expected));
+  return std::sqrt(jackknifeVariance(left) + (expected ? naiveLabelVariance(step, figure) : 0));
 }
 
 inline long double naivePosteriorVariance(const Step& step, Figure figure) {

@@ -10,7 +10,7 @@
 #include "engine/random.h"
 #include "engine/step_moments.h"
 #include "engine/student_t.h"
-#include "inference_reference.h"
+#include "interval_reference.h"
 #include "random_numbers.h"
 #include "row_stats_buffers.h"
 
@@ -96,6 +96,24 @@ void checkErrors(const Step& step, const Inference& inference) {
   }
 }
 
+// Every end of every interval, and what is said of the step. Square roots of variances that should be 0 are rounding:
+// `tolerance` bounds them, that of leave-one-out values, which have no bound, being ten times as large.
+void checkIntervals(const Step& step, const Inference& inference, double tolerance) {
+  CHECK_EQUAL(inference.calibrated, naiveCalibrated(step));
+  CHECK_EQUAL(inference.nearBound, naiveNearBound(step));
+  for (int f = 0; f < kFigures; f++) {
+    const auto figure = static_cast<Figure>(f);
+    const FigureInference& got = inference.figures[f];
+    const double gate = figure == kMiSeqLoo ? 10 * tolerance : tolerance;
+    const ReferenceInterval batch = naiveBatchInterval(step, figure, inference.calibrated);
+    CHECK_NEAR(got.batchLow, static_cast<double>(batch.low), gate, "figure ", f);
+    CHECK_NEAR(got.batchHigh, static_cast<double>(batch.high), gate, "figure ", f);
+    const ReferenceInterval population = naivePopulationInterval(step, figure, inference.calibrated);
+    CHECK_NEAR(got.populationLow, static_cast<double>(population.low), gate, "figure ", f);
+    CHECK_NEAR(got.populationHigh, static_cast<double>(population.high), gate, "figure ", f);
+  }
+}
+
 bool sameBits(const Inference& a, const Inference& b) {
   return std::memcmp(a.figures, b.figures, sizeof a.figures) == 0 && a.withinVariance == b.withinVariance &&
          a.nearBound == b.nearBound && a.calibrated == b.calibrated;
@@ -160,6 +178,50 @@ TEST_CASE("errors equal those of prompts really left out and posteriors really s
   }
   const Step few = sampled(12, 5, {4, 4, 4, 4, 4}, 1.0);
   checkErrors(few, infer(few).inference);
+}
+
+TEST_CASE("intervals are what docs/intervals.md says, from no dependence to a saturated one") {
+  const std::vector<std::vector<std::int64_t>> groupings = {
+      {3, 3, 3, 3, 3, 3, 3}, {2, 2, 2, 2, 2, 2}, {1, 1, 1, 1, 1}, {4, 4, 4},       {5, 5},
+      {1, 5, 0, 2, 3, 0, 4}, {14, 2, 2, 2, 2},   {0, 6, 0, 0},    {1, 7, 1, 2, 2}, {0, 3, 3, 0, 0, 0, 0, 0, 0, 0}};
+  for (const double strength : {0.1, 0.8, 2.5, 6.0, 40.0}) {
+    std::uint64_t seed = 100;
+    for (const std::vector<std::int64_t>& groups : groupings) {
+      const Step step = sampled(seed++, static_cast<std::int64_t>(groups.size()), groups, strength);
+      checkIntervals(step, infer(step).inference, strength > 10 ? 1e-7 : 1e-9);
+    }
+  }
+}
+
+TEST_CASE(
+    "hits that vary by rounding alone move no interval: the rows of one prompt hit for certain, those of another "
+    "miss") {
+  for (double apart = 16; apart < 60; apart += 0.25) {
+    Step step, reversed;
+    step.columns = reversed.columns = 4;
+    for (std::int32_t r = 0; r < 6; r++) {
+      const std::int32_t own = r / 3;
+      for (std::int32_t p = 0; p < 4; p++) {
+        // Of the second prompt's rows a column that has none is the best.
+        step.scores.push_back(p == own ? -20.0 : own == 1 && p == 3 ? -19.0 : -20.0 - apart - 0.1 * (r + p));
+      }
+      step.own.push_back(own);
+      step.lengths.push_back(3);
+    }
+    for (std::int64_t r = 5; r >= 0; r--) {
+      for (const double score : step.row(r)) reversed.scores.push_back(score);
+      reversed.own.push_back(step.own[static_cast<std::size_t>(r)]);
+      reversed.lengths.push_back(3);
+    }
+    const Inference one = infer(step).inference, other = infer(reversed).inference;
+    CHECK_EQUAL(one.figures[kRetrieval1].estimate, 0.5);
+    for (const Figure figure : {kRetrieval1, kRetrieval2}) {
+      const FigureInference &a = one.figures[figure], &b = other.figures[figure];
+      CHECK_NEAR(a.batchLow, b.batchLow, 1e-7, apart, " nats apart");
+      CHECK_NEAR(a.populationLow, b.populationLow, 1e-7, apart, " nats apart");
+    }
+    checkIntervals(step, one, 1e-7);
+  }
 }
 
 TEST_CASE("uneven groups, prompts of one row, prompts without rows") {

@@ -7,7 +7,7 @@ import type { ScorePlan } from './plan.js';
 import { bestOfCandidates, retrievalBounds } from './retrieval.js';
 import type { ScoredRow } from './row.js';
 import type { PlannedSums } from './sums.js';
-import { stratifiedVariance } from './variances.js';
+import { hitVariance } from './variances.js';
 import { wilsonInterval } from './wilson-interval.js';
 
 /** Candidates of which `retrieval_accuracy_of_<c>` is given. */
@@ -109,7 +109,7 @@ function addAccuraciesOfCandidates(
     }
     const share = compensatedSum(hits) / hits.length;
     values[key] = share;
-    const variance = stratifiedVariance(sums, hits);
+    const variance = hitVariance(sums, hits);
     certainty[key] = {
       // A row's value is in [0, 1], so that its variance is at most that of a hit: never fewer draws than rows.
       batch:

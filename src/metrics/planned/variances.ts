@@ -1,6 +1,7 @@
 // The sums of a plan's rows -> the variance of the mean of a figure for these very prompts, with its degrees of freedom.
 import { type PlannedFigure, variesByLength } from './figures.js';
 import type { PlannedSums } from './sums.js';
+import { LEAST_SPREAD } from './wilson-interval.js';
 
 /** A row makes up half of its prompt's mean at most: a row that made up all of it would tell nothing of the spread about it. */
 const MOST_LEVERAGE = 0.5;
@@ -100,4 +101,11 @@ export function stratifiedVariance(
     degrees += free;
   }
   return { value: strata.sum / rows ** 2, degrees: alike ? degrees : strata.degrees(degrees) };
+}
+
+/** Of hits. Where all rows of each prompt are alike, rounding leaves a variance: no prompt has a part of that. */
+export function hitVariance(sums: Pick<PlannedSums, 'rowsOf' | 'own' | 'rows'>, hits: Float64Array): Variance {
+  const variance = stratifiedVariance(sums, hits);
+  if (variance.value * sums.rows > LEAST_SPREAD) return variance;
+  return { value: 0, degrees: stratifiedVariance(sums, hits, true).degrees };
 }

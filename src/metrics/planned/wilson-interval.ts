@@ -3,8 +3,8 @@ import type { Interval } from '../step-metrics.js';
 import { studentT } from './student-t.js';
 import type { Variance } from './variances.js';
 
-/** A share whose spread is no more is certain: the rest is rounding. */
-const LEAST_SPREAD = 2 ** -30;
+/** A share whose spread is no more is certain, and so are hits that vary no more, a row: the rest is rounding. */
+export const LEAST_SPREAD = 2 ** -30;
 
 /** For as many draws as the variance amounts to, and never fewer than `least`. */
 export function wilsonInterval(share: number, variance: Variance, least: number, confidence: number): Interval {
