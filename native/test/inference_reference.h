@@ -80,6 +80,12 @@ inline Values posterior(const Step& step, std::int64_t r) {
   return weights;
 }
 
+inline std::vector<Values> posteriors(const Step& step) {
+  std::vector<Values> out;
+  for (std::int64_t r = 0; r < step.rows(); r++) out.push_back(posterior(step, r));
+  return out;
+}
+
 inline long double expectation(const Step& step, std::int64_t r, Figure figure) {
   const Values weights = posterior(step, r);
   long double sum = 0;
@@ -162,12 +168,13 @@ inline long double naivePopulationError(const Step& step, Figure figure, bool ca
 
 inline long double naivePosteriorVariance(const Step& step, Figure figure) {
   const auto rows = static_cast<long double>(step.rows());
+  const std::vector<Values> likely = posteriors(step);
   long double sum = 0;
   for (std::int32_t p = 0; p < step.columns; p++) {
     Values weights, values;
     long double total = 0, mean = 0, squares = 0, own = 0;
     for (std::int64_t r = 0; r < step.rows(); r++) {
-      const long double weight = posterior(step, r)[static_cast<std::size_t>(p)];
+      const long double weight = likely[static_cast<std::size_t>(r)][static_cast<std::size_t>(p)];
       if (weight == 0) continue;
       weights.push_back(weight);
       values.push_back(rowValue(step, r, p, figure));

@@ -49,16 +49,16 @@ struct WelchParts {
 // Of the batch variance of a figure per token: prompts' parts, however many columns a prompt has.
 inline long double perTokenDegrees(const Step& step, Figure figure) {
   const auto rows = static_cast<long double>(step.rows());
+  const std::vector<Values> likely = posteriors(step);
   WelchParts parts;
   long double spreads = 0, leverages = 0;
   for (std::int32_t prompt = 0; prompt < step.columns; prompt++) {
     Values weights, values;
     long double total = 0, mean = 0, spread = 0, own = 0;
     for (std::int64_t r = 0; r < step.rows(); r++) {
-      const Values posteriors = posterior(step, r);
       long double weight = 0;
       for (std::int32_t p = 0; p < step.columns; p++) {
-        if (step.signatureOf(p) == prompt) weight += posteriors[static_cast<std::size_t>(p)];
+        if (step.signatureOf(p) == prompt) weight += likely[static_cast<std::size_t>(r)][static_cast<std::size_t>(p)];
       }
       if (weight == 0) continue;
       weights.push_back(weight);
