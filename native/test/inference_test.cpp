@@ -236,7 +236,7 @@ TEST_CASE("intervals are what docs/intervals.md says, from no dependence to a sa
 
 TEST_CASE("intervals of repeated prompts, ties, other labels, prompts that nothing was sampled from") {
   const std::vector<std::vector<std::int64_t>> groupings = {
-      {3, 3, 3, 3}, {1, 2, 3, 6, 1}, {2, 2, 2}, {1, 2, 0, 9, 1, 1, 2}};
+      {4, 4, 6, 4}, {1, 2, 3, 6, 1}, {2, 2, 2}, {1, 2, 0, 9, 1, 1, 2}};
   for (const double strength : {0.4, 2.0, 40.0, 120.0}) {
     if (kSanitized && strength != 2.0) continue;
     const double tolerance = strength > 100 ? 1e-6 : strength > 10 ? 1e-7 : 1e-9;
@@ -249,6 +249,9 @@ TEST_CASE("intervals of repeated prompts, ties, other labels, prompts that nothi
       checkIntervals(both, infer(both).inference, tolerance);
     }
   }
+  // Few prompts decide, each of two columns: seven degrees of freedom.
+  const Step few = repeated(sampled(204, 4, {4, 4, 6, 4}, 6));
+  checkIntervals(few, infer(few).inference, 1e-9);
   // Ties, and more columns than the best that are kept.
   Step tied = sampled(210, 11, std::vector<std::int64_t>(11, 3), 1.5);
   for (double& score : tied.scores) score = std::round(score);
@@ -487,6 +490,7 @@ TEST_CASE("no dependence and exact scores: zero, known exactly, p = 1") {
 TEST_CASE("scores that differ by rounding alone do not make labels look informative") {
   Step step = sampled(22, 6, std::vector<std::int64_t>(6, 4), 1.0);
   for (std::int64_t r = 0; r < step.rows(); r++) {
+    step.lengths[static_cast<std::size_t>(r)] = 1;  // longer ones would round the difference away
     for (std::int64_t p = 0; p < 6; p++) {
       const bool own = step.own[static_cast<std::size_t>(r)] == p;
       step.scores[static_cast<std::size_t>(r * 6 + p)] = own ? std::nextafter(-2000.0, 0.0) : -2000.0;

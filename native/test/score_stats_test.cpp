@@ -90,15 +90,12 @@ void checkRow(const Matrix& matrix, const ScoreRows& rows, const RowStats& stats
   }
 }
 
-// Own columns and lengths drawn at random; signatures if `signatures` > 0.
-void checkMatrix(const Matrix& matrix, Numbers& numbers, std::int64_t signatures, const char* what,
-                 std::int64_t longest = 400, int topK = kMaxTopK) {
-  std::vector<std::int32_t> own, signature;
+// Lengths drawn at random, and the columns of the signatures if `signatures` > 0.
+void checkOwn(const Matrix& matrix, const std::vector<std::int32_t>& own, Numbers& numbers, std::int64_t signatures,
+              const char* what, std::int64_t longest = 400, int topK = kMaxTopK) {
+  std::vector<std::int32_t> signature;
   std::vector<std::int64_t> lengths;
-  for (std::int64_t r = 0; r < matrix.rows; r++) {
-    own.push_back(static_cast<std::int32_t>(numbers.below(matrix.columns)));
-    lengths.push_back(numbers.below(longest + 1));
-  }
+  for (std::int64_t r = 0; r < matrix.rows; r++) lengths.push_back(numbers.below(longest + 1));
   for (std::int64_t c = 0; c < matrix.columns && signatures > 0; c++) {
     signature.push_back(static_cast<std::int32_t>(numbers.below(std::min(signatures, matrix.columns))));
   }
@@ -110,6 +107,15 @@ void checkMatrix(const Matrix& matrix, Numbers& numbers, std::int64_t signatures
   CHECK(scoreStats(matrix.view(), rows, out.stats, pool, control) == Outcome::Done);
   CHECK_EQUAL(control.doneUnits.load(), matrix.rows * matrix.columns);
   for (std::int64_t r = 0; r < matrix.rows; r++) checkRow(matrix, rows, out.stats, r, what);
+}
+
+// Own columns drawn at random, too.
+void checkMatrix(const Matrix& matrix, Numbers& numbers, std::int64_t signatures, const char* what,
+                 std::int64_t longest = 400, int topK = kMaxTopK) {
+  std::vector<std::int32_t> own;
+  for (std::int64_t r = 0; r < matrix.rows; r++)
+    own.push_back(static_cast<std::int32_t>(numbers.below(matrix.columns)));
+  checkOwn(matrix, own, numbers, signatures, what, longest, topK);
 }
 
 const char* const kTypeNames[] = {"float64", "float32", "float16", "bfloat16"};
@@ -193,6 +199,59 @@ TEST_CASE("special values stand anywhere") {
   }
 }
 
+TEST_CASE("very large numbers that rise or fall from block to block") {
+  Numbers numbers(31);
+  for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
+    const double largest = dtype == DType::Float64 ? 1e308 : 1e38;
+    Matrix matrix(dtype, 4, 3000);
+    for (std::int64_t c = 0; c < 3000; c++) {
+      matrix.elements.set(matrix.at(0, c), c < 1500 ? -largest : largest);
+      matrix.elements.set(matrix.at(1, c), c < 1500 ? largest : -largest);
+      matrix.elements.set(matrix.at(2, c), c < 2900 ? -largest : -5.0);
+      matrix.elements.set(matrix.at(3, c), c < 1100 ? -kInfinity : c < 2200 ? -largest : -0.5 * largest);
+    }
+    checkMatrix(matrix, numbers, 0, "far from block to block", 1);
+    checkMatrix(matrix, numbers, 2, "far from block to block", 1);
+  }
+}
+
+TEST_CASE("the own score is NaN or infinite, in whatever block it stands") {
+  Numbers numbers(32);
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t columns : {9, 300, 2100, 5000}) {
+      const std::vector<std::int32_t> own = {0, static_cast<std::int32_t>(columns / 2),
+                                             static_cast<std::int32_t>(columns - 1)};
+      for (const double special : {kNaN, kInfinity, -kInfinity}) {
+        for (const bool alone : {true, false}) {
+          Matrix matrix(dtype, 3, columns);
+          for (std::int64_t r = 0; r < 3; r++) {
+            for (std::int64_t c = 0; c < columns; c++) matrix.elements.set(matrix.at(r, c), -50 + 5 * numbers.bell());
+            matrix.elements.set(matrix.at(r, own[static_cast<std::size_t>(r)]), special);
+            if (!alone) matrix.elements.set(matrix.at(r, numbers.below(columns)), kInfinity);
+          }
+          checkOwn(matrix, own, numbers, 0, kTypeNames[static_cast<int>(dtype)]);
+          checkOwn(matrix, own, numbers, 3, kTypeNames[static_cast<int>(dtype)]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows of up to a hundred million tokens, whose scores lie as far apart") {
+  Numbers numbers(33);
+  for (const DType dtype : {DType::Float64, DType::Float32}) {
+    for (const std::int64_t longest : {100000, 3000000, 100000000}) {
+      for (const std::int64_t columns : {40, 1500}) {
+        Matrix matrix(dtype, 20, columns);
+        for (std::int64_t i = 0; i < 20 * columns; i++) {
+          matrix.elements.set(i, -static_cast<double>(longest) * numbers.uniform());
+        }
+        checkMatrix(matrix, numbers, 0, "long", longest);
+      }
+    }
+  }
+}
+
 TEST_CASE("a NaN is found whatever its bits") {
   for (const std::uint64_t bits : {0x7fc00001u, 0x7f800001u, 0xffffffffu, 0x7f80007fu}) {
     Matrix matrix(DType::Float32, 1, 20);
@@ -241,6 +300,16 @@ TEST_CASE("many like terms beside a far maximum: their rounding errors must not 
         checkMatrix(matrix, numbers, 0, "one far above", 3);
       }
     }
+  }
+}
+
+TEST_CASE("a million like terms: the sums of blocks are added exactly") {
+  Numbers numbers(30);
+  if (kSanitized) return;
+  for (const DType dtype : {DType::Float64, DType::Float32}) {
+    Matrix matrix(dtype, 1, 1000000);
+    for (std::int64_t c = 0; c < 1000000; c++) matrix.elements.set(c, c == 777777 ? 14.0 : 0.3);
+    checkMatrix(matrix, numbers, 0, "a million alike", 1);
   }
 }
 
