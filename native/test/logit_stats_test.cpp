@@ -3,6 +3,7 @@
 #include "engine/logit_stats.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "check.h"
 #include "engine/isa.h"
@@ -228,6 +229,35 @@ TEST_CASE("a NaN is found whatever its bits, wherever it stands") {
       checkRows(elements, 1, 5000, numbers, 1.0, "NaN bits");
       checkRows(elements, 1, 5000, numbers, 3.0, "NaN bits");
     }
+  }
+}
+
+TEST_CASE("NaN and +inf in any leaf of few rows, which threads share") {
+  Numbers numbers(84);
+  const std::int64_t leaf = 32768, columns = 3 * leaf + 1700;
+  for (const DType dtype : kAllTypes) {
+    for (const double special : {kNaN, kInfinity}) {
+      Elements elements(dtype, 5 * columns);
+      for (std::int64_t i = 0; i < 5 * columns; i++) elements.set(i, 3 * numbers.bell());
+      for (std::int64_t row = 0; row < 4; row++) elements.set(row * columns + leaf * row + 77, special);
+      checkRows(elements, 5, columns, numbers, 1.0, "special value of a leaf");
+    }
+  }
+}
+
+TEST_CASE("very large numbers that rise or fall from leaf to leaf") {
+  Numbers numbers(85);
+  for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
+    const double largest = dtype == DType::Float64 ? 1e308 : 1e38;
+    const std::int64_t columns = 40000;
+    Elements elements(dtype, 4 * columns);
+    for (std::int64_t c = 0; c < columns; c++) {
+      elements.set(c, c < 32768 ? -largest : largest);
+      elements.set(columns + c, c < 32768 ? largest : -largest);
+      elements.set(2 * columns + c, c < 39000 ? -largest : -5.0);
+      elements.set(3 * columns + c, c < 17000 ? -kInfinity : c < 33000 ? -largest : -0.5 * largest);
+    }
+    for (const double temperature : {1.0, 0.5}) checkRows(elements, 4, columns, numbers, temperature, "far leaves");
   }
 }
 
@@ -463,6 +493,25 @@ TEST_CASE("a cancelled job says so") {
     control.cancelled = true;
     CHECK(logitStats({elements.data(), DType::Float32, 4, 20000, 20000, 1}, {nullptr, nullptr, 1.0}, out.stats, {},
                      pool, control) == Outcome::Cancelled);
+  }
+}
+
+TEST_CASE("a job that is cancelled within a row ends there, and says so") {
+  // One element for all columns. A thread alone walks the row; two share it.
+  const double element = 1.0;
+  const std::int64_t columns = std::int64_t{1} << 28;
+  for (const int threads : {1, 2}) {
+    JobControl control;
+    std::thread canceller([&] {
+      while (control.doneUnits < 1) std::this_thread::yield();
+      control.cancelled = true;
+    });
+    Buffers out(1);
+    ThreadPool pool(threads);
+    CHECK(logitStats({&element, DType::Float64, 1, columns, 0, 0}, {nullptr, nullptr, 1.0}, out.stats, {}, pool,
+                     control) == Outcome::Cancelled);
+    canceller.join();
+    CHECK(control.doneUnits.load() < columns);
   }
 }
 
