@@ -252,6 +252,15 @@ TEST_CASE("intervals of repeated prompts, ties, other labels, prompts that nothi
   // Few prompts decide, each of two columns: seven degrees of freedom.
   const Step few = repeated(sampled(204, 4, {4, 4, 6, 4}, 6));
   checkIntervals(few, infer(few).inference, 1e-9);
+  // Rows whose label is impossible by the scores: with one of the best columns left out it is among the best two.
+  Step impossible;
+  impossible.columns = 2;
+  for (std::int32_t r = 0; r < 10; r++) {
+    impossible.own.push_back(r < 6 ? 0 : 1);
+    for (const double score : {-1.0 - 0.1 * r, -900.0}) impossible.scores.push_back(score);
+    impossible.lengths.push_back(3);
+  }
+  checkIntervals(repeated(impossible), infer(repeated(impossible)).inference, 1e-7);
   // Ties, and more columns than the best that are kept.
   Step tied = sampled(210, 11, std::vector<std::int64_t>(11, 3), 1.5);
   for (double& score : tied.scores) score = std::round(score);

@@ -417,21 +417,28 @@ TEST_CASE("fields that are not wanted are not needed, nor are targets") {
   Buffers full(rows);
   ThreadPool pool(2);
   const LogitMatrix view{elements.data(), DType::Float32, rows, columns, columns, 1};
-  JobControl a, b, c, d;
+  JobControl a, b;
   logitStats(view, {targets, nullptr, 1.0}, full.stats, {}, pool, a);
-  std::vector<double> alone(rows);
-  std::vector<std::int32_t> argmax(rows);
-  LogitStats only{};
-  only.logsumexp = alone.data();
-  CHECK(logitStats(view, {nullptr, nullptr, 1.0}, only, {}, pool, b) == Outcome::Done);
-  only = {};
-  only.argmax = argmax.data();
-  CHECK(logitStats(view, {nullptr, nullptr, 1.0}, only, {}, pool, c) == Outcome::Done);
-  for (std::int64_t r = 0; r < rows; r++) {
-    CHECK_EQUAL(alone[static_cast<std::size_t>(r)], full.stats.logsumexp[r]);
-    CHECK_EQUAL(argmax[static_cast<std::size_t>(r)], full.stats.argmax[r]);
+  const auto whole = static_cast<std::size_t>(rows);
+  for (double* LogitStats::*field : {&LogitStats::logsumexp, &LogitStats::entropy, &LogitStats::targetLogprob}) {
+    std::vector<double> alone(whole);
+    LogitStats only{};
+    only.*field = alone.data();
+    JobControl control;
+    const std::int32_t* const needed = field == &LogitStats::targetLogprob ? targets : nullptr;
+    CHECK(logitStats(view, {needed, nullptr, 1.0}, only, {}, pool, control) == Outcome::Done);
+    for (std::size_t r = 0; r < whole; r++) CHECK_EQUAL(alone[r], (full.stats.*field)[r]);
   }
-  CHECK(logitStats({nullptr, DType::Float32, 0, 5, 5, 1}, {nullptr, nullptr, 1.0}, {}, {}, pool, d) == Outcome::Done);
+  for (std::int32_t* LogitStats::*field : {&LogitStats::argmax, &LogitStats::rankAbove, &LogitStats::rankEqual}) {
+    std::vector<std::int32_t> alone(whole);
+    LogitStats only{};
+    only.*field = alone.data();
+    JobControl control;
+    const std::int32_t* const needed = field == &LogitStats::argmax ? nullptr : targets;
+    CHECK(logitStats(view, {needed, nullptr, 1.0}, only, {}, pool, control) == Outcome::Done);
+    for (std::size_t r = 0; r < whole; r++) CHECK_EQUAL(alone[r], (full.stats.*field)[r]);
+  }
+  CHECK(logitStats({nullptr, DType::Float32, 0, 5, 5, 1}, {nullptr, nullptr, 1.0}, {}, {}, pool, b) == Outcome::Done);
 }
 
 TEST_CASE("masked rows are not read, and means run over the others") {
