@@ -1,9 +1,8 @@
 // The same bits (docs/metrics.md, Exactness) on every instruction set, with any number of threads, on every machine.
 //
-// One digest covers every output of a fixed set of jobs, another those of logitStats. They must be kDigest and
-// kLogitDigest wherever this runs; whoever changes the
-// arithmetic on purpose puts the printed one here, after it has come out alike on x86-64 and arm64
-// (scripts/test-emulated.sh).
+// One digest covers every output of a fixed set of jobs, another those of logitStats, a third those of inferStep. They
+// must be kDigest, kLogitDigest and kInferenceDigest wherever this runs; whoever changes the arithmetic on purpose puts
+// the printed one here, after it has come out alike on x86-64 and arm64 (scripts/test-emulated.sh).
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include "check.h"
 #include "engine/gather_scores.h"
+#include "engine/inference.h"
 #include "engine/isa.h"
 #include "engine/logit_stats.h"
 #include "engine/score_stats.h"
@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t kDigest = 0x43eb8bd1b8054e62u;
 constexpr std::uint64_t kLogitDigest = 0xaee82c3062d6d2acu;
+constexpr std::uint64_t kInferenceDigest = 0x2dd146addce9f393u;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -160,6 +161,43 @@ void addLogitStats(Digest& digest, ThreadPool& pool) {
   }
 }
 
+void addInference(Digest& digest, ThreadPool& pool) {
+  Numbers numbers(65);
+  for (const std::int64_t columns : {3, 9, 40}) {
+    for (const double spread : {0.3, 4.0, 60.0}) {
+      const std::int64_t rows = 5 * columns;
+      std::vector<double> scores;
+      std::vector<std::int32_t> own, signature;
+      std::vector<std::int64_t> lengths;
+      for (std::int64_t r = 0; r < rows; r++) {
+        own.push_back(static_cast<std::int32_t>(r % 7 == 0 ? numbers.below(columns) : r * columns / rows));
+        lengths.push_back(numbers.below(40));
+        for (std::int64_t p = 0; p < columns; p++) {
+          const bool impossible = p != own.back() && (r + p) % 11 == 0;
+          scores.push_back(impossible ? -kInfinity : -30 + spread * numbers.bell() + (p == own.back() ? spread : 0));
+        }
+      }
+      for (std::int32_t c = 0; c < columns; c++) signature.push_back(c % 4 == 3 ? c - 1 : c);
+      for (const bool distinct : {true, false}) {
+        const ScoreRows labels{own.data(), lengths.data(), distinct ? nullptr : signature.data()};
+        RowStatsBuffers stats(rows, static_cast<int>(std::min<std::int64_t>(columns, kMaxTopK)));
+        JobControl control;
+        scoreStats({scores.data(), DType::Float64, rows, columns, columns, 1}, labels, stats.stats, pool, control);
+        Inference out{};
+        inferStep({scores.data(), rows, columns, labels, &stats.stats, 70, 5}, out, pool, control);
+        for (const FigureInference& figure : out.figures) {
+          for (const double x : {figure.estimate, figure.batchLow, figure.batchHigh, figure.batchError,
+                                 figure.populationLow, figure.populationHigh, figure.populationError, figure.pValue}) {
+            const double known = x == x ? x : -1.0;  // which NaN it is is the machine's affair
+            digest.add(&known, sizeof known);
+          }
+        }
+        for (const bool flag : {out.withinVariance, out.nearBound, out.calibrated}) digest.add(&flag, sizeof flag);
+      }
+    }
+  }
+}
+
 std::uint64_t digestWith(int threads) {
   ThreadPool pool(threads);
   Digest digest;
@@ -202,6 +240,20 @@ TEST_CASE("logitStats: one digest on every instruction set and with any number o
       addLogitStats(digest, pool);
       CHECK_EQUAL(digest.value(), kLogitDigest, isaName(isa), ", ", threads, " threads");
       if (threads == 1) std::cout << isaName(isa) << ", logits: 0x" << std::hex << digest.value() << std::dec << "\n";
+    }
+  }
+}
+
+TEST_CASE("inferStep: one digest on every instruction set and with any number of threads") {
+  for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+    if (!forceIsa(isaName(isa))) continue;
+    for (int threads = 1; threads <= threadsUpTo(4); threads++) {
+      ThreadPool pool(threads);
+      Digest digest;
+      addInference(digest, pool);
+      CHECK_EQUAL(digest.value(), kInferenceDigest, isaName(isa), ", ", threads, " threads");
+      if (threads == 1)
+        std::cout << isaName(isa) << ", inference: 0x" << std::hex << digest.value() << std::dec << "\n";
     }
   }
 }
