@@ -245,19 +245,20 @@ TEST_CASE("NaN and +inf in any leaf of few rows, which threads share") {
   }
 }
 
-TEST_CASE("very large numbers that rise or fall from leaf to leaf") {
+TEST_CASE("very large numbers that rise or fall from leaf to leaf, and within one") {
   Numbers numbers(85);
   for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {
     const double largest = dtype == DType::Float64 ? 1e308 : 1e38;
     const std::int64_t columns = 40000;
-    Elements elements(dtype, 4 * columns);
+    Elements elements(dtype, 5 * columns);
     for (std::int64_t c = 0; c < columns; c++) {
       elements.set(c, c < 32768 ? -largest : largest);
       elements.set(columns + c, c < 32768 ? largest : -largest);
       elements.set(2 * columns + c, c < 39000 ? -largest : -5.0);
       elements.set(3 * columns + c, c < 17000 ? -kInfinity : c < 33000 ? -largest : -0.5 * largest);
+      elements.set(4 * columns + c, c < 1000 ? -largest : largest);
     }
-    for (const double temperature : {1.0, 0.5}) checkRows(elements, 4, columns, numbers, temperature, "far leaves");
+    for (const double temperature : {1.0, 0.5}) checkRows(elements, 5, columns, numbers, temperature, "far apart");
   }
 }
 
