@@ -142,6 +142,13 @@ describe('sumTokens', () => {
     ['a length below zero', 'lengths', /entry 1 is -1, expected 0 to 4/, () => engine.sumTokens(padded, [1, -1, 2])],
     ['a length past T', 'lengths', /entry 2 is 5, expected 0 to 4/, () => engine.sumTokens(padded, [1, 1, 5])],
     ['a fractional length', 'lengths', /entry 0 is 0\.5/, () => engine.sumTokens(padded, [0.5, 1, 1])],
+    // Its conversion to an integer is anyone's guess.
+    [
+      'a length of 1e300',
+      'lengths',
+      /entry 0 is 1.*e\+300, expected a whole number/,
+      () => engine.sumTokens(padded, [1e300, 1, 1]),
+    ],
     ['NaN as length', 'lengths', /entry 0 is nan/i, () => engine.sumTokens(padded, [NaN, 1, 1])],
     ['null as length', 'lengths', /entry 0 is null/, () => engine.sumTokens(padded, [null, 1, 1] as Wrong)],
     ['a hole as length', 'lengths', /entry 0 is undefined/, () => engine.sumTokens(padded, new Array(3))],
@@ -353,6 +360,21 @@ describe('scoreStats, stepMoments and inferStep', () => {
       'stats.topColumns',
       /entry 0 is 99, expected 0 to 3/,
       () => withStats({ topColumns: new Int32Array(12).fill(99) }, (stats) => engine.stepMoments(stats, labels)),
+    ],
+    [
+      'top columns below zero',
+      'stats.topColumns',
+      /entry 11 is -1, expected 0 to 3/,
+      () =>
+        withStats({ topColumns: Int32Array.from({ length: 12 }, (_, i) => (i === 11 ? -1 : i % 4)) }, (stats) =>
+          engine.stepMoments(stats, labels),
+        ),
+    ],
+    [
+      'a best column out of range',
+      'stats.argmax',
+      /entry 2 is 4, expected 0 to 3/,
+      () => withStats({ argmax: Int32Array.of(0, 3, 4) }, (stats) => engine.stepMoments(stats, labels)),
     ],
     [
       'labels of other rows',

@@ -154,6 +154,9 @@ describe('logitStats', () => {
     // Means alone: the rows' values are not given out.
     const only = await engineOf(1).logitStats(logits, { mask, out: [], sequences: { lengths: [3, 2, 1, 0] } });
     expect(only).toEqual({ rows, columns, meanEntropy: byLengths.meanEntropy });
+    const both = await engineOf(1).logitStats(logits, { targets, mask, out: [], sequences: { lengths: [3, 2, 1, 0] } });
+    const { meanEntropy, meanTargetLogprob } = byLengths;
+    expect(both).toEqual({ rows, columns, meanEntropy, meanTargetLogprob });
   });
 
   it('treats special values as torch does', async () => {
