@@ -299,6 +299,12 @@ describe('scoreStats, stepMoments and inferStep', () => {
       () => engine.scoreStats(sums, { ...labels, lengths: [-2, 0, 0] }),
     ],
     [
+      'too few lengths',
+      'options.lengths',
+      /got 2 entries, expected 3 \(one a row\)/,
+      () => engine.scoreStats(sums, { ...labels, lengths: [1, 1] }),
+    ],
+    [
       'a signature past P',
       'options.signatures',
       /entry 3 is 4/,
