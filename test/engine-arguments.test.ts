@@ -234,6 +234,18 @@ describe('sumTokens', () => {
       () => engine.sumTokens(padded, [1, 1, 1], { out: engine.alloc('float64', [2, 2]) }),
     ],
     [
+      'columns of fewer prompts',
+      'options.columns',
+      /got 1 entry, expected 2 \(one a prompt\)/,
+      () => engine.sumTokens(padded, [1, 1, 1], { columns: [0], out: engine.alloc('float64', [3, 2]) }),
+    ],
+    [
+      'out of more rows',
+      'options.out',
+      /has 4 rows, expected 3/,
+      () => engine.sumTokens(padded, [1, 1, 1], { out: engine.alloc('float64', [4, 2]) }),
+    ],
+    [
       'out of too few columns',
       'options.out',
       /has 1 columns for 2 prompts/,
@@ -401,6 +413,12 @@ describe('scoreStats, stepMoments and inferStep', () => {
       () => withStats({}, (stats) => infer(stats, { permutations: -1 })),
     ],
     ['a fractional seed', 'options.seed', /got 0\.5/, () => withStats({}, (stats) => infer(stats, { seed: 0.5 }))],
+    [
+      'rows that cannot be of their own prompt',
+      'stats.matchedSeq',
+      /row 2 is -inf.*leave such rows out/,
+      () => withStats({ matchedSeq: new Float64Array([0, 0, Number.NEGATIVE_INFINITY]) }, (stats) => infer(stats)),
+    ],
     [
       'rows that are not finite',
       'stats.marginalSeq',

@@ -87,6 +87,29 @@ describe('sumTokens', () => {
     );
   });
 
+  it('puts sums right before and right behind the scores, in one memory', async () => {
+    const engine = engineOf(2);
+    const { data } = engine.alloc('float64', [36]);
+    data.set(
+      Array.from({ length: 24 }, (_, i) => -i),
+      6,
+    );
+    const part = (from: number, to: number, shape: number[]): Tensor => ({
+      data: data.subarray(from, to),
+      dtype: 'float64',
+      shape,
+    });
+    const logprobs = part(6, 30, [2, 3, 4]);
+    for (const [from, to] of [
+      [0, 6],
+      [30, 36],
+    ] as const) {
+      await engine.sumTokens(logprobs, [2, 1, 0], { out: part(from, to, [3, 2]) });
+      expect([...data.subarray(from, to)]).toEqual([-1, -25, -4, -16, 0, 0]);
+    }
+    expect([...data.subarray(6, 30)]).toEqual(Array.from({ length: 24 }, (_, i) => -i));
+  });
+
   it('finds packed rows one after the other, or where offsets say', async () => {
     const { data, values } = elements('float32', 2 * 10, 5);
     const logprobs: Tensor = { data, dtype: 'float32', shape: [2, 10] };
