@@ -298,10 +298,10 @@ describe('.npy with sidecars', () => {
     const archive = await npz(zipOf(npzMembers(rest)));
     const error = await fileErrorOf(readStepFile(archive));
     expect(error).toMatchObject({ tensor: 'lengths', offset: undefined, message: `${archive}, ${missing}` });
-    const array = folder.path('lacking3.npy');
+    const array = join(folder, 'lacking3.npy');
     await writeFile(array, npyTensor(scores as RawTensor));
     for (const [name, tensor] of Object.entries(sidecars)) {
-      await writeFile(folder.path(`lacking3.${name}.npy`), npyTensor(tensor));
+      await writeFile(join(folder, `lacking3.${name}.npy`), npyTensor(tensor));
     }
     expect(await fileErrorOf(readStepFile(array))).toMatchObject({ message: `${array}, ${missing}` });
   });
