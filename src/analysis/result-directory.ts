@@ -13,6 +13,7 @@ import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import { recordLine } from './record-line.js';
+import { RunSummaries } from './run-summaries.js';
 import { MEASURE_OPTIONS } from './step-measurement.js';
 import type { StepRecord, StepReport } from './step-report.js';
 import { WholeFile, writeError } from './whole-file.js';
@@ -23,7 +24,8 @@ const FAILURES = 'failures.jsonl';
 const SUMMARY = 'summary.json';
 
 /** What a killed process left of files that it had not finished. */
-const UNFINISHED = /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json)\.[0-9]+\.tmp$/;
+const UNFINISHED =
+  /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
 
 type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
 
@@ -62,8 +64,11 @@ export class ResultDirectory {
   readonly #metrics: WholeFile;
   /** Of all records, by first appearance. */
   readonly #keys = new Set<string>();
-  readonly #runs: SummaryOfRun[] = [];
+  readonly #runs: RunSummaries;
+  /** The present run's. */
+  #run: SummaryOfRun | undefined;
   #directoryOfRun = '';
+  #steps = 0;
   /** Of the present run; its summary gets them when all its steps are through. */
   #ends = new Map<string, Ends>();
   /** Gives the present run's verdicts, when all its steps are through. */
@@ -78,6 +83,7 @@ export class ResultDirectory {
     this.#directory = directory;
     this.#lock = lock;
     this.#metrics = metrics;
+    this.#runs = new RunSummaries(directory);
   }
 
   /**
@@ -139,13 +145,13 @@ export class ResultDirectory {
     const { record, file, run, directory, step, bytes, summary: judge } = report;
     await this.#metrics.write(recordLine(record));
     this.#bytes += bytes;
-    let summary = this.#runs.at(-1);
-    if (summary === undefined || summary.run !== run || this.#directoryOfRun !== directory) {
-      this.#closeRun();
+    this.#steps++;
+    if (this.#run?.run !== run || this.#directoryOfRun !== directory) {
+      await this.#closeRun();
       this.#directoryOfRun = directory;
-      summary = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
-      this.#runs.push(summary);
+      this.#run = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
     }
+    const summary = this.#run;
     this.#judge = judge ?? this.#judge;
     summary.steps++;
     summary.lastStep = step;
@@ -161,13 +167,15 @@ export class ResultDirectory {
     this.#statistics.add(orderFreeMetrics(report));
   }
 
-  #closeRun(): void {
-    const summary = this.#runs.at(-1);
+  async #closeRun(): Promise<void> {
+    const summary = this.#run;
+    this.#run = undefined;
     if (summary !== undefined) {
       const ends = this.#ends;
       summary.metrics = Object.fromEntries(ends);
       summary.statistics = this.#statistics.summary((key) => ends.has(key));
       summary.judged = this.#judge?.();
+      await this.#runs.add(summary);
     }
     this.#allStatistics.merge(this.#statistics);
     this.#statistics = new Aggregates();
@@ -187,10 +195,9 @@ export class ResultDirectory {
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
     checkObject(settings, 'settings');
     checkFailures(failures);
-    this.#closeRun();
-    const prepared: WholeFile[] = [];
+    const prepared: WholeFile[] = [this.#metrics];
     try {
-      prepared.push(this.#metrics);
+      await this.#closeRun();
       await this.#write(prepared, PARQUET, (file) =>
         writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
       );
@@ -199,11 +206,12 @@ export class ResultDirectory {
         const lines = failures.map((failure) => `${JSON.stringify(failureRecord(failure))}\n`);
         await this.#write(prepared, FAILURES, (file) => file.write(lines.join('')));
       }
-      const steps = this.#runs.reduce((total, run) => total + run.steps, 0);
       const statistics = this.#allStatistics.summary((key) => this.#keys.has(key));
-      const counts = { steps, bytes: this.#bytes, failures: failures.length };
-      const text = `${JSON.stringify({ ...settings, ...counts, statistics, runs: this.#runs }, null, 2)}\n`;
-      await this.#write(prepared, SUMMARY, (file) => file.write(text));
+      const counts = { steps: this.#steps, bytes: this.#bytes, failures: failures.length };
+      await this.#write(prepared, SUMMARY, async (file) => {
+        for await (const piece of this.#runs.within({ ...settings, ...counts, statistics })) await file.write(piece);
+        await file.write('\n');
+      });
       // Failures of an earlier analysis are not those of this one.
       if (failures.length === 0) await this.#remove(FAILURES);
       for (const file of prepared) await file.place();
@@ -226,6 +234,7 @@ export class ResultDirectory {
   }
 
   async #release(): Promise<void> {
+    await this.#runs.discard();
     await this.#journal?.close();
     await this.#lock.release();
   }

@@ -1,0 +1,48 @@
+// Summaries of runs in, one after the other; out the list of them as it stands in summary.json. They wait on disk: of a directory
+// a step there are as many runs as steps, and a string of V8 ends at 512 MB.
+import { WholeFile } from './whole-file.js';
+
+/** Never gets this name: its lines go into summary.json. */
+const NAME = 'summary.json.runs';
+
+/** What a list as the last member of an object is indented by. */
+const INDENT = '\n    ';
+
+export class RunSummaries {
+  readonly #directory: string;
+  #file: WholeFile | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** @throws FileError when it cannot be written */
+  async add(summary: object): Promise<void> {
+    const before = this.#file === undefined ? '' : ',';
+    this.#file ??= await WholeFile.open(this.#directory, NAME);
+    await this.#file.write(before + INDENT + JSON.stringify(summary, null, 2).replaceAll('\n', INDENT));
+  }
+
+  /**
+   * The text of `{ ...head, runs: [...] }`, as JSON.stringify gives it with an indent of 2, in pieces.
+   * @throws FileError when it cannot be read
+   */
+  async *within(head: object): AsyncGenerator<string, void, undefined> {
+    const { runs: _, ...rest } = head as { runs?: unknown };
+    const text = JSON.stringify({ ...rest, runs: [] }, null, 2);
+    if (this.#file === undefined) {
+      yield text;
+      return;
+    }
+    yield text.slice(0, -']\n}'.length);
+    // The last line is one for whoever reads lines.
+    await this.#file.write('\n');
+    yield* this.#file.lines();
+    yield '  ]\n}';
+  }
+
+  async discard(): Promise<void> {
+    await this.#file?.discard();
+    this.#file = undefined;
+  }
+}
