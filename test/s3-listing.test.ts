@@ -114,3 +114,16 @@ describe('a store', () => {
 it('a search of directories ends when it is aborted', async () => {
   await expect(findSteps('examples', { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
 });
+
+it('lists a folder of more objects than a call has arguments', async () => {
+  const ordinary = KEYS.splice(0);
+  try {
+    for (let step = 0; step < 150_000; step++) KEYS.push(`many/step_${step}.safetensors`);
+    const { paths, problems } = await findObjects('s3://b/many', { pageKeys: 50_000 });
+    expect(problems).toEqual([]);
+    expect(paths).toEqual(KEYS.map((key) => `s3://b/${key}`));
+  } finally {
+    KEYS.splice(0, KEYS.length);
+    for (const key of ordinary) KEYS.push(key);
+  }
+}, 60_000);

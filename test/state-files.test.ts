@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readManifest } from '../src/analysis/shards/manifest-reader.js';
 import { mergeStates } from '../src/analysis/shards/merge.js';
+import { mergedHeader } from '../src/analysis/shards/state-merge.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { StateError } from '../src/errors.js';
@@ -176,4 +177,23 @@ describe('forgery with a right checksum', () => {
     forge(runs.manifest, path, (text) => text.replace('"seed":5', '"seed":6'));
     await expect(finalized(path, state)).rejects.toThrow(/another manifest/);
   });
+});
+
+it('the header of very many states is that of their union', () => {
+  // In shards of 2 GiB a petabyte has 496,682 (docs/terabytes.md).
+  const sources = Array.from({ length: 500_000 }, (_, at) => {
+    const first = 3 * ((at * 7919) % 500_000);
+    const header = { manifest: 'x', steps: 3, first, last: first + 2, firstRun: Math.floor(first / 1000) };
+    return { header: at % 10 === 0 ? { manifest: 'x', steps: 0, first: -1, last: -1, firstRun: -1 } : header };
+  });
+  const filled = sources.flatMap(({ header }) => (header.steps > 0 ? [header] : []));
+  const sorted = filled.map(({ first }) => first).sort((a, b) => a - b);
+  expect(mergedHeader(sources)).toEqual({
+    manifest: 'x',
+    steps: 3 * filled.length,
+    first: sorted[0],
+    last: (sorted.at(-1) as number) + 2,
+    firstRun: Math.floor((sorted[0] as number) / 1000),
+  });
+  expect(mergedHeader(sources.slice(0, 1))).toEqual(sources[0]?.header);
 });

@@ -88,7 +88,7 @@ class Search {
   async #objects(path: string): Promise<void> {
     const { paths, problems } = await findObjects(path, { signal: this.signal });
     for (const found of paths) this.files.set(found, { path: found, runDirectory: directoryOf(found) });
-    this.problems.push(...problems);
+    for (const problem of problems) this.problems.push(problem);
   }
 
   async followLinks(): Promise<void> {

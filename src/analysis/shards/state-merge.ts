@@ -121,16 +121,24 @@ function byFirstStep({ header: a, path: left }: Source, { header: b, path: right
   return a.firstRun - b.firstRun || a.first - b.first || (left < right ? -1 : 1);
 }
 
-function mergedHeader(sources: readonly Source[]): StateHeader {
-  const filled = sources.flatMap(({ header }) => (header.steps > 0 ? [header] : []));
-  const { manifest } = (sources[0] as Source).header;
-  if (filled.length === 0) return { manifest, ...NO_STEPS };
+/** @param sources at least one; of a petabyte in small shards more than a call can have arguments */
+export function mergedHeader(sources: readonly Pick<Source, 'header'>[]): StateHeader {
+  const [one] = sources as [Source];
+  let merged: StateHeader = { manifest: one.header.manifest, ...NO_STEPS };
+  for (const { header } of sources) {
+    if (header.steps === 0) continue;
+    merged = merged.steps === 0 ? header : spanOf(merged, header);
+  }
+  return merged;
+}
+
+function spanOf(a: StateHeader, b: StateHeader): StateHeader {
   return {
-    manifest,
-    steps: filled.reduce((total, { steps }) => total + steps, 0),
-    first: Math.min(...filled.map(({ first }) => first)),
-    last: Math.max(...filled.map(({ last }) => last)),
-    firstRun: Math.min(...filled.map(({ firstRun }) => firstRun)),
+    manifest: a.manifest,
+    steps: a.steps + b.steps,
+    first: Math.min(a.first, b.first),
+    last: Math.max(a.last, b.last),
+    firstRun: Math.min(a.firstRun, b.firstRun),
   };
 }
 

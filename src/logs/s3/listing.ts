@@ -120,7 +120,8 @@ function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
   const problems: FileError[] = [];
   for (const [folder, names] of folders) {
     const { steps, missing } = sortNames(names);
-    paths.push(...steps.map((name) => `s3://${bucket}/${folder}${name}`));
+    // One by one: a call takes some hundred thousand arguments and no more.
+    for (const name of steps) paths.push(`s3://${bucket}/${folder}${name}`);
     for (const name of missing)
       problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, MISSING_ARRAY));
   }
@@ -129,7 +130,7 @@ function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
 
 async function listKeys(path: string, bucket: string, prefix: string, options: ListingOptions): Promise<string[]> {
   const keys: string[] = [];
-  for await (const page of pages(path, bucket, prefix, options)) keys.push(...page);
+  for await (const page of pages(path, bucket, prefix, options)) for (const key of page) keys.push(key);
   return keys;
 }
 
