@@ -1,6 +1,7 @@
 // Paths to files, and files to steps in order: what cannot be used is reported and never stops the others.
 import { chmod, mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FileError } from '../src/errors.js';
 import { findSteps } from '../src/logs/find-steps.js';
@@ -235,6 +236,34 @@ it('naturalOrder is a total order that counts', () => {
     's9',
     's10',
   ]);
+});
+
+it('naturalOrder compares runs of digits by value, and the rest by code units', () => {
+  const runs = (name: string): string[] => name.match(/[0-9]+|[^0-9]+/g) ?? [];
+  const units = (a: string, b: string): number => Number(a > b) - Number(a < b);
+  const expected = (a: string, b: string): number => {
+    const others = runs(b);
+    for (const [at, run] of runs(a).entries()) {
+      const other = others[at];
+      if (other === undefined) return 1;
+      const numbers = /^[0-9]/.test(run) && /^[0-9]/.test(other);
+      const order = numbers
+        ? Number(BigInt(run) > BigInt(other)) - Number(BigInt(run) < BigInt(other))
+        : units(run, other);
+      if (order !== 0) return order;
+    }
+    return Math.sign(runs(a).length - others.length) || units(a, b);
+  };
+  const part = fc.array(fc.constantFrom('0', '1', '2', '9', '00', 'a', 'b', '_', '-', '.', 'é', '\u{1F600}', '\n'), {
+    maxLength: 8,
+  });
+  fc.assert(
+    fc.property(part, part, part, (same, a, b) => {
+      const [one, other] = [[...same, ...a].join(''), [...same, ...b].join('')];
+      expect(Math.sign(naturalOrder(one, other))).toBe(expected(one, other));
+    }),
+    { numRuns: 3000 },
+  );
 });
 
 describe('readSteps', () => {
