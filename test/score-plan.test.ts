@@ -8,6 +8,7 @@ import { completeSums } from '../src/metrics/planned/pair-scores.js';
 import { planScores } from '../src/metrics/planned/plan.js';
 import { turnsOfPrompts } from '../src/metrics/planned/prompt-turns.js';
 import { type ScoreRound, ScoreRounds } from '../src/metrics/planned/rounds.js';
+import { signaturesIn } from '../src/metrics/planned/strata.js';
 import { studentT } from '../src/metrics/planned/student-t.js';
 import { logSumExp, mean } from './metrics-reference.js';
 import { drawnStep, knownStep, type PlannedStep, pairsOf, scoresOf } from './score-plan-steps.js';
@@ -58,7 +59,9 @@ describe('a plan', () => {
         const promptTurns = hard ? step.input.columnGroups.map((_, p) => p % 2) : undefined;
         const plan = planScores({ ...step.input, promptTurns }, { negatives, seed });
         for (const { row, ownColumn, strata, drawn } of plan.layout.rows) {
-          strata.forEach(({ signatures, columns }, h) => {
+          strata.forEach((stratum, h) => {
+            const { columns } = stratum;
+            const signatures = signaturesIn(stratum);
             const negativesDrawn = drawn[h] as Int32Array;
             expect(columns).toBe(
               signatures.reduce((sum, signature) => sum + (plan.layout.counts[signature] as number), 0),

@@ -23,6 +23,20 @@ type Figures = readonly number[];
 
 const FIGURES = PLANNED_FIGURES.length;
 
+/** Adds to each of the columns but those of one signature. Of P prompts this is done for P of them: where the time goes. */
+function addToAll(
+  totals: Float64Array,
+  columns: Int32Array,
+  signatures: Int32Array,
+  but: number | undefined,
+  value: number,
+): void {
+  for (let at = 0; at < columns.length; at++) {
+    const column = columns[at] as number;
+    if (signatures[column] !== but) totals[column] = (totals[column] as number) + value;
+  }
+}
+
 export class ColumnSums {
   /** [columns] sums over the rows of the other columns. */
   readonly #without: EachFigure<Float64Array>;
@@ -50,8 +64,8 @@ export class ColumnSums {
    */
   add(row: RowLabels, expectation: EachFigure<number>): void {
     const { ownColumn, strata } = row.planned;
-    const bases = strata.map(({ signatures }, h) => {
-      if (row.scored.filter(({ stratum }) => stratum === h).length === signatures.length) return undefined;
+    const bases = strata.map(({ size }, h) => {
+      if (row.scored.filter(({ stratum }) => stratum === h).length === size) return undefined;
       const base = this.#withColumnOut(row, expectation, undefined, ({ drops }) => drops.unscored[h] as number);
       const gathered = this.#unscored.get(ownColumn) ?? { strata, sums: strata.map(() => base.map(() => 0)) };
       this.#unscored.set(ownColumn, gathered);
@@ -72,11 +86,18 @@ export class ColumnSums {
 
   /** To be called once, after the last row. */
   finish(): { readonly without: EachFigure<Float64Array>; readonly expectedWithout: EachFigure<Float64Array> } {
+    const { signatures } = this.layout;
+    const columnsListed = new Map<Int32Array, Int32Array>();
     for (const { strata, sums } of this.#unscored.values()) {
-      strata.forEach(({ signatures }, h) => {
-        for (const signature of signatures) {
-          for (const column of this.#columnsOf[signature] ?? []) this.#add(column, sums[h] as number[], undefined);
-        }
+      strata.forEach(({ listed, gap }, h) => {
+        const columns =
+          columnsListed.get(listed) ?? Int32Array.from([...listed].flatMap((of) => [...(this.#columnsOf[of] ?? [])]));
+        columnsListed.set(listed, columns);
+        const sum = sums[h] as number[];
+        PLANNED_FIGURES.forEach((figure, f) => {
+          addToAll(this.#without[figure], columns, signatures, listed[gap], sum[f] as number);
+          addToAll(this.#expectedWithout[figure], columns, signatures, listed[gap], sum[f + FIGURES] as number);
+        });
       });
     }
     return { without: this.#without, expectedWithout: this.#expectedWithout };

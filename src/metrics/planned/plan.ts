@@ -159,7 +159,7 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
     const ownColumn = columns.own[row] as number;
     const of = strata[ownColumn] as Stratum[];
     const sizes = allocate(of, negatives, hardShare);
-    const drawn = of.map(({ signatures }, at) => drawNegatives(signatures, sizes[at] as number, seed, row, at));
+    const drawn = of.map((stratum, at) => drawNegatives(stratum, sizes[at] as number, seed, row, at));
     rows.push({ row, ownColumn, length, strata: of, drawn });
   });
   const distinct = counts.filter((count) => count > 0).length;
@@ -174,44 +174,55 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
   };
 }
 
+/** Pairs by prompt, then row: counted first, then written to where they belong. */
 function pairsOf({ rows, signatures, scored, distinct }: PlanLayout) {
-  const ofPrompt = new Map<number, { row: number; probability: number }[]>();
-  const add = (row: number, signature: number, probability: number): void => {
-    const prompt = scored[signature] as number;
-    const list = ofPrompt.get(prompt);
-    if (list === undefined) ofPrompt.set(prompt, [{ row, probability }]);
-    else list.push({ row, probability });
+  /** Where the pairs of each prompt begin, and the end. */
+  const offsets = new Float64Array(scored.length + 1);
+  const count = (signature: number): void => {
+    const at = (scored[signature] as number) + 1;
+    offsets[at] = (offsets[at] as number) + 1;
   };
   let complete = true;
-  for (const { row, ownColumn, strata, drawn } of rows) {
-    add(row, signatures[ownColumn] as number, 1);
+  for (const { ownColumn, strata, drawn } of rows) {
+    count(signatures[ownColumn] as number);
     drawn.forEach((negatives, at) => {
-      const { length } = (strata[at] as Stratum).signatures;
-      if (negatives.length < length) complete = false;
-      for (const signature of negatives) add(row, signature, negatives.length / length);
+      if (negatives.length < (strata[at] as Stratum).size) complete = false;
+      negatives.forEach(count);
     });
   }
-  const prompts = [...ofPrompt.keys()].sort((a, b) => a - b);
-  const pairs = prompts.flatMap((prompt) => ofPrompt.get(prompt) ?? []);
-  const result = {
-    rows: Int32Array.from(pairs, ({ row }) => row),
-    prompts: Int32Array.from(prompts.flatMap((prompt) => Array(ofPrompt.get(prompt)?.length).fill(prompt))),
-    inclusion: Float64Array.from(pairs, ({ probability }) => probability),
+  for (let prompt = 0; prompt < scored.length; prompt++) {
+    offsets[prompt + 1] = (offsets[prompt + 1] as number) + (offsets[prompt] as number);
+  }
+  const total = offsets[scored.length] as number;
+  const result = { rows: new Int32Array(total), prompts: new Int32Array(total), inclusion: new Float64Array(total) };
+  const next = offsets.slice();
+  const put = (row: number, signature: number, probability: number): void => {
+    const prompt = scored[signature] as number;
+    const at = next[prompt] as number;
+    next[prompt] = at + 1;
+    result.rows[at] = row;
+    result.prompts[at] = prompt;
+    result.inclusion[at] = probability;
   };
-  let first = 0;
-  const byPrompt = prompts.map((prompt): PromptPairs => {
-    const end = first + (ofPrompt.get(prompt)?.length ?? 0);
-    const group = { prompt, rows: result.rows.subarray(first, end), first };
-    first = end;
-    return group;
-  });
+  for (const { row, ownColumn, strata, drawn } of rows) {
+    put(row, signatures[ownColumn] as number, 1);
+    drawn.forEach((negatives, at) => {
+      const { size } = strata[at] as Stratum;
+      for (const signature of negatives) put(row, signature, negatives.length / size);
+    });
+  }
+  const byPrompt: PromptPairs[] = [];
+  for (let prompt = 0; prompt < scored.length; prompt++) {
+    const [first, end] = [offsets[prompt] as number, offsets[prompt + 1] as number];
+    if (end > first) byPrompt.push({ prompt, rows: result.rows.subarray(first, end), first });
+  }
   const allPairs = rows.length * signatures.length;
   const cost: PlanCost = {
-    pairs: pairs.length,
+    pairs: total,
     ownPairs: rows.length,
     allPairs,
     distinctPairs: rows.length * distinct,
-    saved: allPairs > 0 ? 1 - pairs.length / allPairs : 0,
+    saved: allPairs > 0 ? 1 - total / allPairs : 0,
   };
   return { ...result, byPrompt, complete, cost };
 }

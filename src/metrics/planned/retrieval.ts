@@ -81,13 +81,13 @@ export function bestOfCandidates(
   const others = candidates - 1;
   const values = new Float64Array(rows.length);
   for (const [r, { planned, own, negatives }] of rows.entries()) {
-    const kinds = planned.strata.map(({ signatures }, h) => {
+    const kinds = planned.strata.map(({ size }, h) => {
       const drawn = negatives.filter(({ stratum }) => stratum === h);
       const better = drawn.filter(
         ({ score, signature }) =>
           score > own.score || (score === own.score && (first[signature] as number) < (first[own.signature] as number)),
       );
-      return { size: signatures.length, drawn: drawn.length, better: better.length };
+      return { size, drawn: drawn.length, better: better.length };
     });
     const [a, b] = kinds;
     const all = kinds.reduce((sum, { size }) => sum + size, 0);

@@ -57,7 +57,7 @@ export interface RowTerms {
 export function rowTerms({ planned, own, negatives }: ScoredRow, layout: PlanLayout, temperature: number): RowTerms {
   const ownCount = layout.counts[own.signature] as number;
   let next = 0;
-  const strata = planned.strata.map(({ signatures, columns }, h): StratumTerms => {
+  const strata = planned.strata.map(({ size, columns }, h): StratumTerms => {
     const count = (planned.drawn[h] as Int32Array).length;
     const logs = new Float64Array(count);
     const counts = new Float64Array(count);
@@ -66,7 +66,7 @@ export function rowTerms({ planned, own, negatives }: ScoredRow, layout: PlanLay
       counts[at] = layout.counts[signature] as number;
       logs[at] = score / temperature + Math.log(counts[at] as number);
     }
-    return { logs, columns: counts, totalColumns: columns, size: signatures.length };
+    return { logs, columns: counts, totalColumns: columns, size };
   });
   return {
     ownLog: own.score / temperature + Math.log(ownCount),

@@ -25,7 +25,7 @@ export function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: Score
     const own = of(signatures[planned.ownColumn] as number, -1, 1);
     // By rising signature: what is drawn in which order must not reach the bits.
     const negatives = planned.drawn.flatMap((drawn, h) => {
-      const size = planned.strata[h]?.signatures.length ?? 0;
+      const size = planned.strata[h]?.size ?? 0;
       return Array.from(drawn.toSorted(), (signature) => of(signature, h, size / drawn.length));
     });
     const usable = ({ score }: ScoredPrompt): boolean => score < Number.POSITIVE_INFINITY;

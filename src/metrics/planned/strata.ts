@@ -2,12 +2,43 @@
 // negatives of the same turn are wanted more often (docs/cheaper-scoring.md). A prompt that several columns share is one negative.
 import { ArgumentError } from '../../errors.js';
 
-/** Different prompts that negatives are drawn from with the same probability. */
+/**
+ * Different prompts that negatives are drawn from with the same probability. Plain data: a plan may be sent to a worker. Lists are
+ * shared by the strata of all columns: one for each would take the square of the number of prompts, 17 GB of 65,536.
+ */
 export interface Stratum {
-  /** Their signatures, ascending. */
-  readonly signatures: Int32Array;
+  /** Signatures, ascending. */
+  readonly listed: Int32Array;
+  /** Place in the list of the own prompt's signature, which is not of the stratum; its length where that is not in it. */
+  readonly gap: number;
+  /** How many signatures are of it. */
+  readonly size: number;
   /** Columns that they stand for. */
   readonly columns: number;
+}
+
+/** @param place from 0 to `size` − 1 */
+export function signatureAt({ listed, gap }: Stratum, place: number): number {
+  return listed[place < gap ? place : place + 1] as number;
+}
+
+const whole = new WeakMap<Stratum, Int32Array>();
+
+/** All of its signatures, ascending; the same array each time. */
+export function signaturesIn(stratum: Stratum): Int32Array {
+  let signatures = whole.get(stratum);
+  if (signatures === undefined) {
+    signatures = stratum.listed.filter((_, place) => place !== stratum.gap);
+    whole.set(stratum, signatures);
+  }
+  return signatures;
+}
+
+/** Signatures that strata leave one out of. */
+interface Listed {
+  readonly listed: Int32Array;
+  readonly columns: number;
+  readonly placeOf: ReadonlyMap<number, number>;
 }
 
 /**
@@ -21,32 +52,51 @@ export function strataOf(
   counts: Int32Array,
   turns: Int32Array | Float64Array | undefined,
 ): Stratum[][] {
-  const known = new Map<string, Stratum[]>();
-  const distinct = Array.from(counts.keys()).filter((signature) => (counts[signature] as number) > 0);
-  const turnsOf = new Map<number, Set<number>>();
-  if (turns !== undefined) {
-    signatures.forEach((signature, column) => {
-      const set = turnsOf.get(signature) ?? new Set();
-      turnsOf.set(signature, set.add(turns[column] as number));
-    });
-  }
-  const stratum = (members: number[]): Stratum => ({
-    signatures: Int32Array.from(members),
+  const distinct = Int32Array.from(counts.keys()).filter((signature) => (counts[signature] as number) > 0);
+  const list = (members: Int32Array): Listed => ({
+    listed: members,
     columns: members.reduce((total, signature) => total + (counts[signature] as number), 0),
+    placeOf: new Map([...members].map((signature, place) => [signature, place])),
   });
+  const without = ({ listed, columns, placeOf }: Listed, own: number): Stratum => {
+    const gap = placeOf.get(own);
+    if (gap === undefined) return { listed, gap: listed.length, size: listed.length, columns };
+    return { listed, gap, size: listed.length - 1, columns: columns - (counts[own] as number) };
+  };
+  const listsOf = turns === undefined ? [list(distinct)] : undefined;
+  const byTurn = turns === undefined ? undefined : listsByTurn(distinct, signatures, turns, list);
+  const known = new Map<string, Stratum[]>();
   return Array.from(signatures, (own, column) => {
     const turn = turns?.[column];
     const key = `${own}/${turn}`;
     let strata = known.get(key);
     if (strata === undefined) {
-      const others = distinct.filter((signature) => signature !== own);
-      const isHard = (signature: number): boolean => turnsOf.get(signature)?.has(turn as number) ?? false;
-      const split = turns === undefined ? [others] : [others.filter(isHard), others.filter((s) => !isHard(s))];
-      strata = split.filter((members) => members.length > 0).map(stratum);
+      const lists = listsOf ?? (byTurn?.get(turn as number) as readonly Listed[]);
+      strata = lists.map((some) => without(some, own)).filter(({ size }) => size > 0);
       known.set(key, strata);
     }
     return strata;
   });
+}
+
+/** By turn: prompts that some column of the turn has, and the others. */
+function listsByTurn(
+  distinct: Int32Array,
+  signatures: Int32Array,
+  turns: Int32Array | Float64Array,
+  list: (members: Int32Array) => Listed,
+): Map<number, readonly Listed[]> {
+  const ofTurn = new Map<number, Set<number>>();
+  signatures.forEach((signature, column) => {
+    const turn = turns[column] as number;
+    ofTurn.set(turn, (ofTurn.get(turn) ?? new Set()).add(signature));
+  });
+  return new Map(
+    [...ofTurn].map(([turn, members]) => {
+      const isHard = (signature: number): boolean => members.has(signature);
+      return [turn, [list(distinct.filter(isHard)), list(distinct.filter((signature) => !isHard(signature)))]];
+    }),
+  );
 }
 
 /**
@@ -55,7 +105,7 @@ export function strataOf(
  * @throws {ArgumentError} if that cannot be
  */
 export function allocate(strata: readonly Stratum[], negatives: number, hardShare: number): number[] {
-  const sizes = strata.map(({ signatures }) => signatures.length);
+  const sizes = strata.map(({ size }) => size);
   const [first = 0, second] = sizes;
   if (second === undefined) return sizes.map((size) => Math.min(size, negatives));
   if (negatives >= first + second) return sizes;
