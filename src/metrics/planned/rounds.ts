@@ -85,8 +85,13 @@ type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRou
 export class ScoreRounds {
   readonly #input: ScorePlanInput;
   readonly #settings: Settings;
-  /** One plan a look, each containing the one before; the last is complete. */
-  readonly #plans: readonly ScorePlan[];
+  /**
+   * One plan a look, each containing the one before; the last is complete. Each is made when its round comes: all pairs may be far
+   * more than what is ever scored.
+   */
+  readonly #plans: ScorePlan[];
+  /** How many looks there are at most: what the level of each interval follows from. */
+  readonly looks: number;
   /** Sums of each round, in the order of its pairs. */
   readonly #scores: Float64Array[] = [];
   #estimates: PairEstimates | undefined;
@@ -97,16 +102,12 @@ export class ScoreRounds {
     this.#input = copyOf(input);
     this.#settings = checked(options, input.promptTurns !== undefined);
     const { first, seed, hardShare } = this.#settings;
-    const plans: ScorePlan[] = [];
-    for (let negatives = first; plans.at(-1)?.complete !== true; negatives *= 2) {
-      plans.push(planScores(this.#input, { negatives, seed, hardShare }));
-    }
-    this.#plans = plans;
-  }
-
-  /** How many looks there are at most: what the level of each interval follows from. */
-  get looks(): number {
-    return this.#plans.length;
+    const plan = planScores(this.#input, { negatives: first, seed, hardShare });
+    this.#plans = [plan];
+    const most = mostNegatives(plan);
+    let looks = 1;
+    for (let negatives = first; negatives < most; negatives *= 2) looks++;
+    this.looks = looks;
   }
 
   /** The pairs to score now, the same until `add` has them; undefined when done. */
@@ -142,36 +143,35 @@ export class ScoreRounds {
     };
   }
 
+  #plan(index: number): ScorePlan {
+    const { first, seed, hardShare } = this.#settings;
+    this.#plans[index] ??= planScores(this.#input, { negatives: first * 2 ** index, seed, hardShare });
+    return this.#plans[index];
+  }
+
+  /** New arrays each time: whoever scores may send them away. */
   #round(index: number): ScoreRound {
-    const plan = this.#plans[index] as ScorePlan;
-    const before = this.#plans[index - 1];
-    const known = new Set(before === undefined ? [] : keysOf(before));
-    const fresh = keysOf(plan).flatMap((key, at) => (known.has(key) ? [] : [at]));
-    const rows = Int32Array.from(fresh, (at) => plan.rows[at] as number);
-    const prompts = Int32Array.from(fresh, (at) => plan.prompts[at] as number);
-    const byPrompt: PromptPairs[] = [];
-    prompts.forEach((prompt, at) => {
-      if (at > 0 && prompts[at - 1] === prompt) return;
-      const next = prompts.findIndex((other, i) => i > at && other !== prompt);
-      byPrompt.push({ prompt, first: at, rows: rows.subarray(at, next < 0 ? prompts.length : next) });
-    });
-    return { round: index + 1, negatives: plan.negatives, rows, prompts, byPrompt };
+    return roundOf(index, this.#plan(index), index === 0 ? undefined : this.#plan(index - 1));
   }
 
   #look(): void {
     const { confidence, metric, estimand, width } = this.#settings;
     const at = this.#scores.length - 1;
-    const plan = this.#plans[at] as ScorePlan;
-    const scored = this.#scores.map((sums, index) => ({ ...this.#round(index), sums }));
-    const estimates = estimateFromPairs(
-      plan,
-      {
-        rows: Int32Array.from(scored.flatMap(({ rows }) => [...rows])),
-        prompts: Int32Array.from(scored.flatMap(({ prompts }) => [...prompts])),
-        sums: Float64Array.from(scored.flatMap(({ sums }) => [...sums])),
-      },
-      { confidence: 1 - (1 - confidence) / this.looks },
-    );
+    const plan = this.#plan(at);
+    const scored = {
+      rows: new Int32Array(plan.rows.length),
+      prompts: new Int32Array(plan.rows.length),
+      sums: new Float64Array(plan.rows.length),
+    };
+    let end = 0;
+    for (const [index, sums] of this.#scores.entries()) {
+      const { rows, prompts } = this.#round(index);
+      scored.rows.set(rows, end);
+      scored.prompts.set(prompts, end);
+      scored.sums.set(sums, end);
+      end += sums.length;
+    }
+    const estimates = estimateFromPairs(plan, scored, { confidence: 1 - (1 - confidence) / this.looks });
     const interval = estimates.certainty[metric]?.[estimand];
     if (interval !== undefined && 'low' in interval && interval.high - interval.low <= width) this.#reason = 'width';
     else if (plan.complete) this.#reason = 'all scored';
@@ -241,8 +241,40 @@ export class ScoreRounds {
   }
 }
 
-function keysOf({ rows, prompts }: Pairs): string[] {
-  return Array.from(rows, (row, at) => `${row}/${prompts[at]}`);
+/** With so many negatives a row every pair is scored. */
+function mostNegatives({ layout }: ScorePlan): number {
+  let most = 0;
+  for (const { strata } of layout.rows) {
+    let others = 0;
+    for (const { size } of strata) others += size;
+    if (others > most) most = others;
+  }
+  return most;
+}
+
+/** The pairs of a plan that one before it, which it contains, has not: both by prompt, then row. */
+function roundOf(index: number, plan: ScorePlan, before: Pairs | undefined): ScoreRound {
+  const count = plan.rows.length - (before?.rows.length ?? 0);
+  const rows = new Int32Array(count);
+  const prompts = new Int32Array(count);
+  let known = 0;
+  let fresh = 0;
+  for (let at = 0; at < plan.rows.length; at++) {
+    if (before?.rows[known] === plan.rows[at] && before?.prompts[known] === plan.prompts[at]) {
+      known++;
+      continue;
+    }
+    rows[fresh] = plan.rows[at] as number;
+    prompts[fresh++] = plan.prompts[at] as number;
+  }
+  const byPrompt: PromptPairs[] = [];
+  for (let first = 0; first < count; ) {
+    let end = first + 1;
+    while (end < count && prompts[end] === prompts[first]) end++;
+    byPrompt.push({ prompt: prompts[first] as number, first, rows: rows.subarray(first, end) });
+    first = end;
+  }
+  return { round: index + 1, negatives: plan.negatives, rows, prompts, byPrompt };
 }
 
 function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
