@@ -27,19 +27,20 @@ export function seedOfStep(seed: number, step: number): number {
  * @throws {ArgumentError} if a sampler needs trajectories that were not given
  */
 export function wantedPairs(labels: OpenLabels, profile: Profile, samplers: readonly SamplerOptions[]): WantedPairs {
-  const rowsOf = new Map<number, Set<number>>();
-  for (const sampler of samplers.length === 0 ? [undefined] : samplers) {
+  /** By prompt: a bit for each sampler that wants it. */
+  const wanting = new Uint32Array(labels.prompts);
+  const drawn: Int32Array[] = [];
+  for (const [at, sampler] of (samplers.length === 0 ? [undefined] : samplers).entries()) {
     const { rows, columns, prompts } = select(labels, profile, sampler);
+    drawn.push(rows);
     // Without two prompts to tell apart nothing can be computed (docs/metrics.md).
     if (prompts < 2) continue;
     for (const column of columns) {
       const prompt = labels.columns.order[column] as number;
-      const wanted = rowsOf.get(prompt) ?? new Set();
-      for (const row of rows) wanted.add(row);
-      rowsOf.set(prompt, wanted);
+      wanting[prompt] = (wanting[prompt] as number) | (1 << at);
     }
   }
-  return inOrder(rowsOf);
+  return inOrder(wanting, drawn, labels.rows);
 }
 
 function select(labels: OpenLabels, profile: Profile, sampler: SamplerOptions | undefined): RowSelection {
@@ -56,20 +57,48 @@ function select(labels: OpenLabels, profile: Profile, sampler: SamplerOptions | 
   return selectRows(labels.columns, hasReasoning, profile, sampler, trajectories);
 }
 
-/** @param rowsOf rows of each prompt; a prompt without rows is left out */
-function inOrder(rowsOf: ReadonlyMap<number, ReadonlySet<number>>): WantedPairs {
-  const prompts = [...rowsOf.keys()].filter((prompt) => rowsOf.get(prompt)?.size).sort((a, b) => a - b);
-  const sorted = prompts.map((prompt) => Int32Array.from(rowsOf.get(prompt) ?? []).sort());
-  const total = sorted.reduce((count, rows) => count + rows.length, 0);
+/**
+ * Rows are put together once for prompts that the same samplers want: of all rows under all prompts there may be many millions.
+ * @param wanting by prompt, which of the samplers want it; a prompt that none does is left out
+ * @param drawn rows of each sampler
+ */
+function inOrder(wanting: Uint32Array, drawn: readonly Int32Array[], rowCount: number): WantedPairs {
+  const known = new Map<number, Int32Array>();
+  const rowsFor = (samplers: number): Int32Array => {
+    let rows = known.get(samplers);
+    if (rows === undefined) {
+      rows = together(
+        drawn.filter((_, at) => (samplers & (1 << at)) !== 0),
+        rowCount,
+      );
+      known.set(samplers, rows);
+    }
+    return rows;
+  };
+  let total = 0;
+  for (const samplers of wanting) if (samplers !== 0) total += rowsFor(samplers).length;
   const pairs = { rows: new Int32Array(total), prompts: new Int32Array(total) };
+  const byPrompt: PromptPairs[] = [];
   let first = 0;
-  const byPrompt = prompts.map((prompt, at): PromptPairs => {
-    const rows = sorted[at] as Int32Array;
+  for (const [prompt, samplers] of wanting.entries()) {
+    const rows = samplers === 0 ? undefined : rowsFor(samplers).slice();
+    if (rows === undefined || rows.length === 0) continue;
     pairs.rows.set(rows, first);
     pairs.prompts.fill(prompt, first, first + rows.length);
-    const own = { prompt, rows, first };
+    byPrompt.push({ prompt, rows, first });
     first += rows.length;
-    return own;
-  });
+  }
   return { ...pairs, byPrompt };
+}
+
+/** All of the rows, each once, ascending. */
+function together(some: readonly Int32Array[], rowCount: number): Int32Array {
+  const isThere = new Uint8Array(rowCount);
+  for (const rows of some) for (const row of rows) isThere[row] = 1;
+  let count = 0;
+  for (const there of isThere) count += there;
+  const found = new Int32Array(count);
+  let next = 0;
+  for (let row = 0; row < rowCount; row++) if (isThere[row] === 1) found[next++] = row;
+  return found;
 }
