@@ -5,6 +5,7 @@ import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
+import { EqualPrompts, narrowed } from './equal-prompts.js';
 
 export interface Columns {
   /** Input column that stands at each canonical position: ascending group id. */
@@ -23,6 +24,9 @@ type Id = number | bigint;
 function toIds(values: Integers, argument: string): Int32Array | readonly Id[] {
   checkArray(values, argument);
   if (types.isInt32Array(values)) return values;
+  // Of a million rows each way around is noticed, and 64 bits are what numpy and torch write.
+  const words = narrowed(values);
+  if (words !== undefined) return words;
   return Array.from(values as ArrayLike<Id>, (id, at) => {
     if (typeof id === 'bigint') return Number.isSafeInteger(Number(id)) ? Number(id) : id;
     if (Number.isInteger(id)) return id;
@@ -101,13 +105,12 @@ function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>):
 
 function signaturesOf(order: Int32Array, promptTokens: readonly Integers[] | undefined): Int32Array {
   if (promptTokens === undefined) return Int32Array.from(order.keys());
-  const numbers = new Map<string, number>();
+  const prompts = new EqualPrompts();
   return order.map((column) => {
-    const key = toIds(promptTokens[column] as Integers, `promptTokens[${column}]`).join(',');
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    numbers.set(key, numbers.size);
-    return numbers.size - 1;
+    const tokens = promptTokens[column] as Integers;
+    const argument = `promptTokens[${column}]`;
+    checkArray(tokens, argument);
+    return prompts.numberOf(tokens, () => toIds(tokens, argument));
   });
 }
 

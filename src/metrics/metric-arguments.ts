@@ -7,6 +7,7 @@ import type { Integers, Tensor } from '../engine/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor-view.js';
 import { ArgumentError } from '../errors.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
+import { narrowed } from './equal-prompts.js';
 import type { MeasuredStep } from './measured-step.js';
 import type { Trajectories } from './row-selection.js';
 import { checkTrainingStep, RunningState } from './running-state.js';
@@ -104,9 +105,10 @@ export function toLengths(lengths: Integers, rows: number): Lengths {
     if (whole && length >= 0) return;
     throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${shown(length)}`);
   };
-  if (types.isInt32Array(lengths)) {
-    for (let row = 0; row < rows; row++) if ((lengths[row] as number) < 0) check(lengths[row] as number, row);
-    return lengths.slice();
+  const words = types.isInt32Array(lengths) ? lengths.slice() : narrowed(lengths);
+  if (words !== undefined) {
+    for (let row = 0; row < rows; row++) if ((words[row] as number) < 0) check(lengths[row] as number | bigint, row);
+    return words;
   }
   return BigInt64Array.from(lengths as ArrayLike<number | bigint>, (length, row) => {
     check(length, row);

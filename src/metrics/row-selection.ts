@@ -129,11 +129,18 @@ export function eachPromptOnce(selection: RowSelection): RowSelection {
 /** Each row once, however often a sampler drew it: what intervals and p-values are of. Columns stay. */
 export function eachRowOnce(selection: RowSelection): RowSelection {
   const { rows } = selection;
+  // As most are: a map of a million rows takes a third of a second.
+  if (isRising(rows)) return selection;
   const first = new Map<number, number>();
   rows.forEach((row, at) => {
     if (!first.has(row)) first.set(row, at);
   });
   return first.size === rows.length ? selection : withoutRows(selection, (at) => first.get(rows[at] as number) !== at);
+}
+
+function isRising(rows: Int32Array): boolean {
+  for (let at = 1; at < rows.length; at++) if ((rows[at] as number) <= (rows[at - 1] as number)) return false;
+  return true;
 }
 
 /** The selection without some of its rows (given as a mask over selected rows); columns stay. */
