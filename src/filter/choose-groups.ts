@@ -1,5 +1,6 @@
 // Statistics of groups -> the groups that are kept under the dialect asked for, and why the others are not.
 import { ArgumentError } from '../errors.js';
+import { DropReasons } from './drop-reasons.js';
 import type { Columns } from './filter-columns.js';
 import { type FilterSettings, isSpread } from './filter-options.js';
 import type { DropReason } from './filter-result.js';
@@ -29,7 +30,7 @@ export function chooseGroups(
   const { counts } = columns.rewards;
   const groups = counts.length;
   const needsSpread = isSpread(metric) || dialect === 'dapo';
-  const fixed = new Map<number, DropReason>();
+  const fixed = new DropReasons(groups);
   const keptAlone: number[] = [];
   const members = new Uint32Array(groups);
   let memberCount = 0;
@@ -61,7 +62,7 @@ export function chooseGroups(
   const chosen = chooseAmong(members.subarray(0, memberCount), rollouts, columns, settings, words, fixed, warnings);
   const kept = keptAlone.length === 0 ? chosen.kept : Uint32Array.from([...chosen.kept, ...keptAlone]);
   const otherwise = kept.length === 0 ? 'nothing_selected' : 'below_cut';
-  return { scores: chosen.scores, kept, reasonOf: (group) => fixed.get(group) ?? otherwise, warnings };
+  return { scores: chosen.scores, kept, reasonOf: (group) => fixed.of(group) ?? otherwise, warnings };
 }
 
 /** By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `fixed`. */
@@ -71,7 +72,7 @@ function chooseAmong(
   columns: Columns,
   settings: FilterSettings,
   words: FilterWords,
-  fixed: Map<number, DropReason>,
+  fixed: DropReasons,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {
   const { dialect, metric, includeZero } = settings;
@@ -115,7 +116,7 @@ function chooseDapo(
   members: Uint32Array,
   rollouts: GroupedRollouts,
   columns: Columns,
-  fixed: Map<number, DropReason>,
+  fixed: DropReasons,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {
   const statistics = columns.outcomes ?? columns.rewards;
