@@ -151,11 +151,14 @@ class Search {
     const { steps, missing } = sortNames(visible.filter((entry) => !entry.isDirectory()).map(({ name }) => name));
     const taken = new Set(steps);
     for (const name of missing) this.#problem(join(path, name), MISSING_ARRAY);
+    // Of a hundred thousand files the paths of the folder are worked out once: nothing else in the process runs meanwhile.
+    const [before, beforeReal] = [prefixOf(path), prefixOf(real)];
+    const runDirectory = resolve(path);
     for (const entry of visible) {
-      const inside = join(path, entry.name);
+      const inside = before + entry.name;
       if (entry.isDirectory()) this.#below(real, await this.#directory(inside, depth + 1));
       else if (entry.isSymbolicLink()) await this.#link(inside, depth + 1, real, taken.has(entry.name));
-      else if (taken.has(entry.name)) this.#add(inside, join(real, entry.name), real);
+      else if (taken.has(entry.name)) this.#add(inside, beforeReal + entry.name, real, runDirectory);
     }
     return real;
   }
@@ -183,8 +186,8 @@ class Search {
   }
 
   /** `parent`: the real path of the directory in which the search met it. */
-  #add(path: string, real: string, parent?: string): void {
-    if (!this.files.has(real)) this.files.set(real, { path, runDirectory: resolve(dirname(path)) });
+  #add(path: string, real: string, parent?: string, runDirectory = resolve(dirname(path))): void {
+    if (!this.files.has(real)) this.files.set(real, { path, runDirectory });
     const directory = parent === undefined ? undefined : this.#searched.get(parent);
     if (directory !== undefined) directory.holdsSteps = true;
   }
@@ -192,6 +195,11 @@ class Search {
   #problem(path: string, problem: string, cause?: unknown): void {
     this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
   }
+}
+
+/** What `join` puts before a name in this directory. */
+function prefixOf(directory: string): string {
+  return join(directory, 'x').slice(0, -1);
 }
 
 function isBelow(path: string, directory: string): boolean {
