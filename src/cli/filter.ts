@@ -7,6 +7,7 @@ import type { DropReason, FilterResult } from '../filter/filter-result.js';
 import type { FilterWords } from '../filter/filter-words.js';
 import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
+import { jsonPieces } from './json-pieces.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
 import type { Streams } from './streams.js';
@@ -45,16 +46,41 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   const source = await readFilterSource(path, settings, streams.signal);
   const result = filterSource(source, options);
   for (const warning of result.warnings)
-    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
-  if (json) await streams.out.write(`${JSON.stringify(record(source, settings, result), null, 2)}\n`);
-  else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
-  else await streams.out.write(result.kept.map((group) => `${onOneLine(source.nameOf(group))}\n`).join(''));
+    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}
+`);
+  if (json) {
+    await writeAll(jsonPieces(record(source, settings, result)), streams);
+    await streams.out.write('
+');
+  } else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
+  else await writeAll(names(source, result), streams);
   return EXIT.ok;
+}
+
+async function writeAll(pieces: Iterable<string>, { out }: Streams): Promise<void> {
+  for (const piece of pieces) {
+    if (out.closed.aborted) return;
+    await out.write(piece);
+  }
+}
+
+/** Of kept groups in one piece. */
+const NAMES = 4096;
+
+function* names({ nameOf }: FilterSource, { kept }: FilterResult): Generator<string, void, undefined> {
+  for (let first = 0; first < kept.length; first += NAMES) {
+    yield kept
+      .slice(first, first + NAMES)
+      .map((group) => `${onOneLine(nameOf(group))}
+`)
+      .join('');
+  }
 }
 
 /** A name is a line; one that breaks it, as the text of a prompt may, is written as JSON writes it. */
 function onOneLine(name: string): string {
-  return /[\n\r]/.test(name) ? JSON.stringify(name) : name;
+  return /[
+]/.test(name) ? JSON.stringify(name) : name;
 }
 
 /** options.lossScale -> loss-scale */
@@ -80,27 +106,36 @@ function filterSource({ path, input, nameOf, nameOfRow }: FilterSource, options:
   }
 }
 
+/** Lists of groups and rows are made as they are written. */
 function record(source: FilterSource, settings: FilterSettings, result: FilterResult) {
   const { dialect, strategy, value, metric, direction } = settings;
-  const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
   return {
     file: source.path,
     dialect,
     ...(dialect === 'dapo' ? {} : { strategy, value, metric, direction }),
-    kept: result.kept.map(source.nameOf),
-    dropped: result.dropped.map(({ group, reason }) => ({ group: source.nameOf(group), reason })),
-    groups: [...result.groups].map((group, at) => ({
-      group: source.nameOf(group),
-      score: result.scores[at],
-      reward_variance: result.rewardVariances[at],
-      kept: !reasonOf.has(group),
-    })),
-    row_mask: [...result.rowMask],
+    kept: mapped(result.kept, source.nameOf),
+    dropped: mapped(result.dropped, ({ group, reason }) => ({ group: source.nameOf(group), reason })),
+    groups: groupRecords(source, result),
+    row_mask: result.rowMask,
     loss_scale: result.lossScale,
     empty: result.empty,
     metrics: result.metrics,
     warnings: result.warnings,
   };
+}
+
+function* mapped<Item, Result>(items: Iterable<Item>, map: (item: Item) => Result) {
+  for (const item of items) yield map(item);
+}
+
+function* groupRecords({ nameOf }: FilterSource, { groups, kept, scores, rewardVariances }: FilterResult) {
+  // Both in the order of the input.
+  let next = 0;
+  for (const [at, group] of groups.entries()) {
+    const isKept = kept[next] === group;
+    if (isKept) next++;
+    yield { group: nameOf(group), score: scores[at], reward_variance: rewardVariances[at], kept: isKept };
+  }
 }
 
 function table(source: FilterSource, settings: FilterSettings, result: FilterResult, streams: Streams): string {
