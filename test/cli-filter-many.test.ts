@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { jsonPieces } from '../src/cli/json-pieces.js';
-import { temporaryDirectory } from './analysis-logs.js';
 import { collapsar } from './cli-streams.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
 

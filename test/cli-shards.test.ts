@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { uniformNumbers } from './random-numbers.js';
@@ -388,7 +388,14 @@ describe('merge --json', () => {
     await succeed(['finalize', '--manifest', plan.manifest, '--state', plan.states, '--out', results]);
     const summary = JSON.parse(readFileSync(join(results, 'summary.json'), 'utf8'));
     const out = join(fresh('merged'), 'state');
-    const merged = JSON.parse(await succeed(['merge', plan.states, '--out', out, '--json']));
+    const stringify = vi.spyOn(JSON, 'stringify');
+    const text = await succeed(['merge', plan.states, '--out', out, '--json']);
+    const longest = Math.max(...stringify.mock.results.map(({ value }) => String(value).length));
+    stringify.mockRestore();
+    const merged = JSON.parse(text);
+    expect(text).toBe(`${JSON.stringify(merged)}\n`);
+    // A run at a time: of very many no string holds them all.
+    expect(longest).toBeLessThan(text.length / 2);
     expect(merged).toMatchObject({ state: out, states: 5, steps: 153, failures: 0, metrics: summary.statistics });
     expect(merged.runs.map(({ metrics }: { metrics: object }) => metrics)).toEqual(
       summary.runs.map(({ statistics }: { statistics: object }) => statistics),

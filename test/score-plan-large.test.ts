@@ -1,8 +1,8 @@
 // Plans of many prompts: memory and time follow what is scored, not the square of the prompts.
 import { describe, expect, it } from 'vitest';
-import { estimateFromPairs } from '../src/metrics/planned-estimates.js';
-import { ScoreRounds } from '../src/metrics/planned-rounds.js';
-import { planScores } from '../src/metrics/score-plan.js';
+import { estimateFromPairs } from '../src/metrics/planned/estimates.js';
+import { planScores } from '../src/metrics/planned/plan.js';
+import { ScoreRounds } from '../src/metrics/planned/rounds.js';
 
 const stepOf = (prompts: number, each: number) => ({
   groups: Int32Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each)),

@@ -46,12 +46,10 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   const source = await readFilterSource(path, settings, streams.signal);
   const result = filterSource(source, options);
   for (const warning of result.warnings)
-    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}
-`);
+    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
   if (json) {
     await writeAll(jsonPieces(record(source, settings, result)), streams);
-    await streams.out.write('
-');
+    await streams.out.write('\n');
   } else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
   else await writeAll(names(source, result), streams);
   return EXIT.ok;
@@ -71,16 +69,14 @@ function* names({ nameOf }: FilterSource, { kept }: FilterResult): Generator<str
   for (let first = 0; first < kept.length; first += NAMES) {
     yield kept
       .slice(first, first + NAMES)
-      .map((group) => `${onOneLine(nameOf(group))}
-`)
+      .map((group) => `${onOneLine(nameOf(group))}\n`)
       .join('');
   }
 }
 
 /** A name is a line; one that breaks it, as the text of a prompt may, is written as JSON writes it. */
 function onOneLine(name: string): string {
-  return /[
-]/.test(name) ? JSON.stringify(name) : name;
+  return /[\n\r]/.test(name) ? JSON.stringify(name) : name;
 }
 
 /** options.lossScale -> loss-scale */

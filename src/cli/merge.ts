@@ -19,7 +19,8 @@ export interface MergeFlags {
 export async function mergeCommand(paths: readonly string[], flags: MergeFlags, streams: Streams): Promise<number> {
   const { out, err, signal } = streams;
   const progress = Progress.of(streams, flags.quiet);
-  const runs: unknown[] = [];
+  /** As they are printed: of very many runs no string holds them all. */
+  const runs: string[] = [];
   const all = new Aggregates();
   try {
     const { states, steps, failures } = await mergeStates(paths, {
@@ -30,13 +31,15 @@ export async function mergeCommand(paths: readonly string[], flags: MergeFlags, 
       onRun: ({ name: run, directory, steps: measured, failures: failed, aggregates }) => {
         if (!flags.json) return;
         all.merge(aggregates);
-        runs.push({ run, directory, steps: measured, failures: failed, metrics: aggregates.summary() });
+        runs.push(JSON.stringify({ run, directory, steps: measured, failures: failed, metrics: aggregates.summary() }));
       },
     });
     progress.clear();
     if (flags.json) {
-      const summary = { state: flags.out, states, steps: steps - failures, failures, runs, metrics: all.summary() };
-      await out.write(`${JSON.stringify(summary)}\n`);
+      const head = JSON.stringify({ state: flags.out, states, steps: steps - failures, failures });
+      await out.write(`${head.slice(0, -1)},"runs":[`);
+      for (const [at, run] of runs.entries()) await out.write(at === 0 ? run : `,${run}`);
+      await out.write(`],"metrics":${JSON.stringify(all.summary())}}\n`);
     } else {
       const failed = failures === 0 ? '' : `, ${failures} of them failed`;
       await out.write(
