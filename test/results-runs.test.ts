@@ -1,5 +1,5 @@
 // A directory a step is a run a step: the summary of very many runs is written run by run, since no string of V8 holds it.
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { RunSummaries } from '../src/analysis/run-summaries.js';
@@ -16,6 +16,9 @@ it('writes the summary of many runs without a string that holds it', async () =>
     await putStep(join(runs, `step_${run}`, 'scores.safetensors'), smallStep(run, run / RUNS));
   }
   const out = join(directory, 'out');
+  // What a killed process left goes.
+  mkdirSync(out);
+  writeFileSync(join(out, '.summary.json.runs.1.tmp'), '');
   const stringify = vi.spyOn(JSON, 'stringify');
   await collapsar(['analyze', runs, '--out', out, '--permutations', '0', '--quiet']);
   const longest = Math.max(...stringify.mock.results.map(({ value }) => String(value).length));
@@ -45,4 +48,21 @@ it('gives the text of JSON.stringify, of no run, one and several', async () => {
     await summaries.discard();
     expect(readdirSync(place)).toEqual([]);
   }
+});
+
+it('gives runs in the order of the calls, waited for or not, and no list that lacks one', async () => {
+  const place = join(directory, 'unwaited');
+  mkdirSync(place);
+  const summaries = new RunSummaries(place);
+  const runs = Array.from({ length: 50 }, (_, run) => ({ run: `r${run}` }));
+  await Promise.all(runs.map((run) => summaries.add(run)));
+  let text = '';
+  for await (const piece of summaries.within({})) text += piece;
+  expect(JSON.parse(text)).toEqual({ runs });
+  await summaries.discard();
+
+  const nowhere = new RunSummaries(join(directory, 'nowhere'));
+  await expect(nowhere.add({ run: 'a' })).rejects.toThrow('cannot write here');
+  await expect(nowhere.within({}).next()).rejects.toThrow('cannot write here');
+  await nowhere.discard();
 });

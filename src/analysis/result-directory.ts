@@ -146,8 +146,9 @@ export class ResultDirectory {
     await this.#metrics.write(recordLine(record));
     this.#bytes += bytes;
     this.#steps++;
+    let closed: SummaryOfRun | undefined;
     if (this.#run?.run !== run || this.#directoryOfRun !== directory) {
-      await this.#closeRun();
+      closed = this.#closeRun();
       this.#directoryOfRun = directory;
       this.#run = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
     }
@@ -165,9 +166,11 @@ export class ResultDirectory {
       } else known.last = value;
     }
     this.#statistics.add(orderFreeMetrics(report));
+    if (closed !== undefined) await this.#runs.add(closed);
   }
 
-  async #closeRun(): Promise<void> {
+  /** @returns the summary of the run that ends here */
+  #closeRun(): SummaryOfRun | undefined {
     const summary = this.#run;
     this.#run = undefined;
     if (summary !== undefined) {
@@ -175,12 +178,12 @@ export class ResultDirectory {
       summary.metrics = Object.fromEntries(ends);
       summary.statistics = this.#statistics.summary((key) => ends.has(key));
       summary.judged = this.#judge?.();
-      await this.#runs.add(summary);
     }
     this.#allStatistics.merge(this.#statistics);
     this.#statistics = new Aggregates();
     this.#ends = new Map();
     this.#judge = undefined;
+    return summary;
   }
 
   /**
@@ -197,7 +200,8 @@ export class ResultDirectory {
     checkFailures(failures);
     const prepared: WholeFile[] = [this.#metrics];
     try {
-      await this.#closeRun();
+      const closed = this.#closeRun();
+      if (closed !== undefined) await this.#runs.add(closed);
       await this.#write(prepared, PARQUET, (file) =>
         writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
       );

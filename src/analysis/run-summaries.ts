@@ -11,25 +11,42 @@ const INDENT = '\n    ';
 export class RunSummaries {
   readonly #directory: string;
   #file: WholeFile | undefined;
+  #last: Promise<void> = Promise.resolve();
+  /** The first one: a list that lacks a run must not pass for whole. */
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** @throws FileError when it cannot be written */
-  async add(summary: object): Promise<void> {
+  /**
+   * In the order of the calls, whether or not they are waited for.
+   * @throws FileError when it cannot be written
+   */
+  add(summary: object): Promise<void> {
+    const text = INDENT + JSON.stringify(summary, null, 2).replaceAll('\n', INDENT);
+    const writing = this.#last.then(() => this.#write(text));
+    this.#last = writing.catch((error: unknown) => {
+      this.#failure ??= { error };
+    });
+    return writing;
+  }
+
+  async #write(text: string): Promise<void> {
     const before = this.#file === undefined ? '' : ',';
     this.#file ??= await WholeFile.open(this.#directory, NAME);
-    await this.#file.write(before + INDENT + JSON.stringify(summary, null, 2).replaceAll('\n', INDENT));
+    await this.#file.write(before + text);
   }
 
   /**
    * The text of `{ ...head, runs: [...] }`, as JSON.stringify gives it with an indent of 2, in pieces.
-   * @throws FileError when it cannot be read
+   * @throws FileError when it cannot be read, or one of them could not be written
    */
   async *within(head: object): AsyncGenerator<string, void, undefined> {
     const { runs: _, ...rest } = head as { runs?: unknown };
     const text = JSON.stringify({ ...rest, runs: [] }, null, 2);
+    await this.#last;
+    if (this.#failure !== undefined) throw this.#failure.error;
     if (this.#file === undefined) {
       yield text;
       return;
@@ -42,6 +59,7 @@ export class RunSummaries {
   }
 
   async discard(): Promise<void> {
+    await this.#last;
     await this.#file?.discard();
     this.#file = undefined;
   }
