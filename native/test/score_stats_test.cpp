@@ -90,12 +90,10 @@ void checkRow(const Matrix& matrix, const ScoreRows& rows, const RowStats& stats
   }
 }
 
-// Lengths drawn at random, and the columns of the signatures if `signatures` > 0.
-void checkOwn(const Matrix& matrix, const std::vector<std::int32_t>& own, Numbers& numbers, std::int64_t signatures,
-              const char* what, std::int64_t longest = 400, int topK = kMaxTopK) {
+// Signatures, if `signatures` > 0, drawn at random.
+void checkLabelled(const Matrix& matrix, const std::vector<std::int32_t>& own, const std::vector<std::int64_t>& lengths,
+                   Numbers& numbers, std::int64_t signatures, const char* what, int topK = kMaxTopK) {
   std::vector<std::int32_t> signature;
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t r = 0; r < matrix.rows; r++) lengths.push_back(numbers.below(longest + 1));
   for (std::int64_t c = 0; c < matrix.columns && signatures > 0; c++) {
     signature.push_back(static_cast<std::int32_t>(numbers.below(std::min(signatures, matrix.columns))));
   }
@@ -109,13 +107,16 @@ void checkOwn(const Matrix& matrix, const std::vector<std::int32_t>& own, Number
   for (std::int64_t r = 0; r < matrix.rows; r++) checkRow(matrix, rows, out.stats, r, what);
 }
 
-// Own columns drawn at random, too.
+// Own columns and lengths drawn at random, too.
 void checkMatrix(const Matrix& matrix, Numbers& numbers, std::int64_t signatures, const char* what,
                  std::int64_t longest = 400, int topK = kMaxTopK) {
   std::vector<std::int32_t> own;
-  for (std::int64_t r = 0; r < matrix.rows; r++)
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t r = 0; r < matrix.rows; r++) {
     own.push_back(static_cast<std::int32_t>(numbers.below(matrix.columns)));
-  checkOwn(matrix, own, numbers, signatures, what, longest, topK);
+    lengths.push_back(numbers.below(longest + 1));
+  }
+  checkLabelled(matrix, own, lengths, numbers, signatures, what, topK);
 }
 
 const char* const kTypeNames[] = {"float64", "float32", "float16", "bfloat16"};
@@ -229,8 +230,8 @@ TEST_CASE("the own score is NaN or infinite, in whatever block it stands") {
             matrix.elements.set(matrix.at(r, own[static_cast<std::size_t>(r)]), special);
             if (!alone) matrix.elements.set(matrix.at(r, numbers.below(columns)), kInfinity);
           }
-          checkOwn(matrix, own, numbers, 0, kTypeNames[static_cast<int>(dtype)]);
-          checkOwn(matrix, own, numbers, 3, kTypeNames[static_cast<int>(dtype)]);
+          checkLabelled(matrix, own, {0, 1, 50}, numbers, 0, kTypeNames[static_cast<int>(dtype)]);
+          checkLabelled(matrix, own, {0, 1, 50}, numbers, 3, kTypeNames[static_cast<int>(dtype)]);
         }
       }
     }
@@ -281,6 +282,23 @@ TEST_CASE("ties and duplicates go to the lowest column") {
         }
         for (int topK : {0, 1, 2, 4, 8}) checkMatrix(matrix, numbers, 0, "ties", 10, topK);
       }
+    }
+  }
+}
+
+TEST_CASE("below the best, scores that differ by the last bits of their distance from it alone are put in order") {
+  Numbers numbers(34);
+  for (const DType dtype : {DType::Float64, DType::Float32}) {
+    const double step = dtype == DType::Float64 ? 0x1p-52 : 0x1p-23;
+    for (const std::int64_t columns : {7, 9, 40, 256, 3000}) {
+      Matrix matrix(dtype, 36, columns);
+      for (std::int64_t r = 0; r < 36; r++) {
+        for (std::int64_t c = 0; c < columns; c++) {
+          matrix.elements.set(matrix.at(r, c), -1 - step * static_cast<double>(numbers.below(200)));
+        }
+        matrix.elements.set(matrix.at(r, numbers.below(columns)), 0.0);
+      }
+      for (int topK : {1, 2, 8}) checkMatrix(matrix, numbers, 0, "last bits", 10, topK);
     }
   }
 }
