@@ -291,14 +291,20 @@ TEST_CASE("below the best, scores that differ by the last bits of their distance
   for (const DType dtype : {DType::Float64, DType::Float32}) {
     const double step = dtype == DType::Float64 ? 0x1p-52 : 0x1p-23;
     for (const std::int64_t columns : {7, 9, 40, 256, 3000}) {
-      Matrix matrix(dtype, 36, columns);
-      for (std::int64_t r = 0; r < 36; r++) {
-        for (std::int64_t c = 0; c < columns; c++) {
-          matrix.elements.set(matrix.at(r, c), -1 - step * static_cast<double>(numbers.below(200)));
+      for (const int apart : {1, 7}) {  // so many are far apart, in all rows that are looked at together
+        Matrix matrix(dtype, 36, columns);
+        for (std::int64_t r = 0; r < 36; r++) {
+          for (std::int64_t c = 0; c < columns; c++) {
+            const bool last =
+                columns > 16 && c >= columns - 8;  // of the columns, which come by eights: none is among the best
+            matrix.elements.set(matrix.at(r, c), last ? -2 : -1 - step * static_cast<double>(numbers.below(200)));
+          }
+          for (int place = 0; place < apart; place++) {
+            matrix.elements.set(matrix.at(r, (r + 5 * place) % (columns > 16 ? columns - 8 : columns)), -0.125 * place);
+          }
         }
-        matrix.elements.set(matrix.at(r, numbers.below(columns)), 0.0);
+        for (int topK : {1, 2, 8}) checkMatrix(matrix, numbers, 0, "last bits", 10, topK);
       }
-      for (int topK : {1, 2, 8}) checkMatrix(matrix, numbers, 0, "last bits", 10, topK);
     }
   }
 }
