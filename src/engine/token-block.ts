@@ -102,13 +102,18 @@ export function blockAxis(
   const list = integerArray(given, argument);
   expectCount(list.length, count, argument);
   const indices = new Int32Array(list.length);
-  const seen = new Set<number>();
+  let rising = true;
   for (let at = 0; at < list.length; at++) {
     const index = Number(list[at]);
     if (!Number.isInteger(index) || index < 0 || index >= extent) {
       throw new ArgumentError(argument, `entry ${at} is ${shown(given[at])}, expected a ${name}: 0 to ${extent - 1}`);
     }
     indices[at] = index;
+    if (at > 0 && index <= (indices[at - 1] as number)) rising = false;
+  }
+  if (rising) return indices;
+  const seen = new Set<number>();
+  for (const index of indices) {
     if (seen.has(index)) throw new ArgumentError(argument, `${name} ${index} is named twice: give each ${name} once`);
     seen.add(index);
   }

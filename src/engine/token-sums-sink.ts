@@ -1,5 +1,6 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // Which tokens have come and what they sum to so far is kept natively (native/engine/step_tokens.h).
+import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import { loadAddon, type NativeTokenSink } from './addon.js';
 import { checkArray, checkObject, checkOptions, optionNames } from './argument-checks.js';
@@ -130,7 +131,8 @@ export class TokenSumsSink {
       }
       const argument = `options.pairs[${at}].rows`;
       checkArray(pairRows, argument);
-      return { prompt, rows: blockAxis(Array.from(pairRows), rows, undefined, argument, 'row') };
+      const listed = types.isInt32Array(pairRows) ? pairRows : Array.from(pairRows);
+      return { prompt, rows: blockAxis(listed, rows, undefined, argument, 'row') };
     });
     if (signal === undefined) return;
     const onAbort = (): void => this.abort(signal.reason);
