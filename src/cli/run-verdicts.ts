@@ -50,10 +50,12 @@ export class RunVerdicts {
 function describe(verdict: RunVerdict, paint: Paint, width: number): string {
   const { kind, severity, since, raised, until, holds, times, sentence, advice } = verdict;
   const said = raised === since ? '' : `, said at step ${raised}`;
-  const end = holds ? ', to the end' : `, last at step ${until}`;
-  const again = times > 1 ? `, ${times} times` : '';
-  const head =
-    paint(STYLE[severity], `    ${severity}: ${kind}`) + paint('dim', ` since step ${since}${said}${end}${again}`);
+  const end = holds ? 'to the end' : `last at step ${until}`;
+  const when =
+    times === 1
+      ? ` since step ${since}${said}, ${end}`
+      : ` first at step ${since}${said}, in ${times} stretches, ${holds ? 'the last ' : ''}${end}`;
+  const head = paint(STYLE[severity], `    ${severity}: ${kind}`) + paint('dim', when);
   // What needs no action needs no advice.
   const words = severity === 'info' ? sentence : `${sentence} ${advice}`;
   return `${head}\n${wrap(words, width, '      ')}`;
