@@ -73,8 +73,10 @@ std::int64_t LeafSum::waitingTokens() const {
 }
 
 std::int64_t LeafSum::waitingBytes() const {
+  // Beside its tokens a piece has its entry here, and what counts its owners.
+  constexpr std::int64_t kPiece = sizeof(Waiting) + 48;
   std::int64_t bytes = 0;
-  for (const Waiting& piece : waiting_) bytes += piece.count * static_cast<std::int64_t>(sizeOf(piece.dtype));
+  for (const Waiting& piece : waiting_) bytes += piece.count * static_cast<std::int64_t>(sizeOf(piece.dtype)) + kPiece;
   return bytes;
 }
 

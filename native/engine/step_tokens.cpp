@@ -33,21 +33,6 @@ const LeafSum* BegunRow::openLeaf(std::int64_t leaf) const {
   return nullptr;
 }
 
-void BegunRow::add(std::int64_t leaf, double sum) {
-  if (leaf != summed) {
-    later[leaf] = sum;
-    return;
-  }
-  // As sumTokens does it.
-  total += sum;
-  summed++;
-  for (auto next = later.find(summed); next != later.end(); next = later.find(summed)) {
-    total += next->second;
-    summed++;
-    later.erase(next);
-  }
-}
-
 StepTokens::StepTokens(std::int64_t prompts, std::vector<std::int64_t> lengths, double* sums)
     : prompts_(prompts), lengths_(std::move(lengths)), sums_(sums) {
   state_.resize(static_cast<std::size_t>(prompts_) * lengths_.size());
@@ -121,7 +106,10 @@ std::shared_ptr<TokenBlock> StepTokens::claim(std::vector<std::int32_t> prompts,
 // Claims tokens of a row, which may have begun.
 BegunRow& StepTokens::begin(std::int64_t pair, TokenSpan tokens, DType dtype) {
   BegunChunk& chunk = chunkOf(pair);
-  if (chunk.rows == nullptr) chunk.rows = std::make_unique<BegunRow[]>(kChunkPairs);
+  if (chunk.rows == nullptr) {
+    chunk.rows = std::make_unique<BegunRow[]>(kChunkPairs);
+    chunks_++;
+  }
   BegunRow& known = begun(pair);
   known.spans.add(tokens);
   if (state(pair) == State::Part) return known;
@@ -171,18 +159,26 @@ void StepTokens::endBegun(std::int64_t pair) {
     waitingBytes_ -= leaf.sum->waitingBytes();
   }
   gone = BegunRow{};
+  later_.erase(later_.lower_bound({pair, 0}), later_.lower_bound({pair + 1, 0}));
   begunPairs_--;
   BegunChunk& chunk = chunkOf(pair);
-  if (--chunk.begun == 0) chunk.rows.reset();
+  if (--chunk.begun > 0) return;
+  chunk.rows.reset();
+  chunks_--;
 }
 
-void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) {
+void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) noexcept {
   for (const std::int32_t at : block.summed) {
     double* const row = sums_ + static_cast<std::int64_t>(block.rows[static_cast<std::size_t>(at)]) * prompts_;
     const double* const sums = block.sums.data() + static_cast<std::size_t>(at) * block.prompts.size();
     for (std::size_t column = 0; column < block.prompts.size(); column++) row[block.prompts[column]] = sums[column];
   }
-  for (const TokenBlock::Invalid& found : block.invalid) invalid_[found.pair] = found.token;
+  // Nodes that the block made go over as they are.
+  for (const auto& [pair, token] : block.invalid) {
+    const auto known = invalid_.find(pair);
+    if (known != invalid_.end()) known->second = std::min(known->second, token);
+  }
+  invalid_.merge(block.invalid);
 
   LeafUpdate* updates = block.updates.data();
   for (const std::int32_t prompt : block.prompts) {
@@ -194,7 +190,8 @@ void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) {
       const std::int64_t pair = pairOf(prompt, row);
       if (touched != nullptr) touched[pair] = 1;
       const std::int64_t leaves = block.leavesTo(part.to);
-      for (std::int64_t leaf = 0; leaf < leaves; leaf++) update(pair, block.firstLeaf() + leaf, *updates++);
+      for (std::int64_t leaf = 0; leaf < leaves; leaf++)
+        update(pair, block.firstLeaf() + leaf, *updates++, block.later);
       const BegunRow& known = begun(pair);
       if (known.summed * kLeafTokens < length(row)) continue;
       // One NaN for all, whatever the processor makes of inf - inf.
@@ -205,7 +202,7 @@ void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) {
   }
 }
 
-void StepTokens::update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update) {
+void StepTokens::update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update, LaterLeaves& later) {
   BegunRow& row = begun(pair);
   const auto known =
       std::find_if(row.open.begin(), row.open.end(), [&](const BegunRow::OpenLeaf& open) { return open.leaf == leaf; });
@@ -225,11 +222,18 @@ void StepTokens::update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update
     update.open = std::move(known->sum);
     row.open.erase(known);
   }
-  if (update.firstInvalid >= 0) {
-    const auto [noted, isNew] = invalid_.try_emplace(pair, update.firstInvalid);
-    if (!isNew) noted->second = std::min(noted->second, update.firstInvalid);
+  if (leaf != row.summed) {
+    later_.insert(later.extract({pair, leaf}));
+    return;
   }
-  row.add(leaf, update.sum);
+  // In the order of leaves, whatever the order they are complete in: as sumTokens does it.
+  row.total += update.sum;
+  row.summed++;
+  for (auto next = later_.find({pair, row.summed}); next != later_.end(); next = later_.find({pair, row.summed})) {
+    row.total += next->second;
+    row.summed++;
+    later_.erase(next);
+  }
 }
 
 void StepTokens::forget(std::uint8_t* touched) {
@@ -254,12 +258,12 @@ MissingTokens StepTokens::missing(std::int64_t prompt, const std::vector<std::in
     const State known = state(pairOf(prompt, row));
     if (known != State::Nothing) found.untouched = false;
     if (known == State::Whole || length(row) == 0) continue;
+    const TokenSpan gap =
+        known == State::Part ? begun(pairOf(prompt, row)).spans.firstGap(length(row)) : TokenSpan{0, length(row)};
+    if (gap.from == gap.to) continue;  // what lacks is on its way
     if (found.rows++ > 0) continue;
     found.row = row;
-    found.tokens =
-        known == State::Part ? begun(pairOf(prompt, row)).spans.firstGap(length(row)) : TokenSpan{0, length(row)};
-    // All of it is on its way.
-    if (found.tokens.from == found.tokens.to) found.tokens = {0, length(row)};
+    found.tokens = gap;
   }
   return found;
 }
@@ -274,17 +278,12 @@ void StepTokens::markMissing() {
   }
 }
 
-TokenBlock::Invalid StepTokens::firstInvalid() const {
-  TokenBlock::Invalid first{-1, -1};
-  for (const auto& [pair, token] : invalid_) {
-    if (first.pair < 0 || pair < first.pair) first = {pair, token};
-  }
-  return first;
-}
-
 std::int64_t StepTokens::heldBytes() const {
-  return begunPairs_ * static_cast<std::int64_t>(sizeof(BegunRow)) +
-         openLeaves_ * static_cast<std::int64_t>(sizeof(LeafSum)) + waitingBytes_;
+  // What the allocator takes for a node of a map, or for the two lists of a row.
+  constexpr std::int64_t kNode = 64;
+  return chunks_ * kChunkPairs * static_cast<std::int64_t>(sizeof(BegunRow)) + begunPairs_ * kNode +
+         openLeaves_ * static_cast<std::int64_t>(sizeof(LeafSum)) + waitingBytes_ +
+         static_cast<std::int64_t>(later_.size()) * kNode;
 }
 
 }  // namespace collapsar

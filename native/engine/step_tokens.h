@@ -6,9 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dtype.h"
@@ -26,15 +27,17 @@ struct BegunRow {
     std::unique_ptr<LeafSum> sum;
   };
   std::vector<OpenLeaf> open;
-  double total = 0;  // of the first `summed` leaves; those of later ones wait in `later`
+  double total = 0;  // of the first `summed` leaves; those of later ones wait in StepTokens
   std::int64_t summed = 0;
-  std::unordered_map<std::int64_t, double> later;
 
   // Null if nothing of the leaf has come, or all of it.
   const LeafSum* openLeaf(std::int64_t leaf) const;
-  // Leaves are added in their order, whatever the order they are complete in.
-  void add(std::int64_t leaf, double sum);
 };
+
+// By pair and leaf: sums of leaves that are complete before one in front of them.
+using LaterLeaves = std::map<std::pair<std::int64_t, std::int64_t>, double>;
+// By pair: its first token that is NaN or +inf.
+using InvalidTokens = std::map<std::int64_t, std::int64_t>;
 
 // What the tokens of a block make of one leaf of one row.
 struct LeafUpdate {
@@ -60,12 +63,10 @@ struct TokenBlock {
   std::vector<BegunRow*> begun;  // [prompts, parts]
 
   std::vector<double> sums;          // [rows, prompts]
-  std::vector<std::int32_t> summed;  // positions of the rows whose sums stand there
+  std::vector<std::int32_t> summed;  // positions of the rows whose sums commit() takes from there
   std::vector<LeafUpdate> updates;   // [prompts, partLeaves]
-  struct Invalid {
-    std::int64_t pair, token;
-  };
-  std::vector<Invalid> invalid;
+  LaterLeaves later;
+  InvalidTokens invalid;
 
   std::int64_t firstLeaf() const { return from / kLeafTokens; }
   // How many leaves tokens [from, to) are of.
@@ -104,7 +105,7 @@ class StepTokens {
 
   // Takes in what was computed; the block keeps what it replaces, to be freed with it. touched: [P*R] receives 1 for
   // each pair of which the block gave something; or null.
-  void commit(TokenBlock& block, std::uint8_t* touched);
+  void commit(TokenBlock& block, std::uint8_t* touched) noexcept;
 
   // All of the pairs that are marked may come again; their marks are cleared. No block may be claimed meanwhile.
   void forget(std::uint8_t* touched);
@@ -116,8 +117,8 @@ class StepTokens {
 
   // Writes NaN where nothing has come that should; rows without tokens keep 0, or what came for them.
   void markMissing();
-  // The first pair with a NaN or +inf, and its token; pair -1 if there is none.
-  TokenBlock::Invalid firstInvalid() const;
+  // The first token that is NaN or +inf, of those pairs that have one.
+  const InvalidTokens& invalid() const { return invalid_; }
 
   // Rows that have begun and are not complete, tokens that wait for earlier ones of their leaf, and the memory of both.
   std::int64_t begunPairs() const { return begunPairs_; }
@@ -129,7 +130,7 @@ class StepTokens {
 
   // Rows that have begun lie side by side, as blocks come to them in this order: memory for so many neighbouring pairs
   // while one of them has begun.
-  static constexpr std::int64_t kChunkPairs = 64;
+  static constexpr std::int64_t kChunkPairs = 8;
   struct BegunChunk {
     std::unique_ptr<BegunRow[]> rows;
     std::int64_t begun = 0;
@@ -145,7 +146,7 @@ class StepTokens {
   void expectFree(const TokenBlock& block) const;
   BegunRow& begin(std::int64_t pair, TokenSpan tokens, DType dtype);
   void unclaimParts(const TokenBlock& block);
-  void update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update);
+  void update(std::int64_t pair, std::int64_t leaf, LeafUpdate& update, LaterLeaves& later);
   void setWhole(std::int64_t pair);
   void drop(std::int64_t pair);
   void endBegun(std::int64_t pair);
@@ -155,9 +156,11 @@ class StepTokens {
   double* sums_;
   std::vector<State> state_;
   std::vector<BegunChunk> begun_;
-  std::unordered_map<std::int64_t, std::int64_t> invalid_;  // pair -> token
+  InvalidTokens invalid_;
+  LaterLeaves later_;
   std::int64_t wholePairs_ = 0, pairsWithTokens_ = 0;
   std::int64_t begunPairs_ = 0, openLeaves_ = 0, waitingTokens_ = 0, waitingBytes_ = 0;
+  std::int64_t chunks_ = 0;
 };
 
 }  // namespace collapsar

@@ -7,6 +7,7 @@
 #include <new>
 #include <numeric>
 
+#include "gather_scores.h"
 #include "half.h"
 #include "simd/kernel_table.h"
 
@@ -30,6 +31,17 @@ std::vector<std::int32_t> allPositions(std::size_t count) {
   return positions;
 }
 
+// sums: [rows, prompts]; those of the rows at these positions go to the step's.
+void putSums(const StepTokens& step, const TokenBlock& block, const std::vector<std::int32_t>& positions,
+             const double* sums) {
+  for (const std::int32_t at : positions) {
+    double* const row =
+        step.sums() + static_cast<std::int64_t>(block.rows[static_cast<std::size_t>(at)]) * step.prompts();
+    const double* const found = sums + static_cast<std::size_t>(at) * block.prompts.size();
+    for (std::size_t column = 0; column < block.prompts.size(); column++) row[block.prompts[column]] = found[column];
+  }
+}
+
 // The first NaN or +inf of the step among the block's whole rows: sumTokens goes by the block's order.
 Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores& scores, const TokenSums& sums,
                     ThreadPool& pool, JobControl& control) {
@@ -50,7 +62,7 @@ Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores
       // Otherwise the sum has merely overflowed.
       if (found.prompt < 0) continue;
       const std::int64_t prompt = block.prompts[static_cast<std::size_t>(column)];
-      block.invalid.push_back({prompt * step.rows() + block.rows[static_cast<std::size_t>(at)], found.token});
+      block.invalid.emplace(prompt * step.rows() + block.rows[static_cast<std::size_t>(at)], found.token);
       return Outcome::Done;
     }
   }
@@ -69,18 +81,20 @@ bool areNeighbours(const TokenBlock& block) {
 Outcome sumWholeRows(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                      JobControl& control) {
   if (block.whole.empty() || block.prompts.empty()) return Outcome::Done;
-  TokenSums sums{};
-  if (areNeighbours(block)) {
-    sums = {step.sums() + block.rows[0] * step.prompts(), step.prompts(), block.prompts.data()};
-  } else {
-    block.sums.resize(block.rows.size() * block.prompts.size());
-    block.summed = block.whole;
-    sums = {block.sums.data(), static_cast<std::int64_t>(block.prompts.size()), nullptr};
-  }
+  const auto prompts = static_cast<std::int64_t>(block.prompts.size());
+  const bool direct = areNeighbours(block);
+  std::vector<double> own;
+  if (!direct) own.resize(block.rows.size() * block.prompts.size());
+  const TokenSums sums =
+      direct ? TokenSums{step.sums() + block.rows[0] * step.prompts(), step.prompts(), block.prompts.data()}
+             : TokenSums{own.data(), prompts, nullptr};
   InvalidToken invalid;
-  const Outcome outcome = sumTokens(scores, sums, pool, control, &invalid);
-  if (outcome == Outcome::Cancelled || invalid.prompt < 0) return outcome;
-  return findInvalid(step, block, scores, sums, pool, control);
+  if (sumTokens(scores, sums, pool, control, &invalid) == Outcome::Cancelled) return Outcome::Cancelled;
+  if (invalid.prompt >= 0 && findInvalid(step, block, scores, sums, pool, control) == Outcome::Cancelled)
+    return Outcome::Cancelled;
+  // Cells of claimed pairs: nobody else writes there.
+  if (!direct) putSums(step, block, block.whole, own.data());
+  return Outcome::Done;
 }
 
 // Parts of rows, T: an element's bits.
@@ -100,7 +114,8 @@ class PartTaker {
     const auto column = static_cast<std::int64_t>(item / parts);
     const T* const tokens = data_ + segmentStart(scores_, column, part.at);
     const std::int64_t length = step_.length(block_.rows[static_cast<std::size_t>(part.at)]);
-    const BegunRow& row = *block_.begun[item];
+    BegunRow& row = *block_.begun[item];
+    row.open.reserve(row.open.size() + static_cast<std::size_t>(block_.leavesTo(part.to)));  // for commit()
     LeafUpdate* update = block_.updates.data() + column * block_.partLeaves + part.leaves;
     for (std::int64_t leaf = block_.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
@@ -137,6 +152,27 @@ class PartTaker {
   std::vector<std::unique_ptr<T[]>> scratch_;  // of each worker
 };
 
+// What commit() needs memory for is set aside here: leaves before which one is not complete, and tokens that are
+// invalid.
+void noteLeaves(const StepTokens& step, TokenBlock& block) {
+  const LeafUpdate* update = block.updates.data();
+  for (std::size_t item = 0; item < block.begun.size(); item++) {
+    const TokenBlock::Part& part = block.parts[item % block.parts.size()];
+    const std::int64_t pair =
+        block.prompts[item / block.parts.size()] * step.rows() + block.rows[static_cast<std::size_t>(part.at)];
+    std::int64_t next = block.begun[item]->summed;
+    for (std::int64_t leaf = block.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
+      if (update->open != nullptr) continue;
+      if (update->firstInvalid >= 0) block.invalid.emplace(pair, update->firstInvalid);
+      if (leaf == next) {
+        next++;
+      } else {
+        block.later.emplace(std::pair(pair, leaf), update->sum);
+      }
+    }
+  }
+}
+
 template <class T>
 Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                   JobControl& control) {
@@ -159,11 +195,28 @@ Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& 
       shortOfMemory = true;
     }
   });
+  const bool cancelled = control.cancelled.load(std::memory_order_relaxed);
+  // Here, not where the claim is given back: whoever has to do that may be short of memory, too.
+  if (shortOfMemory || cancelled) block.updates = std::vector<LeafUpdate>();
   if (shortOfMemory) throw std::bad_alloc();
-  return control.cancelled.load(std::memory_order_relaxed) ? Outcome::Cancelled : Outcome::Done;
+  if (!cancelled) noteLeaves(step, block);
+  return cancelled ? Outcome::Cancelled : Outcome::Done;
 }
 
 }  // namespace
+
+Outcome takeSums(const StepTokens& step, TokenBlock& block, const ScoreMatrix& sums, ThreadPool& pool,
+                 JobControl& control) {
+  block.sums.resize(block.rows.size() * block.prompts.size());
+  if (gatherScores(sums, nullptr, sums.rows, nullptr, sums.columns, block.sums.data(), pool, control) ==
+      Outcome::Cancelled)
+    return Outcome::Cancelled;
+  putSums(step, block, block.whole, block.sums.data());
+  for (std::size_t at = 0; at < block.rows.size(); at++) {
+    if (step.length(block.rows[at]) == 0) block.summed.push_back(static_cast<std::int32_t>(at));
+  }
+  return Outcome::Done;
+}
 
 Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                    JobControl& control) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "job_control.h"
+#include "score_stats.h"
 #include "step_tokens.h"
 #include "sum_tokens.h"
 #include "thread_pool.h"
@@ -13,5 +14,9 @@ namespace collapsar {
 // was. Throws std::bad_alloc.
 Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                    JobControl& control);
+
+// The same of sums [rows, prompts] of whole rows; what comes for rows without tokens is taken in by commit().
+Outcome takeSums(const StepTokens& step, TokenBlock& block, const ScoreMatrix& sums, ThreadPool& pool,
+                 JobControl& control);
 
 }  // namespace collapsar

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/gather_scores.h"
 #include "engine/take_block.h"
 #include "operations.h"
 #include "row_labels.h"
@@ -28,10 +27,8 @@ class TakeTokensJob : public Job {
 class TakeSumsJob : public Job {
  public:
   Outcome run(ThreadPool& pool) override {
-    TokenBlock& block = *claimed.block;
-    block.sums.resize(block.rows.size() * block.prompts.size());
-    for (std::size_t at = 0; at < block.rows.size(); at++) block.summed.push_back(static_cast<std::int32_t>(at));
-    return gatherScores(sums, nullptr, sums.rows, nullptr, sums.columns, block.sums.data(), pool, control);
+    claimed.step->spent.reset();
+    return takeSums(claimed.step->tokens, *claimed.block, sums, pool, control);
   }
   Napi::Value result(Napi::Env env) override { return env.Undefined(); }
 

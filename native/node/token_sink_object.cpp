@@ -14,6 +14,8 @@ namespace {
 
 Napi::Number number(Napi::Env env, std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); }
 
+constexpr const char* kNoBlock = "no such block is claimed, or the sink was closed";
+
 // A mark a pair, or null where none are kept.
 std::uint8_t* marksOf(Napi::Value given) { return given.IsUndefined() ? nullptr : given.As<Napi::Uint8Array>().Data(); }
 
@@ -44,11 +46,14 @@ TokenSinkObject::TokenSinkObject(const Napi::CallbackInfo& info) : Napi::ObjectW
 
 ClaimedBlock TokenSinkObject::claimed(Napi::Value sink, std::int64_t number) {
   TokenSinkObject* const object = Unwrap(sink.As<Napi::Object>());
-  return {object->step_, object->claimed_.at(number)};
+  const auto found = object->claimed_.find(number);
+  if (found == object->claimed_.end()) throw Napi::Error::New(sink.Env(), kNoBlock);
+  return {object->step_, found->second};
 }
 
 std::shared_ptr<TokenBlock> TokenSinkObject::takeOut(std::int64_t number) {
   const auto found = claimed_.find(number);
+  if (found == claimed_.end()) throw Napi::Error::New(Env(), kNoBlock);
   std::shared_ptr<TokenBlock> block = std::move(found->second);
   claimed_.erase(found);
   return block;
@@ -136,10 +141,11 @@ Napi::Value TokenSinkObject::held(const Napi::CallbackInfo& info) {
 Napi::Value TokenSinkObject::result(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   tokens().markMissing();
-  const TokenBlock::Invalid first = tokens().firstInvalid();
+  const InvalidTokens& found = tokens().invalid();
   const std::int64_t rows = tokens().rows();
-  const InvalidToken invalid =
-      first.pair < 0 ? InvalidToken{} : InvalidToken{first.pair / rows, first.pair % rows, first.token};
+  InvalidToken invalid;
+  if (const auto first = found.begin(); first != found.end())
+    invalid = {first->first / rows, first->first % rows, first->second};
   return objectOf(env, {{"sums", float64View(bufferOver(env, step_->memory), 0, rows * tokens().prompts())},
                         {"firstInvalid", invalidTokenValue(env, invalid)}});
 }

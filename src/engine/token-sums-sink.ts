@@ -56,7 +56,7 @@ export interface HeldTokens {
   readonly pairs: number;
   /** Tokens that came ahead of others, for which they wait. */
   readonly tokens: number;
-  /** Memory of both. */
+  /** Memory of both, about. */
   readonly bytes: number;
 }
 
@@ -75,12 +75,14 @@ export interface BlockSession {
  * finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit. Blocks on the host are summed on the
  * CPU, those on a GPU there.
  *
- * Besides the result (R·P float64) and a byte a (row, prompt) pair it holds
+ * Besides the result (R·P float64) and two bytes a (row, prompt) pair it holds
  * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
  * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
- *   tokens are added up as they come;
+ *   tokens are added up as they come. While a block is computed, and until the next begins, what it goes on from is there
+ *   too: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
  * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of their
- *   leaf (4096 tokens of the row), and 8 bytes for each leaf that is complete before one in front of it.
+ *   leaf (4096 tokens of the row) with some 100 bytes a piece, and 64 bytes for each leaf that is complete before one in
+ *   front of it.
  * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` tells what is held.
  */
 export class TokenSumsSink {
@@ -197,9 +199,11 @@ export class TokenSumsSink {
     const count = logprobs.shape.length === 2 ? undefined : logprobs.shape[1];
     const indices = blockAxis(rows, this.rows, count, 'rows', 'row');
     const lengths = BigInt64Array.from(indices, (row) => BigInt(this.#lengths[row] as number));
-    const engine = await this.#open(options.signal);
-    const { sums } = await engine.sumTokens(logprobs, lengths, { signal: options.signal });
-    await this.#addSums({ prompts, rows, sums }, options, touched);
+    await this.#track(options.signal, async (signal) => {
+      const engine = await this.#open(signal);
+      const { sums } = await engine.sumTokens(logprobs, lengths, { signal });
+      await this.#addSums({ prompts, rows, sums }, { signal }, touched);
+    });
   }
 
   async #addSums(block: SumsBlock, options: BlockOptions, touched: Uint8Array | undefined): Promise<void> {
@@ -243,7 +247,8 @@ export class TokenSumsSink {
    */
   async finish(): Promise<TokenSums> {
     this.#expectOpen();
-    await this.settled();
+    // Not settled(): between its end and what follows another block may begin, which is claimed and not computed.
+    while (this.#running.size > 0) await Promise.allSettled(this.#running.keys());
     this.#expectOpen();
     // Another call may have ended it meanwhile.
     if (this.#result !== undefined) return this.#result;
@@ -340,6 +345,7 @@ export class TokenSumsSink {
     const step = this.#step();
     const claim = refusing(() => step.claim(prompts, rows, from, to, view.code));
     await this.#track(signal, async (own) => {
+      let computed = false;
       try {
         await this.#inTurn(own, async () => {
           const engine = await this.#open(own);
@@ -348,10 +354,11 @@ export class TokenSumsSink {
             throw new ArgumentError(argument, 'the ArrayBuffer was detached, or shrunk, before it was read');
           await compute(engine, step, claim, own);
           this.#expectOpen();
+          computed = true;
           step.commit(claim, touched);
         });
       } catch (error) {
-        if (this.#aborted === undefined) step.unclaim(claim);
+        if (!computed && this.#aborted === undefined) step.unclaim(claim);
         throw error;
       }
     });
@@ -381,7 +388,7 @@ export class TokenSumsSink {
     // Not settled(): between its end and what follows another block may begin, of a row that is forgotten under it.
     while (this.#running.size > 0) await Promise.allSettled(this.#running.keys());
     if (this.#aborted !== undefined || this.#result !== undefined) return;
-    this.#step().forget(touched);
+    this.#native?.forget(touched);
   }
 
   /** Made when it is first needed: a step that is never scored needs no addon. */

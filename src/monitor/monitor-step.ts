@@ -113,8 +113,7 @@ export class MonitorStep {
 
   /**
    * Takes any part of the scores: some prompts × some rows × some tokens. Parts may come in any order and side by side, and
-   * give the bits of the whole. Resolves when they are summed, or copied where their rows are not complete; until then their
-   * memory must not change. TokenSumsSink tells what each order holds.
+   * give the bits of the whole. Resolves when they are summed; until then their memory must not change. TokenSumsSink tells what each order holds.
    * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does not
    *   fit; the step is then as it was
    */
@@ -164,7 +163,7 @@ export class MonitorStep {
     });
   }
 
-  /** What waits for the rest of its rows: nothing as long as whole rows come. */
+  /** What is kept of rows that have begun and are not complete: nothing as long as whole rows come. */
   get held(): HeldTokens {
     return this.#open.scores?.held ?? { pairs: 0, tokens: 0, bytes: 0 };
   }
