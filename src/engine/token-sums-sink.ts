@@ -75,7 +75,7 @@ export interface BlockSession {
  * finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit. Blocks on the host are summed on the
  * CPU, those on a GPU there.
  *
- * Besides the result (R·P float64) and two bytes a (row, prompt) pair it holds
+ * Besides the result (R·P float64) and three bytes a (row, prompt) pair it holds
  * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
  * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
  *   tokens are added up as they come. While a block is computed, and until the next begins, what it goes on from is there
