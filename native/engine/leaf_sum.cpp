@@ -2,35 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "half.h"
+#include "token_values.h"
 
 namespace collapsar {
-namespace {
-
-bool invalid(double value) { return !(value < std::numeric_limits<double>::infinity()); }
-
-double valueAt(DType dtype, const char* tokens, std::int64_t at) {
-  const auto read = [&](auto element) {
-    std::memcpy(&element, tokens + at * static_cast<std::int64_t>(sizeof element), sizeof element);
-    return valueOf(element);
-  };
-  switch (dtype) {
-    case DType::Float64:
-      return read(double{});
-    case DType::Float32:
-      return read(float{});
-    case DType::Float16:
-      return read(Float16Bits{});
-    case DType::BFloat16:
-      break;
-  }
-  return read(BFloat16Bits{});
-}
-
-}  // namespace
-
 void LeafSum::add(DType dtype, const void* tokens, std::int64_t from, std::int64_t count) {
   const char* const bytes = static_cast<const char*>(tokens);
   if (from != added_) {
@@ -52,15 +27,15 @@ void LeafSum::append(DType dtype, const char* tokens, std::int64_t count) {
   // The kernel starts at the first lane.
   const std::int64_t lane = added_ % kTokenLanes;
   const std::int64_t single = lane == 0 ? 0 : std::min<std::int64_t>(count, kTokenLanes - lane);
-  for (std::int64_t at = 0; at < single; at++) lanes_[lane + at] += valueAt(dtype, tokens, at);
+  for (std::int64_t at = 0; at < single; at++) lanes_[lane + at] += tokenAt(dtype, tokens, at);
   if (count > single) {
     const char* const rest = tokens + single * static_cast<std::int64_t>(sizeOf(dtype));
     kernels().addTokens[static_cast<int>(dtype)](rest, count - single, lanes_);
   }
   // A lane may also have overflowed: then no token is found.
-  if (firstInvalid_ < 0 && std::any_of(lanes_, lanes_ + kTokenLanes, invalid)) {
+  if (firstInvalid_ < 0 && std::any_of(lanes_, lanes_ + kTokenLanes, suspicious)) {
     for (std::int64_t at = 0; at < count && firstInvalid_ < 0; at++) {
-      if (invalid(valueAt(dtype, tokens, at))) firstInvalid_ = added_ + at;
+      if (suspicious(tokenAt(dtype, tokens, at))) firstInvalid_ = added_ + at;
     }
   }
   added_ += count;

@@ -1,9 +1,10 @@
 #include "step_tokens.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <new>
+
+#include "token_values.h"
 
 namespace collapsar {
 namespace {
@@ -48,11 +49,11 @@ void StepTokens::refuse(std::int64_t prompt, std::int64_t row, std::int64_t toke
 void StepTokens::expectFree(const TokenBlock& block) const {
   for (const std::int32_t prompt : block.prompts) {
     for (const std::int32_t at : block.whole) {
-      const std::int32_t row = block.rows[static_cast<std::size_t>(at)];
+      const std::int64_t row = block.rowAt(at);
       if (const std::int64_t token = firstGiven(prompt, row); token >= 0) refuse(prompt, row, token);
     }
     for (const TokenBlock::Part& part : block.parts) {
-      const std::int32_t row = block.rows[static_cast<std::size_t>(part.at)];
+      const std::int64_t row = block.rowAt(part.at);
       const State known = state(pairOf(prompt, row));
       if (known == State::Nothing) continue;
       if (known == State::Whole) refuse(prompt, row, block.from);
@@ -89,7 +90,7 @@ std::shared_ptr<TokenBlock> StepTokens::claim(std::vector<std::int32_t> prompts,
   try {
     for (const std::int32_t prompt : block->prompts) {
       for (const TokenBlock::Part& part : block->parts) {
-        const std::int32_t row = block->rows[static_cast<std::size_t>(part.at)];
+        const std::int64_t row = block->rowAt(part.at);
         block->begun.push_back(&begin(pairOf(prompt, row), {block->from, part.to}, dtype));
       }
     }
@@ -98,7 +99,7 @@ std::shared_ptr<TokenBlock> StepTokens::claim(std::vector<std::int32_t> prompts,
     throw;
   }
   for (const std::int32_t prompt : block->prompts) {
-    for (const std::int32_t at : block->whole) setWhole(pairOf(prompt, block->rows[static_cast<std::size_t>(at)]));
+    for (const std::int32_t at : block->whole) setWhole(pairOf(prompt, block->rowAt(at)));
   }
   return block;
 }
@@ -123,7 +124,7 @@ BegunRow& StepTokens::begin(std::int64_t pair, TokenSpan tokens, DType dtype) {
 void StepTokens::unclaim(const TokenBlock& block) {
   unclaimParts(block);
   for (const std::int32_t prompt : block.prompts) {
-    for (const std::int32_t at : block.whole) drop(pairOf(prompt, block.rows[static_cast<std::size_t>(at)]));
+    for (const std::int32_t at : block.whole) drop(pairOf(prompt, block.rowAt(at)));
   }
 }
 
@@ -133,8 +134,7 @@ void StepTokens::unclaimParts(const TokenBlock& block) {
     const TokenBlock::Part& part = block.parts[item % block.parts.size()];
     TokenSpans& spans = block.begun[item]->spans;
     spans.remove({block.from, part.to});
-    if (spans.empty())
-      drop(pairOf(block.prompts[item / block.parts.size()], block.rows[static_cast<std::size_t>(part.at)]));
+    if (spans.empty()) drop(pairOf(block.prompts[item / block.parts.size()], block.rowAt(part.at)));
   }
 }
 
@@ -167,12 +167,17 @@ void StepTokens::endBegun(std::int64_t pair) {
   chunks_--;
 }
 
-void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) noexcept {
-  for (const std::int32_t at : block.summed) {
-    double* const row = sums_ + static_cast<std::int64_t>(block.rows[static_cast<std::size_t>(at)]) * prompts_;
-    const double* const sums = block.sums.data() + static_cast<std::size_t>(at) * block.prompts.size();
-    for (std::size_t column = 0; column < block.prompts.size(); column++) row[block.prompts[column]] = sums[column];
+void StepTokens::putSums(const TokenBlock& block, const std::vector<std::int32_t>& positions,
+                         const double* sums) const noexcept {
+  for (const std::int32_t at : positions) {
+    double* const row = sums_ + block.rowAt(at) * prompts_;
+    const double* const found = sums + static_cast<std::size_t>(at) * block.prompts.size();
+    for (std::size_t column = 0; column < block.prompts.size(); column++) row[block.prompts[column]] = found[column];
   }
+}
+
+void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) noexcept {
+  putSums(block, block.summed, block.sums.data());
   // Nodes that the block made go over as they are.
   for (const auto& [pair, token] : block.invalid) {
     const auto known = invalid_.find(pair);
@@ -183,10 +188,10 @@ void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) noexcept {
   LeafUpdate* updates = block.updates.data();
   for (const std::int32_t prompt : block.prompts) {
     for (const std::int32_t at : block.whole) {
-      if (touched != nullptr) touched[pairOf(prompt, block.rows[static_cast<std::size_t>(at)])] = 1;
+      if (touched != nullptr) touched[pairOf(prompt, block.rowAt(at))] = 1;
     }
     for (const TokenBlock::Part& part : block.parts) {
-      const std::int32_t row = block.rows[static_cast<std::size_t>(part.at)];
+      const std::int64_t row = block.rowAt(part.at);
       const std::int64_t pair = pairOf(prompt, row);
       if (touched != nullptr) touched[pair] = 1;
       const std::int64_t leaves = block.leavesTo(part.to);
@@ -194,8 +199,7 @@ void StepTokens::commit(TokenBlock& block, std::uint8_t* touched) noexcept {
         update(pair, block.firstLeaf() + leaf, *updates++, block.later);
       const BegunRow& known = begun(pair);
       if (known.summed * kLeafTokens < length(row)) continue;
-      // One NaN for all, whatever the processor makes of inf - inf.
-      sums_[row * prompts_ + prompt] = std::isnan(known.total) ? kNaN : known.total;
+      sums_[row * prompts_ + prompt] = canonical(known.total);
       endBegun(pair);
       setWhole(pair);
     }

@@ -68,6 +68,7 @@ struct TokenBlock {
   LaterLeaves later;
   InvalidTokens invalid;
 
+  std::int64_t rowAt(std::int32_t position) const { return rows[static_cast<std::size_t>(position)]; }
   std::int64_t firstLeaf() const { return from / kLeafTokens; }
   // How many leaves tokens [from, to) are of.
   std::int64_t leavesTo(std::int64_t to) const { return (to + kLeafTokens - 1) / kLeafTokens - firstLeaf(); }
@@ -102,6 +103,9 @@ class StepTokens {
   std::shared_ptr<TokenBlock> claim(std::vector<std::int32_t> prompts, std::vector<std::int32_t> rows, TokenSpan tokens,
                                     DType dtype);
   void unclaim(const TokenBlock& block);
+
+  // sums: [rows, prompts] of the block; those of the rows at these positions become the step's.
+  void putSums(const TokenBlock& block, const std::vector<std::int32_t>& positions, const double* sums) const noexcept;
 
   // Takes in what was computed; the block keeps what it replaces, to be freed with it. touched: [P*R] receives 1 for
   // each pair of which the block gave something; or null.

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
-#include "half.h"
 #include "simd/kernel_table.h"
+#include "token_values.h"
 
 namespace collapsar {
 namespace {
@@ -22,24 +21,6 @@ constexpr std::int64_t kPieceRows = 4096;  // rows of few tokens in a piece
 constexpr int kBatchLeaves = 256;          // handed to the kernel at once
 constexpr std::int64_t kBlockRows = 64;    // of the transposed copy to the result
 constexpr std::int64_t kBlockPrompts = 8;
-
-bool suspicious(double sum) { return !(sum < std::numeric_limits<double>::infinity()); }
-
-double canonical(double sum) { return sum == sum ? sum : std::numeric_limits<double>::quiet_NaN(); }
-
-bool isInvalid(const char* element, DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-      return suspicious(*reinterpret_cast<const double*>(element));
-    case DType::Float32:
-      return suspicious(*reinterpret_cast<const float*>(element));
-    case DType::Float16:
-      return suspicious(float16ToFloat(*reinterpret_cast<const std::uint16_t*>(element)));
-    case DType::BFloat16:
-      break;
-  }
-  return suspicious(bfloat16ToFloat(*reinterpret_cast<const std::uint16_t*>(element)));
-}
 
 class FileTokenSummer {
  public:
@@ -114,7 +95,7 @@ class FileTokenSummer {
         if (control_.cancelled.load(std::memory_order_relaxed)) return {};
         if (!reader_.read(buffer, count, scores_.offset + segment * rowBytes_ + begin)) return {};
         for (std::int64_t at = 0; at < count; at += size_) {
-          if (isInvalid(buffer + at, scores_.dtype)) return {prompt, row, (begin + at) / size_};
+          if (suspicious(tokenAt(scores_.dtype, buffer + at, 0))) return {prompt, row, (begin + at) / size_};
         }
       }
     }

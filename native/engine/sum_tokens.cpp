@@ -12,8 +12,8 @@
 #include <numeric>
 #include <vector>
 
-#include "half.h"
 #include "simd/kernel_table.h"
+#include "token_values.h"
 
 namespace collapsar {
 
@@ -33,25 +33,6 @@ std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stri
 std::int64_t validLength(const TokenScores& scores, std::int64_t row) {
   return std::max<std::int64_t>(scores.lengths[row], 0);
 }
-
-double valueAt(const TokenScores& scores, std::int64_t element) {
-  switch (scores.dtype) {
-    case DType::Float64:
-      return static_cast<const double*>(scores.data)[element];
-    case DType::Float32:
-      return static_cast<const float*>(scores.data)[element];
-    case DType::Float16:
-      return float16ToFloat(static_cast<const std::uint16_t*>(scores.data)[element]);
-    case DType::BFloat16:
-      break;
-  }
-  return bfloat16ToFloat(static_cast<const std::uint16_t*>(scores.data)[element]);
-}
-
-// A sum that can only come from an invalid token, or (rarely) from an overflow.
-bool suspicious(double sum) { return !(sum < std::numeric_limits<double>::infinity()); }
-
-double canonical(double sum) { return sum == sum ? sum : std::numeric_limits<double>::quiet_NaN(); }
 
 struct Range {
   std::int64_t begin, end;
@@ -162,7 +143,8 @@ class TokenSummer {
         if (control.cancelled.load(std::memory_order_relaxed)) return {};
         const std::int64_t end = std::min<std::int64_t>(begin + kLeafTokens, length);
         for (std::int64_t token = begin; token < end; token++) {
-          if (suspicious(valueAt(scores_, start + token * scores_.tokenStride))) return {prompt, row, token};
+          if (suspicious(tokenAt(scores_.dtype, scores_.data, start + token * scores_.tokenStride)))
+            return {prompt, row, token};
         }
       }
     }

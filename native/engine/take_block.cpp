@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <limits>
 #include <new>
 #include <numeric>
 
 #include "gather_scores.h"
-#include "half.h"
 #include "simd/kernel_table.h"
+#include "token_values.h"
 
 namespace collapsar {
 namespace {
@@ -31,17 +29,6 @@ std::vector<std::int32_t> allPositions(std::size_t count) {
   return positions;
 }
 
-// sums: [rows, prompts]; those of the rows at these positions go to the step's.
-void putSums(const StepTokens& step, const TokenBlock& block, const std::vector<std::int32_t>& positions,
-             const double* sums) {
-  for (const std::int32_t at : positions) {
-    double* const row =
-        step.sums() + static_cast<std::int64_t>(block.rows[static_cast<std::size_t>(at)]) * step.prompts();
-    const double* const found = sums + static_cast<std::size_t>(at) * block.prompts.size();
-    for (std::size_t column = 0; column < block.prompts.size(); column++) row[block.prompts[column]] = found[column];
-  }
-}
-
 // The first NaN or +inf of the step among the block's whole rows: sumTokens goes by the block's order.
 Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores& scores, const TokenSums& sums,
                     ThreadPool& pool, JobControl& control) {
@@ -49,7 +36,7 @@ Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores
   for (const std::int32_t column : byIndex(block.prompts, allPositions(block.prompts.size()))) {
     for (const std::int32_t at : rows) {
       const std::int32_t target = sums.columnOf != nullptr ? sums.columnOf[column] : column;
-      if (sums.sums[at * sums.columns + target] < std::numeric_limits<double>::infinity()) continue;
+      if (!suspicious(sums.sums[at * sums.columns + target])) continue;
       TokenScores one = scores;
       one.data = static_cast<const char*>(scores.data) +
                  segmentStart(scores, column, at) * static_cast<std::int64_t>(sizeOf(scores.dtype));
@@ -62,7 +49,7 @@ Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores
       // Otherwise the sum has merely overflowed.
       if (found.prompt < 0) continue;
       const std::int64_t prompt = block.prompts[static_cast<std::size_t>(column)];
-      block.invalid.emplace(prompt * step.rows() + block.rows[static_cast<std::size_t>(at)], found.token);
+      block.invalid.emplace(prompt * step.rows() + block.rowAt(at), found.token);
       return Outcome::Done;
     }
   }
@@ -93,7 +80,7 @@ Outcome sumWholeRows(const StepTokens& step, TokenBlock& block, const TokenScore
   if (invalid.prompt >= 0 && findInvalid(step, block, scores, sums, pool, control) == Outcome::Cancelled)
     return Outcome::Cancelled;
   // Cells of claimed pairs: nobody else writes there.
-  if (!direct) putSums(step, block, block.whole, own.data());
+  if (!direct) step.putSums(block, block.whole, own.data());
   return Outcome::Done;
 }
 
@@ -113,7 +100,7 @@ class PartTaker {
     const TokenBlock::Part& part = block_.parts[item % parts];
     const auto column = static_cast<std::int64_t>(item / parts);
     const T* const tokens = data_ + segmentStart(scores_, column, part.at);
-    const std::int64_t length = step_.length(block_.rows[static_cast<std::size_t>(part.at)]);
+    const std::int64_t length = step_.length(block_.rowAt(part.at));
     BegunRow& row = *block_.begun[item];
     row.open.reserve(row.open.size() + static_cast<std::size_t>(block_.leavesTo(part.to)));  // for commit()
     LeafUpdate* update = block_.updates.data() + column * block_.partLeaves + part.leaves;
@@ -158,8 +145,7 @@ void noteLeaves(const StepTokens& step, TokenBlock& block) {
   const LeafUpdate* update = block.updates.data();
   for (std::size_t item = 0; item < block.begun.size(); item++) {
     const TokenBlock::Part& part = block.parts[item % block.parts.size()];
-    const std::int64_t pair =
-        block.prompts[item / block.parts.size()] * step.rows() + block.rows[static_cast<std::size_t>(part.at)];
+    const std::int64_t pair = block.prompts[item / block.parts.size()] * step.rows() + block.rowAt(part.at);
     std::int64_t next = block.begun[item]->summed;
     for (std::int64_t leaf = block.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
       if (update->open != nullptr) continue;
@@ -211,7 +197,7 @@ Outcome takeSums(const StepTokens& step, TokenBlock& block, const ScoreMatrix& s
   if (gatherScores(sums, nullptr, sums.rows, nullptr, sums.columns, block.sums.data(), pool, control) ==
       Outcome::Cancelled)
     return Outcome::Cancelled;
-  putSums(step, block, block.whole, block.sums.data());
+  step.putSums(block, block.whole, block.sums.data());
   for (std::size_t at = 0; at < block.rows.size(); at++) {
     if (step.length(block.rows[at]) == 0) block.summed.push_back(static_cast<std::int32_t>(at));
   }
