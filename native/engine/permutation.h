@@ -8,8 +8,7 @@ namespace collapsar {
 
 // Writes (1 + #{permuted >= observed}) / (permutations + 1) for every figure; NaN if there are none.
 //
-// Permutation b is the Fisher-Yates shuffle of the labels that CounterRandom(seed, b) drives, the last row first:
-// row i takes the label at position below(i + 1) among the first i + 1. Only what depends on a label is summed: the
+// Permutations are those of LabelShuffles. Only what depends on a label is summed: the
 // marginals do not, a leave-one-out marginal does. kMiPerToken and kMiToken differ by marginals alone and share a
 // p-value. A permuted figure that is below the observed one by no more than summation could make it so counts as equal,
 // so that exact ties count against the figure.

@@ -1,0 +1,97 @@
+// Labels of rows in random order: under each of many permutations, which row's label every row gets. Tile by tile,
+// because all of them would be permutations times rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "job_control.h"
+
+namespace collapsar {
+
+struct ShuffledLabels {
+  const std::int32_t* own;  // [rows]: label of each row, in [0, columns)
+  std::int64_t rows, columns, permutations;
+  std::uint64_t seed;
+};
+
+// Permutations [0, size) of a tile; those of one permutation stand together. `Entry` is as narrow as the labels allow:
+// a tile is read from beyond the first-level cache.
+template <typename Entry>
+struct LabelTile {
+  const Entry* labels;
+  std::int64_t stride, size;
+
+  std::int64_t label(std::int64_t permutation, std::int64_t row) const { return labels[permutation * stride + row]; }
+};
+
+// The same as rows that the labels come from, for labels that are not known beforehand.
+struct SourceTile {
+  const std::uint16_t* sources;
+  std::int64_t stride, size;
+  const std::int32_t* own;
+
+  std::int64_t label(std::int64_t permutation, std::int64_t row) const {
+    return own[sources[permutation * stride + row]];
+  }
+};
+
+// Where the labels of rows come from, permutation after permutation, if these are few enough to be kept for the next
+// step. They depend on the number of rows and the seed alone, and the steps of a run have the same rows as a rule:
+// drawing them takes longer than all that is done with them.
+struct KnownShuffles {
+  std::int64_t rows, permutations;
+  std::uint64_t seed;
+  std::vector<std::uint16_t> sources;
+};
+
+// Permutation b is the Fisher-Yates shuffle of the labels that CounterRandom(seed, b) drives, the last row first:
+// row i takes the label at position below(i + 1) among the first i + 1.
+class LabelShuffles {
+ public:
+  LabelShuffles(const ShuffledLabels& labels, int workers);
+
+  // Calls `use` with permutations [first, first + size) as one of the tiles above; each permutation is asked for once,
+  // by worker in [0, workers). Does not call it once cancelled.
+  template <typename Use>
+  void withTile(std::int64_t first, std::int64_t size, int worker, const JobControl& control, Use use) {
+    if (known_ != nullptr) return use(SourceTile{known_->sources.data() + first * stride_, stride_, size, labels_.own});
+    if (drawn_ != nullptr) {
+      std::uint16_t* const sources = drawn_->sources.data() + first * stride_;
+      if (draw(sources, first, size, nullptr, control)) use(SourceTile{sources, stride_, size, labels_.own});
+    } else if (labels_.columns <= kNarrowLabels) {
+      useLabels(narrow_[static_cast<std::size_t>(worker)], first, size, control, use);
+    } else {
+      useLabels(wide_[static_cast<std::size_t>(worker)], first, size, control, use);
+    }
+  }
+
+  // Once all tiles were used: what was drawn serves the next step.
+  void keep();
+
+ private:
+  static constexpr std::int64_t kNarrowLabels = 1 << 16;
+
+  template <typename Entry, typename Use>
+  void useLabels(std::vector<Entry>& tile, std::int64_t first, std::int64_t size, const JobControl& control, Use use) {
+    tile.resize(std::max(tile.size(), static_cast<std::size_t>(size * stride_)));
+    if (draw(tile.data(), first, size, labels_.own, control)) use(LabelTile<Entry>{tile.data(), stride_, size});
+  }
+
+  // What every row of permutations [first, first + size) gets of `values`, or the row that it comes from if there are
+  // none. False: cancelled.
+  template <typename Entry>
+  bool draw(Entry* entries, std::int64_t first, std::int64_t size, const std::int32_t* values,
+            const JobControl& control) const;
+
+  ShuffledLabels labels_;
+  std::int64_t stride_;  // from one permutation to the next
+  std::shared_ptr<const KnownShuffles> known_;
+  std::shared_ptr<KnownShuffles> drawn_;
+  std::vector<std::vector<std::uint16_t>> narrow_;  // of each worker
+  std::vector<std::vector<std::int32_t>> wide_;
+};
+
+}  // namespace collapsar
