@@ -6,6 +6,9 @@ import type { HostTensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
 import type { StepData, StepScores } from '../logs/step-data.js';
 
+/** To the caller of the library and of the command. */
+const ADVICE = "correct what writes it, or leave such rows out with nonFinite: 'exclude' (--non-finite exclude)";
+
 export type NonFinitePolicy = 'error' | 'exclude' | 'propagate';
 
 /**
@@ -33,7 +36,7 @@ export async function tokenSums(
     throw new FileError(
       { path: file, tensor: 'cross_logprobs', offset: scores.offsetOf(prompt, row, token) },
       `the log-prob of prompt ${prompt}, row ${row}, token ${token} is NaN or +inf, within the row's length of ` +
-        `${lengths[row]}: correct what writes it, or leave such rows out with --non-finite exclude`,
+        `${lengths[row]}: ${ADVICE}`,
     );
   };
   if (scores.inFile !== undefined) {
@@ -88,7 +91,6 @@ async function refuseInvalidSums(
   const { row, token: column } = firstInvalid;
   throw new FileError(
     { path: file, tensor: 'cross_logprob_sums', offset: scores.offsetOf(row, column) },
-    `the score of row ${row} under prompt ${column} is ${sums.data[row * columns + column]}: ` +
-      `correct what writes it, or leave such rows out with --non-finite exclude`,
+    `the score of row ${row} under prompt ${column} is ${sums.data[row * columns + column]}: ${ADVICE}`,
   );
 }
