@@ -6,6 +6,7 @@
 #include "memory_block.h"
 #include "napi_setup.h"
 #include "result_value.h"
+#include "shuffled_action_counts.h"
 #include "token_sink_object.h"
 
 namespace collapsar {
@@ -72,6 +73,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
        Napi::PropertyDescriptor::Function(env, exports, "isaAvailable", isaAvailable, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "forceIsa", forceIsa, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "probeCuda", probeCuda, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "actionDependence", actionDependence, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "matchedOrders", matchedOrders, napi_enumerable),
+       Napi::PropertyDescriptor::Function(env, exports, "periodicEpisodes", periodicEpisodes, napi_enumerable),
        Napi::PropertyDescriptor::Function(env, exports, "live", live, napi_enumerable)});
   return exports;
 }

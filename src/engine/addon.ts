@@ -253,6 +253,23 @@ export interface NativeAddon {
   isa(): string;
   isaAvailable(): string[];
   forceIsa(name: string): boolean;
+  /** native/engine/shuffled_actions.h, as the two after it. */
+  actionDependence(
+    kinds: Int32Array,
+    byPrompt: Int32Array,
+    sizes: Int32Array,
+    growth: Float64Array,
+    kindCount: number,
+    shuffles: number,
+    state: Uint32Array,
+  ): { logs: number; occupied: number; asDependent: number };
+  matchedOrders(squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array): number;
+  periodicEpisodes(
+    actions: Int32Array,
+    lengths: Int32Array,
+    shuffles: number,
+    state: Uint32Array,
+  ): { periodic: number; asPeriodic: number };
   live(): { blocks: number; bytes: number; jobs: number; dispatchers: number };
 }
 

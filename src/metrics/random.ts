@@ -5,15 +5,7 @@ export class Random {
   readonly #state: Uint32Array;
 
   constructor(seed: number) {
-    this.#state = new Uint32Array(4);
-    // Both halves of the seed count, so that seeds beyond 32 bits differ.
-    let word = (seed ^ Math.imul(Math.floor(seed / 2 ** 32), 0x9e3779b9)) >>> 0;
-    for (let i = 0; i < 4; i++) {
-      word = (word + 0x9e3779b9) >>> 0;
-      let mixed = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
-      mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-      this.#state[i] = (mixed ^ (mixed >>> 16)) >>> 0;
-    }
+    this.#state = randomState(seed);
   }
 
   #next(): number {
@@ -32,10 +24,25 @@ export class Random {
 
   /** An integer in [0, bound), every one equally likely; bound in [1, 2^32]. */
   below(bound: number): number {
-    const limit = 2 ** 32 - (2 ** 32 % bound); // draws past the last whole multiple would favour small numbers
     for (;;) {
       const draw = this.#next();
-      if (draw < limit) return draw % bound;
+      const result = draw % bound;
+      // Draws past the last whole multiple of the bound would favour small numbers.
+      if (draw - result <= 2 ** 32 - bound) return result;
     }
   }
+}
+
+/** Where a generator of `seed` begins, here and in native/engine/xoshiro.h: four words. */
+export function randomState(seed: number): Uint32Array {
+  const state = new Uint32Array(4);
+  // Both halves of the seed count, so that seeds beyond 32 bits differ.
+  let word = (seed ^ Math.imul(Math.floor(seed / 2 ** 32), 0x9e3779b9)) >>> 0;
+  for (let i = 0; i < 4; i++) {
+    word = (word + 0x9e3779b9) >>> 0;
+    let mixed = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+    state[i] = (mixed ^ (mixed >>> 16)) >>> 0;
+  }
+  return state;
 }

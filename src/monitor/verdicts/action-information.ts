@@ -1,7 +1,8 @@
 // Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
 // labels permuted within the step (docs/verdicts.md).
+import { loadAddon } from '../../engine/addon.js';
 import type { Integers } from '../../engine/tensor.js';
-import { Random } from '../../metrics/random.js';
+import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
 import { idOf, rowsByGroup } from './group-outcomes.js';
 import { START_STEPS } from './run-level.js';
@@ -37,40 +38,15 @@ export function actionInformation(
   const byPrompt = Int32Array.from(prompts.labels.keys()).sort(
     (a, b) => (prompts.labels[a] as number) - (prompts.labels[b] as number) || a - b,
   );
-  const counts = new Int32Array(kinds.count);
-  /** Σ n ln n over the cells (prompt, action), and how many cells are occupied; time grows with rows, not with cells. */
-  const joint = (labels: Int32Array): { logs: number; occupied: number } => {
-    let logs = 0;
-    let occupied = 0;
-    let from = 0;
-    for (const size of sizesOfPrompts) {
-      for (let at = from; at < from + size; at++) {
-        const kind = labels[byPrompt[at] as number] as number;
-        const n = counts[kind] as number;
-        if (n === 0) occupied++;
-        logs += growth[n] as number;
-        counts[kind] = n + 1;
-      }
-      for (let at = from; at < from + size; at++) counts[labels[byPrompt[at] as number] as number] = 0;
-      from += size;
-    }
-    return { logs, occupied };
-  };
+  const { labels, count: kindCount } = kinds;
+  const { actionDependence } = loadAddon();
+  const seen = actionDependence(labels, byPrompt, sizesOfPrompts, growth, kindCount, permutations, randomState(seed));
   let marginalLogs = 0;
   for (const n of [...sizesOfPrompts, ...sizesOf(kinds)]) marginalLogs += logOf[n] as number;
   // I = H(X) + H(A) − H(X,A), H = ln N − Σ n ln n / N; Miller–Madow adds (occupied − 1) / 2N to each.
-  const { logs: observed, occupied } = joint(kinds.labels);
-  const plugIn = Math.log(rows) + (observed - marginalLogs) / rows;
-  const estimate = plugIn + (prompts.count + kinds.count - occupied - 1) / (2 * rows);
-  const random = new Random(seed);
-  const labels = Int32Array.from(kinds.labels);
-  let reached = 0;
-  for (let round = 0; round < permutations; round++) {
-    shuffle(labels, random);
-    // Sums of the same terms in another order differ by rounding: that is a tie.
-    if (joint(labels).logs >= observed - 1e-9 * Math.max(1, observed)) reached++;
-  }
-  return { estimate, pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN };
+  const plugIn = Math.log(rows) + (seen.logs - marginalLogs) / rows;
+  const estimate = plugIn + (prompts.count + kindCount - seen.occupied - 1) / (2 * rows);
+  return { estimate, pValue: permutations > 0 ? (1 + seen.asDependent) / (1 + permutations) : Number.NaN };
 }
 
 /**
@@ -88,26 +64,30 @@ export function reasoningInformation(
 ): Information | null {
   const rows = groups.length;
   const byGroup = rowsByGroup(groups);
-  // Scores of each prompt as a square: action of one row under the reasoning of another.
-  const squares: Float64Array[] = [];
-  for (const members of byGroup.values()) {
-    const k = members.length;
-    const square = new Float64Array(k * k);
-    for (const [action, row] of members.entries()) {
-      for (const [reasoning, other] of members.entries()) {
-        const q = swaps.reasonings === rows ? other : reasoning;
-        square[action * k + reasoning] = swaps.logprobs[q * rows + row] as number;
-      }
-    }
-    const isScore = (value: number, at: number): boolean =>
-      Number.isFinite(value) || (value === Number.NEGATIVE_INFINITY && at % (k + 1) !== 0);
-    if (k >= 2 && square.every(isScore)) squares.push(square);
-  }
+  const isScore = (value: number, isOwn: boolean): boolean =>
+    Number.isFinite(value) || (value === Number.NEGATIVE_INFINITY && !isOwn);
   let used = 0;
   let observed = 0;
   let marginal = 0;
-  for (const square of squares) {
-    const k = Math.sqrt(square.length);
+  const sizes: number[] = [];
+  // Scores of each prompt as a square, one after the other: action of one row under the reasoning of another.
+  const squares = new Float64Array(sum(Array.from(byGroup.values(), (members) => members.length ** 2)));
+  let end = 0;
+  for (const members of byGroup.values()) {
+    const k = members.length;
+    const square = squares.subarray(end, end + k * k);
+    let usable = k >= 2;
+    for (let action = 0; action < k; action++) {
+      for (let reasoning = 0; reasoning < k; reasoning++) {
+        const q = swaps.reasonings === rows ? (members[reasoning] as number) : reasoning;
+        const value = swaps.logprobs[q * rows + (members[action] as number)] as number;
+        usable &&= isScore(value, action === reasoning);
+        square[action * k + reasoning] = value;
+      }
+    }
+    if (!usable) continue;
+    end += k * k;
+    sizes.push(k);
     used += k;
     for (let action = 0; action < k; action++) {
       observed += square[action * k + action] as number;
@@ -115,24 +95,19 @@ export function reasoningInformation(
     }
   }
   if (used === 0) return null;
-  const random = new Random(seed);
-  const orders = squares.map((square) => Int32Array.from({ length: Math.sqrt(square.length) }, (_, at) => at));
-  let reached = 0;
-  for (let round = 0; round < permutations; round++) {
-    let total = 0;
-    for (const [at, square] of squares.entries()) {
-      const order = orders[at] as Int32Array;
-      shuffle(order, random);
-      for (let action = 0; action < order.length; action++) {
-        total += square[action * order.length + (order[action] as number)] as number;
-      }
-    }
-    if (total >= observed - 1e-9 * Math.max(1, Math.abs(observed))) reached++;
-  }
+  // Sums of the same terms in another order differ by rounding: that is a tie.
+  const least = observed - 1e-9 * Math.max(1, Math.abs(observed));
+  const { matchedOrders } = loadAddon();
+  const state = randomState(seed);
+  const reached = matchedOrders(squares.subarray(0, end), Int32Array.from(sizes), least, permutations, state);
   return {
     estimate: (observed - marginal) / used,
     pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN,
   };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 function logMeanExp(values: Float64Array): number {
@@ -161,15 +136,6 @@ function numbered(ids: Integers): Labels {
     return known;
   });
   return { labels, count: numbers.size };
-}
-
-function shuffle(values: Int32Array, random: Random): void {
-  for (let at = values.length - 1; at > 0; at--) {
-    const other = random.below(at + 1);
-    const kept = values[at] as number;
-    values[at] = values[other] as number;
-    values[other] = kept;
-  }
 }
 
 /** p-values step by step: whether dependence was shown at the start, and for how long it has not been shown since. */

@@ -1,6 +1,7 @@
 // Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in random
 // order, the entropy within a sliding window, and repetition (docs/verdicts.md).
-import { Random } from '../../metrics/random.js';
+import { loadAddon } from '../../engine/addon.js';
+import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
 import { figure, percent } from './sentence-numbers.js';
 
@@ -35,29 +36,24 @@ export function actionOscillation(
 ): ActionOscillation | null {
   const long = episodes.filter((actions) => actions.length >= PERIODIC_TURNS);
   if (long.length === 0) return null;
-  const periodic = long.filter(hasPeriodTwo).length;
-  const random = new Random(seed);
-  let reached = 0;
-  for (let round = 0; round < permutations; round++) {
-    if (long.filter((actions) => hasPeriodTwo(shuffled(actions, random))).length >= periodic) reached++;
-  }
+  const numbers = new Map<number | bigint, number>();
+  const numbered = long.flat().map((action) => {
+    const number = numbers.get(action) ?? numbers.size;
+    numbers.set(action, number);
+    return number;
+  });
+  const lengths = Int32Array.from(long, (actions) => actions.length);
+  const { periodicEpisodes } = loadAddon();
+  const seen = periodicEpisodes(Int32Array.from(numbered), lengths, permutations, randomState(seed));
   const mean = (measure: (actions: readonly (number | bigint)[]) => number): number =>
     long.reduce((total, actions) => total + measure(actions), 0) / long.length;
   return {
     episodes: long.length,
-    periodicShare: periodic / long.length,
-    pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN,
+    periodicShare: seen.periodic / long.length,
+    pValue: permutations > 0 ? (1 + seen.asPeriodic) / (1 + permutations) : Number.NaN,
     windowedEntropy: mean(windowedEntropy),
     repetition: mean((actions) => 1 - new Set(actions).size / actions.length),
   };
-}
-
-function hasPeriodTwo(actions: readonly (number | bigint)[]): boolean {
-  for (let at = 3; at < actions.length; at++) {
-    const [a, b, c, d] = [actions[at - 3], actions[at - 2], actions[at - 1], actions[at]];
-    if (a === c && b === d && a !== b) return true;
-  }
-  return false;
 }
 
 /** Mean over all windows of the plug-in entropy; an episode shorter than the window is one. */
@@ -71,15 +67,6 @@ function windowedEntropy(actions: readonly (number | bigint)[]): number {
     for (const count of counts.values()) total -= (count / width) * Math.log(count / width);
   }
   return total / windows;
-}
-
-function shuffled<T>(values: readonly T[], random: Random): T[] {
-  const result = [...values];
-  for (let at = result.length - 1; at > 0; at--) {
-    const other = random.below(at + 1);
-    [result[at], result[other]] = [result[other] as T, result[at] as T];
-  }
-  return result;
 }
 
 export function oscillationFinding(step: number, found: ActionOscillation): Finding | undefined {

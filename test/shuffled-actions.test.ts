@@ -1,0 +1,135 @@
+// Permutation p-values of actions: what the native loops count, against the plainest reckoning with the same shuffles.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Random } from '../src/metrics/random.js';
+import { actionInformation, reasoningInformation } from '../src/monitor/verdicts/action-information.js';
+import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
+
+function shuffle<T>(values: T[], random: Random): void {
+  for (let at = values.length - 1; at > 0; at--) {
+    const other = random.below(at + 1);
+    [values[at], values[other]] = [values[other] as T, values[at] as T];
+  }
+}
+
+const entropy = (labels: readonly string[]): number => {
+  const counts = new Map<string, number>();
+  for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1);
+  return [...counts.values()].reduce((sum, n) => sum - (n / labels.length) * Math.log(n / labels.length), 0);
+};
+
+const NEARLY = 1e-9;
+const seeds = fc.integer({ min: 0, max: 2 ** 45 });
+const shuffles = fc.integer({ min: 1, max: 40 });
+
+describe('p-values of shuffled actions', () => {
+  it('of I(X;A): how often the actions in another order depend as much on the prompt', () => {
+    const row = fc.record({ group: fc.integer({ min: 0, max: 3 }), action: fc.integer({ min: -2, max: 2 }) });
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 30 }), shuffles, seeds, (rows, count, seed) => {
+        const groups = rows.map(({ group }) => group);
+        const actions = rows.map(({ action }) => action);
+        const found = actionInformation(groups, actions, count, seed);
+        if (new Set(groups).size < 2) {
+          expect(found).toBeNull();
+          return;
+        }
+        const jointOf = (order: readonly number[]) => entropy(order.map((action, at) => `${groups[at]}/${action}`));
+        const random = new Random(seed);
+        const shuffled = [...actions];
+        let reached = 0;
+        for (let round = 0; round < count; round++) {
+          shuffle(shuffled, random);
+          if (jointOf(shuffled) <= jointOf(actions) + NEARLY) reached++;
+        }
+        expect(found?.pValue).toBe((1 + reached) / (1 + count));
+        const information = entropy(groups.map(String)) + entropy(actions.map(String)) - jointOf(actions);
+        const cells = new Set(rows.map(({ group, action }) => `${group}/${action}`)).size;
+        const corrected = new Set(groups).size + new Set(actions).size - cells - 1;
+        expect(found?.estimate).toBeCloseTo(information + corrected / (2 * rows.length), 10);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('of I(Z;A|X): how often other reasonings of the prompt make the actions as likely', () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 });
+    const score = fc.oneof(
+      { weight: 12, arbitrary: fc.integer({ min: -9, max: 0 }) },
+      { weight: 1, arbitrary: fc.constantFrom(Number.NEGATIVE_INFINITY, Number.NaN) },
+    );
+    const step = sizes.chain((members) => {
+      const rows = members.reduce((sum, size) => sum + size, 0);
+      return fc.tuple(
+        fc.constant(members.flatMap((size, group) => Array<number>(size).fill(group))),
+        fc.array(fc.array(score, { minLength: rows, maxLength: rows }), { minLength: rows, maxLength: rows }),
+      );
+    });
+    fc.assert(
+      fc.property(step, shuffles, seeds, ([groups, logprobs], count, seed) => {
+        const rows = groups.length;
+        const found = reasoningInformation(groups, { logprobs: logprobs.flat(), reasonings: rows }, count, seed);
+        const under = (reasoning: number, row: number): number => logprobs[reasoning]?.[row] as number;
+        const prompts = [...new Set(groups)]
+          .map((group) => groups.flatMap((other, row) => (other === group ? [row] : [])))
+          .filter(
+            (members) =>
+              members.length >= 2 &&
+              members.every((a) => under(a, a) > Number.NEGATIVE_INFINITY) &&
+              members.every((a) => members.every((q) => !Number.isNaN(under(q, a)))),
+          );
+        if (prompts.length === 0) {
+          expect(found).toBeNull();
+          return;
+        }
+        const totalOf = (orders: readonly (readonly number[])[]): number =>
+          prompts.reduce(
+            (sum, members, prompt) =>
+              members.reduce(
+                (total, row, at) => total + under(members[orders[prompt]?.[at] as number] as number, row),
+                sum,
+              ),
+            0,
+          );
+        const orders = prompts.map((members) => [...members.keys()]);
+        const observed = totalOf(orders);
+        const random = new Random(seed);
+        let reached = 0;
+        for (let round = 0; round < count; round++) {
+          for (const order of orders) shuffle(order, random);
+          if (totalOf(orders) >= observed - NEARLY) reached++;
+        }
+        expect(found?.pValue).toBe((1 + reached) / (1 + count));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('of oscillation: how often as many episodes go A-B-A-B in another order', () => {
+    const episode = fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 9 });
+    const alternates = (actions: readonly number[]): boolean =>
+      actions.some(
+        (a, at) => at >= 3 && a === actions[at - 2] && actions[at - 1] === actions[at - 3] && a !== actions[at - 1],
+      );
+    fc.assert(
+      fc.property(fc.array(episode, { maxLength: 6 }), shuffles, seeds, (episodes, count, seed) => {
+        const found = actionOscillation(episodes, count, seed);
+        const long = episodes.filter(({ length }) => length >= 4);
+        if (long.length === 0) {
+          expect(found).toBeNull();
+          return;
+        }
+        const periodic = long.filter(alternates).length;
+        const random = new Random(seed);
+        let reached = 0;
+        for (let round = 0; round < count; round++) {
+          const shuffled = long.map((actions) => [...actions]);
+          for (const actions of shuffled) shuffle(actions, random);
+          if (shuffled.filter(alternates).length >= periodic) reached++;
+        }
+        expect(found).toMatchObject({ periodicShare: periodic / long.length, pValue: (1 + reached) / (1 + count) });
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
