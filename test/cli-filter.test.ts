@@ -342,7 +342,7 @@ it('its help has the defaults that the filter has, of each dialect that has anot
     resolveFilterOptions({ dialect: dialect as 'ragen' | 'paper' | undefined }),
   );
   expect(help).toContain(`groups of one rollout (default: ${usual?.singletons}; upstream`);
-  expect(help).toContain(`multiplied with (default: ${usual?.lossScale}; paper: ${paper?.lossScale})`);
+  expect(help).toContain(`multiplied by (default: ${usual?.lossScale}; paper: ${paper?.lossScale})`);
   expect(help).toContain(`episode's reward (default: ${usual?.turnRewards}; ragen: ${ragen?.turnRewards})`);
   expect(help).toContain(`NaN or infinite (default: ${usual?.nonFinite})`);
 });

@@ -28,7 +28,7 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
       .description('collapse metrics of every training step in logs')
       .argument('<PATH...>', 'step files, directories of them, or globs')
       .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
-      .addOption(new Option('--jsonl', 'print one JSON record a line, as steps are finished')),
+      .addOption(new Option('--jsonl', 'print one JSON record a line, each as soon as its step is finished')),
   )
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
     .option('--resume', 'with --out: continue after the steps that a killed analysis had measured (default)')
@@ -37,9 +37,13 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
       '--keep-journal',
       'with --out: keep what was measured, so that a later analysis measures only files that changed',
     )
-    .option('--every <n>', 'show every n-th step in tables (default: at most 200); trends are over all', wholeNumber(1))
-    .option('--threads <n>', 'threads to compute with (default: one a core)', wholeNumber(1, 1024))
-    .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
+    .option(
+      '--every <n>',
+      'show every n-th step in tables (default: at most 200 steps); trends cover all',
+      wholeNumber(1),
+    )
+    .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
+    .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar analyze --help)')
     .addHelpText('after', afterOptions(HELP))

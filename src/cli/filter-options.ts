@@ -16,9 +16,9 @@ import { anyNumber, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 
 const HELP = `
-A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), what a first line of names says, or a JSON
-object. Names are group (or group_id, uid), reward (or score) and, if there are, outcome, episode, turn, entropy, length. On a
-terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
+A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), or has the fields that a first line of names
+gives, or is a JSON object. Names are group (or group_id, uid), reward (or score) and, where they exist, outcome, episode, turn,
+entropy, length. On a terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
 
 Examples:
   collapsar filter runs/grpo-7b/step_00120.safetensors
@@ -33,36 +33,37 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     .command('filter')
     .description('groups (prompts) of a step that are worth an update: the variance-based filter')
     .argument('<FILE>', 'a step file with rewards, lines of group and reward, or - for stdin')
-    .addOption(new Option('--dialect <name>', 'whose rules').choices(DIALECTS).default('strict'))
-    .addOption(new Option('--strategy <name>', 'how many to keep').choices(STRATEGIES).default('top_p'))
+    .addOption(new Option('--dialect <name>', 'whose rules to follow').choices(DIALECTS).default('strict'))
+    .addOption(new Option('--strategy <name>', 'rule for how many groups to keep').choices(STRATEGIES).default('top_p'))
     .option('--value <v>', 'share or number that the strategy asks for (default: 0.9 for top_p)', anyNumber)
     .addOption(new Option('--metric <name>', 'what groups are ranked by').choices(METRICS).default('reward_variance'))
     .addOption(new Option('--direction <name>', 'which scores are kept').choices(DIRECTIONS).default('largest'))
-    .option('--include-zero', 'groups of zero score, such as those whose rollouts are all alike, may be kept')
+    .option('--include-zero', 'let groups of zero score be kept, such as those whose rollouts are all alike')
     .option(
       '--no-include-zero',
-      'they are dropped first (default for reward_variance and entropy_variance, but under ragen)',
+      'drop them first (default for reward_variance and entropy_variance, except under ragen)',
     )
-    .addOption(new Option('--top-p-mode <name>', 'masses of top_p').choices(TOP_P_MODES).default('linear'))
+    .addOption(new Option('--top-p-mode <name>', 'how top_p weighs groups').choices(TOP_P_MODES).default('linear'))
     .option('--eps <e>', "slack of top_p's threshold (default: by dialect, docs/filter.md)", anyNumber)
     .addOption(
       new Option(
         '--singletons <policy>',
-        'groups of one rollout (default: drop; upstream: they have variance 0)',
+        'what to do with groups of one rollout (default: drop; upstream: they have variance 0)',
       ).choices(SINGLETON_POLICIES),
     )
     .addOption(
-      new Option('--loss-scale <rule>', 'what the loss is multiplied with (default: none; paper: rho)').choices(
+      new Option('--loss-scale <rule>', 'what the loss is multiplied by (default: none; paper: rho)').choices(
         LOSS_SCALINGS,
       ),
     )
     .addOption(
-      new Option('--turn-rewards <rule>', "which turn has its episode's reward (default: same; ragen: first)").choices(
-        TURN_REWARDS,
-      ),
+      new Option(
+        '--turn-rewards <rule>',
+        "which turn gives the episode's reward (default: same; ragen: first)",
+      ).choices(TURN_REWARDS),
     )
     .addOption(
-      new Option('--non-finite <what>', 'a reward that is NaN or infinite (default: error)').choices([
+      new Option('--non-finite <what>', 'what to do with a reward that is NaN or infinite (default: error)').choices([
         'error',
         'exclude',
       ]),

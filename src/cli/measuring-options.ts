@@ -16,16 +16,20 @@ export interface MeasuringFlags {
 export function addMeasuringOptions(command: Command): Command {
   return command
     .addOption(
-      new Option('--profile <name>', 'strict: defects of the reference repaired; ragen: its very numbers')
+      new Option('--profile <name>', "strict: the reference's defects repaired; ragen: exactly its numbers")
         .choices(['strict', 'ragen'])
         .default('strict'),
     )
-    .option('--metrics <names>', 'metrics to give: logged keys, names without prefix, or globs; by commas', nameList)
+    .option(
+      '--metrics <names>',
+      'metrics to give: logged keys, names without prefix, or globs, separated by commas',
+      nameList,
+    )
     .option('--permutations <n>', 'label permutations behind each p-value; 0 for none', wholeNumber(0, 1e7), 999)
     .option('--seed <n>', 'seed of permutations and samplers', wholeNumber(0), 0)
     .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 24), 64)
     .addOption(
-      new Option('--non-finite <what>', 'a used score that is NaN or +inf: fail the file, or leave out the row')
+      new Option('--non-finite <what>', 'what a NaN or +inf in a used score does: fail the file, or leave out the row')
         .choices(['error', 'exclude'])
         .default('error'),
     );

@@ -9,8 +9,8 @@ import type { Streams } from './streams.js';
 const HELP = `
 FILE is a step file (.safetensors, also .gz or .zst; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
 - is stdin.
-A line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
-probability with which each pair was drawn, 1 for a row's own prompt.
+Each line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
+probability with which each pair was drawn; it is 1 for a row's own prompt.
 
 Examples:
   collapsar plan-scores step_00120.safetensors --negatives 4 > pairs.jsonl
@@ -22,7 +22,7 @@ Exit status: 0; 1 when the file cannot be used or is too small for what was aske
 export function addPlanScoresCommand(program: Command, streams: Streams, done: (status: number) => void): void {
   program
     .command('plan-scores')
-    .description('which (row, prompt) pairs to score when scoring all is too dear')
+    .description('which (row, prompt) pairs to score when scoring all of them is too expensive')
     .argument('<FILE>', 'step file, JSON lines of rows, or - for stdin')
     .requiredOption(
       '--negatives <m>',
@@ -30,8 +30,8 @@ export function addPlanScoresCommand(program: Command, streams: Streams, done: (
       wholeNumber(3),
     )
     .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
-    .option('--hard', 'draw some of them among the prompts of the same turn')
-    .option('--hard-share <x>', 'with --hard: how many of them, 0 to 1', share, 0.5)
+    .option('--hard', 'draw some of these from the prompts of the same turn')
+    .option('--hard-share <x>', 'with --hard: the share of negatives from the same turn, 0 to 1', share, 0.5)
     .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
     .option('--quiet', 'no summary on stderr')
     .showHelpAfterError('(see collapsar plan-scores --help)')

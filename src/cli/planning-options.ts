@@ -14,11 +14,11 @@ export function addPlanningOptions(command: Command): Command {
     .addOption(
       new Option(
         '--target-bytes <bytes>',
-        'size of the step files of a shard, at most (default: a 64th of all, but 2GiB to 64GiB)',
+        'most bytes of step files in a shard (default: a 64th of all, within 2GiB to 64GiB)',
       )
         .argParser(byteCount)
         .conflicts('shards'),
     )
-    .option('--shards <n>', 'make so many shards of about the same size instead', wholeNumber(1, 1e7));
+    .option('--shards <n>', 'cut into n shards of about the same size instead', wholeNumber(1, 1e7));
   return addMeasuringOptions(command);
 }

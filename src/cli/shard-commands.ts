@@ -51,7 +51,7 @@ Examples:
   collapsar finalize --manifest manifest.json --state merged.state --out results
   collapsar finalize --manifest manifest.json --state state --jsonl > metrics.jsonl
 
-Exit status: as analyze; 1 also when steps are missing (their shards are named).`;
+Exit status: that of analyze; 1 also when steps are missing (their shards are named).`;
 
 /** @param done takes the exit status */
 export function addShardCommands(program: Command, streams: Streams, done: (status: number) => void): void {
@@ -81,8 +81,8 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .option('--index <i>', 'which shard, from 0 on', wholeNumber(0))
     .option('--strict', 'exit status 1 when some files could not be used')
     .option('--redo', 'measure the shard again, complete or not')
-    .option('--threads <n>', 'threads to compute with (default: one a core)', wholeNumber(1, 1024))
-    .option('--max-memory <bytes>', 'memory to use, about, such as 2GiB or 512MB (default: 300MB)', byteCount)
+    .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
+    .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar map --help)')
     .addHelpText('after', afterOptions(MAP_HELP))
@@ -93,7 +93,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
 
   program
     .command('merge')
-    .description('put the states of shards together')
+    .description('combine the states of shards into one')
     .argument('<STATE...>', 'states, or directories of them')
     .requiredOption('--out <file>', 'state to write', outputPath)
     .option('--fan-in <n>', 'states to have open at a time (default: 32)', wholeNumber(2, 4096))
@@ -108,7 +108,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
 
   program
     .command('finalize')
-    .description('results of a plan whose shards have been measured: those of analyze')
+    .description('give the results of a plan whose shards have been measured, as analyze would')
     .requiredOption(manifest, 'what collapsar plan wrote', notEmpty)
     .requiredOption(
       '--state <path>',
@@ -119,7 +119,11 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .addOption(new Option('--jsonl', 'print one JSON record a line'))
     .option('--metrics <names>', "metrics to give (default: the plan's)", nameList)
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
-    .option('--every <n>', 'show every n-th step in tables (default: at most 200); trends are over all', wholeNumber(1))
+    .option(
+      '--every <n>',
+      'show every n-th step in tables (default: at most 200 steps); trends cover all',
+      wholeNumber(1),
+    )
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar finalize --help)')
     .addHelpText('after', afterOptions(FINALIZE_HELP))

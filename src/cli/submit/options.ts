@@ -7,8 +7,8 @@ import type { Streams } from '../streams.js';
 import type { SubmitFlags } from './flags.js';
 
 const HELP = `
-Plans the analysis (or takes --manifest, or the plan that --work has), starts a task for each shard that is not complete, and
-one that merges them and writes the results. What was complete before is kept: the same command again submits only the rest.
+Plans the analysis (or takes --manifest, or the plan that --work has). Starts a task for each shard that is not complete, and
+one that merges them and writes the results. What was complete before is kept: run again, the command submits only the rest.
 --work, --out and the step files must be where all nodes see them under the same paths.
 
 Examples:
@@ -65,27 +65,27 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty);
   addPlanningOptions(command)
     .option('--threads <n>', 'threads of a task (default: its cores)', wholeNumber(1, 1024))
-    .option('--max-memory <bytes>', 'memory for a task to use, about (default: 300MB)', byteCount)
-    .option('--fan-in <n>', 'states for the merge to have open at a time (default: 32)', wholeNumber(2, 4096))
+    .option('--max-memory <bytes>', 'approximate memory for a task to use (default: 300MB)', byteCount)
+    .option('--fan-in <n>', 'states that the merge has open at a time (default: 32)', wholeNumber(2, 4096))
     .addOption(new Option('--json', 'results on stdout as one JSON array').conflicts('jsonl'))
     .option('--jsonl', 'results on stdout as JSON lines')
-    .option('--every <n>', 'show every n-th step in tables (default: at most 200)', wholeNumber(1))
-    .option('--dry-run', 'print scripts and commands, as a script that does it; write and submit nothing')
-    .option('--wait', 'follow it to its end; then what finalize printed, and its exit status')
+    .option('--every <n>', 'show every n-th step in tables (default: at most 200 steps)', wholeNumber(1))
+    .option('--dry-run', 'print scripts and commands as one script that does it all; write and submit nothing')
+    .option('--wait', 'wait for its end, print what finalize printed, and exit with its status')
     .option(
       '--collapsar <command>',
       'how a node starts collapsar, as a shell reads it (default: this installation)',
       something,
     )
-    .addOption(new Option('--name <name>', 'of the jobs').argParser(taskName).default('collapsar'))
+    .addOption(new Option('--name <name>', 'name of the jobs').argParser(taskName).default('collapsar'))
     .option('--cpus <n>', 'cores of a task', wholeNumber(1, 4096))
     .option('--mem <bytes>', 'memory of a task, such as 4GiB', byteCount)
-    .option('--throttle <n>', 'tasks at a time, at most', wholeNumber(1, 1e6))
+    .option('--throttle <n>', 'most tasks to run at a time', wholeNumber(1, 1e6))
     .option('--retries <n>', 'times to start a task again after its node was lost', wholeNumber(0, 1000), 5)
     .option(
       '--marker-wait <seconds>',
-      'how long the merge waits for shards that seem to be missing, since the last one came ' +
-        '(default: 60, what a network file system may be late; Kubernetes: 21600, as the merge starts with the maps)',
+      'how long the merge waits, after the last shard came, for shards that seem to be missing ' +
+        '(default: 60, as a network file system may show files that late; Kubernetes: 21600, as the merge starts with the maps)',
       wholeNumber(0, 1e7),
     )
     .option('--quiet', 'no progress on stderr')
@@ -96,13 +96,13 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--time <limit>', 'time limit of a task, as sbatch takes it', something)
     .option('--sbatch-arg <arg>', 'anything else for sbatch, such as --sbatch-arg=--constraint=ssd; repeatable', each)
     .optionsGroup('Ray:')
-    .option('--ray-address <address>', "of the cluster (default: RAY_ADDRESS, else this node's)", something)
+    .option('--ray-address <address>', "address of the cluster (default: RAY_ADDRESS, else this node's)", something)
     .option('--python <program>', 'interpreter that has the package ray (default: python3)', something)
     .option('--ray-resource <name=n>', 'custom resource that a task takes; repeatable', each)
     .optionsGroup('Kubernetes:')
     .option('--image <image>', 'container image with collapsar', something)
     .option('--namespace <name>', 'namespace of the jobs', something)
-    .option('--claim <name:dir>', 'persistent volume claim and where pods have it; repeatable', each)
+    .option('--claim <name:dir>', 'persistent volume claim and where pods mount it; repeatable', each)
     .option('--env-secret <name>', 'secret whose keys become environment variables; repeatable', each)
     .option('--node-selector <key=value>', 'label that nodes must have; repeatable', each)
     .showHelpAfterError('(see collapsar submit --help)')
