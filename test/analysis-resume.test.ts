@@ -526,7 +526,7 @@ describe('collapsar analyze --out', () => {
     const failed = await collapsar(command);
     expect(failed.status).toBe(1);
     expect(failed.err).toContain(
-      `${out} keeps what was measured: the same command, when they are repaired, measures only them.`,
+      `${out} keeps what was measured. When these files are repaired, the same command measures only them.`,
     );
     expect((await collapsar([...command, '--quiet'])).err).not.toContain('keeps');
     await putStep(join(run, '5.safetensors'), smallStep(5));

@@ -472,7 +472,7 @@ describe('a file system of one machine', () => {
   it('is pointed out', async () => {
     const { err } = await first();
     // Where tests run on a shared one there is nothing to say.
-    if (err !== '') expect(err).toMatch(/^note: .* is on \w+, which is mostly of one machine/);
+    if (err !== '') expect(err).toMatch(/^note: .* is on \w+, which usually belongs to one machine/);
   });
 });
 

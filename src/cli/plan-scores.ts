@@ -86,10 +86,10 @@ function saving({ cost, complete }: ScorePlan): string {
   const { pairs, ownPairs, allPairs, distinctPairs } = cost;
   const parts = [
     `${pairs} of ${allPairs} pairs to score: ${percent(cost.saved)} saved`,
-    `${ownPairs} of them are rows under their own prompt, which a trainer mostly has`,
+    `${ownPairs} of them are rows under their own prompt, which a trainer has mostly scored already`,
   ];
   if (distinctPairs < allPairs) parts.push(`equal prompts are scored once (${distinctPairs} different pairs)`);
-  if (complete) parts.push('no row has more negatives: every pair of different prompts is scored');
+  if (complete) parts.push('there are no further negatives: every pair of different prompts is scored');
   return parts.join('\n');
 }
 

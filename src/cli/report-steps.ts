@@ -92,7 +92,7 @@ export async function reportSteps(
     await err.write(failureList(failures, reported));
     if (keepsJournal && !flags.quiet) {
       await err.write(
-        `${escaped(flags.out as string)} keeps what was measured: the same command, when they are repaired, measures only them.\n`,
+        `${escaped(flags.out as string)} keeps what was measured. When these files are repaired, the same command measures only them.\n`,
       );
     }
   }

@@ -52,7 +52,7 @@ export async function manifestOf(
     if (manifest.digest === fresh.manifest.digest) return { manifest, path, isNew: false };
     throw new StateError(
       `${path}: made of other files, options or versions of files, or in another directory (${manifest.directory}). ` +
-        'Leave out PATHS and the options of the plan to go on with it, or give another --work',
+        'Leave out PATHS and the options of the plan to continue with it, or give another --work',
     );
   } finally {
     await rm(temporary, { recursive: true, force: true });

@@ -173,7 +173,7 @@ async function warnOfLocal(paths: readonly string[], { err }: Streams): Promise<
     const name = await localFileSystem(path);
     if (name === undefined) continue;
     await err.write(
-      `note: ${escaped(path)} is on ${name}, which is mostly of one machine: all nodes must see it under this path\n`,
+      `note: ${escaped(path)} is on ${name}, which usually belongs to one machine: all nodes must see it under this path\n`,
     );
   }
 }
