@@ -7,10 +7,11 @@ import { ArgumentError } from '../errors.js';
 import { flattenCertainty } from '../metrics/certainty.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
-import { estimateFromPairs } from '../metrics/planned/estimates.js';
+import { estimation } from '../metrics/planned/estimates.js';
 import { completeSums } from '../metrics/planned/pair-scores.js';
 import { planScores, type ScorePlan } from '../metrics/planned/plan.js';
 import { turnsByRows } from '../metrics/planned/prompt-turns.js';
+import { inSlices } from '../metrics/planned/slices.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './step-labels.js';
 
@@ -73,7 +74,10 @@ export async function plannedMetrics(
     const whole = completeSums(plan, { sums });
     return crossScoreMetrics(engine, { sums: whole, lengths, groups, columnGroups, promptTokens }, options);
   }
-  const { values, absent, certainty, notes, rows, bounds, cost } = estimateFromPairs(plan, { sums });
+  const { values, absent, certainty, notes, rows, bounds, cost } = await inSlices(
+    estimation(plan, { sums }),
+    options.signal,
+  );
   const logged: Record<string, number> = {
     'collapse/first_turn_num_total': rows.total,
     'collapse/first_turn_num_valid': rows.total - rows.zeroLength,

@@ -13,6 +13,7 @@ import type { PlanCost, PlanLayout, ScorePlan } from './plan.js';
 import { addRetrieval, NO_PERMUTATIONS } from './retrieval-figures.js';
 import type { ScoredRow } from './row.js';
 import { scoredRows } from './scored-rows.js';
+import { atOnce, type Interruptible } from './slices.js';
 import { type PlannedSums, sumPlannedRows } from './sums.js';
 
 export interface EstimateOptions {
@@ -68,12 +69,22 @@ const FIGURE_OF: Readonly<Record<string, PlannedFigure>> = {
 const SATURATION = 0.9;
 
 /**
- * The figures of a step from the scores of a plan's pairs.
+ * The figures of a step from the scores of a plan's pairs. Computed on the calling thread before it returns, in some .05 ms a
+ * row with six negatives, .5 ms with thirty; a Monitor lets the event loop turn meanwhile.
  * @param plan of `planScores`
  * @param scores one sum a pair, in any order; nats
  * @throws {ArgumentError} for scores that are not those of the plan's pairs, or a confidence outside (0, 1)
  */
 export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: EstimateOptions = {}): PairEstimates {
+  return atOnce(estimation(plan, scores, options));
+}
+
+/** The same, to be interrupted between rows. */
+export function* estimation(
+  plan: ScorePlan,
+  scores: PairScores,
+  options: EstimateOptions = {},
+): Interruptible<PairEstimates> {
   checkPlan(plan);
   checkObject(scores, 'scores');
   checkObject(options, 'options');
@@ -83,8 +94,9 @@ export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: 
     throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${shown(confidence)}`);
   }
   const sums = alignScores(plan, scores);
+  yield;
   const { layout } = plan;
-  const { scored, nonFinite } = scoredRows(plan, sums);
+  const { scored, nonFinite } = yield* scoredRows(plan, sums);
   const report = {
     rows: {
       total: layout.totalRows,
@@ -111,17 +123,17 @@ export function estimateFromPairs(plan: ScorePlan, scores: PairScores, options: 
     return { ...few, rows: { ...few.rows, used: layout.rows.length, nonFinite: [] } };
   }
   if (scored.length === 0) return nothing('every row has a score that is NaN or infinite');
-  return { ...report, ...everything(plan, scored, nonFinite, confidence) };
+  return { ...report, ...(yield* everything(plan, scored, nonFinite, confidence)) };
 }
 
-function everything(
+function* everything(
   plan: ScorePlan,
   scored: readonly ScoredRow[],
   nonFinite: readonly number[],
   confidence: number,
-): Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'> {
+): Interruptible<Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'>> {
   const { layout, complete } = plan;
-  const sums = sumPlannedRows(scored, layout);
+  const sums = yield* sumPlannedRows(scored, layout);
   const values: Record<string, number> = {};
   const absent: Record<string, string> = {};
   const certainty: Record<string, Certainty> = {};
@@ -171,6 +183,7 @@ function everything(
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
   }
+  yield;
   const bounds = addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
   for (const key of STRICT_KEYS) {
     if (key in values || key in absent) continue;

@@ -40,7 +40,8 @@ const NOTHING = Number.NEGATIVE_INFINITY;
 const SECOND_ORDER_DRAWS = 32;
 
 export function logAddExp(a: number, b: number): number {
-  const [high, low] = a >= b ? [a, b] : [b, a];
+  const high = a >= b ? a : b;
+  const low = a >= b ? b : a;
   if (low === Number.NEGATIVE_INFINITY || high === Number.POSITIVE_INFINITY) return high;
   return high + Math.log1p(Math.exp(low - high));
 }

@@ -1,9 +1,13 @@
 // One sum a pair, in the plan's order -> the plan's rows with their scores.
 import type { ScorePlan } from './plan.js';
 import type { ScoredPrompt, ScoredRow } from './row.js';
+import type { Interruptible } from './slices.js';
 
 /** Rows with a score that no marginal can be made of are left out, as `strict` does. */
-export function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: ScoredRow[]; nonFinite: number[] } {
+export function* scoredRows(
+  plan: ScorePlan,
+  sums: Float64Array,
+): Interruptible<{ scored: ScoredRow[]; nonFinite: number[] }> {
   const { rows, signatures, scored: scoredPrompt } = plan.layout;
   const signatureOf = new Map<number, number>();
   scoredPrompt.forEach((prompt, signature) => {
@@ -15,6 +19,7 @@ export function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: Score
     const scores = byRow.get(row) ?? new Map<number, number>();
     byRow.set(row, scores.set(signatureOf.get(plan.prompts[at] as number) as number, sum));
   });
+  yield;
   const scored: ScoredRow[] = [];
   const nonFinite: number[] = [];
   for (const planned of rows) {
@@ -31,6 +36,7 @@ export function scoredRows(plan: ScorePlan, sums: Float64Array): { scored: Score
     const usable = ({ score }: ScoredPrompt): boolean => score < Number.POSITIVE_INFINITY;
     if (Number.isFinite(own.score) && negatives.every(usable)) scored.push({ planned, own, negatives });
     else nonFinite.push(planned.row);
+    yield;
   }
   return { scored, nonFinite };
 }

@@ -8,6 +8,7 @@ import type { PlanLayout } from './plan.js';
 import { PosteriorSums } from './posterior-sums.js';
 import type { ScoredRow } from './row.js';
 import { labelsOf, type RowLabels } from './row-labels.js';
+import type { Interruptible } from './slices.js';
 
 export interface PlannedSums extends DrawError, Omit<PosteriorSums, 'add'> {
   readonly rows: number;
@@ -35,11 +36,16 @@ export interface PlannedSums extends DrawError, Omit<PosteriorSums, 'add'> {
   readonly matchedTokenMean: number;
 }
 
-export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): PlannedSums {
+/** Can be interrupted after each row: one takes some .05 ms with six negatives and .5 ms with thirty. */
+export function* sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): Interruptible<PlannedSums> {
   const columns = layout.signatures.length;
   const own = Int32Array.from(rows, ({ planned }) => planned.ownColumn);
   const counts = countRows(own, layout.signatures);
-  const labels = rows.map((row) => labelsOf(row, layout, counts.ofSignature));
+  const labels: RowLabels[] = [];
+  for (const row of rows) {
+    labels.push(labelsOf(row, layout, counts.ofSignature));
+    yield;
+  }
   const values = eachFigure((figure) => Float64Array.from(labels, (row) => row.values[figure][0] as number));
 
   const posterior = new PosteriorSums(columns);
@@ -49,8 +55,13 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
     const expectation = posterior.add(row);
     columnSums.add(row, expectation);
     squaredSurprise += ((row.values.miSeq[0] as number) - expectation.miSeq) ** 2;
+    yield;
   }
 
+  const drawError = drawErrorOf(labels);
+  yield;
+  const amongScored = surpriseAmongScored(rows, labels, counts.ofSignature);
+  yield;
   return {
     rows: rows.length,
     columns,
@@ -58,10 +69,10 @@ export function sumPlannedRows(rows: readonly ScoredRow[], layout: PlanLayout): 
     own,
     values,
     mean: eachFigure((figure) => compensatedSum(values[figure]) / rows.length),
-    ...drawErrorOf(labels),
+    ...drawError,
     ...posterior,
     squaredSurprise,
-    amongScored: surpriseAmongScored(rows, labels, counts.ofSignature),
+    amongScored,
     ...columnSums.finish(),
     ...scalesOf(labels, columns),
     perLengthOf: perLength(rows, columns),
