@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "engine/simd/kernel_table.h"
 #include "inference.h"
-#include "simd/kernel_table.h"
 #include "vector_width.h"
 
 namespace collapsar {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dtype.h"
-#include "simd/kernel_table.h"
+#include "engine/simd/kernel_table.h"
 
 namespace collapsar {
 

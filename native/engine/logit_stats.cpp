@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "deterministic_math.h"
+#include "engine/simd/logit_kernel_table.h"
 #include "exact_sum.h"
 #include "half.h"
-#include "simd/logit_kernel_table.h"
 
 namespace collapsar {
 

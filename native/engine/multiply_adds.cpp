@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "simd/kernel_table.h"
+#include "engine/simd/kernel_table.h"
 
 namespace collapsar {
 

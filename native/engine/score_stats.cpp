@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/simd/kernel_table.h"
 #include "half.h"
-#include "simd/kernel_table.h"
 
 namespace collapsar {
 

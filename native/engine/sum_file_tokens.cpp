@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "simd/kernel_table.h"
+#include "engine/simd/kernel_table.h"
 #include "token_values.h"
 
 namespace collapsar {

@@ -5,8 +5,8 @@
 #include <new>
 #include <numeric>
 
+#include "engine/simd/kernel_table.h"
 #include "gather_scores.h"
-#include "simd/kernel_table.h"
 #include "token_values.h"
 
 namespace collapsar {

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 

@@ -5,7 +5,7 @@
 #include <arm_neon.h>
 #include <stdint.h>
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 #define COLLAPSAR_INLINE inline __attribute__((always_inline))
 

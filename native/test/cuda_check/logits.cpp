@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cuda_check.h"
+#include "gates.h"
+#include "placed_matrix.h"
+#include "result_field.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
-#include "test/cuda_check/gates.h"
-#include "test/cuda_check/placed_matrix.h"
-#include "test/cuda_check/result_field.h"
 #include "test/golden_numerics.h"
 #include "test/logit_reference.h"
 #include "test/random_numbers.h"
