@@ -2,8 +2,8 @@
 #pragma once
 
 #include "dtype.h"
+#include "file_reader.h"
 #include "job_control.h"
-#include "read_file.h"
 #include "sum_tokens.h"
 #include "thread_pool.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/read_file.h"
+#include "engine/file_reader.h"
 #include "engine/sum_tokens.h"
 #include "memory_block.h"
 #include "napi_setup.h"
