@@ -9,7 +9,7 @@
 #include "cuda_backend.h"
 #include "engine/logit_stats.h"
 #include "engine/score_stats.h"
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 
 namespace collapsar {
 

@@ -1,5 +1,5 @@
 // NativeEngine.multiplyAdds: the processor's vector arithmetic, timed. For benchmarks: src/engine does not offer it.
-#include "engine/multiply_adds.h"
+#include "engine/roofline/multiply_adds.h"
 #include "operations.h"
 #include "result_value.h"
 #include "timed_job.h"

@@ -1,5 +1,5 @@
 // NativeEngine.readBytes: a pure read of a typed array, timed. For benchmarks: src/engine does not offer it.
-#include "engine/read_bytes.h"
+#include "engine/roofline/read_bytes.h"
 #include "operations.h"
 #include "result_value.h"
 #include "timed_job.h"

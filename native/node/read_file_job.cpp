@@ -1,5 +1,5 @@
 // NativeEngine.readFile: a pure read of a file, timed. For benchmarks: src/engine does not offer it.
-#include "engine/read_file.h"
+#include "engine/roofline/read_file.h"
 #include "operations.h"
 #include "result_value.h"
 #include "timed_job.h"

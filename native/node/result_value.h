@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/file_reader.h"
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 

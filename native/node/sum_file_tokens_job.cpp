@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sum_file_tokens.h"
+#include "engine/tokens/sum_file_tokens.h"
 #include "operations.h"
 #include "result_value.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 #include "operations.h"
 #include "result_value.h"
 #include "token_scores_argument.h"

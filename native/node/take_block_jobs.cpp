@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/take_block.h"
+#include "engine/tokens/take_block.h"
 #include "operations.h"
 #include "row_labels.h"
 #include "token_scores_argument.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 #include "job.h"
 
 namespace collapsar {

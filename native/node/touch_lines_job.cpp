@@ -1,5 +1,5 @@
 // NativeEngine.touchLines: the cache lines of valid tokens, timed. For benchmarks: src/engine does not offer it.
-#include "engine/touch_lines.h"
+#include "engine/roofline/touch_lines.h"
 #include "operations.h"
 #include "result_value.h"
 #include "timed_job.h"

@@ -1,5 +1,5 @@
 // readFile: all of the bytes that it is asked for, once, and where a file ends before them.
-#include "engine/read_file.h"
+#include "engine/roofline/read_file.h"
 
 #include <vector>
 

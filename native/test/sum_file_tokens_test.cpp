@@ -1,5 +1,5 @@
 // sumFileTokens: the bits of sumTokens on any shape, type and number of threads; what ends or fails to be read; cancel.
-#include "engine/sum_file_tokens.h"
+#include "engine/tokens/sum_file_tokens.h"
 
 #include <fcntl.h>
 #include <unistd.h>

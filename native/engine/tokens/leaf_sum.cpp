@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "token_values.h"
+#include "values.h"
 
 namespace collapsar {
 void LeafSum::add(DType dtype, const void* tokens, std::int64_t from, std::int64_t count) {

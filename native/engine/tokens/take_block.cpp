@@ -5,9 +5,9 @@
 #include <new>
 #include <numeric>
 
+#include "engine/gather_scores.h"
 #include "engine/simd/kernel_table.h"
-#include "gather_scores.h"
-#include "token_values.h"
+#include "values.h"
 
 namespace collapsar {
 namespace {

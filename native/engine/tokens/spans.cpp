@@ -1,4 +1,4 @@
-#include "token_spans.h"
+#include "spans.h"
 
 #include <algorithm>
 

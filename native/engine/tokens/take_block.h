@@ -1,11 +1,11 @@
 // What a claimed block of a step adds to it: the sums of what it holds whole, and leaves with the tokens of the rest.
 #pragma once
 
-#include "job_control.h"
-#include "score_stats.h"
+#include "engine/job_control.h"
+#include "engine/score_stats.h"
+#include "engine/thread_pool.h"
 #include "step_tokens.h"
 #include "sum_tokens.h"
-#include "thread_pool.h"
 
 namespace collapsar {
 

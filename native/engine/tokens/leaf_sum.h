@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "dtype.h"
+#include "engine/dtype.h"
 #include "engine/simd/kernel_table.h"
 
 namespace collapsar {

@@ -1,9 +1,9 @@
 // [P,R,T] token log-probs -> [R,P] sums over the valid tokens of each row (docs/metrics.md: S[r][p]).
 #pragma once
 
-#include "dtype.h"
-#include "job_control.h"
-#include "thread_pool.h"
+#include "engine/dtype.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
 
 namespace collapsar {
 

@@ -1,11 +1,11 @@
 // [P,R,T] token log-probs in an open file -> [R,P] sums over the valid tokens of each row, read and summed in one go.
 #pragma once
 
-#include "dtype.h"
-#include "file_reader.h"
-#include "job_control.h"
+#include "engine/dtype.h"
+#include "engine/file_reader.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
 #include "sum_tokens.h"
-#include "thread_pool.h"
 
 namespace collapsar {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "job_control.h"
-#include "sum_tokens.h"
-#include "thread_pool.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
+#include "engine/tokens/sum_tokens.h"
 
 namespace collapsar {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-#include "token_values.h"
+#include "values.h"
 
 namespace collapsar {
 namespace {

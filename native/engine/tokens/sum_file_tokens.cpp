@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/simd/kernel_table.h"
-#include "token_values.h"
+#include "values.h"
 
 namespace collapsar {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "dtype.h"
+#include "engine/dtype.h"
 #include "leaf_sum.h"
-#include "token_spans.h"
+#include "spans.h"
 
 namespace collapsar {
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "job_control.h"
-#include "thread_pool.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
 
 namespace collapsar {
 

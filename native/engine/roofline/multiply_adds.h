@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "job_control.h"
-#include "thread_pool.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
 
 namespace collapsar {
 

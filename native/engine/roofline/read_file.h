@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "file_reader.h"
-#include "job_control.h"
-#include "thread_pool.h"
+#include "engine/file_reader.h"
+#include "engine/job_control.h"
+#include "engine/thread_pool.h"
 
 namespace collapsar {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "dtype.h"
-#include "half.h"
+#include "engine/dtype.h"
+#include "engine/half.h"
 
 namespace collapsar {
 
