@@ -1,11 +1,11 @@
 // The addon's exports (src/engine/addon.ts, NativeAddon). Loaded once for every Node environment of the process.
-#include "cuda_probe.h"
 #include "engine/isa.h"
 #include "engine_object.h"
 #include "environment.h"
 #include "memory_block.h"
 #include "napi_setup.h"
-#include "result_value.h"
+#include "node/gpu/cuda_probe.h"
+#include "node/results/result_value.h"
 #include "token_sink_object.h"
 
 namespace collapsar {

@@ -7,7 +7,7 @@
 
 #include "environment.h"
 #include "memory_shortage.h"
-#include "operations.h"
+#include "node/jobs/operations.h"
 
 namespace collapsar {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <memory>
 
-#include "arguments.h"
-#include "device.h"
 #include "dispatcher.h"
 #include "job.h"
 #include "napi_setup.h"
+#include "node/arguments/arguments.h"
+#include "node/gpu/device.h"
 
 namespace collapsar {
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "arguments.h"
 #include "memory_shortage.h"
-#include "result_value.h"
+#include "node/arguments/arguments.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {

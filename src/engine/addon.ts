@@ -28,7 +28,7 @@ export type Settle = (
   freeBytes: number | undefined,
 ) => void;
 
-/** Memory of an engine's GPU: a number that is given once in a process (native/node/device.h). */
+/** Memory of an engine's GPU: a number that is given once in a process (native/node/gpu/device.h). */
 export type DeviceMemory = number & { readonly deviceMemory: unique symbol };
 
 /** The eleven arrays of a RowStats, each followed by whether its memory is protected (see `holdBuffer`). */

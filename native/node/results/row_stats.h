@@ -9,8 +9,8 @@
 
 #include "device_results.h"
 #include "engine/score_stats.h"
-#include "memory_block.h"
-#include "napi_setup.h"
+#include "node/memory_block.h"
+#include "node/napi_setup.h"
 
 namespace collapsar {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "engine/gather_scores.h"
+#include "node/arguments/row_labels.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
-#include "row_labels.h"
 
 namespace collapsar {
 namespace {

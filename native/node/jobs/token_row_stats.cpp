@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "node/arguments/row_labels.h"
+#include "node/arguments/token_scores.h"
+#include "node/results/result_value.h"
+#include "node/results/row_stats.h"
 #include "operations.h"
-#include "result_value.h"
-#include "row_labels.h"
-#include "row_stats_output.h"
-#include "token_scores_argument.h"
 
 namespace collapsar {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/dtype.h"
-#include "job.h"
-#include "napi_setup.h"
+#include "node/job.h"
+#include "node/napi_setup.h"
 
 namespace collapsar {
 

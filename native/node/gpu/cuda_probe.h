@@ -1,7 +1,7 @@
 // What the probe's process calls (src/engine/cuda-probe.ts).
 #pragma once
 
-#include "napi_setup.h"
+#include "node/napi_setup.h"
 
 namespace collapsar {
 

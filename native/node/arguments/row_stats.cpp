@@ -1,4 +1,4 @@
-#include "row_stats_input.h"
+#include "row_stats.h"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "result_value.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 

@@ -1,4 +1,4 @@
-#include "row_stats_output.h"
+#include "row_stats.h"
 
 #include <utility>
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "engine/score_stats.h"
+#include "node/arguments/row_labels.h"
+#include "node/results/row_stats.h"
 #include "operations.h"
-#include "row_labels.h"
-#include "row_stats_output.h"
 
 namespace collapsar {
 namespace {

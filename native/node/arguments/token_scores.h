@@ -7,7 +7,7 @@
 
 #include "arguments.h"
 #include "engine/tokens/sum_tokens.h"
-#include "job.h"
+#include "node/job.h"
 
 namespace collapsar {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "device_info.h"
+#include "node/gpu/device_info.h"
+#include "node/gpu/torch_ref_counter.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
-#include "torch_ref_counter.h"
 
 namespace collapsar {
 namespace {

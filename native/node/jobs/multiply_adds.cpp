@@ -1,7 +1,7 @@
 // NativeEngine.multiplyAdds: the processor's vector arithmetic, timed. For benchmarks: src/engine does not offer it.
 #include "engine/roofline/multiply_adds.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 #include "timed_job.h"
 
 namespace collapsar {

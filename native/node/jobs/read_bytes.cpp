@@ -1,7 +1,7 @@
 // NativeEngine.readBytes: a pure read of a typed array, timed. For benchmarks: src/engine does not offer it.
 #include "engine/roofline/read_bytes.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 #include "timed_job.h"
 
 namespace collapsar {

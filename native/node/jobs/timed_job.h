@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "job.h"
+#include "node/job.h"
 
 namespace collapsar {
 

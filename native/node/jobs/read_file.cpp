@@ -1,7 +1,7 @@
 // NativeEngine.readFile: a pure read of a file, timed. For benchmarks: src/engine does not offer it.
 #include "engine/roofline/read_file.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 #include "timed_job.h"
 
 namespace collapsar {

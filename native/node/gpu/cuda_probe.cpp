@@ -8,7 +8,7 @@
 #include "cuda_backend.h"
 #include "device.h"
 #include "device_info.h"
-#include "result_value.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "device_results.h"
 #include "engine/logit_stats.h"
+#include "node/results/device_results.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 
 namespace collapsar {
 namespace {

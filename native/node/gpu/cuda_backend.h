@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cuda/backend.h"
-#include "dispatcher.h"
 #include "engine/job_control.h"
+#include "node/dispatcher.h"
 
 namespace collapsar {
 

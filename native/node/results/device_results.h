@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "arguments.h"
-#include "device.h"
+#include "node/arguments/arguments.h"
+#include "node/gpu/device.h"
 
 namespace collapsar {
 

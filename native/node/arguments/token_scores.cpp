@@ -1,4 +1,4 @@
-#include "token_scores_argument.h"
+#include "token_scores.h"
 
 #include <string>
 

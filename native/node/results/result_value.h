@@ -8,8 +8,8 @@
 
 #include "engine/file_reader.h"
 #include "engine/tokens/sum_tokens.h"
-#include "memory_block.h"
-#include "napi_setup.h"
+#include "node/memory_block.h"
+#include "node/napi_setup.h"
 
 namespace collapsar {
 

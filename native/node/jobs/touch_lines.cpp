@@ -1,9 +1,9 @@
 // NativeEngine.touchLines: the cache lines of valid tokens, timed. For benchmarks: src/engine does not offer it.
 #include "engine/roofline/touch_lines.h"
+#include "node/arguments/token_scores.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 #include "timed_job.h"
-#include "token_scores_argument.h"
 
 namespace collapsar {
 namespace {

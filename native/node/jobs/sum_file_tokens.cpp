@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/tokens/sum_file_tokens.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
 
 namespace collapsar {
 namespace {

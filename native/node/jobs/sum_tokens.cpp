@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/tokens/sum_tokens.h"
+#include "node/arguments/token_scores.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
-#include "token_scores_argument.h"
 
 namespace collapsar {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "arguments.h"
-#include "job.h"
+#include "node/arguments/arguments.h"
+#include "node/job.h"
 
 namespace collapsar {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "engine/tokens/take_block.h"
+#include "node/arguments/row_labels.h"
+#include "node/arguments/token_scores.h"
+#include "node/token_sink_object.h"
 #include "operations.h"
-#include "row_labels.h"
-#include "token_scores_argument.h"
-#include "token_sink_object.h"
 
 namespace collapsar {
 namespace {

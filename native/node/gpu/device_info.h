@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/backend.h"
-#include "napi_setup.h"
+#include "node/napi_setup.h"
 
 namespace collapsar {
 

@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "engine/step_moments.h"
+#include "node/arguments/row_labels.h"
+#include "node/arguments/row_stats.h"
+#include "node/results/result_value.h"
 #include "operations.h"
-#include "result_value.h"
-#include "row_labels.h"
-#include "row_stats_input.h"
 
 namespace collapsar {
 namespace {
