@@ -3,8 +3,8 @@
 
 #include <cuda_runtime.h>
 
-#include "row_pieces.h"
-#include "row_results.h"
+#include "cuda/rows/pieces.h"
+#include "cuda/rows/results.h"
 
 namespace collapsar::cuda {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "device.h"
+#include "cuda/device.h"
 
 namespace collapsar::cuda {
 

@@ -1,9 +1,9 @@
-#include "row_blocks.h"
+#include "blocks.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "failure.h"
+#include "cuda/failure.h"
 #include "pack_rows.h"
 
 namespace collapsar::cuda {

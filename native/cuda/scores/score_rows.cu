@@ -11,8 +11,8 @@
 
 #include <type_traits>
 
-#include "kernel_launch.h"
-#include "rank_counts.h"
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
 #include "score_row_ends.cuh"
 #include "top_columns.cuh"
 

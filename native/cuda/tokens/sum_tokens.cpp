@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
-#include "argument_checks.h"
-#include "label_block.h"
-#include "operations.h"
-#include "row_pieces.h"
-#include "score_stats.h"
+#include "cuda/argument_checks.h"
+#include "cuda/label_block.h"
+#include "cuda/operations.h"
+#include "cuda/rows/pieces.h"
+#include "cuda/scores/score_stats.h"
 #include "token_sums.h"
 
 namespace collapsar::cuda {

@@ -2,9 +2,9 @@
 // row's end.
 #pragma once
 
-#include "row_vectors.cuh"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
 #include "score_rows.h"
-#include "thread_group.cuh"
 
 namespace collapsar::cuda {
 

@@ -1,7 +1,7 @@
 // A tile of 32 x 32 goes through shared memory, so that both sides are read and written along the nearer neighbours.
 #include "pack_rows.h"
 
-#include "kernel_launch.h"
+#include "cuda/kernel_launch.h"
 
 namespace collapsar::cuda {
 

@@ -1,7 +1,7 @@
 // The parts of scoreStats that the fused road from tokens shares.
 #pragma once
 
-#include "label_block.h"
+#include "cuda/label_block.h"
 #include "score_rows.h"
 
 namespace collapsar::cuda {

@@ -4,9 +4,9 @@
 // are gathered in shared memory, and each one's place is how many go before it.
 #pragma once
 
-#include "rank_counts.h"
-#include "row_vectors.cuh"
-#include "thread_group.cuh"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
 #include "top_columns.cuh"
 
 namespace collapsar::cuda {

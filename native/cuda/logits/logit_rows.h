@@ -3,8 +3,8 @@
 
 #include <cuda_runtime.h>
 
-#include "exponential_sums.h"
-#include "row_pieces.h"
+#include "cuda/rows/exponential_sums.h"
+#include "cuda/rows/pieces.h"
 
 namespace collapsar::cuda {
 

@@ -7,8 +7,8 @@
 // reference rises, with a list of 8 columns in each thread; while an H200 reads them, there is time for 980.
 #include "short_score_rows.h"
 
-#include "kernel_launch.h"
-#include "rank_counts.h"
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
 #include "score_row_ends.cuh"
 #include "short_top_columns.cuh"
 

@@ -5,12 +5,12 @@
 #include <tuple>
 #include <vector>
 
-#include "argument_checks.h"
+#include "cuda/argument_checks.h"
+#include "cuda/label_block.h"
+#include "cuda/operations.h"
+#include "cuda/rows/blocks.h"
 #include "engine/exact_sum.h"
-#include "label_block.h"
 #include "logit_rows.h"
-#include "operations.h"
-#include "row_blocks.h"
 
 namespace collapsar::cuda {
 

@@ -7,9 +7,9 @@
 // scores the best 8 take about 560 instructions a row; going through the chunks again took 4290.
 #pragma once
 
-#include "row_vectors.cuh"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
 #include "score_rows.h"
-#include "thread_group.cuh"
 
 namespace collapsar::cuda {
 

@@ -13,11 +13,11 @@
 
 #include <type_traits>
 
-#include "kernel_launch.h"
-#include "rank_counts.h"
-#include "row_results.h"
-#include "row_vectors.cuh"
-#include "thread_group.cuh"
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/results.h"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
 
 namespace collapsar::cuda {
 

@@ -6,9 +6,9 @@
 // from the sums of two vectors is kept; the order of additions depends on a segment's place in memory and length alone.
 #include "token_sums.h"
 
-#include "kernel_launch.h"
-#include "thread_group.cuh"
-#include "vector_loads.cuh"
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vector_loads.cuh"
 
 namespace collapsar::cuda {
 

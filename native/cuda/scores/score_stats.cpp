@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "argument_checks.h"
-#include "operations.h"
-#include "row_blocks.h"
+#include "cuda/argument_checks.h"
+#include "cuda/operations.h"
+#include "cuda/rows/blocks.h"
 #include "short_score_rows.h"
 
 namespace collapsar::cuda {
