@@ -7,8 +7,8 @@
 #include "cuda/rows/pieces.h"
 #include "cuda/rows/rank_counts.h"
 #include "cuda/rows/results.h"
-#include "logit_reference.h"
 #include "random_numbers.h"
+#include "test/references/logits.h"
 
 using namespace collapsar;
 using namespace collapsar::cuda;

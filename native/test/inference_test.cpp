@@ -11,9 +11,9 @@
 #include "engine/random.h"
 #include "engine/step_moments.h"
 #include "engine/student_t.h"
-#include "interval_reference.h"
 #include "random_numbers.h"
 #include "row_stats_buffers.h"
+#include "test/references/intervals.h"
 
 using namespace collapsar;
 using namespace collapsar::test;

@@ -11,9 +11,9 @@
 #include "placed_matrix.h"
 #include "result_field.h"
 #include "test/check.h"
-#include "test/golden_numerics.h"
-#include "test/logit_reference.h"
 #include "test/random_numbers.h"
+#include "test/references/golden_numerics.h"
+#include "test/references/logits.h"
 
 namespace collapsar::test {
 namespace {

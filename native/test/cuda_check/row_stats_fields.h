@@ -15,7 +15,7 @@
 #include "result_field.h"
 #include "test/check.h"
 #include "test/random_numbers.h"
-#include "test/score_reference.h"
+#include "test/references/scores.h"
 
 namespace collapsar::test {
 

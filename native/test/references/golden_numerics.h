@@ -91,7 +91,9 @@ class GoldenReader {
 inline std::vector<GoldenCase> goldenNumerics() {
   const std::string here = __FILE__;
   const std::string directory = here.find('/') == std::string::npos ? "." : here.substr(0, here.find_last_of('/'));
-  std::ifstream file(directory + "/../../test/golden/numerics.json");
+  const std::string path = directory + "/../../../test/golden/numerics.json";
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + " cannot be read");
   std::stringstream text;
   text << file.rdbuf();
   return GoldenReader(text.str()).read();

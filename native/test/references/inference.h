@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/inference.h"
-#include "score_reference.h"
+#include "scores.h"
 
 namespace collapsar::test {
 

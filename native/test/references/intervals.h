@@ -1,11 +1,11 @@
 // The 95% intervals that inferStep must give: docs/intervals.md taken word for word, in long double, from the sums of
-// inference_reference.h. Columns of one signature are taken to have one prompt's scores.
+// references/inference.h. Columns of one signature are taken to have one prompt's scores.
 #pragma once
 
 #include <numbers>
 
 #include "engine/student_t.h"
-#include "inference_reference.h"
+#include "inference.h"
 
 namespace collapsar::test {
 
