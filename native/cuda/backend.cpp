@@ -9,6 +9,7 @@
 #include <string>
 
 #include "argument_checks.h"
+#include "call.h"
 #include "operations.h"
 
 namespace collapsar::cuda {

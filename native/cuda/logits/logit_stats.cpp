@@ -8,6 +8,7 @@
 #include "cuda/argument_checks.h"
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
+#include "cuda/result_block.h"
 #include "cuda/rows/blocks.h"
 #include "engine/exact_sum.h"
 #include "logit_rows.h"

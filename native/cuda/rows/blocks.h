@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "cuda/device.h"
+#include "cuda/call.h"
 
 namespace collapsar::cuda {
 

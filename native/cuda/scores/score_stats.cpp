@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/argument_checks.h"
+#include "cuda/label_block.h"
 #include "cuda/operations.h"
 #include "cuda/rows/blocks.h"
 #include "short_score_rows.h"

@@ -1,7 +1,8 @@
 // The parts of scoreStats that the fused road from tokens shares.
 #pragma once
 
-#include "cuda/label_block.h"
+#include "cuda/device.h"
+#include "cuda/result_block.h"
 #include "score_rows.h"
 
 namespace collapsar::cuda {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/argument_checks.h"
+#include "cuda/call.h"
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
 #include "cuda/rows/pieces.h"
@@ -100,7 +101,7 @@ class TokenSummer {
     call.run([&] { check(launchTokenSums(job_, device_.multiprocessors(), device_.stream()), "running kernels"); });
   }
 
-  // After start(): the first invalid token of those rows becomes `invalid` if it comes before what is there.
+  // After startWith(): the first invalid token of those rows becomes `invalid` if it comes before what is there.
   void findInvalid(std::int64_t first, Invalid& invalid) {
     if (job_.prompts == 0 || job_.rows == 0) return;
     unsigned long long suspect = read(job_.firstSuspect);
