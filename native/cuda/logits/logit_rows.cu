@@ -18,6 +18,7 @@
 #include "cuda/rows/results.h"
 #include "cuda/rows/thread_group.cuh"
 #include "cuda/rows/vectors.cuh"
+#include "cuda/rows/with_type.h"
 
 namespace collapsar::cuda {
 
@@ -293,19 +294,7 @@ int64_t logitGroupsAtOnce(int64_t columns, int64_t elementBytes, int multiproces
 
 cudaError_t launchLogitRows(const LogitRowsJob& job, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
-  switch (job.dtype) {
-    case 0:
-      start<double>(job, stream);
-      break;
-    case 1:
-      start<float>(job, stream);
-      break;
-    case 2:
-      start<Float16>(job, stream);
-      break;
-    default:
-      start<BFloat16>(job, stream);
-  }
+  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, stream); });
   const int64_t cutRows = job.cut.rows - job.cut.wholeRows;
   if (cutRows > 0) {
     COLLAPSAR_LAUNCH(mergeLogitPieces, blocksOf(cutRows, ThreadGroup<kWarpLanes>::kGroups), kBlockThreads, stream, job);

@@ -13,6 +13,7 @@
 
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/rank_counts.h"
+#include "cuda/rows/with_type.h"
 #include "score_row_ends.cuh"
 #include "top_columns.cuh"
 
@@ -462,19 +463,7 @@ int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {
 
 cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
-  switch (job.dtype) {
-    case 0:
-      start<double>(job, multiprocessors, stream);
-      break;
-    case 1:
-      start<float>(job, multiprocessors, stream);
-      break;
-    case 2:
-      start<Float16>(job, multiprocessors, stream);
-      break;
-    default:
-      start<BFloat16>(job, multiprocessors, stream);
-  }
+  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, multiprocessors, stream); });
   return cudaGetLastError();
 }
 

@@ -9,6 +9,7 @@
 
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/rank_counts.h"
+#include "cuda/rows/with_type.h"
 #include "score_row_ends.cuh"
 #include "short_top_columns.cuh"
 
@@ -355,26 +356,11 @@ cudaError_t start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors,
   return cudaGetLastError();
 }
 
-// `of` with an element of the job's type.
-template <class Of>
-auto withType(const ScoreRowsJob& job, Of of) {
-  switch (job.dtype) {
-    case 0:
-      return of(double{});
-    case 1:
-      return of(float{});
-    case 2:
-      return of(Float16{});
-    default:
-      return of(BFloat16{});
-  }
-}
-
 }  // namespace
 
 bool areShortScoreRows(const ScoreRowsJob& job) {
   if (job.columns <= 32) return false;  // a thread each: scoreLanes()
-  return withType(job, [&](auto type) {
+  return withType(job.dtype, [&](auto type) {
     using T = decltype(type);
     return vectorsOfRows<T>(job) <= kWarpLanes * kLaneVectors<T>;
   });
@@ -382,7 +368,7 @@ bool areShortScoreRows(const ScoreRowsJob& job) {
 
 cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.cut.rows == 0) return cudaSuccess;
-  return withType(job, [&](auto type) {
+  return withType(job.dtype, [&](auto type) {
     using T = decltype(type);
     return start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
   });

@@ -9,6 +9,7 @@
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/thread_group.cuh"
 #include "cuda/rows/vector_loads.cuh"
+#include "cuda/rows/with_type.h"
 
 namespace collapsar::cuda {
 
@@ -271,38 +272,16 @@ void start(const TokenSumsJob& job, int multiprocessors, cudaStream_t stream) {
 
 cudaError_t launchTokenSums(const TokenSumsJob& job, int multiprocessors, cudaStream_t stream) {
   if (job.prompts == 0 || job.rows == 0) return cudaSuccess;
-  switch (job.dtype) {
-    case 0:
-      start<double>(job, multiprocessors, stream);
-      break;
-    case 1:
-      start<float>(job, multiprocessors, stream);
-      break;
-    case 2:
-      start<Float16>(job, multiprocessors, stream);
-      break;
-    default:
-      start<BFloat16>(job, multiprocessors, stream);
-  }
+  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, multiprocessors, stream); });
   return cudaGetLastError();
 }
 
 cudaError_t launchFirstInvalid(const TokenSumsJob& job, int64_t prompt, int32_t row, int32_t* found,
                                cudaStream_t stream) {
   const Place place{static_cast<unsigned>(prompt), static_cast<unsigned>(row)};
-  switch (job.dtype) {
-    case 0:
-      COLLAPSAR_LAUNCH(firstInvalid<double>, 1u, kBlockThreads, stream, job, place, found);
-      break;
-    case 1:
-      COLLAPSAR_LAUNCH(firstInvalid<float>, 1u, kBlockThreads, stream, job, place, found);
-      break;
-    case 2:
-      COLLAPSAR_LAUNCH(firstInvalid<Float16>, 1u, kBlockThreads, stream, job, place, found);
-      break;
-    default:
-      COLLAPSAR_LAUNCH(firstInvalid<BFloat16>, 1u, kBlockThreads, stream, job, place, found);
-  }
+  withType(job.dtype, [&](auto type) {
+    COLLAPSAR_LAUNCH(firstInvalid<decltype(type)>, 1u, kBlockThreads, stream, job, place, found);
+  });
   return cudaGetLastError();
 }
 
