@@ -1,7 +1,7 @@
 // 16 bytes of a tensor: 8 bfloat16 or float16, 4 float32, 2 float64. Unpacking, packed maxima, elements set to -inf.
 #pragma once
 
-#include "exponential_sums.h"
+#include "host_device.h"
 
 namespace collapsar::cuda {
 

@@ -8,77 +8,12 @@
 // float64: everything in double, and what rounding takes from the sums is kept (Knuth's two-sum).
 #pragma once
 
-#include <float.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "engine/deterministic_math.h"
-
-#if defined(__CUDACC__)
-#define COLLAPSAR_BOTH __host__ __device__ __forceinline__
-#define COLLAPSAR_UNROLLED _Pragma("unroll")
-#define COLLAPSAR_ROLLED _Pragma("unroll 1")
-#define COLLAPSAR_ROLLED_BY_4 _Pragma("unroll 4")
-#else
-#define COLLAPSAR_BOTH inline __attribute__((always_inline))
-#define COLLAPSAR_UNROLLED _Pragma("GCC unroll 32")
-#define COLLAPSAR_ROLLED _Pragma("GCC unroll 1")
-#define COLLAPSAR_ROLLED_BY_4 _Pragma("GCC unroll 4")
-#endif
+#include "host_device.h"
 
 namespace collapsar::cuda {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-constexpr double kHugeDouble = HUGE_VAL;
-constexpr float kHugeFloat = HUGE_VALF;
-
-// An infinity or NaN of either type, without <limits>, whose functions the device may not call.
-template <class C>
-COLLAPSAR_BOTH C infinity() {
-  return static_cast<C>(kHugeFloat);
-}
-COLLAPSAR_BOTH double undefined() { return static_cast<double>(NAN); }
-
-COLLAPSAR_BOTH double doubleOfBits(uint64_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __longlong_as_double(static_cast<long long>(bits));
-#else
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-#endif
-}
-
-COLLAPSAR_BOTH uint64_t bitsOfDouble(double value) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint64_t>(__double_as_longlong(value));
-#else
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-#endif
-}
-
-COLLAPSAR_BOTH float floatOfBits(uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __uint_as_float(bits);
-#else
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-#endif
-}
-
-COLLAPSAR_BOTH uint32_t bitsOfFloat(float value) {
-#if defined(__CUDA_ARCH__)
-  return __float_as_uint(value);
-#else
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-#endif
-}
 
 // 2^y in one instruction of the special-function unit; 0 where the result were subnormal. On the host with the largest
 // error that the unit may have (PTX ISA, ex2.approx), of a sign that alternates with y.

@@ -4,7 +4,7 @@
 // by columns; the pieces of a row are merged, always in the same order, by a second, small kernel.
 #pragma once
 
-#include "exponential_sums.h"
+#include "host_device.h"
 
 namespace collapsar::cuda {
 

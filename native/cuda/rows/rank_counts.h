@@ -1,8 +1,10 @@
-// How many elements of a few vectors lie above a target, and how many equal it. Of 16 bits two are compared at a time;
-// all bits of an element, -1, are the answer, and words of answers are added as integers, three at a time: 1.5
-// instructions an element, where adding ones in the elements' own type takes 2. float32 is counted in that way, with 4.
-// Of counting in integers one by one the compiler makes 7, and an H200's memory leaves time for 13.8 in all
-// (logit_rows.cu).
+// How many elements of a few vectors lie above a target, and how many equal it.
+//
+// 16-bit elements are compared two at a time. Where a comparison holds, the answer has all bits of the element set,
+// which is -1 as an integer: so the words of answers are added as integers, three in an instruction. This takes 1.5
+// instructions an element; comparing into ones of the elements' own type, and adding those, takes 2. float32 is counted
+// in the latter way, with 4. Integer counters, an element at a time, would take 7, and an H200's memory leaves time for
+// 13.8 instructions an element in all (cuda/logits/logit_rows.cu).
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
-// 16-byte vectors from memory that no kernel writes at the time. kKept: in the cache of the first level, for what is
-// read again soon; else what is read once does not push others out.
+// 16-byte vectors, from memory that no kernel writes while it is read. kKept: the first-level cache keeps them, for
+// they are read again soon. Else they pass it by, so that what is read once does not push other data out of it.
 #pragma once
 
 #include "element_vectors.h"
