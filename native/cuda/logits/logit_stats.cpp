@@ -1,7 +1,6 @@
 // logitStats on the device: which rows are read, in what blocks; results brought back; means over sequences, of exact
 // sums, on the host, where they are the CPU's to the bit for equal values.
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -10,29 +9,12 @@
 #include "cuda/operations.h"
 #include "cuda/result_block.h"
 #include "cuda/rows/blocks.h"
-#include "engine/exact_sum.h"
+#include "engine/sequence_means.h"
 #include "logit_rows.h"
 
 namespace collapsar::cuda {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-void meanOver(const CollapsarCudaLogits& logits, const double* values, double* means) {
-  if (means == nullptr) return;
-  for (std::int64_t i = 0; i < logits.sequences; i++) {
-    ExactSum sum;
-    std::int64_t rows = 0;
-    for (std::int64_t row = logits.begins[i]; row < logits.ends[i]; row++) {
-      if (logits.mask != nullptr && logits.mask[row] == 0) continue;
-      sum.add(values[row]);
-      rows++;
-    }
-    const double mean = rows == 0 ? kNaN : sum.round() / static_cast<double>(rows);
-    means[i] = mean == mean ? mean : kNaN;
-  }
-}
 
 void expectLogits(const CollapsarCudaLogits& logits, const CollapsarCudaLogitStats& out) {
   expectVersion(logits, "logits");
@@ -174,8 +156,11 @@ void logitStats(CollapsarCudaDevice& device, const CollapsarCudaLogits& logits, 
     fields.fetch(device, placed, first, count);
   }
   call.finish();
-  meanOver(logits, entropy, out.mean_entropy);
-  meanOver(logits, targetLogprob, out.mean_target_logprob);
+  const auto means = [&](const double* values, double* of) {
+    sequenceMeans(logits.sequences, logits.begins, logits.ends, logits.mask, values, of);
+  };
+  means(entropy, out.mean_entropy);
+  means(targetLogprob, out.mean_target_logprob);
 }
 
 }  // namespace collapsar::cuda

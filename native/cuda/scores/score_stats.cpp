@@ -9,25 +9,20 @@
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
 #include "cuda/rows/blocks.h"
+#include "engine/columns_by_signature.h"
 #include "short_score_rows.h"
 
 namespace collapsar::cuda {
 
 EquivalentColumns::EquivalentColumns(CollapsarCudaDevice& device, const std::int32_t* signature, std::int64_t columns) {
   if (signature == nullptr || columns == 0) return;
-  std::vector<std::int32_t> start(static_cast<std::size_t>(columns) + 1, 0), listed(static_cast<std::size_t>(columns));
-  for (std::int64_t c = 0; c < columns; c++) start[static_cast<std::size_t>(signature[c]) + 1]++;
-  for (std::size_t s = 0; s < static_cast<std::size_t>(columns); s++) start[s + 1] += start[s];
-  std::vector<std::int32_t> next(start.begin(), start.end() - 1);
-  for (std::int64_t c = 0; c < columns; c++) {
-    listed[static_cast<std::size_t>(next[static_cast<std::size_t>(signature[c])]++)] = static_cast<std::int32_t>(c);
-  }
+  const ColumnsBySignature lists(signature, columns);
   const std::int64_t bytes = columns * static_cast<std::int64_t>(sizeof(std::int32_t));
   auto* const memory = static_cast<std::int32_t*>(device.space(Space::Scratch, kScratchBytes + 3 * bytes + 64));
   std::int32_t* const at = memory + kScratchBytes / static_cast<std::int64_t>(sizeof(std::int32_t));
   device.upload(at, signature, bytes, device.stream());
-  device.upload(at + columns, listed.data(), bytes, device.stream());
-  device.upload(at + 2 * columns, start.data(), bytes + static_cast<std::int64_t>(sizeof(std::int32_t)),
+  device.upload(at + columns, lists.columns().data(), bytes, device.stream());
+  device.upload(at + 2 * columns, lists.starts().data(), bytes + static_cast<std::int64_t>(sizeof(std::int32_t)),
                 device.stream());
   columns_ = {at, at + 2 * columns, at + columns};
 }
