@@ -11,25 +11,11 @@ namespace collapsar {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint8_t kUnlisted = 255;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
-
-StepColumns::StepColumns(const InferenceInput& input)
-    : signature(input.columns), sharing(input.columns, 0), rowsOf(input.columns, 0), logOthers(input.columns + 1) {
-  const std::int64_t columns = input.columns;
-  for (std::int64_t p = 0; p < columns; p++) {
-    signature[p] = input.labels.signature != nullptr ? input.labels.signature[p] : static_cast<std::int32_t>(p);
-    sharing[signature[p]]++;
-  }
-  for (const std::int64_t count : sharing) distinct += count > 0;
-  for (std::int64_t r = 0; r < input.rows; r++) rowsOf[input.labels.own[r]]++;
-  for (const std::int64_t count : rowsOf) sampledColumns += count > 0;
-  rowCounts.assign(rowsOf.begin(), rowsOf.end());
-  for (std::int64_t n = 0; n <= columns; n++) logOthers[n] = deterministicLog(static_cast<double>(n));
-}
 
 LabelValues::LabelValues(const InferenceInput& input, const StepColumns& columns)
     : input_(input), columns_(columns), kernels_(kernels()) {
@@ -89,7 +75,7 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
   const std::int64_t length = input_.labels.lengths[r] > 1 ? input_.labels.lengths[r] : 1;
   const auto divisor = static_cast<double>(length);
   const double* const logOf = columns_.logOthers.data();
-  const double logRatio = columns > 1 ? logOf[columns - 1] - logOf[columns] : kNan;
+  const double logRatio = columns > 1 ? logOf[columns - 1] - logOf[columns] : kNaN;
   perLength = 1.0 / divisor;
 
   double top = -kInfinity;
@@ -123,12 +109,12 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
   for (std::int64_t p = 0; p < columns; p++) valueToken[p] = scores[p] / divisor - marginalToken;
   if (columns_.distinct == columns) {
     const double* const logRest = logRest_.data();
-    const double logOthers = columns < 2 ? kNan : logOf[columns - 1];
+    const double logOthers = columns < 2 ? kNaN : logOf[columns - 1];
     for (std::int64_t p = 0; p < columns; p++) {
       const double excess = scores[p] - (top + logRest[p] - logOthers);
       valueLoo[p] = scores[p] == -kInfinity ? -kInfinity : excess;
     }
-    if (columns < 2) valueLoo[0] = kNan;
+    if (columns < 2) valueLoo[0] = kNaN;
   } else {
     const auto& signature = columns_.signature;
     for (std::int64_t p = 0; p < columns; p++) sigSum_[p] = 0;
@@ -141,7 +127,7 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
     }
     for (std::int64_t p = 0; p < columns; p++) {
       const std::int64_t others = columns - columns_.sharing[signature[p]];
-      valueLoo[p] = others < 1                ? kNan
+      valueLoo[p] = others < 1                ? kNaN
                     : scores[p] == -kInfinity ? -kInfinity
                                               : scores[p] - (top + logRest_[signature[p]] - logOf[others]);
     }
@@ -161,7 +147,7 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
     }
   }
   if (others < 2 || otherTop == -kInfinity) {
-    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNan;
+    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNaN;
   } else {
     double* const other = other_.data();
     if (otherTop == top) {

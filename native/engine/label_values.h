@@ -6,6 +6,7 @@
 
 #include "engine/simd/kernel_table.h"
 #include "inference.h"
+#include "step_columns.h"
 #include "vector_width.h"
 
 namespace collapsar {
@@ -13,19 +14,6 @@ namespace collapsar {
 constexpr int kMiFigures = 4;   // kMiSeq .. kMiToken: real-valued
 constexpr int kHitFigures = 4;  // kRetrieval1 .. kRetrieval8: hit or miss
 constexpr std::uint8_t kNoHit = kHitFigures;
-
-// What all rows of a step share. Read-only once made.
-struct StepColumns {
-  explicit StepColumns(const InferenceInput& input);
-
-  std::vector<std::int32_t> signature;  // [columns], the identity where the caller gave none
-  std::vector<std::int64_t> sharing;    // [columns] by signature: columns that have it
-  std::vector<std::int64_t> rowsOf;     // [columns] rows whose own column this is
-  std::vector<double> rowCounts;        // the same as doubles
-  std::vector<double> logOthers;        // [columns + 1]: ln n
-  std::int64_t distinct = 0;            // distinct signatures
-  std::int64_t sampledColumns = 0;      // columns with rows
-};
 
 // One worker's scratch: every vector [columns].
 class LabelValues {

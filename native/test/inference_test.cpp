@@ -21,7 +21,7 @@ using namespace collapsar::test;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Result {
   Inference inference;
@@ -164,7 +164,7 @@ TEST_CASE("Student's t quantiles") {
   for (const auto& [degrees, quantile] : kExpected) CHECK_NEAR(studentT975(degrees) / quantile, 1, 4e-15);
   CHECK_NEAR(studentT975(std::numeric_limits<double>::infinity()), 1.959963984540054, 4e-15);
   CHECK_EQUAL(studentT975(0.2), studentT975(0.5));
-  CHECK(std::isnan(studentT975(kNan)));
+  CHECK(std::isnan(studentT975(kNaN)));
   double last = studentT975(0.5);
   for (double degrees = 0.51; degrees < 60; degrees += 0.01) {
     CHECK(studentT975(degrees) < last);
