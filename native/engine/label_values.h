@@ -51,6 +51,23 @@ class LabelValues {
   void computeRowAvx2(std::int64_t r);
   void computeRowAvx512(std::int64_t r);
   void computeBody(std::int64_t r);
+
+  // What the parts of computeBody(), in its order, share of the row at hand.
+  struct Row {
+    const double* scores;
+    std::int32_t own;
+    double divisor;     // max(length, 1)
+    double top;         // the largest score
+    std::int64_t best;  // its column
+    double total;       // of exp(score - top)
+    double logRatio;    // ln((columns - 1) / columns)
+  };
+  Row beginRow(std::int64_t r);
+  void plainValues(std::int64_t r, const Row& row);
+  void looValues(const Row& row);
+  void dropFromLoo(const Row& row);
+  void labelPosterior(const Row& row);
+  void dropTokens(const Row& row);
   void findTop(std::int64_t r);
   template <class Keep>
   double logSumOver(const double* scores, double reference, double divisor, Keep keep);
