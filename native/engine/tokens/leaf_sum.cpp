@@ -6,6 +6,7 @@
 #include "values.h"
 
 namespace collapsar {
+
 void LeafSum::add(DType dtype, const void* tokens, std::int64_t from, std::int64_t count) {
   const char* const bytes = static_cast<const char*>(tokens);
   if (from != added_) {

@@ -5,7 +5,6 @@
 #include "sum_file_tokens.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <vector>
 

@@ -16,8 +16,7 @@ struct FileScores {
   std::int64_t offset;
   DType dtype;
   std::int64_t prompts, rows, tokens;
-  const std::int64_t*
-      lengths;  // [rows], 0 to tokens; tokens past a row's length are read only where skipping costs more
+  const std::int64_t* lengths;  // [rows], 0 to tokens; what is past one is read only where skipping it costs more
 };
 
 // The same bits as sumTokens on the same scores in memory, for any number of threads. Each thread reads a piece at a

@@ -6,10 +6,8 @@
 #include "sum_tokens.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "engine/simd/kernel_table.h"
@@ -58,18 +56,12 @@ std::vector<Range> rowRuns(const TokenScores& scores, std::int64_t times, std::i
   return runs;
 }
 
+// Runs of `size` each, the last one shorter.
 template <class Take>
 void forEachRun(Range whole, std::int64_t size, Take take) {
   for (std::int64_t begin = whole.begin; begin < whole.end; begin += size) {
     take(Range{begin, std::min(begin + size, whole.end)});
   }
-}
-
-// Runs of `size` out of `count`.
-std::vector<Range> evenRuns(std::int64_t count, std::int64_t size) {
-  std::vector<Range> runs;
-  for (std::int64_t begin = 0; begin < count; begin += size) runs.push_back({begin, std::min(begin + size, count)});
-  return runs;
 }
 
 // Sums the segments of one job. T: an element's bits.
@@ -95,18 +87,19 @@ class TokenSummer {
   std::vector<Tile> tiles() const {
     std::vector<Tile> tiles;
     if (scores_.prompts == 0 || scores_.rows == 0) return tiles;
+    const Range allPrompts{0, scores_.prompts};
     if (rowsInside_) {
       const std::int64_t atLeast = grouped_ ? 1 : kLinePrompts;
       const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / atLeast);
       const std::int64_t together = rows.size() > 1 ? 1 : kTileTokens / std::max<std::int64_t>(1, totalCost());
-      for (const Range prompts : evenRuns(scores_.prompts, std::max(atLeast, together))) {
+      forEachRun(allPrompts, std::max(atLeast, together), [&](Range prompts) {
         for (const Range run : rows) tiles.push_back({prompts, run});
-      }
+      });
     } else {
       for (const Range run : rowRuns(scores_, scores_.prompts, kTileTokens)) {
         const std::int64_t longest = longestOf(run);
         const std::int64_t prompts = std::max<std::int64_t>(kGroupSegments, kTileTokens / (longest + kSegmentCost));
-        for (const Range promptRun : evenRuns(scores_.prompts, prompts)) tiles.push_back({promptRun, run});
+        forEachRun(allPrompts, prompts, [&](Range promptRun) { tiles.push_back({promptRun, run}); });
       }
     }
     return tiles;
@@ -137,7 +130,7 @@ class TokenSummer {
     // All but always the first one looked at; the others only if its sum had merely overflowed.
     for (; segment < scores_.prompts * scores_.rows; segment++) {
       const std::int64_t prompt = segment / scores_.rows, row = segment % scores_.rows;
-      if (!suspicious(*sumAt(out_, {prompt, row}))) continue;
+      if (!suspicious(*sumAt({prompt, row}))) continue;
       const std::int64_t start = segmentStart(scores_, prompt, row), length = scores_.lengths[row];
       for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
         if (control.cancelled.load(std::memory_order_relaxed)) return {};
@@ -174,12 +167,12 @@ class TokenSummer {
     return longest;
   }
 
-  static double* sumAt(const TokenSums& out, Segment at) {
-    return out.sums + at.row * out.columns + (out.columnOf != nullptr ? out.columnOf[at.prompt] : at.prompt);
+  double* sumAt(Segment at) const {
+    return out_.sums + at.row * out_.columns + (out_.columnOf != nullptr ? out_.columnOf[at.prompt] : at.prompt);
   }
 
   void put(Segment at, double sum) {
-    *sumAt(out_, at) = canonical(sum);
+    *sumAt(at) = canonical(sum);
     if (!suspicious(sum)) return;
     const std::int64_t segment = at.prompt * scores_.rows + at.row;
     std::int64_t first = firstSuspicious_.load(std::memory_order_relaxed);
@@ -228,7 +221,7 @@ class TokenSummer {
       for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
         const double sum = sums[prompt - prompts.begin][i];
         clean &= !suspicious(sum);
-        *sumAt(out_, {prompt, rows.begin + i}) = sum;
+        *sumAt({prompt, rows.begin + i}) = sum;
       }
     }
     if (clean) return;

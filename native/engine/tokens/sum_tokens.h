@@ -39,7 +39,7 @@ struct InvalidToken {
 };
 
 // Adds in float64 whatever the input type, over 32 fixed lanes and leaves of 4096 tokens, so that the bits depend on
-// nothing but the row's tokens. An empty row sums to +0.
+// nothing but the row's tokens. An empty row sums to +0. firstInvalid: null if it is not wanted.
 Outcome sumTokens(const TokenScores& scores, const TokenSums& out, ThreadPool& pool, JobControl& control,
                   InvalidToken* firstInvalid);
 
