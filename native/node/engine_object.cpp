@@ -1,6 +1,5 @@
 #include "engine_object.h"
 
-#include <exception>
 #include <system_error>
 #include <type_traits>
 #include <utility>

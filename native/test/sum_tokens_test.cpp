@@ -2,7 +2,6 @@
 // types.
 #include "engine/tokens/sum_tokens.h"
 
-#include <algorithm>
 #include <thread>
 
 #include "check.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "cuda/argument_checks.h"
 #include "cuda/label_block.h"

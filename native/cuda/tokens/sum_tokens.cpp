@@ -3,7 +3,6 @@
 // Rows go in ranges whose sums fit a bounded workspace. Host tokens are sent packed: valid ones only, prompt by prompt.
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "cuda/argument_checks.h"

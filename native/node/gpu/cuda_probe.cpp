@@ -1,7 +1,6 @@
 // Tries the CUDA backend as an engine would use it. For a process that may crash or hang (src/engine/cuda-probe.ts).
 #include "cuda_probe.h"
 
-#include <cmath>
 #include <string>
 #include <vector>
 

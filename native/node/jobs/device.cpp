@@ -1,8 +1,6 @@
 // An engine's GPU and its memory as jobs: open, allocate, copy, import, free, close. The GPU is used by the
 // dispatcher's thread alone, so that each of them waits for its turn like an operation.
 #include <cstring>
-#include <string>
-#include <utility>
 
 #include "node/gpu/device_info.h"
 #include "node/gpu/torch_ref_counter.h"

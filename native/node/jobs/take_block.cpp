@@ -1,7 +1,4 @@
 // Engine.takeTokens and Engine.takeSums: what a claimed block of a TokenSumsSink adds to its step.
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/tokens/take_block.h"
 #include "node/arguments/row_labels.h"

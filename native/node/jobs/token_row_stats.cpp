@@ -1,7 +1,6 @@
 // Engine.tokenRowStats on a GPU: token log-probs -> row statistics, by way of sums that need not leave it.
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "node/arguments/row_labels.h"
