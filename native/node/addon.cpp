@@ -53,11 +53,11 @@ Napi::Value forceIsa(const Napi::CallbackInfo& info) {
 
 // live(): { blocks, bytes, jobs, dispatchers: number }    of the whole process; for leak tests
 Napi::Value live(const Napi::CallbackInfo& info) {
-  const auto number = [&](std::int64_t value) { return Napi::Number::New(info.Env(), static_cast<double>(value)); };
-  return objectOf(info.Env(), {{"blocks", number(MemoryBlock::liveBlocks())},
-                               {"bytes", number(MemoryBlock::liveBytes())},
-                               {"jobs", number(Job::liveJobs())},
-                               {"dispatchers", number(Environment::liveDispatchers())}});
+  const Napi::Env env = info.Env();
+  return objectOf(env, {{"blocks", numberOf(env, MemoryBlock::liveBlocks())},
+                        {"bytes", numberOf(env, MemoryBlock::liveBytes())},
+                        {"jobs", numberOf(env, Job::liveJobs())},
+                        {"dispatchers", numberOf(env, Environment::liveDispatchers())}});
 }
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {

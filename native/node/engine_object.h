@@ -1,5 +1,4 @@
-// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads, and a
-// GPU if it has one.
+// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads, and a GPU if it has one.
 #pragma once
 
 #include <cstddef>

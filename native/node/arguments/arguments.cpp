@@ -11,7 +11,7 @@ namespace {
 struct View {
   napi_typedarray_type type;
   std::size_t length;
-  const void* data;
+  void* data;
   Napi::Value buffer;
   std::size_t offset;
 };
@@ -22,12 +22,10 @@ std::string entries(std::size_t count) { return std::to_string(count) + (count =
 View viewOf(Napi::Value array, const char* name) {
   const Napi::Env env = array.Env();
   View view;
-  void* data = nullptr;
   napi_value buffer = nullptr;
   const napi_status status =
-      napi_get_typedarray_info(env, array, &view.type, &view.length, &data, &buffer, &view.offset);
+      napi_get_typedarray_info(env, array, &view.type, &view.length, &view.data, &buffer, &view.offset);
   if (status != napi_ok) rejectArgument(env, name, "expected a typed array");
-  view.data = data;
   view.buffer = Napi::Value(env, buffer);
   return view;
 }
@@ -111,7 +109,7 @@ DeviceMemory memoryOf(const Job& job, Napi::Value number, const char* name) {
 }
 
 // Keeps `bytes` at the view's start alive and in place until the job ends; see holdTensor.
-const void* hold(Job& job, const View& view, std::size_t bytes, bool protectedByCaller) {
+void* hold(Job& job, const View& view, std::size_t bytes, bool protectedByCaller) {
   if (bytes == 0) return view.data;
   if (view.buffer.IsArrayBuffer()) {
     const char* const start = static_cast<const char*>(view.data) - view.offset;
@@ -122,7 +120,7 @@ const void* hold(Job& job, const View& view, std::size_t bytes, bool protectedBy
     if (!protectedByCaller) {
       std::shared_ptr<MemoryBlock> copy = MemoryBlock::allocate(bytes);
       std::memcpy(copy->data(), view.data, bytes);
-      const void* const data = copy->data();
+      void* const data = copy->data();
       job.blocks.push_back(std::move(copy));
       return data;
     }
@@ -148,6 +146,8 @@ std::int64_t Arguments::integer() {
 
 bool Arguments::flag() { return next().ToBoolean(); }
 
+DType Arguments::dtype() { return static_cast<DType>(integer()); }
+
 void Arguments::placeJob(Job& job, Napi::Value data) const {
   job.dataOnDevice = data.IsNumber();
   if (job.dataOnDevice || (device_ != nullptr && device_->takesHostTensors())) job.device = device_;
@@ -165,6 +165,13 @@ void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_
   if (static_cast<std::int64_t>(count) == expected) return;
   rejectArgument(env, name,
                  "got " + entries(count) + ", expected " + std::to_string(expected) + " (one a " + what + ")");
+}
+
+void expectMatrixShape(Napi::Env env, const char* name, std::int64_t rows, std::int64_t columns) {
+  if (rows > 0 && columns == 0) rejectArgument(env, name, "has rows but no columns: each row needs one at least");
+  if (columns > std::numeric_limits<std::int32_t>::max()) {
+    rejectArgument(env, name, "has " + std::to_string(columns) + " columns, at most 2147483647 are possible");
+  }
 }
 
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
@@ -238,7 +245,7 @@ double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t c
     rejectArgument(env, name, "expected memory that nothing can take away: use engine.alloc() or a SharedArrayBuffer");
   }
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
-  return const_cast<double*>(static_cast<const double*>(hold(job, view, bytes, true)));
+  return static_cast<double*>(hold(job, view, bytes, true));
 }
 
 }  // namespace collapsar

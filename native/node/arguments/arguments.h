@@ -27,6 +27,7 @@ class Arguments {
   Napi::Value next() { return info_[at_++]; }
   std::int64_t integer();
   bool flag();
+  DType dtype();  // 0 to 3, as src/engine checked it
   Napi::Env env() const { return info_.Env(); }
   const std::shared_ptr<Device>& device() const { return device_; }
 
@@ -52,12 +53,16 @@ struct Axis {
   std::int64_t stride;  // in elements, any sign
 };
 
-// A number names memory of the job's device, which nothing frees before the job has run. A typed array's memory is held
-// by `job`: engine memory and SharedArrayBuffers in place, others in place if
-// `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy of the part that the
-// axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
+// The memory of a tensor, for as long as `job` lives. `array` may be a number: memory of the job's device, which
+// nothing frees before the job has run. Of a typed array, engine memory and SharedArrayBuffers are held in place,
+// others in place if `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy
+// of the part that the axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes = nullptr);
+
+// Rejects shapes that no operation on a matrix can take: rows without columns, and more columns than 32 bits can
+// number.
+void expectMatrixShape(Napi::Env env, const char* name, std::int64_t rows, std::int64_t columns);
 
 // A matrix of the engine (data, dtype, rows, columns, rowStride, columnStride) as the seven arguments that tell of it:
 // data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean, rows, columns, rowStride, columnStride: number.
@@ -67,7 +72,7 @@ class MatrixArgument {
   template <class Matrix>
   MatrixArgument(Arguments& arguments, const char* name, Matrix& matrix)
       : arguments_(arguments), name_(name), data_(arguments.next()) {
-    matrix.dtype = static_cast<DType>(arguments.integer());
+    matrix.dtype = arguments.dtype();
     protectedByCaller_ = arguments.flag();
     matrix.rows = arguments.integer();
     matrix.columns = arguments.integer();

@@ -43,11 +43,4 @@ RowLabels RowLabels::takeOwn(Arguments& arguments, const char* prefix, std::int6
   return labels;
 }
 
-void expectScoreShape(Napi::Env env, const char* name, std::int64_t rows, std::int64_t columns) {
-  if (rows > 0 && columns == 0) rejectArgument(env, name, "has rows but no columns: each row needs one at least");
-  if (columns > std::numeric_limits<std::int32_t>::max()) {
-    rejectArgument(env, name, "has " + std::to_string(columns) + " columns, at most 2147483647 are possible");
-  }
-}
-
 }  // namespace collapsar

@@ -23,7 +23,4 @@ struct RowLabels {
   ScoreRows rows() const { return {own.data(), lengths.data(), signatures.empty() ? nullptr : signatures.data()}; }
 };
 
-// Rejects shapes that no operation on scores can take; columns are numbered in 32 bits.
-void expectScoreShape(Napi::Env env, const char* name, std::int64_t rows, std::int64_t columns);
-
 }  // namespace collapsar

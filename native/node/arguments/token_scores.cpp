@@ -39,10 +39,16 @@ std::vector<std::int64_t> packedOffsets(Napi::Value given, const std::vector<std
 
 }  // namespace
 
+void expectTokenShape(Napi::Env env, const char* name, std::int64_t prompts, std::int64_t rows) {
+  if (rows > 0 && prompts == 0)
+    rejectArgument(env, name, "has rows but no prompts: each row needs a score under one prompt at least");
+  if (prompts > INT32_MAX) rejectArgument(env, name, "has more than 2147483647 prompts");
+}
+
 void TokenScoresArgument::take(Arguments& arguments) {
   const Napi::Env env = arguments.env();
   data_ = arguments.next();
-  scores_.dtype = static_cast<DType>(arguments.integer());
+  scores_.dtype = arguments.dtype();
   protectedByCaller_ = arguments.flag();
   packed_ = arguments.flag();
   scores_.prompts = arguments.integer();
@@ -61,9 +67,7 @@ void TokenScoresArgument::take(Arguments& arguments) {
     expectCount(env, "lengths", lengths.size(), scores_.rows, "row");
     if (!offsets.IsUndefined()) rejectArgument(env, "options.offsets", "only packed logprobs [P, N] have offsets");
   }
-  if (scores_.rows > 0 && scores_.prompts == 0)
-    rejectArgument(env, "logprobs", "has rows but no prompts: each row needs a score under one prompt at least");
-  if (scores_.prompts > INT32_MAX) rejectArgument(env, "logprobs", "has more than 2147483647 prompts");
+  expectTokenShape(env, "logprobs", scores_.prompts, scores_.rows);
 }
 
 void TokenScoresArgument::hold(Job& job, const Arguments& arguments) {

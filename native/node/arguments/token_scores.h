@@ -11,6 +11,9 @@
 
 namespace collapsar {
 
+// Rejects shapes that no operation on token log-probs can take; prompts are numbered in 32 bits.
+void expectTokenShape(Napi::Env env, const char* name, std::int64_t prompts, std::int64_t rows);
+
 class TokenScoresArgument {
  public:
   // Takes data: TensorData | DeviceMemory, dtype: 0|1|2|3, protected: boolean, packed: boolean,

@@ -40,8 +40,8 @@ Napi::Object problemOf(Napi::Env env, const DeviceProblem& problem) {
 
 }  // namespace
 
-// probeCuda(path: string, index: number): { driver, runtime: string, devices: CudaDevice[] } | { reason, problem:
-// string }
+// probeCuda(path: string, index: number):
+//   { driver, runtime, build: string, devices: CudaDevice[] } | { reason, problem: string }
 Napi::Value probeCuda(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::string path = info[0].As<Napi::String>();

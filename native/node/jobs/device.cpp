@@ -10,8 +10,6 @@
 namespace collapsar {
 namespace {
 
-Napi::Value numberOf(Napi::Env env, std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); }
-
 class OpenDeviceJob : public Job {
  public:
   Outcome run(ThreadPool&) override {
@@ -184,7 +182,7 @@ std::unique_ptr<Job> allocDeviceJob(Arguments& arguments) {
 std::unique_ptr<Job> uploadDeviceJob(Arguments& arguments) {
   auto job = onDevice<AllocateJob>(arguments);
   const Napi::Value data = arguments.next();
-  const DType dtype = static_cast<DType>(arguments.integer());
+  const DType dtype = arguments.dtype();
   const bool protectedByCaller = arguments.flag();
   const std::int64_t elements = arguments.integer();
   job->source = holdTensor(*job, data, "tensor", dtype, {{elements, 1}}, protectedByCaller);
@@ -198,7 +196,7 @@ std::unique_ptr<Job> downloadDeviceJob(Arguments& arguments) {
   auto job = onDevice<DownloadJob>(arguments);
   const DeviceMemory memory = takeMemory(*job, arguments);
   const Napi::Value data = arguments.next();
-  const DType dtype = static_cast<DType>(arguments.integer());
+  const DType dtype = arguments.dtype();
   const std::int64_t elements = arguments.integer();
   job->bytes = elements * static_cast<std::int64_t>(sizeOf(dtype));
   if (job->bytes > memory.bytes) rejectArgument(arguments.env(), "elements", "are more than the tensor has");

@@ -21,8 +21,8 @@ class GatherScoresJob : public Job {
 
   Napi::Value result(Napi::Env env) override {
     return objectOf(env, {{"data", float64View(bufferOver(env, std::move(memory)), 0, outRows * outColumns)},
-                          {"rows", Napi::Number::New(env, static_cast<double>(outRows))},
-                          {"columns", Napi::Number::New(env, static_cast<double>(outColumns))}});
+                          {"rows", numberOf(env, outRows)},
+                          {"columns", numberOf(env, outColumns)}});
   }
 
   ScoreMatrix scores{};
@@ -44,7 +44,7 @@ std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBuffer
   auto job = std::make_unique<GatherScoresJob>();
   ScoreMatrix& scores = job->scores;
   const MatrixArgument matrix(arguments, "sums", scores);
-  expectScoreShape(env, "sums", scores.rows, scores.columns);
+  expectMatrixShape(env, "sums", scores.rows, scores.columns);
   const Napi::Value rowIndex = arguments.next();
   const Napi::Value columnIndex = arguments.next();
   job->outRows = scores.rows;

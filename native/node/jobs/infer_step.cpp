@@ -67,7 +67,7 @@ std::unique_ptr<Job> inferStepJob(Arguments& arguments) {
   const bool protectedByCaller = arguments.flag();
   job->stats.take(*job, arguments);
   const std::int64_t rows = job->stats.rows, columns = job->stats.columns;
-  expectScoreShape(env, "stats", rows, columns);
+  expectMatrixShape(env, "stats", rows, columns);
   job->labels = RowLabels::take(arguments, "options.", rows, columns);
   job->input.permutations = arguments.integer();
   job->input.seed = static_cast<std::uint64_t>(arguments.integer());

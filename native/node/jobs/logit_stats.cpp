@@ -57,9 +57,8 @@ class LogitStatsJob : public Job {
       if (!computed) return env.Undefined();
       return float64View(buffer, meanAt_[number], static_cast<std::int64_t>(begins.size()));
     };
-    const auto number = [&](std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); };
-    return objectOf(env, {{"rows", number(logits.rows)},
-                          {"columns", number(logits.columns)},
+    return objectOf(env, {{"rows", numberOf(env, logits.rows)},
+                          {"columns", numberOf(env, logits.columns)},
                           {kFieldNames[kLogSumExp], field(kLogSumExp)},
                           {kFieldNames[kEntropy], field(kEntropy)},
                           {kFieldNames[kTargetLogprob], field(kTargetLogprob)},
@@ -185,12 +184,7 @@ std::unique_ptr<Job> logitStatsJob(Arguments& arguments, std::size_t maxBufferBy
   auto job = std::make_unique<LogitStatsJob>();
   LogitMatrix& logits = job->logits;
   const MatrixArgument matrix(arguments, "logits", logits);
-  if (logits.rows > 0 && logits.columns == 0)
-    rejectArgument(env, "logits", "has rows but no columns: each row needs one at least");
-  if (logits.columns > INT32_MAX) {
-    rejectArgument(env, "logits",
-                   "has " + std::to_string(logits.columns) + " columns, at most 2147483647 are possible");
-  }
+  expectMatrixShape(env, "logits", logits.rows, logits.columns);
   job->fields = static_cast<int>(arguments.integer());
   job->temperature = arguments.next().As<Napi::Number>().DoubleValue();
 

@@ -12,9 +12,8 @@ class MultiplyAddsJob : public TimedJob {
   Outcome work(ThreadPool& pool) override { return multiplyAdds(steps, pool, control, &count, &sum); }
 
   Napi::Value result(Napi::Env env) override {
-    return objectOf(env, {{"seconds", seconds(env)},
-                          {"count", Napi::Number::New(env, static_cast<double>(count))},
-                          {"sum", Napi::Number::New(env, sum)}});
+    return objectOf(env,
+                    {{"seconds", seconds(env)}, {"count", numberOf(env, count)}, {"sum", Napi::Number::New(env, sum)}});
   }
 
   std::int64_t steps = 0;

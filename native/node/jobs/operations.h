@@ -38,7 +38,4 @@ std::unique_ptr<Job> readFileJob(Arguments& arguments);
 std::unique_ptr<Job> touchLinesJob(Arguments& arguments);
 std::unique_ptr<Job> multiplyAddsJob(Arguments& arguments);
 
-// Nothing: its end says that the engine's threads have started, or how they failed to.
-std::unique_ptr<Job> emptyJob();
-
 }  // namespace collapsar

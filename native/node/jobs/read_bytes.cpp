@@ -29,7 +29,7 @@ class ReadBytesJob : public TimedJob {
 std::unique_ptr<Job> readBytesJob(Arguments& arguments) {
   auto job = std::make_unique<ReadBytesJob>();
   const Napi::Value data = arguments.next();
-  const DType dtype = static_cast<DType>(arguments.integer());
+  const DType dtype = arguments.dtype();
   const bool protectedByCaller = arguments.flag();
   const std::int64_t elements = arguments.integer();
   job->plan.prefetchBytes = arguments.integer();

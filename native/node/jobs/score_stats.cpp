@@ -42,7 +42,7 @@ std::unique_ptr<Job> scoreStatsJob(Arguments& arguments, std::size_t maxBufferBy
   auto job = std::make_unique<ScoreStatsJob>();
   ScoreMatrix& scores = job->scores;
   const MatrixArgument matrix(arguments, "sums", scores);
-  expectScoreShape(env, "sums", scores.rows, scores.columns);
+  expectMatrixShape(env, "sums", scores.rows, scores.columns);
   job->labels = RowLabels::take(arguments, "options.", scores.rows, scores.columns);
   job->out.rows = scores.rows;
   job->out.columns = scores.columns;

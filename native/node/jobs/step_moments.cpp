@@ -43,7 +43,7 @@ class StepMomentsJob : public Job {
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments) {
   auto job = std::make_unique<StepMomentsJob>();
   job->stats.take(*job, arguments);
-  expectScoreShape(arguments.env(), "stats", job->stats.rows, job->stats.columns);
+  expectMatrixShape(arguments.env(), "stats", job->stats.rows, job->stats.columns);
   job->labels = RowLabels::take(arguments, "labels.", job->stats.rows, job->stats.columns);
   return job;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/tokens/sum_file_tokens.h"
+#include "node/arguments/token_scores.h"
 #include "node/results/result_value.h"
 #include "operations.h"
 
@@ -53,15 +54,13 @@ std::unique_ptr<Job> sumFileTokensJob(Arguments& arguments, std::size_t maxBuffe
   if (fd < 0 || fd > INT_MAX) rejectArgument(env, "scores.fd", "expected an open file");
   scores.fd = static_cast<int>(fd);
   scores.offset = arguments.integer();
-  scores.dtype = static_cast<DType>(arguments.integer());
+  scores.dtype = arguments.dtype();
   scores.prompts = arguments.integer();
   scores.rows = arguments.integer();
   scores.tokens = arguments.integer();
   job->lengths = integers64(arguments.next(), "lengths", 0, scores.tokens);
   expectCount(env, "lengths", job->lengths.size(), scores.rows, "row");
-  if (scores.rows > 0 && scores.prompts == 0)
-    rejectArgument(env, "scores", "has rows but no prompts: each row needs a score under one prompt at least");
-  if (scores.prompts > INT32_MAX) rejectArgument(env, "scores", "has more than 2147483647 prompts");
+  expectTokenShape(env, "scores", scores.prompts, scores.rows);
   const std::int64_t outRows = arguments.integer(), outColumns = arguments.integer();
   const Napi::Value out = arguments.next();
   job->out.columns = scores.prompts;

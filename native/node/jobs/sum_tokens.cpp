@@ -106,7 +106,7 @@ std::unique_ptr<Job> sumTokensJob(Arguments& arguments, std::size_t maxBufferByt
     if (outRows != rows) {
       rejectArgument(env, "options.out", "has " + std::to_string(outRows) + " rows, expected " + std::to_string(rows));
     }
-    if (resultBytes / 8 > INT64_MAX / 8) rejectArgument(env, "options.out", "is too large");
+    if (resultBytes > INT64_MAX) rejectArgument(env, "options.out", "is too large");
     job->outOnDevice = out.IsNumber();
     // Sums that shall be on the GPU are made there, wherever the log-probs are.
     if (job->outOnDevice) job->device = arguments.device();

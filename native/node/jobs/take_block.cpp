@@ -56,7 +56,7 @@ std::unique_ptr<Job> takeSumsJob(Arguments& arguments) {
   auto job = std::make_unique<TakeSumsJob>();
   job->claimed = claimedBlock(arguments);
   const MatrixArgument matrix(arguments, "sums", job->sums);
-  expectScoreShape(arguments.env(), "sums", job->sums.rows, job->sums.columns);
+  expectMatrixShape(arguments.env(), "sums", job->sums.rows, job->sums.columns);
   matrix.hold(*job, job->sums);
   return job;
 }

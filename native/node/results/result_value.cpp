@@ -20,6 +20,8 @@ Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields) {
   return object;
 }
 
+Napi::Number numberOf(Napi::Env env, std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); }
+
 Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers) {
   Napi::Float64Array array = Napi::Float64Array::New(env, numbers.size());
   std::copy(numbers.begin(), numbers.end(), array.Data());
@@ -55,15 +57,14 @@ Napi::Value int64View(Napi::ArrayBuffer buffer, std::size_t byteOffset, std::int
 
 Napi::Value invalidTokenValue(Napi::Env env, const InvalidToken& invalid) {
   if (invalid.prompt < 0) return env.Null();
-  const auto number = [&](std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); };
-  return objectOf(env,
-                  {{"prompt", number(invalid.prompt)}, {"row", number(invalid.row)}, {"token", number(invalid.token)}});
+  return objectOf(env, {{"prompt", numberOf(env, invalid.prompt)},
+                        {"row", numberOf(env, invalid.row)},
+                        {"token", numberOf(env, invalid.token)}});
 }
 
 Napi::Value failureValue(Napi::Env env, const ReadFailure& failure) {
   if (failure.offset < 0) return env.Null();
-  return objectOf(env, {{"error", Napi::Number::New(env, failure.error)},
-                        {"offset", Napi::Number::New(env, static_cast<double>(failure.offset))}});
+  return objectOf(env, {{"error", numberOf(env, failure.error)}, {"offset", numberOf(env, failure.offset)}});
 }
 
 }  // namespace collapsar

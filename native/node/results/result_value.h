@@ -21,6 +21,9 @@ struct Field {
 // An object with these fields. They are defined, not set: a setter on Object.prototype must not see them.
 Napi::Object objectOf(Napi::Env env, std::initializer_list<Field> fields);
 
+// A JavaScript number; exact up to 2^53.
+Napi::Number numberOf(Napi::Env env, std::int64_t value);
+
 // A Float64Array of them, which costs less than naming each.
 Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers);
 

@@ -43,8 +43,8 @@ Napi::Object RowStatsOutput::value(Napi::Env env) {
     if (onDevice) return Napi::Number::New(env, numbers_[kDoubles + field]);
     return int32View(buffer, integersAt(field), rows * perRow);
   };
-  return objectOf(env, {{"rows", Napi::Number::New(env, static_cast<double>(rows))},
-                        {"columns", Napi::Number::New(env, static_cast<double>(columns))},
+  return objectOf(env, {{"rows", numberOf(env, rows)},
+                        {"columns", numberOf(env, columns)},
                         {"topK", Napi::Number::New(env, topK)},
                         {"matchedSeq", doubles(0)},
                         {"matchedToken", doubles(1)},
