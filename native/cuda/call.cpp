@@ -46,7 +46,7 @@ Call::~Call() {
 
 void Call::stopIfCancelled() {
   if (control_.cancelled == nullptr || *control_.cancelled == 0) return;
-  throw Failure{COLLAPSAR_CUDA_CANCELLED, cudaSuccess, 0, 0, "cancelled by the caller"};
+  throw Failure{COLLAPSAR_CUDA_CANCELLED, "cancelled by the caller"};
 }
 
 void Call::addDone(std::int64_t units) {
