@@ -56,8 +56,8 @@ Interval wilson(double proportion, double count, double quantile, double error) 
           error};
 }
 
-// A proportion whose spread is no more is certain, and so are hits that vary no more, a row: the rest is rounding, and
-// would change with the order of rows.
+// A proportion is taken as certain if its spread, or the variance of its hits times the rows, is no more than this:
+// what is left is rounding, and would change with the order of rows.
 constexpr double kLeastSpread = 0x1p-30;
 
 // How many independent draws the variance of a proportion of `rows` amounts to, within the bounds given.
@@ -67,8 +67,8 @@ double effectiveCount(double proportion, double variance, double rows, double le
   return std::min(most, std::max(least, spread / variance));
 }
 
-// The largest share of prompts that are like another one, for all that is known where none of those with rows is: -ln
-// .025 of them, the upper limit of a Poisson distribution's mean of which nothing was drawn.
+// Upper limit of the share of prompts that are like another one, when none of those with rows is: a Poisson
+// distribution of which nothing was drawn has a mean of at most -ln .025, here spread over the prompts with rows.
 double unseenShare(const StepColumns& columns) {
   return 3.6888794541139363 / static_cast<double>(columns.sampledColumns);
 }

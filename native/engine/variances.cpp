@@ -17,7 +17,7 @@ constexpr double kLeastDegrees = 2;
 // A variance that is a sum over prompts, each with degrees of freedom of its own.
 class PromptVariances {
  public:
-  // `part`: the share of it that a column has of its prompt's, which may have several.
+  // `part`: the column's share of its prompt's rows, where equivalent columns stand for one prompt.
   void add(double value, double degrees, double part = 1) {
     sum_ += value;
     squares_ += value * value / part / (degrees + 2);
@@ -49,8 +49,8 @@ Variance posteriorVariance(const InferenceInput& input, const StepColumns& colum
     if (!(spread > 0)) continue;
     squares += spread;
     if (!variesByLength(figure)) continue;
-    // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the
-    // mean; on average, weighed by what they spread, by `leverage`.
+    // The mean of few rows lies nearer to them than the true mean does, so that they spread less about it: each row by
+    // its own part of the mean, on average (weighed by spread) by `leverage`.
     const double own = sums.squareWeightedSquares[figure][p] - 2 * mean * sums.squareWeighted[figure][p] +
                        mean * mean * sums.squaredWeight[p];
     const double leverage = std::min(kMostLeverage, std::max(0.0, own / weight / spread));
