@@ -26,7 +26,7 @@ export class Reader {
   }
 
   /**
-   * Reads the first `elements` elements of a tensor in engine memory (native/engine/read_bytes.h).
+   * Reads the first `elements` elements of a tensor in engine memory (native/engine/roofline/read_bytes.h).
    * @returns {Promise<number>} seconds
    */
   async read({ data, dtype }, elements, prefetchBytes) {
@@ -36,7 +36,7 @@ export class Reader {
   }
 
   /**
-   * Touches each cache line of the valid tokens of a tensor in engine memory (native/engine/touch_lines.h).
+   * Touches each cache line of the valid tokens of a tensor in engine memory (native/engine/roofline/touch_lines.h).
    * @returns {Promise<number>} seconds
    */
   async touch(tensor, lengths) {
@@ -46,7 +46,7 @@ export class Reader {
   }
 
   /**
-   * Vector multiply-adds of the engine's instruction set on all threads (native/engine/multiply_adds.h).
+   * Vector multiply-adds of the engine's instruction set on all threads (native/engine/roofline/multiply_adds.h).
    * @returns {Promise<number>} seconds a lane: of one float32 multiply-add
    */
   async multiplyAdds() {

@@ -5,7 +5,7 @@ import { check, root, run, skip, tool, versionOf } from './stage.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
 
-const native = globSync('native/**/*.{h,cpp}', { cwd: root });
+const native = globSync('native/**/*.{h,cpp,cu,cuh}', { cwd: root });
 // The house's own rules that no formatter knows.
 for (const file of native) {
   readFileSync(`${root}/${file}`, 'utf8')

@@ -78,7 +78,7 @@ async function compile(file, architecture) {
   if (result.status !== 0) process.stdout.write(result.output);
   check(result.status === 0, `${nvcc} does not compile native/${file} for ${architecture}`);
   check(statSync(object).size > 0, `${object} is empty`);
-  console.log(`${file.padEnd(22)} ${architecture.padEnd(12)} ${took.toFixed(1)} s`);
+  console.log(`${file.padEnd(32)} ${architecture.padEnd(12)} ${took.toFixed(1)} s`);
   return { architecture, object, kernels: isPtx ? [] : parseReport(result.output) };
 }
 

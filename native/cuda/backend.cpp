@@ -9,6 +9,7 @@
 #include <string>
 
 #include "argument_checks.h"
+#include "call.h"
 #include "operations.h"
 
 namespace collapsar::cuda {
@@ -46,10 +47,9 @@ CollapsarCudaStatus guarded(CollapsarCudaError* error, Work work) {
   } catch (const Failure& failure) {
     return report(error, failure);
   } catch (const std::bad_alloc&) {
-    return report(error, {COLLAPSAR_CUDA_FAILED, cudaSuccess, 0, 0, "out of host memory in the CUDA backend"});
+    return report(error, {COLLAPSAR_CUDA_FAILED, "out of host memory in the CUDA backend"});
   } catch (const std::exception& other) {
-    return report(error,
-                  {COLLAPSAR_CUDA_FAILED, cudaSuccess, 0, 0, std::string("in the CUDA backend: ") + other.what()});
+    return report(error, {COLLAPSAR_CUDA_FAILED, std::string("in the CUDA backend: ") + other.what()});
   }
 }
 
@@ -64,9 +64,9 @@ int countDevices() {
 
 void expectDevice(std::int32_t index, int count) {
   if (index >= 0 && index < count) return;
-  throw Failure{COLLAPSAR_CUDA_BAD_DEVICE, cudaSuccess, 0, 0,
-                "there is no GPU number " + std::to_string(index) + "; there " +
-                    (count == 1 ? "is 1" : "are " + std::to_string(count)) + ", counted from 0"};
+  throw Failure{COLLAPSAR_CUDA_BAD_DEVICE, "there is no GPU number " + std::to_string(index) + "; there " +
+                                               (count == 1 ? "is 1" : "are " + std::to_string(count)) +
+                                               ", counted from 0"};
 }
 
 int attribute(cudaDeviceAttr which, int index) {
@@ -113,9 +113,9 @@ CollapsarCudaStatus openDevice(std::int32_t index, CollapsarCudaDevice** device,
   return guarded(error, [&] {
     expectDevice(index, countDevices());
     if (const int has = capability(index); has < kOldestCapability) {
-      throw Failure{COLLAPSAR_CUDA_BAD_DEVICE, cudaSuccess, 0, 0,
-                    "GPU " + std::to_string(index) + " has compute capability " + std::to_string(has / 10) + "." +
-                        std::to_string(has % 10) + "; there are kernels for 8.0 and newer: use another GPU or the CPU"};
+      throw Failure{COLLAPSAR_CUDA_BAD_DEVICE, "GPU " + std::to_string(index) + " has compute capability " +
+                                                   std::to_string(has / 10) + "." + std::to_string(has % 10) +
+                                                   "; there are kernels for 8.0 and newer: use another GPU or the CPU"};
     }
     *device = std::make_unique<CollapsarCudaDevice>(index).release();
   });

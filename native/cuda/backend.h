@@ -12,9 +12,9 @@
 //  - After COLLAPSAR_CUDA_OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After
 //    _DEVICE_LOST no call but close(), free() and ipc_close() succeeds, on any device of this process.
 //
-// What is computed, special values and tie rules: native/engine/{logit_stats,score_stats,sum_tokens}.h, whose structs
-// these mirror. Results agree with the CPU's to the accuracy gates, indices and counts exactly; the same call on the
-// same kind of GPU gives the same bits.
+// What is computed, special values and tie rules: native/engine/{logit_stats,score_stats,tokens/sum_tokens}.h, whose
+// structs these mirror. Results agree with the CPU's to the accuracy gates, indices and counts exactly; the same call
+// on the same kind of GPU gives the same bits.
 #ifndef COLLAPSAR_CUDA_BACKEND_H
 #define COLLAPSAR_CUDA_BACKEND_H
 

@@ -1,17 +1,14 @@
 #include "device.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <iterator>
-#include <thread>
 
-#include "engine/spin.h"
+#include "call.h"
 #include "failure.h"
 
 using collapsar::cuda::check;
 using collapsar::cuda::checkAllocation;
-using collapsar::cuda::Failure;
 using collapsar::cuda::Space;
 
 namespace {
@@ -19,19 +16,18 @@ namespace {
 constexpr std::int64_t kStagingBytes = 8 << 20;  // each of two: a copy of 0.2 ms, long beside what starting it takes
 constexpr std::int64_t kKeptBytes = 256 << 20;   // workspace for one purpose that is kept between calls
 constexpr std::int64_t kSpaceGranule = 1 << 20;
-constexpr std::chrono::microseconds kProducerPoll{20};
 
 constexpr const char* kSpaceNames[] = {"a block of the tensor", "a block of the tensor", "labels of rows", "results",
                                        "partial results",       "sums of tokens",        "a counter"};
+static_assert(std::size(kSpaceNames) == static_cast<std::size_t>(Space::Count));
 
 }  // namespace
 
 CollapsarCudaDevice::CollapsarCudaDevice(int index) : index_(index) {
   use();
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index), "asking what the GPU has");
-  int priority = 0;
-  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "making a stream");
-  const cudaError_t made = cudaStreamCreateWithPriority(&inputStream_, cudaStreamNonBlocking, priority);
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  const cudaError_t made = cudaStreamCreateWithFlags(&inputStream_, cudaStreamNonBlocking);
   if (made != cudaSuccess) {
     cudaStreamDestroy(stream_);
     check(made, "making a stream");
@@ -58,16 +54,27 @@ CollapsarCudaDevice::~CollapsarCudaDevice() {
 void CollapsarCudaDevice::use() const { check(cudaSetDevice(index_), "choosing the GPU"); }
 
 void* CollapsarCudaDevice::allocate(std::int64_t bytes, const char* what) {
+  return allocateAfter(Trim::All, bytes, what);
+}
+
+void* CollapsarCudaDevice::allocateAfter(Trim spared, std::int64_t bytes, const char* what) {
   void* memory = nullptr;
   cudaError_t result = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   if (result == cudaErrorMemoryAllocation) {
     // Workspace of earlier calls may be what is missing.
     cudaGetLastError();
-    trim(Trim::All);
+    trim(spared);
     result = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   }
   checkAllocation(result, bytes, what);
   return memory;
+}
+
+void CollapsarCudaDevice::freeSpace(int which) {
+  void* const memory = spaces_[which];
+  spaces_[which] = nullptr;
+  spaceBytes_[which] = 0;
+  check(cudaFree(memory), "freeing workspace");
 }
 
 void CollapsarCudaDevice::beginCall() { std::fill(std::begin(spaceInUse_), std::end(spaceInUse_), false); }
@@ -77,24 +84,13 @@ void* CollapsarCudaDevice::space(Space which, std::int64_t bytes) {
   spaceInUse_[i] = true;
   if (bytes <= spaceBytes_[i]) return spaces_[i];
   if (spaces_[i] != nullptr) {
-    void* const old = spaces_[i];
-    spaces_[i] = nullptr;
-    spaceBytes_[i] = 0;
     synchronize();
-    check(cudaFree(old), "freeing workspace");
+    freeSpace(i);
   }
   const std::int64_t rounded = (bytes + kSpaceGranule - 1) / kSpaceGranule * kSpaceGranule;
-  void* memory = nullptr;
-  cudaError_t result = cudaMalloc(&memory, static_cast<std::size_t>(rounded));
-  if (result == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    trim(Trim::Unused);
-    result = cudaMalloc(&memory, static_cast<std::size_t>(rounded));
-  }
-  checkAllocation(result, rounded, kSpaceNames[i]);
-  spaces_[i] = memory;
+  spaces_[i] = allocateAfter(Trim::Unused, rounded, kSpaceNames[i]);
   spaceBytes_[i] = rounded;
-  return memory;
+  return spaces_[i];
 }
 
 void CollapsarCudaDevice::trim(Trim which) {
@@ -105,10 +101,7 @@ void CollapsarCudaDevice::trim(Trim which) {
     if (which == Trim::Unused && spaceInUse_[i]) continue;
     if (!waited) synchronize();
     waited = true;
-    void* const memory = spaces_[i];
-    spaces_[i] = nullptr;
-    spaceBytes_[i] = 0;
-    check(cudaFree(memory), "freeing workspace");
+    freeSpace(i);
   }
 }
 
@@ -206,71 +199,3 @@ void CollapsarCudaDevice::synchronize() {
   check(cudaStreamSynchronize(inputStream_), "copying to the GPU");
   check(cudaStreamSynchronize(stream_), "running kernels");
 }
-
-namespace collapsar::cuda {
-
-Call::Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std::int64_t totalUnits)
-    : device_(device), total_(totalUnits) {
-  if (control != nullptr) {
-    if (control->size != sizeof(CollapsarCudaControl)) invalid("control: its size is of another version of the ABI");
-    control_ = *control;
-  }
-  device.use();
-  device.beginCall();
-  stopIfCancelled();
-  // Here a cancel gets through, and not where results are waited for.
-  if (spinUntil([&] { return !device.awaitsProducer(); })) return;
-  while (device.awaitsProducer()) {
-    stopIfCancelled();
-    std::this_thread::sleep_for(kProducerPoll);
-  }
-}
-
-Call::~Call() {
-  // However the call ended: nothing of it may run on, because its host memory goes away.
-  cudaStreamSynchronize(device_.inputStream());
-  cudaStreamSynchronize(device_.stream());
-  for (const std::vector<cudaEvent_t>* events : {&begins_, &ends_}) {
-    for (const cudaEvent_t event : *events) cudaEventDestroy(event);
-  }
-  try {
-    device_.trim(CollapsarCudaDevice::Trim::Large);
-  } catch (const Failure&) {  // the device is lost: the next call says so
-  }
-}
-
-void Call::stopIfCancelled() {
-  if (control_.cancelled == nullptr || *control_.cancelled == 0) return;
-  throw Failure{COLLAPSAR_CUDA_CANCELLED, cudaSuccess, 0, 0, "cancelled by the caller"};
-}
-
-void Call::addDone(std::int64_t units) {
-  done_ += units;
-  if (control_.progress != nullptr) control_.progress(control_.progress_context, done_, total_);
-}
-
-void Call::run(const std::function<void()>& startKernels) {
-  if (control_.kernel_seconds == nullptr) return startKernels();
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "making an event");
-  begins_.push_back(begin);
-  check(cudaEventCreate(&end), "making an event");
-  ends_.push_back(end);
-  check(cudaEventRecord(begin, device_.stream()), "running kernels");
-  startKernels();
-  check(cudaEventRecord(end, device_.stream()), "running kernels");
-}
-
-void Call::finish() {
-  device_.synchronize();
-  if (control_.kernel_seconds == nullptr) return;
-  double seconds = 0;
-  for (std::size_t i = 0; i < begins_.size(); i++) {
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, begins_[i], ends_[i]), "timing kernels");
-    seconds += 1e-3 * static_cast<double>(milliseconds);
-  }
-  *control_.kernel_seconds = seconds;
-}
-
-}  // namespace collapsar::cuda

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "backend.h"
 
@@ -15,28 +13,7 @@ namespace collapsar::cuda {
 // What workspace is for: one piece of device memory each.
 enum class Space { InputA, InputB, Labels, Outputs, Pieces, Sums, Scratch, Count };
 
-// Calls from the table come with a CollapsarCudaControl: whether to go on, how far it is, how long the kernels took.
-class Call {
- public:
-  Call(CollapsarCudaDevice& device, const CollapsarCudaControl* control, std::int64_t totalUnits);
-  ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
-  void stopIfCancelled();
-  void addDone(std::int64_t units);
-
-  // Around the start of kernels, which are then timed if the caller asked.
-  void run(const std::function<void()>& startKernels);
-  // Waits for everything, and gives out the time.
-  void finish();
-
- private:
-  CollapsarCudaDevice& device_;
-  CollapsarCudaControl control_{};
-  std::int64_t done_ = 0, total_;
-  std::vector<cudaEvent_t> begins_, ends_;
-};
+class Call;
 
 }  // namespace collapsar::cuda
 
@@ -60,20 +37,24 @@ struct CollapsarCudaDevice {
   void beginCall();
   // At least `bytes` of device memory for one purpose until the operation ends; contents are lost when it grows.
   void* space(collapsar::cuda::Space which, std::int64_t bytes);
-  // Frees workspace: what is larger than is kept between calls; all of it; what the present operation has not asked
-  // for.
-  enum class Trim { Large, All, Unused };
+  // Which workspace to free.
+  enum class Trim {
+    Large,  // pieces that are too large to be kept between calls
+    All,
+    Unused  // pieces that the present operation has not asked for
+  };
   void trim(Trim which);
 
-  // Another process's event was put before what the streams are given from now on.
+  // Both streams wait for another process's event before they go on to what they are given from now on.
   void waitFor(cudaEvent_t event);
-  // Whether it has still to come.
+  // Whether such an event has still to come.
   bool awaitsProducer();
 
   void* allocate(std::int64_t bytes, const char* what);
 
   // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes
-  // [offset, offset + size) of the whole into pinned memory. Returns when the last copy is on its way.
+  // [offset, offset + size) of the whole into pinned memory; both are multiples of `granule`, but for the last size.
+  // Returns when the last copy is on its way.
   void uploadFilled(void* to, std::int64_t bytes, std::int64_t granule, cudaStream_t stream,
                     const std::function<void(char*, std::int64_t, std::int64_t)>& fill);
   void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,
@@ -90,6 +71,9 @@ struct CollapsarCudaDevice {
     cudaEvent_t copied = nullptr;
   };
   void makeStaging();
+  // Memory, for which workspace is given up if there is not enough.
+  void* allocateAfter(Trim spared, std::int64_t bytes, const char* what);
+  void freeSpace(int which);  // once nothing uses it
 
   int index_, multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr, inputStream_ = nullptr;

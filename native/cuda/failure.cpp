@@ -84,8 +84,8 @@ void check(cudaError_t result, const char* doing) {
   cudaGetLastError();  // errors that do not stick are forgotten, so that the next call does not meet them
   const CollapsarCudaStatus status = statusOf(result);
   if (status == COLLAPSAR_CUDA_OUT_OF_MEMORY) checkAllocation(result, 0, doing);
-  throw Failure{status, result, 0, 0,
-                std::string("CUDA failed while ") + doing + ": " + words(result) + adviceFor(result, status)};
+  throw Failure{status, std::string("CUDA failed while ") + doing + ": " + words(result) + adviceFor(result, status),
+                result};
 }
 
 void checkAllocation(cudaError_t result, std::int64_t bytes, const char* what) {
@@ -99,10 +99,10 @@ void checkAllocation(cudaError_t result, std::int64_t bytes, const char* what) {
   if (bytes > 0) message << bytes << " bytes asked for, ";
   message << freeBytes << " of " << totalBytes
           << " free; free device tensors or other processes' memory, or pass the tensor in parts";
-  throw Failure{COLLAPSAR_CUDA_OUT_OF_MEMORY, result, bytes, static_cast<std::int64_t>(freeBytes), message.str()};
+  throw Failure{COLLAPSAR_CUDA_OUT_OF_MEMORY, message.str(), result, bytes, static_cast<std::int64_t>(freeBytes)};
 }
 
-void invalid(const std::string& message) { throw Failure{COLLAPSAR_CUDA_INVALID, cudaSuccess, 0, 0, message}; }
+void invalid(const std::string& message) { throw Failure{COLLAPSAR_CUDA_INVALID, message}; }
 
 void checkDriver() {
   int driver = 0, runtime = 0;
@@ -111,15 +111,17 @@ void checkDriver() {
   if (result != cudaSuccess || driver == 0) {
     cudaGetLastError();
     throw Failure{
-        COLLAPSAR_CUDA_NO_DRIVER, result, 0, 0,
-        "there is no NVIDIA driver on this machine (libcuda.so.1 cannot be loaded): install one, or use the CPU"};
+        COLLAPSAR_CUDA_NO_DRIVER,
+        "there is no NVIDIA driver on this machine (libcuda.so.1 cannot be loaded): install one, or use the CPU",
+        result};
   }
   // Within a major version any driver runs any runtime.
   if (driver / 1000 < runtime / 1000) {
-    throw Failure{COLLAPSAR_CUDA_DRIVER_TOO_OLD, result, 0, 0,
+    throw Failure{COLLAPSAR_CUDA_DRIVER_TOO_OLD,
                   "the NVIDIA driver is for CUDA " + versionText(driver) + ", this build needs " +
                       std::to_string(runtime / 1000) +
-                      ".0: update the driver, or build collapsar with an older CUDA toolkit"};
+                      ".0: update the driver, or build collapsar with an older CUDA toolkit",
+                  result};
   }
 }
 

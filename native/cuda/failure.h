@@ -12,9 +12,9 @@ namespace collapsar::cuda {
 
 struct Failure {
   CollapsarCudaStatus status;
-  cudaError_t cause;
-  std::int64_t askedBytes, freeBytes;
   std::string message;
+  cudaError_t cause = cudaSuccess;             // the driver's error, if it is its
+  std::int64_t askedBytes = 0, freeBytes = 0;  // where memory was not enough
 };
 
 // Throws unless `result` is cudaSuccess. `doing` completes "CUDA failed while ...".

@@ -16,7 +16,7 @@ static_assert(sizeof(cudaIpcMemHandle_t) == COLLAPSAR_CUDA_HANDLE_BYTES);
 static_assert(sizeof(cudaIpcEventHandle_t) == COLLAPSAR_CUDA_HANDLE_BYTES);
 
 [[noreturn]] void badHandle(const std::string& message, cudaError_t cause = cudaSuccess) {
-  throw Failure{COLLAPSAR_CUDA_BAD_HANDLE, cause, 0, 0, message};
+  throw Failure{COLLAPSAR_CUDA_BAD_HANDLE, message, cause};
 }
 
 cudaIpcMemHandle_t memoryHandle(const CollapsarCudaIpcImport& import) {

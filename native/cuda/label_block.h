@@ -1,4 +1,4 @@
-// Several small host arrays -> one piece of device memory, in one copy; and results back, in one copy.
+// Several small host arrays -> one piece of device memory, in one copy.
 #pragma once
 
 #include <cstdint>
@@ -30,43 +30,6 @@ class LabelBlock {
 
  private:
   std::vector<char> bytes_;
-  char* memory_ = nullptr;
-};
-
-// Fields of results, each `count` elements, that kernels write on the device and the caller wants on the host. Fields
-// of 8 bytes an element are added first: nothing then stands between fields that no kernel writes.
-class ResultBlock {
- public:
-  template <class T>
-  void add(T* host, T** device, std::int64_t count) {
-    *device = nullptr;
-    if (host == nullptr) return;
-    fields_.push_back({host, reinterpret_cast<void**>(device), bytes_, count * static_cast<std::int64_t>(sizeof(T))});
-    bytes_ += count * static_cast<std::int64_t>(sizeof(T));
-  }
-  void allocate(CollapsarCudaDevice& device) {
-    if (fields_.empty()) return;
-    memory_ = static_cast<char*>(device.space(Space::Outputs, bytes_));
-    for (const Field& field : fields_) *field.device = memory_ + field.place;
-  }
-  // Waits for the kernels.
-  void download(CollapsarCudaDevice& device) {
-    if (fields_.empty()) return;
-    std::vector<char> copy(static_cast<std::size_t>(bytes_));
-    device.download(copy.data(), memory_, bytes_, device.stream());
-    for (const Field& field : fields_) {
-      if (field.bytes > 0) std::memcpy(field.host, copy.data() + field.place, static_cast<std::size_t>(field.bytes));
-    }
-  }
-
- private:
-  struct Field {
-    void* host;
-    void** device;
-    std::int64_t place, bytes;
-  };
-  std::vector<Field> fields_;
-  std::int64_t bytes_ = 0;
   char* memory_ = nullptr;
 };
 

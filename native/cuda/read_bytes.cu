@@ -2,9 +2,9 @@
 // blocks may add theirs as they end.
 #include "read_bytes.h"
 
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
 #include "kernel_launch.h"
-#include "row_vectors.cuh"
-#include "thread_group.cuh"
 
 namespace collapsar::cuda {
 

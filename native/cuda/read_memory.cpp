@@ -1,5 +1,6 @@
 // The roofline: one pass over device memory.
 #include "argument_checks.h"
+#include "call.h"
 #include "operations.h"
 #include "read_bytes.h"
 

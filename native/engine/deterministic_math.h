@@ -1,6 +1,6 @@
 // exp and log of a double, below one ulp of error, the same bits on every machine: libm's differ between machines.
-// Every operation is an IEEE one. Kept out of line tables and free of the standard library, because the kernel files
-// include it.
+// Every operation is an IEEE one. Free of the standard library, and of functions that the linker could merge, because
+// the kernel files include it (simd/kernel_table.h says why).
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +20,8 @@ constexpr double kExpCoefficients[10] = {
     0x1.000000000000ap-1,  0x1.55555555554f9p-3,  0x1.55555555507f0p-5,  0x1.1111111127e84p-7,  0x1.6c16c1844b169p-10,
     0x1.a01a0129b3910p-13, 0x1.a01999ad92f8ep-16, 0x1.71df262eff9cep-19, 0x1.28adcea59dc85p-22, 0x1.ad7efd27c7744p-26};
 
-// The bits of 2^(j/8) as a float, less j eighths of a power of two: n eighths are added to the entry of n mod 8.
+// Entry j: the bits of 2^(j/8) as a float, less j << 20, an eighth of an exponent's step each. So entry n mod 8 plus
+// n << 20 are the bits of 2^(n/8).
 constexpr uint32_t kEighthPowers[8] = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
                                        0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
 

@@ -12,7 +12,7 @@ namespace collapsar {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNearBound = 0.9;
 
 // The mean over rows as stepMoments has it, bit for bit.
@@ -39,7 +39,7 @@ double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figur
 }  // namespace
 
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control) {
-  for (FigureInference& figure : out.figures) figure = {kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan};
+  for (FigureInference& figure : out.figures) figure = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
   out.withinVariance = false;
   out.nearBound = false;
   out.calibrated = true;

@@ -1,4 +1,4 @@
-// Variances (from the posterior of the label, from strata, from prompts left out) and how each becomes an interval.
+// How a variance becomes an interval: of a mean, of a proportion, of a mean that nears a bound.
 #include "intervals.h"
 
 #include <algorithm>
@@ -8,13 +8,14 @@
 
 #include "deterministic_math.h"
 #include "student_t.h"
+#include "variances.h"
 
 namespace collapsar {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr Interval kUnknown = {kNan, kNan, kNan};
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr Interval kUnknown = {kNaN, kNaN, kNaN};
 constexpr double kCalibrationDeviations = 3;
 
 // How far rounding of the scores may have moved a mean over rows: the least half width of an interval.
@@ -23,141 +24,6 @@ constexpr double kRounding = 0x1p-40;
 double roundingOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
   const double scale = figure == kMiSeq || figure == kMiSeqLoo ? sums.scoreScale : sums.scoreScaleToken;
   return kRounding * scale / static_cast<double>(input.rows);
-}
-
-// A row tells half of its prompt's mean at most: what a single one tells of the spread about it is nothing.
-constexpr double kMostLeverage = 0.5;
-// Of a Satterthwaite approximation: fewer make a quantile that nothing asks for, as an estimate that one prompt decides
-// and its variance grow together.
-constexpr double kLeastDegrees = 2;
-
-// A variance of an estimate and how many independent pieces it rests on.
-struct Variance {
-  double value, degrees;
-};
-
-// A variance that is a sum over prompts, each with degrees of freedom of its own.
-class PromptVariances {
- public:
-  // `part`: the share of it that a column has of its prompt's, which may have several.
-  void add(double value, double degrees, double part = 1) {
-    sum_ += value;
-    squares_ += value * value / part / (degrees + 2);
-  }
-  double sum() const { return sum_; }
-  // After Welch (1947), which errs less than Satterthwaite's where prompts have few rows. `most`: if all spread alike.
-  double degrees(double most) const {
-    if (!(squares_ > 0)) return most;
-    return std::min(most, std::max(kLeastDegrees, sum_ * sum_ / squares_ - 2));
-  }
-
- private:
-  double sum_ = 0, squares_ = 0;
-};
-
-// Row by row, the posterior of the label says what else the row's prompt could have been, so every row tells of every
-// prompt's spread: sum_p sum_r w_rp (v_rp - mean_p)^2 / R^2 estimates the variance of a mean over rows within prompts.
-Variance posteriorVariance(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
-                           Figure figure) {
-  std::vector<double> rowsAlike(static_cast<std::size_t>(input.columns), 0.0);  // by signature
-  for (std::int64_t p = 0; p < input.columns; p++) rowsAlike[columns.signature[p]] += columns.rowCounts[p];
-  double squares = 0, leverages = 0;  // the latter weighed by spread: where there is none, it is rounding
-  PromptVariances aroundTrueMeans;
-  for (std::int64_t p = 0; p < input.columns; p++) {
-    const double weight = sums.weight[p];
-    if (weight == 0) continue;
-    const double mean = sums.weighted[figure][p] / weight;
-    const double spread = sums.weightedSquares[figure][p] - mean * sums.weighted[figure][p];
-    if (!(spread > 0)) continue;
-    squares += spread;
-    if (!variesByLength(figure)) continue;
-    // A mean of few rows lies near them: about it they spread less than about the true one, each by its part of the
-    // mean; on average, weighed by what they spread, by `leverage`.
-    const double own = sums.squareWeightedSquares[figure][p] - 2 * mean * sums.squareWeighted[figure][p] +
-                       mean * mean * sums.squaredWeight[p];
-    const double leverage = std::min(kMostLeverage, std::max(0.0, own / weight / spread));
-    const double part = columns.rowCounts[p] / rowsAlike[columns.signature[p]];
-    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1, part);
-    leverages += leverage * spread;
-  }
-  const auto rows = static_cast<double>(input.rows);
-  // Where labels alone decide a figure, a row that is unlike its prompt's others is likely under another prompt too,
-  // and has little part in either mean.
-  if (!variesByLength(figure)) return {squares / (rows * (rows - 1)), rows - 1};
-  const double most = squares > 0 ? rows * (1 - leverages / squares) : rows;
-  return {aroundTrueMeans.sum() / (rows * rows), aroundTrueMeans.degrees(std::min(rows - 1, most))};
-}
-
-// Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
-// from all rows, which adds the spread between prompts. `alike`: prompts are taken to spread alike.
-Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& values,
-                            bool alike) {
-  std::vector<double> mean(static_cast<std::size_t>(input.columns), 0.0), squares(mean);
-  double total = 0;
-  for (std::int64_t r = 0; r < input.rows; r++) {
-    mean[input.labels.own[r]] += values[r];
-    total += values[r];
-  }
-  const auto rows = static_cast<double>(input.rows);
-  for (std::int64_t p = 0; p < input.columns; p++) mean[p] /= static_cast<double>(columns.rowsOf[p]);
-  double around = 0;
-  for (std::int64_t r = 0; r < input.rows; r++) {
-    const double within = values[r] - mean[input.labels.own[r]], overall = values[r] - total / rows;
-    squares[input.labels.own[r]] += within * within;
-    around += overall * overall;
-  }
-  PromptVariances strata;
-  double degrees = 0, singles = 0;
-  for (std::int64_t p = 0; p < input.columns; p++) {
-    const auto count = static_cast<double>(columns.rowsOf[p]);
-    if (count == 1) singles++;
-    if (count < 2) continue;
-    strata.add(count * squares[p] / (count - 1), count - 1);
-    degrees += count - 1;
-  }
-  if (singles > 0) {
-    const double free = std::max(1.0, singles - 1);
-    strata.add(singles * around / (rows - 1), free);
-    degrees += free;
-  }
-  return {strata.sum() / (rows * rows), alike ? degrees : strata.degrees(degrees)};
-}
-
-// Prompts left out one at a time, each with its column and its rows: (P-1)/P sum (theta_-j - mean)^2. By Efron and
-// Stein (1981) it is too large rather than too small on average.
-double jackknifeVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& without) {
-  const auto prompts = static_cast<double>(input.columns);
-  std::vector<double> left(without.size());
-  double mean = 0;
-  for (std::size_t j = 0; j < left.size(); j++) {
-    left[j] = without[j] / static_cast<double>(input.rows - columns.rowsOf[j]);
-    mean += left[j];
-  }
-  mean /= prompts;
-  double squares = 0;
-  for (const double value : left) squares += (value - mean) * (value - mean);
-  return (prompts - 1) / prompts * squares;
-}
-
-// On how many prompts' differences the variance between prompts rests. The influence of a prompt has a part that comes
-// from drawing its rows, the square of which is proportional to their number, and one that all of its rows share, to
-// the number's square: with that, Satterthwaite's degrees of freedom. All with as many rows: one less than there are.
-double promptDegrees(const InferenceInput& input, const StepColumns& columns, double between, double within) {
-  double prompts = 0, squares = 0;
-  for (const std::int64_t rowsOf : columns.rowsOf) {
-    const auto count = static_cast<double>(rowsOf);
-    prompts += count > 0 ? 1 : 0;
-    squares += count * count;
-  }
-  const double share = between > within ? within / between : 1.0;
-  double uneven = 0;
-  for (const std::int64_t rowsOf : columns.rowsOf) {
-    if (rowsOf == 0) continue;
-    const auto count = static_cast<double>(rowsOf);
-    const double part = share * (count / static_cast<double>(input.rows)) + (1 - share) * (count * count / squares);
-    uneven += (part * prompts - 1) * (part * prompts - 1);
-  }
-  return std::max(std::min(kLeastDegrees, prompts - 1), (prompts - 1) / (1 + uneven / prompts));
 }
 
 // What no value of a figure exceeds: ln of the columns, per token of those of the row.
@@ -190,8 +56,8 @@ Interval wilson(double proportion, double count, double quantile, double error) 
           error};
 }
 
-// A proportion whose spread is no more is certain, and so are hits that vary no more, a row: the rest is rounding, and
-// would change with the order of rows.
+// A proportion is taken as certain if its spread, or the variance of its hits times the rows, is no more than this:
+// what is left is rounding, and would change with the order of rows.
 constexpr double kLeastSpread = 0x1p-30;
 
 // How many independent draws the variance of a proportion of `rows` amounts to, within the bounds given.
@@ -201,8 +67,8 @@ double effectiveCount(double proportion, double variance, double rows, double le
   return std::min(most, std::max(least, spread / variance));
 }
 
-// The largest share of prompts that are like another one, for all that is known where none of those with rows is: -ln
-// .025 of them, the upper limit of a Poisson distribution's mean of which nothing was drawn.
+// Upper limit of the share of prompts that are like another one, when none of those with rows is: a Poisson
+// distribution of which nothing was drawn has a mean of at most -ln .025, here spread over the prompts with rows.
 double unseenShare(const StepColumns& columns) {
   return 3.6888794541139363 / static_cast<double>(columns.sampledColumns);
 }

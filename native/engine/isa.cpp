@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "simd/kernel_table.h"
-#include "simd/logit_kernel_table.h"
+#include "engine/simd/kernel_table.h"
+#include "engine/simd/logit_kernel_table.h"
 
 namespace collapsar {
 

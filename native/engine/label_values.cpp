@@ -11,25 +11,11 @@ namespace collapsar {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint8_t kUnlisted = 255;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
-
-StepColumns::StepColumns(const InferenceInput& input)
-    : signature(input.columns), sharing(input.columns, 0), rowsOf(input.columns, 0), logOthers(input.columns + 1) {
-  const std::int64_t columns = input.columns;
-  for (std::int64_t p = 0; p < columns; p++) {
-    signature[p] = input.labels.signature != nullptr ? input.labels.signature[p] : static_cast<std::int32_t>(p);
-    sharing[signature[p]]++;
-  }
-  for (const std::int64_t count : sharing) distinct += count > 0;
-  for (std::int64_t r = 0; r < input.rows; r++) rowsOf[input.labels.own[r]]++;
-  for (const std::int64_t count : rowsOf) sampledColumns += count > 0;
-  rowCounts.assign(rowsOf.begin(), rowsOf.end());
-  for (std::int64_t n = 0; n <= columns; n++) logOthers[n] = deterministicLog(static_cast<double>(n));
-}
 
 LabelValues::LabelValues(const InferenceInput& input, const StepColumns& columns)
     : input_(input), columns_(columns), kernels_(kernels()) {
@@ -82,16 +68,19 @@ inline __attribute__((always_inline)) void LabelValues::dropColumns(const double
   for (std::int64_t j = 0; j < columns; j++) drop[j] = logTotal - logRest[j] + logRatio;
 }
 
-inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t r) {
+// The row's own numbers; exp_ gets exp(score - top).
+inline __attribute__((always_inline)) LabelValues::Row LabelValues::beginRow(std::int64_t r) {
   const std::int64_t columns = input_.columns;
-  const double* scores = input_.scores + r * columns;
-  const std::int32_t own = input_.labels.own[r];
-  const std::int64_t length = input_.labels.lengths[r] > 1 ? input_.labels.lengths[r] : 1;
-  const auto divisor = static_cast<double>(length);
   const double* const logOf = columns_.logOthers.data();
-  const double logRatio = columns > 1 ? logOf[columns - 1] - logOf[columns] : kNan;
-  perLength = 1.0 / divisor;
+  const std::int64_t length = input_.labels.lengths[r] > 1 ? input_.labels.lengths[r] : 1;
+  Row row{};
+  row.scores = input_.scores + r * columns;
+  row.own = input_.labels.own[r];
+  row.divisor = static_cast<double>(length);
+  row.logRatio = columns > 1 ? logOf[columns - 1] - logOf[columns] : kNaN;
+  perLength = 1.0 / row.divisor;
 
+  const double* const scores = row.scores;
   double top = -kInfinity;
   std::int64_t best = 0;
   scoreScale = logOf[columns];  // rounding there is, too, where all scores are 0
@@ -103,6 +92,8 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
     const double size = std::fabs(scores[p]);
     if (size > scoreScale && size < kInfinity) scoreScale = size;
   }
+  row.top = top;
+  row.best = best;
 
   double* const argument = argument_.data();
   double* const terms = exp_.data();
@@ -110,46 +101,68 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
   kernels_.exponentials(argument, columns, terms);
   double total = 0;
   for (std::int64_t p = 0; p < columns; p++) total += terms[p];
-  dropColumns(scores, best, 1.0, terms, total, logRatio, dropSeq.data());
+  row.total = total;
+  return row;
+}
 
-  // Values under each label.
+// The values that have no leave-one-out marginal.
+inline __attribute__((always_inline)) void LabelValues::plainValues(std::int64_t r, const Row& row) {
+  const std::int64_t columns = input_.columns;
+  const double* const scores = row.scores;
+  const double divisor = row.divisor;
   const double marginalSeq = input_.stats->marginalSeq[r], marginalToken = input_.stats->marginalToken[r];
   double* const valueSeq = value[kMiSeq].data();
   double* const valuePerToken = value[kMiPerToken].data();
   double* const valueToken = value[kMiToken].data();
-  double* const valueLoo = value[kMiSeqLoo].data();
   for (std::int64_t p = 0; p < columns; p++) valueSeq[p] = scores[p] - marginalSeq;
   for (std::int64_t p = 0; p < columns; p++) valuePerToken[p] = (scores[p] - marginalSeq) / divisor;
   for (std::int64_t p = 0; p < columns; p++) valueToken[p] = scores[p] / divisor - marginalToken;
+}
+
+// The leave-one-out value under each label, after dropColumns() of the whole row, whose logRest_ is used up here.
+inline __attribute__((always_inline)) void LabelValues::looValues(const Row& row) {
+  const std::int64_t columns = input_.columns;
+  const double* const scores = row.scores;
+  const double* const logOf = columns_.logOthers.data();
+  const double* const terms = exp_.data();
+  const double top = row.top, total = row.total;
+  double* const valueLoo = value[kMiSeqLoo].data();
   if (columns_.distinct == columns) {
     const double* const logRest = logRest_.data();
-    const double logOthers = columns < 2 ? kNan : logOf[columns - 1];
+    const double logOthers = columns < 2 ? kNaN : logOf[columns - 1];
     for (std::int64_t p = 0; p < columns; p++) {
       const double excess = scores[p] - (top + logRest[p] - logOthers);
       valueLoo[p] = scores[p] == -kInfinity ? -kInfinity : excess;
     }
-    if (columns < 2) valueLoo[0] = kNan;
-  } else {
-    const auto& signature = columns_.signature;
-    for (std::int64_t p = 0; p < columns; p++) sigSum_[p] = 0;
-    for (std::int64_t p = 0; p < columns; p++) sigSum_[signature[p]] += terms[p];
-    for (std::int64_t s = 0; s < columns; s++) {  // logRest_ by signature from here on
-      if (columns_.sharing[s] == 0) continue;
-      logRest_[s] = sigSum_[s] <= 0.5 * total
-                        ? kernels_.log(total - sigSum_[s])
-                        : logSumOver(scores, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
-    }
-    for (std::int64_t p = 0; p < columns; p++) {
-      const std::int64_t others = columns - columns_.sharing[signature[p]];
-      valueLoo[p] = others < 1                ? kNan
-                    : scores[p] == -kInfinity ? -kInfinity
-                                              : scores[p] - (top + logRest_[signature[p]] - logOf[others]);
-    }
+    if (columns < 2) valueLoo[0] = kNaN;
+    return;
   }
+  const auto& signature = columns_.signature;
+  for (std::int64_t p = 0; p < columns; p++) sigSum_[p] = 0;
+  for (std::int64_t p = 0; p < columns; p++) sigSum_[signature[p]] += terms[p];
+  for (std::int64_t s = 0; s < columns; s++) {  // logRest_ by signature from here on
+    if (columns_.sharing[s] == 0) continue;
+    logRest_[s] = sigSum_[s] <= 0.5 * total
+                      ? kernels_.log(total - sigSum_[s])
+                      : logSumOver(scores, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
+  }
+  for (std::int64_t p = 0; p < columns; p++) {
+    const std::int64_t others = columns - columns_.sharing[signature[p]];
+    valueLoo[p] = others < 1                ? kNaN
+                  : scores[p] == -kInfinity ? -kInfinity
+                                            : scores[p] - (top + logRest_[signature[p]] - logOf[others]);
+  }
+}
 
-  // The leave-one-out value of the row's own label without column j.
+// What leaving out a column does to the leave-one-out value of the row's own label.
+inline __attribute__((always_inline)) void LabelValues::dropFromLoo(const Row& row) {
+  const std::int64_t columns = input_.columns;
+  const double* const scores = row.scores;
+  const double* const logOf = columns_.logOthers.data();
+  const double* const terms = exp_.data();
+  double* const argument = argument_.data();
   const std::int32_t* const signature = columns_.signature.data();
-  const std::int32_t ownSignature = signature[own];
+  const std::int32_t ownSignature = signature[row.own];
   const std::int64_t others = columns - columns_.sharing[ownSignature];
   const auto foreign = [&](std::int64_t p) { return signature[p] != ownSignature; };
   double otherTop = -kInfinity;
@@ -161,43 +174,48 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
     }
   }
   if (others < 2 || otherTop == -kInfinity) {
-    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNan;
-  } else {
-    double* const other = other_.data();
-    if (otherTop == top) {
-      for (std::int64_t p = 0; p < columns; p++) other[p] = terms[p];
-    } else {
-      for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - otherTop;
-      kernels_.exponentials(argument, columns, other);
-    }
-    double otherTotal = 0;
-    for (std::int64_t p = 0; p < columns; p++) {
-      if (!foreign(p)) other[p] = 0.0;
-      otherTotal += other[p];
-    }
-    const double logOther = kernels_.log(otherTotal), ratio = logOf[others - 1] - logOf[others];
-    for (std::int64_t j = 0; j < columns; j++) argument[j] = otherTotal - other[j];
-    double* const logOthersRest = argument;
-    kernels_.logarithms(argument, columns, logOthersRest);
-    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = logOther - logOthersRest[j] + ratio;
-    if (!(other[otherBest] <= 0.5 * otherTotal)) {
-      const double rest =
-          logSumOver(scores, otherTop, 1.0, [&](std::int64_t p) { return foreign(p) && p != otherBest; });
-      dropLoo[otherBest] = logOther - rest + ratio;
-    }
-    for (std::int64_t j = 0; j < columns; j++) {
-      if (!foreign(j)) dropLoo[j] = 0;
-    }
+    for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = kNaN;
+    return;
   }
+  double* const other = other_.data();
+  if (otherTop == row.top) {
+    for (std::int64_t p = 0; p < columns; p++) other[p] = terms[p];
+  } else {
+    for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - otherTop;
+    kernels_.exponentials(argument, columns, other);
+  }
+  double otherTotal = 0;
+  for (std::int64_t p = 0; p < columns; p++) {
+    if (!foreign(p)) other[p] = 0.0;
+    otherTotal += other[p];
+  }
+  const double logOther = kernels_.log(otherTotal), ratio = logOf[others - 1] - logOf[others];
+  for (std::int64_t j = 0; j < columns; j++) argument[j] = otherTotal - other[j];
+  double* const logOthersRest = argument;
+  kernels_.logarithms(argument, columns, logOthersRest);
+  for (std::int64_t j = 0; j < columns; j++) dropLoo[j] = logOther - logOthersRest[j] + ratio;
+  if (!(other[otherBest] <= 0.5 * otherTotal)) {
+    const double rest = logSumOver(scores, otherTop, 1.0, [&](std::int64_t p) { return foreign(p) && p != otherBest; });
+    dropLoo[otherBest] = logOther - rest + ratio;
+  }
+  for (std::int64_t j = 0; j < columns; j++) {
+    if (!foreign(j)) dropLoo[j] = 0;
+  }
+}
 
-  // The posterior of the label: before exp_ is used for the per-token terms.
+// weight, weightRest and heavy.
+inline __attribute__((always_inline)) void LabelValues::labelPosterior(const Row& row) {
+  const std::int64_t columns = input_.columns;
+  const double* const scores = row.scores;
+  const double* const terms = exp_.data();
   const double* const rowCounts = columns_.rowCounts.data();
+  double* const argument = argument_.data();
   double sampledTop = -kInfinity;
   for (std::int64_t p = 0; p < columns; p++) {
     if (rowCounts[p] > 0 && scores[p] > sampledTop) sampledTop = scores[p];
   }
   double* const weights = weight.data();
-  if (sampledTop == top) {
+  if (sampledTop == row.top) {
     for (std::int64_t p = 0; p < columns; p++) weights[p] = terms[p] * rowCounts[p];
   } else {
     for (std::int64_t p = 0; p < columns; p++) argument[p] = scores[p] - sampledTop;
@@ -216,17 +234,33 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
     weightRest[heavy] = 0;
     for (std::int64_t p = 0; p < columns; p++) weightRest[heavy] += p != heavy ? weights[p] : 0.0;
   }
+}
 
-  // Per token.
-  if (length == 1) {
+// dropToken; last, because exp_ gets the terms of the per-token means.
+inline __attribute__((always_inline)) void LabelValues::dropTokens(const Row& row) {
+  if (row.divisor == 1.0) {
     dropToken = dropSeq;
-  } else {
-    for (std::int64_t p = 0; p < columns; p++) argument[p] = (scores[p] - top) / divisor;
-    kernels_.exponentials(argument, columns, terms);
-    double tokenTotal = 0;
-    for (std::int64_t p = 0; p < columns; p++) tokenTotal += terms[p];
-    dropColumns(scores, best, divisor, terms, tokenTotal, logRatio, dropToken.data());
+    return;
   }
+  const std::int64_t columns = input_.columns;
+  const double* const scores = row.scores;
+  double* const argument = argument_.data();
+  double* const terms = exp_.data();
+  for (std::int64_t p = 0; p < columns; p++) argument[p] = (scores[p] - row.top) / row.divisor;
+  kernels_.exponentials(argument, columns, terms);
+  double total = 0;
+  for (std::int64_t p = 0; p < columns; p++) total += terms[p];
+  dropColumns(scores, row.best, row.divisor, terms, total, row.logRatio, dropToken.data());
+}
+
+inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t r) {
+  const Row row = beginRow(r);
+  dropColumns(row.scores, row.best, 1.0, exp_.data(), row.total, row.logRatio, dropSeq.data());
+  plainValues(r, row);
+  looValues(row);
+  dropFromLoo(row);
+  labelPosterior(row);
+  dropTokens(row);
 }
 
 void LabelValues::computeRow(std::int64_t r) { computeBody(r); }

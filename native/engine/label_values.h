@@ -4,8 +4,9 @@
 
 #include <vector>
 
+#include "engine/simd/kernel_table.h"
 #include "inference.h"
-#include "simd/kernel_table.h"
+#include "step_columns.h"
 #include "vector_width.h"
 
 namespace collapsar {
@@ -13,19 +14,6 @@ namespace collapsar {
 constexpr int kMiFigures = 4;   // kMiSeq .. kMiToken: real-valued
 constexpr int kHitFigures = 4;  // kRetrieval1 .. kRetrieval8: hit or miss
 constexpr std::uint8_t kNoHit = kHitFigures;
-
-// What all rows of a step share. Read-only once made.
-struct StepColumns {
-  explicit StepColumns(const InferenceInput& input);
-
-  std::vector<std::int32_t> signature;  // [columns], the identity where the caller gave none
-  std::vector<std::int64_t> sharing;    // [columns] by signature: columns that have it
-  std::vector<std::int64_t> rowsOf;     // [columns] rows whose own column this is
-  std::vector<double> rowCounts;        // the same as doubles
-  std::vector<double> logOthers;        // [columns + 1]: ln n
-  std::int64_t distinct = 0;            // distinct signatures
-  std::int64_t sampledColumns = 0;      // columns with rows
-};
 
 // One worker's scratch: every vector [columns].
 class LabelValues {
@@ -63,6 +51,23 @@ class LabelValues {
   void computeRowAvx2(std::int64_t r);
   void computeRowAvx512(std::int64_t r);
   void computeBody(std::int64_t r);
+
+  // What the parts of computeBody(), in its order, share of the row at hand.
+  struct Row {
+    const double* scores;
+    std::int32_t own;
+    double divisor;     // max(length, 1)
+    double top;         // the largest score
+    std::int64_t best;  // its column
+    double total;       // of exp(score - top)
+    double logRatio;    // ln((columns - 1) / columns)
+  };
+  Row beginRow(std::int64_t r);
+  void plainValues(std::int64_t r, const Row& row);
+  void looValues(const Row& row);
+  void dropFromLoo(const Row& row);
+  void labelPosterior(const Row& row);
+  void dropTokens(const Row& row);
   void findTop(std::int64_t r);
   template <class Keep>
   double logSumOver(const double* scores, double reference, double divisor, Keep keep);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "deterministic_math.h"
-#include "exact_sum.h"
+#include "engine/simd/logit_kernel_table.h"
 #include "half.h"
-#include "simd/logit_kernel_table.h"
+#include "sequence_means.h"
 
 namespace collapsar {
 
@@ -40,11 +40,11 @@ struct LogitKernels {
 std::int64_t leavesOf(std::int64_t columns) { return (columns + kLogitLeafColumns - 1) / kLogitLeafColumns; }
 
 // Σ e^((x-reference)/T) and Σ e^((x-reference)/T) (x-reference) of leaves that were merged; Low as in LogitLeaf.
-struct RowSums {
+struct MergedSums {
   double reference = -kInfinity;
   double s = 0, t = 0, sLow = 0, tLow = 0;
 
-  void merge(RowSums other, double temperature) {
+  void merge(MergedSums other, double temperature) {
     if (other.reference == -kInfinity) return;
     if (reference == -kInfinity) {
       *this = other;
@@ -71,14 +71,14 @@ struct RowSums {
 };
 
 template <class C>
-RowSums sumsOf(const LogitLeaf<C>& leaf) {
+MergedSums sumsOf(const LogitLeaf<C>& leaf) {
   return {leaf.reference.value, leaf.s, leaf.t, leaf.sLow, leaf.tLow};
 }
 
 // What comes out of a row, or out of one leaf of it.
 template <class C>
 struct Walked {
-  RowSums sums;
+  MergedSums sums;
   C best;
   std::int64_t argmax, above, equal;
   bool invalid;
@@ -111,7 +111,7 @@ class LogitWalker {
   // Rows [firstRow, firstRow + count), count <= groupRows(). False if cancelled on the way.
   bool walkRows(std::int64_t firstRow, std::int64_t count, Packed<T>* packed, JobControl& control) const {
     LogitRow<C> states[kGroupRows];
-    RowSums sums[kGroupRows];
+    MergedSums sums[kGroupRows];
     begin(firstRow, count, 0, states, packed);
     std::int64_t done = 0;
     for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
@@ -211,7 +211,7 @@ class LogitWalker {
     leaf.lanes.filled = false;
   }
 
-  static Walked<C> walked(const LogitRow<C>& state, const RowSums& sums) {
+  static Walked<C> walked(const LogitRow<C>& state, const MergedSums& sums) {
     return {sums, state.best, state.argmax, state.above, state.equal, state.invalid};
   }
 
@@ -248,7 +248,7 @@ class LogitWalker {
   void finish(std::int64_t row, const Walked<C>& done) const {
     if (!reads(row)) return finishMasked(row);
     if (done.invalid) return finishInvalid(row);
-    const RowSums& sums = done.sums;
+    const MergedSums& sums = done.sums;
     const double temperature = rows_.temperature;
     double logsumexp = -kInfinity, entropy = kNaN, targetLogprob = kNaN;
     if (sums.reference != -kInfinity) {
@@ -407,29 +407,17 @@ Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStat
   }
 }
 
-void meanOver(const LogitSequences& sequences, const std::uint8_t* mask, const double* values, double* means) {
-  if (means == nullptr) return;
-  for (std::int64_t i = 0; i < sequences.count; i++) {
-    ExactSum sum;
-    std::int64_t rows = 0;
-    for (std::int64_t row = sequences.begins[i]; row < sequences.ends[i]; row++) {
-      if (mask != nullptr && mask[row] == 0) continue;
-      sum.add(values[row]);
-      rows++;
-    }
-    const double mean = rows == 0 ? kNaN : sum.round() / static_cast<double>(rows);
-    means[i] = mean == mean ? mean : kNaN;  // one NaN, whatever the machine makes
-  }
-}
-
 }  // namespace
 
 Outcome logitStats(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out,
                    const LogitSequences& sequences, ThreadPool& pool, JobControl& control) {
   control.totalUnits.store(logits.rows * logits.columns, std::memory_order_relaxed);
   if (walkAs(logits, rows, out, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
-  meanOver(sequences, rows.mask, out.entropy, sequences.meanEntropy);
-  meanOver(sequences, rows.mask, out.targetLogprob, sequences.meanTargetLogprob);
+  const auto means = [&](const double* values, double* of) {
+    sequenceMeans(sequences.count, sequences.begins, sequences.ends, rows.mask, values, of);
+  };
+  means(out.entropy, sequences.meanEntropy);
+  means(out.targetLogprob, sequences.meanTargetLogprob);
   return Outcome::Done;
 }
 

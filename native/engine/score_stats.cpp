@@ -11,8 +11,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "columns_by_signature.h"
+#include "engine/simd/kernel_table.h"
 #include "half.h"
-#include "simd/kernel_table.h"
 
 namespace collapsar {
 
@@ -36,39 +37,6 @@ template <>
 struct Kernels<float> {
   std::remove_extent_t<decltype(KernelTable::addColumns32)> addColumns;
   std::remove_extent_t<decltype(KernelTable::addNarrowRows32)> addNarrowRows;
-};
-
-// Which columns are equivalent to which: those of a signature, rising. With what RowWalker keeps of them, under 32
-// bytes a column for all threads together.
-class SignatureColumns {
- public:
-  SignatureColumns(const std::int32_t* signature, std::int64_t columns) : signature_(signature) {
-    if (signature == nullptr) return;
-    start_.assign(static_cast<std::size_t>(columns) + 1, 0);
-    columns_.resize(static_cast<std::size_t>(columns));
-    for (std::int64_t c = 0; c < columns; c++) start_[at(signature[c]) + 1]++;
-    for (std::size_t s = 0; s < static_cast<std::size_t>(columns); s++) start_[s + 1] += start_[s];
-    std::vector<std::int32_t> next = start_;
-    for (std::int64_t c = 0; c < columns; c++) {
-      columns_[static_cast<std::size_t>(next[at(signature[c])]++)] = static_cast<std::int32_t>(c);
-    }
-  }
-
-  // The columns equivalent to *own, which must outlive the result.
-  const std::int32_t* begin(const std::int32_t* own) const {
-    return signature_ == nullptr ? own : columns_.data() + start_[at(signature_[*own])];
-  }
-  std::int64_t size(std::int32_t own) const {
-    if (signature_ == nullptr) return 1;
-    const std::size_t s = at(signature_[own]);
-    return start_[s + 1] - start_[s];
-  }
-
- private:
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-  const std::int32_t* signature_;
-  std::vector<std::int32_t> start_;
-  std::vector<std::int32_t> columns_;
 };
 
 // Where the statistics of a batch go that cannot be written at once to where they belong: a batch of fewer rows, and
@@ -306,7 +274,7 @@ class RowWalker {
   const T* data_;
   const KernelTable& kernels_;
   Kernels<C> typed_;
-  SignatureColumns equivalents_;
+  ColumnsBySignature equivalents_;   // with what follows, under 32 bytes a column for all threads together
   std::vector<C> labels_;            // the signature in the type computed in
   std::vector<double> logOthersOf_;  // of each column that may be own
   double logColumns_, logOthers_;

@@ -1,11 +1,11 @@
 // The addon's exports (src/engine/addon.ts, NativeAddon). Loaded once for every Node environment of the process.
-#include "cuda_probe.h"
 #include "engine/isa.h"
 #include "engine_object.h"
 #include "environment.h"
 #include "memory_block.h"
 #include "napi_setup.h"
-#include "result_value.h"
+#include "node/gpu/cuda_probe.h"
+#include "node/results/result_value.h"
 #include "shuffled_action_counts.h"
 #include "token_sink_object.h"
 
@@ -54,11 +54,11 @@ Napi::Value forceIsa(const Napi::CallbackInfo& info) {
 
 // live(): { blocks, bytes, jobs, dispatchers: number }    of the whole process; for leak tests
 Napi::Value live(const Napi::CallbackInfo& info) {
-  const auto number = [&](std::int64_t value) { return Napi::Number::New(info.Env(), static_cast<double>(value)); };
-  return objectOf(info.Env(), {{"blocks", number(MemoryBlock::liveBlocks())},
-                               {"bytes", number(MemoryBlock::liveBytes())},
-                               {"jobs", number(Job::liveJobs())},
-                               {"dispatchers", number(Environment::liveDispatchers())}});
+  const Napi::Env env = info.Env();
+  return objectOf(env, {{"blocks", numberOf(env, MemoryBlock::liveBlocks())},
+                        {"bytes", numberOf(env, MemoryBlock::liveBytes())},
+                        {"jobs", numberOf(env, Job::liveJobs())},
+                        {"dispatchers", numberOf(env, Environment::liveDispatchers())}});
 }
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {

@@ -1,13 +1,13 @@
 #include "engine_object.h"
 
-#include <exception>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "environment.h"
 #include "memory_shortage.h"
-#include "operations.h"
+#include "node/jobs/operations.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {
@@ -18,9 +18,10 @@ class EmptyJob : public Job {
   Napi::Value result(Napi::Env env) override { return env.Undefined(); }
 };
 
-}  // namespace
-
+// Nothing: its end says that the engine's threads have started, or how they failed to.
 std::unique_ptr<Job> emptyJob() { return std::make_unique<EmptyJob>(); }
+
+}  // namespace
 
 // new NativeEngine(threads: number, maxBufferBytes: number)    the largest ArrayBuffer that this Node can wrap
 EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
@@ -50,7 +51,7 @@ Napi::Value EngineObject::submit(const Napi::CallbackInfo& info, MakeJob makeJob
     Napi::Error error = Napi::Error::New(env, wordsOf(shortage));
     error.Set("reason", Napi::String::New(env, kNoMemory));
     if (const std::size_t asked = askedBytes(shortage); asked > 0)
-      error.Set("askedBytes", Napi::Number::New(env, static_cast<double>(asked)));
+      error.Set("askedBytes", numberOf(env, static_cast<std::int64_t>(asked)));
     throw error;
   }
 }

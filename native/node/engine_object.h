@@ -1,15 +1,14 @@
-// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads, and a
-// GPU if it has one.
+// The JS object behind an Engine (src/engine/engine.ts): one dispatcher with its threads, and a GPU if it has one.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
-#include "arguments.h"
-#include "device.h"
 #include "dispatcher.h"
 #include "job.h"
 #include "napi_setup.h"
+#include "node/arguments/arguments.h"
+#include "node/gpu/device.h"
 
 namespace collapsar {
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "node/results/result_value.h"
+
 namespace collapsar {
 namespace {
 
@@ -14,7 +16,7 @@ void check(Napi::Env env, napi_status status) {
 }
 
 Napi::Value bytesOrUndefined(Napi::Env env, std::int64_t bytes) {
-  return bytes < 0 ? env.Undefined() : Napi::Number::New(env, static_cast<double>(bytes));
+  return bytes < 0 ? env.Undefined() : numberOf(env, bytes);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "device.h"
 #include "dispatcher.h"
 #include "memory_block.h"
 #include "napi_setup.h"
+#include "node/gpu/device.h"
 
 namespace collapsar {
 

@@ -3,16 +3,14 @@
 #include <limits>
 #include <numeric>
 
-#include "arguments.h"
 #include "engine/shuffled_actions.h"
-#include "result_value.h"
+#include "node/arguments/arguments.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {
 
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
-
-Napi::Number count(Napi::Env env, std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); }
 
 Napi::Float64Array doubles(Napi::Value array, const char* name) {
   if (!array.IsTypedArray() || array.As<Napi::TypedArray>().TypedArrayType() != napi_float64_array) {
@@ -57,8 +55,8 @@ Napi::Value actionDependence(const Napi::CallbackInfo& info) {
   const std::int64_t shuffles = arguments.integer();
   const ActionDependence found = collapsar::actionDependence(actions, shuffles, generator(arguments.next()));
   return objectOf(env, {{"logs", Napi::Number::New(env, found.logs)},
-                        {"occupied", count(env, found.occupied)},
-                        {"asDependent", count(env, found.asDependent)}});
+                        {"occupied", numberOf(env, found.occupied)},
+                        {"asDependent", numberOf(env, found.asDependent)}});
 }
 
 // matchedOrders(squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array): number
@@ -74,7 +72,7 @@ Napi::Value matchedOrders(const Napi::CallbackInfo& info) {
   }
   const double least = arguments.next().As<Napi::Number>().DoubleValue();
   const std::int64_t shuffles = arguments.integer();
-  return count(env, collapsar::matchedOrders(squares.Data(), sizes, least, shuffles, generator(arguments.next())));
+  return numberOf(env, collapsar::matchedOrders(squares.Data(), sizes, least, shuffles, generator(arguments.next())));
 }
 
 // periodicEpisodes(actions, lengths: Int32Array, shuffles: number, state: Uint32Array): { periodic, asPeriodic: number
@@ -90,7 +88,7 @@ Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) {
   }
   const std::int64_t shuffles = arguments.integer();
   const PeriodicEpisodes found = collapsar::periodicEpisodes(actions, lengths, shuffles, generator(arguments.next()));
-  return objectOf(env, {{"periodic", count(env, found.periodic)}, {"asPeriodic", count(env, found.asPeriodic)}});
+  return objectOf(env, {{"periodic", numberOf(env, found.periodic)}, {"asPeriodic", numberOf(env, found.asPeriodic)}});
 }
 
 }  // namespace collapsar

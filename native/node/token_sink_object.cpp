@@ -5,14 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "arguments.h"
 #include "memory_shortage.h"
-#include "result_value.h"
+#include "node/arguments/arguments.h"
+#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {
-
-Napi::Number number(Napi::Env env, std::int64_t value) { return Napi::Number::New(env, static_cast<double>(value)); }
 
 constexpr const char* kNoBlock = "no such block is claimed, or the sink was closed";
 
@@ -68,7 +66,7 @@ Napi::Value TokenSinkObject::claim(const Napi::CallbackInfo& info) {
   std::vector<std::int32_t> prompts = axis("prompts", tokens().prompts());
   std::vector<std::int32_t> rows = axis("rows", tokens().rows());
   const std::int64_t from = arguments.integer(), to = arguments.integer();
-  const auto dtype = static_cast<DType>(arguments.integer());
+  const auto dtype = arguments.dtype();
   try {
     claimed_[next_] = tokens().claim(std::move(prompts), std::move(rows), {from, to}, dtype);
   } catch (const BlockRefusal& refusal) {
@@ -76,7 +74,7 @@ Napi::Value TokenSinkObject::claim(const Napi::CallbackInfo& info) {
   } catch (const std::bad_alloc&) {
     rejectArgument(info.Env(), "block", "not enough memory to note what has come: give whole rows, or fewer at a time");
   }
-  return number(info.Env(), next_++);
+  return numberOf(info.Env(), next_++);
 }
 
 // unclaim(block: number): void
@@ -121,20 +119,20 @@ Napi::Value TokenSinkObject::missing(const Napi::CallbackInfo& info) {
   if (!some.IsUndefined()) rows = integers32(some, "rows", 0, static_cast<std::int32_t>(tokens().rows() - 1));
   const MissingTokens found = tokens().missing(prompt, some.IsUndefined() ? nullptr : &rows);
   if (found.rows == 0) return env.Null();
-  return objectOf(env, {{"prompt", number(env, prompt)},
-                        {"rows", number(env, found.rows)},
-                        {"row", number(env, found.row)},
-                        {"from", number(env, found.tokens.from)},
-                        {"to", number(env, found.tokens.to)},
+  return objectOf(env, {{"prompt", numberOf(env, prompt)},
+                        {"rows", numberOf(env, found.rows)},
+                        {"row", numberOf(env, found.row)},
+                        {"from", numberOf(env, found.tokens.from)},
+                        {"to", numberOf(env, found.tokens.to)},
                         {"untouched", Napi::Boolean::New(env, found.untouched)}});
 }
 
 // held(): { pairs, tokens, bytes: number }
 Napi::Value TokenSinkObject::held(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  return objectOf(env, {{"pairs", number(env, tokens().begunPairs())},
-                        {"tokens", number(env, tokens().waitingTokens())},
-                        {"bytes", number(env, tokens().heldBytes())}});
+  return objectOf(env, {{"pairs", numberOf(env, tokens().begunPairs())},
+                        {"tokens", numberOf(env, tokens().waitingTokens())},
+                        {"bytes", numberOf(env, tokens().heldBytes())}});
 }
 
 // result(): { sums: Float64Array [R, P], firstInvalid: { prompt, row, token: number } | null }    once, at the end

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "engine/step_tokens.h"
+#include "engine/tokens/step_tokens.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 

@@ -15,7 +15,7 @@
 #include "engine/logit_stats.h"
 #include "engine/score_stats.h"
 #include "engine/step_moments.h"
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 #include "random_numbers.h"
 #include "row_stats_buffers.h"
 

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <limits>
 #include <type_traits>
 #include <vector>
 

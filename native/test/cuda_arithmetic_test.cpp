@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "check.h"
-#include "cuda/element_vectors.h"
-#include "cuda/rank_counts.h"
-#include "cuda/row_pieces.h"
-#include "cuda/row_results.h"
-#include "logit_reference.h"
+#include "cuda/rows/element_vectors.h"
+#include "cuda/rows/pieces.h"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/results.h"
 #include "random_numbers.h"
+#include "test/references/logits.h"
 
 using namespace collapsar;
 using namespace collapsar::cuda;

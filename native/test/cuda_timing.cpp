@@ -7,8 +7,6 @@
 // and written, labels and results included.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <functional>
 #include <utility>
 

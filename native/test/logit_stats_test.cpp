@@ -7,9 +7,9 @@
 
 #include "check.h"
 #include "engine/isa.h"
-#include "golden_numerics.h"
-#include "logit_reference.h"
 #include "random_numbers.h"
+#include "test/references/golden_numerics.h"
+#include "test/references/logits.h"
 
 using namespace collapsar;
 using namespace collapsar::test;

@@ -1,5 +1,5 @@
 // readBytes: every byte once, for any size, alignment, prefetch distance and number of threads.
-#include "engine/read_bytes.h"
+#include "engine/roofline/read_bytes.h"
 
 #include <cstring>
 #include <vector>

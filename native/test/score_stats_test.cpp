@@ -2,10 +2,10 @@
 #include "engine/score_stats.h"
 
 #include "check.h"
-#include "golden_numerics.h"
 #include "random_numbers.h"
 #include "row_stats_buffers.h"
-#include "score_reference.h"
+#include "test/references/golden_numerics.h"
+#include "test/references/scores.h"
 
 using namespace collapsar;
 using namespace collapsar::test;

@@ -1,14 +1,14 @@
 // A step that comes in blocks against sumTokens of the whole, bit by bit: any cuts, order, dtype and strides, with
 // blocks that are taken back, cancelled or forgotten on the way.
-#include "engine/step_tokens.h"
+#include "engine/tokens/step_tokens.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 
 #include "check.h"
-#include "engine/sum_tokens.h"
-#include "engine/take_block.h"
+#include "engine/tokens/sum_tokens.h"
+#include "engine/tokens/take_block.h"
 #include "random_numbers.h"
 
 using namespace collapsar;

@@ -1,8 +1,7 @@
 // sumTokens against a plain restatement of its lane layout (bits) and against long double (accuracy), over layouts and
 // types.
-#include "engine/sum_tokens.h"
+#include "engine/tokens/sum_tokens.h"
 
-#include <algorithm>
 #include <thread>
 
 #include "check.h"

@@ -1,5 +1,5 @@
 // Spans of tokens against a plain set of tokens: what is added is there, what is taken out is not, and spans stay few.
-#include "engine/token_spans.h"
+#include "engine/tokens/spans.h"
 
 #include "check.h"
 #include "random_numbers.h"

@@ -1,5 +1,5 @@
 // touchLines: one byte of each line that a valid token lies in, whatever the layout and the alignment.
-#include "engine/touch_lines.h"
+#include "engine/roofline/touch_lines.h"
 
 #include <vector>
 

@@ -70,9 +70,9 @@ TEST_CASE("the portable fma rounds once: the bits of libm's") {
                   b[i], ", ", c[i]);
     }
   };
-  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
   const float special[] = {0.0f,           -0.0f,           1.0f,      -1.0f,    kInf,    -kInf,
-                           kNan,           0x1p-149f,       0x1p-126f, 0x1p-75f, 0x1p64f, 0x1.000002p0f,
+                           kNaN,           0x1p-149f,       0x1p-126f, 0x1p-75f, 0x1p64f, 0x1.000002p0f,
                            0x1.fffffep-1f, 0x1.fffffep127f, 1.5f,      -0x1p-24f};
   for (const float a : special) {
     for (const float b : special) {

@@ -28,7 +28,7 @@ export type Settle = (
   freeBytes: number | undefined,
 ) => void;
 
-/** Memory of an engine's GPU: a number that is given once in a process (native/node/device.h). */
+/** Memory of an engine's GPU: a number that is given once in a process (native/node/gpu/device.h). */
 export type DeviceMemory = number & { readonly deviceMemory: unique symbol };
 
 /** The eleven arrays of a RowStats, each followed by whether its memory is protected (see `holdBuffer`). */
@@ -98,7 +98,7 @@ export interface NativeEngine {
   ): number;
   /** For tests of importDevice: what another process needs. */
   shareDevice(settle: Settle, memory: DeviceMemory): number;
-  /** For benchmarks: a pure read of the first `elements` elements (native/engine/read_bytes.h). */
+  /** For benchmarks: a pure read of the first `elements` elements (native/engine/roofline/read_bytes.h). */
   readBytes(
     settle: Settle,
     data: TensorData,
@@ -107,11 +107,11 @@ export interface NativeEngine {
     elements: number,
     prefetchBytes: number,
   ): number;
-  /** For benchmarks: a pure read of a file's bytes (native/engine/read_file.h). */
+  /** For benchmarks: a pure read of a file's bytes (native/engine/roofline/read_file.h). */
   readFile(settle: Settle, fd: number, offset: number, bytes: number, pieceBytes: number): number;
-  /** For benchmarks: a byte of each cache line of a valid token (native/engine/touch_lines.h). */
+  /** For benchmarks: a byte of each cache line of a valid token (native/engine/roofline/touch_lines.h). */
   touchLines(settle: Settle, ...tokens: TokenArguments): number;
-  /** For benchmarks: vector multiply-adds on each thread (native/engine/multiply_adds.h). */
+  /** For benchmarks: vector multiply-adds on each thread (native/engine/roofline/multiply_adds.h). */
   multiplyAdds(settle: Settle, steps: number): number;
   sumFileTokens(
     settle: Settle,

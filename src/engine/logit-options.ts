@@ -8,7 +8,7 @@ import { lengthOfArray } from './memory.js';
 import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
 import { shown } from './shown.js';
 
-// In the order of native/node/logit_stats_job.cpp: field i is bit i.
+// In the order of native/node/jobs/logit_stats.cpp: field i is bit i.
 const fields: readonly LogitField[] = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];
 const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqual'];
 

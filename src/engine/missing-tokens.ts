@@ -1,7 +1,7 @@
 // What has not come of a step, and how an error says it.
 import { counted } from './counted.js';
 
-/** What has not come of one prompt (native/engine/step_tokens.h). */
+/** What has not come of one prompt (native/engine/tokens/step_tokens.h). */
 export interface MissingTokens {
   readonly prompt: number;
   /** Rows that are not complete. */

@@ -2,7 +2,7 @@
 // to name each property anew for every step, a hundred of them, which took as long as computing them.
 import type { Figure, FigureInference, Moments, StepInference, StepMoments } from './operations.js';
 
-/** In the order of native/node/step_moments_job.cpp. */
+/** In the order of native/node/jobs/step_moments.cpp. */
 export function momentsFrom(numbers: Float64Array): StepMoments {
   let at = 0;
   const next = (): number => numbers[at++] as number;
@@ -22,7 +22,7 @@ export function momentsFrom(numbers: Float64Array): StepMoments {
   };
 }
 
-/** In the order of native/node/infer_step_job.cpp. */
+/** In the order of native/node/jobs/infer_step.cpp. */
 export function inferenceFrom(numbers: Float64Array): StepInference {
   let at = 0;
   const next = (): number => numbers[at++] as number;

@@ -9,7 +9,7 @@ import type { RowStats } from './operations.js';
 import { maxTopK } from './score-options.js';
 import { shown } from './shown.js';
 
-// In the order of native/node/row_stats_input.cpp.
+// In the order of native/node/arguments/row_stats.cpp.
 const rowStatsArrays = [
   'matchedSeq',
   'matchedToken',

@@ -1,5 +1,5 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
-// Which tokens have come and what they sum to so far is kept natively (native/engine/step_tokens.h).
+// Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import { loadAddon, type NativeTokenSink } from './addon.js';

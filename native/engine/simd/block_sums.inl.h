@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#include "../deterministic_math.h"
 #include "block_groups.inl.h"
+#include "engine/deterministic_math.h"
 #include "exponentials.inl.h"
 #include "kernel_table.h"
 #include "scalars.inl.h"

@@ -2,7 +2,7 @@
 // means per token.
 #pragma once
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 #include "kernel_table.h"
 
 namespace collapsar {

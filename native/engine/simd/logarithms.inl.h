@@ -1,7 +1,7 @@
 // Natural logarithms of doubles, several vectors side by side.
 #pragma once
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 namespace {

@@ -6,7 +6,7 @@
 // again. Near the reference the entropy ln s - t/s does not cancel.
 #include <stdint.h>
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 #include "kernel_table.h"
 #include "logit_kernel_table.h"
 #include "logit_runs.inl.h"

@@ -2,7 +2,7 @@
 // float64, at T = 1 and any other; and where the reference is placed.
 #pragma once
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 #include "exponentials.inl.h"
 #include "logit_kernel_table.h"
 

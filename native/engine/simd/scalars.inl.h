@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 namespace {

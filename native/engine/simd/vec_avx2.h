@@ -4,19 +4,11 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "../deterministic_math.h"
-
-#define COLLAPSAR_INLINE inline __attribute__((always_inline))
+#include "elements.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 namespace {
-
-struct Float16 {
-  uint16_t bits;
-};
-struct BFloat16 {
-  uint16_t bits;
-};
 
 struct FloatVec {
   using Scalar = float;

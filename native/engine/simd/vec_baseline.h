@@ -22,19 +22,11 @@
 
 #include <stdint.h>
 
-#include "../deterministic_math.h"
-
-#define COLLAPSAR_INLINE inline __attribute__((always_inline))
+#include "elements.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 namespace {
-
-struct Float16 {
-  uint16_t bits;
-};
-struct BFloat16 {
-  uint16_t bits;
-};
 
 typedef float Float4 __attribute__((vector_size(16)));
 typedef double Double2 __attribute__((vector_size(16)));

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "../deterministic_math.h"
+#include "engine/deterministic_math.h"
 #include "exponentials.inl.h"
 #include "logarithms.inl.h"
 #include "scalars.inl.h"

@@ -6,14 +6,14 @@
 //
 // --tiny: one shape of each kernel, for compute-sanitizer. --quick: small shapes, for an emulated device. --large: also
 // full vocabularies, V = 2^20, millions of short rows. Exit status 1 if a check fails.
-#include "test/cuda_check/cuda_check.h"
+#include "cuda_check.h"
 
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include "gates.h"
 #include "test/check.h"
-#include "test/cuda_check/gates.h"
 
 using namespace collapsar::test;
 

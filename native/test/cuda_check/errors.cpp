@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "cuda_check.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
 
 namespace collapsar::test {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "test/cuda_check/cuda_check.h"
+#include "cuda_check.h"
 
 namespace collapsar::test {
 

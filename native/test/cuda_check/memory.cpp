@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "cuda_check.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
 #include "test/random_numbers.h"
 
 namespace collapsar::test {

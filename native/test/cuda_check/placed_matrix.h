@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/cuda_check/cuda_check.h"
+#include "cuda_check.h"
 #include "test/random_numbers.h"
 
 namespace collapsar::test {

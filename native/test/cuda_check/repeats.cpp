@@ -3,11 +3,11 @@
 #include <cstring>
 #include <vector>
 
+#include "cuda_check.h"
+#include "placed_matrix.h"
+#include "placed_tokens.h"
+#include "row_stats_fields.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
-#include "test/cuda_check/placed_matrix.h"
-#include "test/cuda_check/placed_tokens.h"
-#include "test/cuda_check/row_stats_fields.h"
 #include "test/random_numbers.h"
 
 namespace collapsar::test {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "test/cuda_check/cuda_check.h"
+#include "cuda_check.h"
 
 namespace collapsar::test {
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "cuda_check.h"
+#include "gates.h"
+#include "result_field.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
-#include "test/cuda_check/gates.h"
-#include "test/cuda_check/result_field.h"
 #include "test/random_numbers.h"
-#include "test/score_reference.h"
+#include "test/references/scores.h"
 
 namespace collapsar::test {
 

@@ -5,11 +5,11 @@
 #include <sstream>
 #include <vector>
 
+#include "cuda_check.h"
+#include "gates.h"
+#include "placed_tokens.h"
+#include "result_field.h"
 #include "test/check.h"
-#include "test/cuda_check/cuda_check.h"
-#include "test/cuda_check/gates.h"
-#include "test/cuda_check/placed_tokens.h"
-#include "test/cuda_check/result_field.h"
 #include "test/random_numbers.h"
 
 namespace collapsar::test {

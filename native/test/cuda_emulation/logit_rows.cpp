@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/logit_rows.cu"
+#include "cuda/logits/logit_rows.cu"

@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/pack_rows.cu"
+#include "cuda/rows/pack_rows.cu"

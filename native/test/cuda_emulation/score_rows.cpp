@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/score_rows.cu"
+#include "cuda/scores/score_rows.cu"

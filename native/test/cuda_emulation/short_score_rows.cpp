@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/short_score_rows.cu"
+#include "cuda/scores/short_score_rows.cu"

@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/token_sums.cu"
+#include "cuda/tokens/token_sums.cu"

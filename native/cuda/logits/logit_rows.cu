@@ -1,0 +1,319 @@
+// One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
+// for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
+// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8, 10.6) where a
+// chunk reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
+//
+// Each vector of the next chunk is loaded into the registers of one that has been unpacked, not into 16 of their own:
+// no copies, and 64 registers a thread instead of 80. So a multiprocessor holds four blocks instead of three, and has
+// work in other warps while one waits for its loads.
+//
+// The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
+// the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
+#include "logit_rows.h"
+
+#include <type_traits>
+
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/results.h"
+#include "cuda/rows/thread_group.cuh"
+#include "cuda/rows/vectors.cuh"
+#include "cuda/rows/with_type.h"
+
+namespace collapsar::cuda {
+
+namespace {
+
+// The same value, of which the compiler does not know that it is the same: what is worked out from it a second time is
+// not kept until then, in registers that the columns need.
+__device__ __forceinline__ int keptApart(int number) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(number));
+#endif
+  return number;
+}
+__device__ __forceinline__ Scale<float> keptApart(Scale<float> scale) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+f"(scale.high), "+f"(scale.low));
+#endif
+  return scale;
+}
+__device__ __forceinline__ Scale<double> keptApart(Scale<double> scale) { return scale; }
+
+// lowestFinite in both elements of a word.
+__device__ __forceinline__ uint32_t lowestPair(double temperature) {
+  return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
+}
+
+// The terms of a chunk. `taken(j)`: its vector j is no longer needed.
+//
+// bfloat16 reaches as far as float: -inf is kept out of it two elements at a time, before they are unpacked, which
+// saves 16 instructions of 32.
+template <class T, bool kBased, class C, class Taken>
+__device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<C>& sums, const Scale<C>& scale,
+                                         uint32_t lowest, Taken taken) {
+  constexpr bool kFinite = std::is_same_v<T, BFloat16> && !kBased;
+  C s[kChunkVectors], t[kChunkVectors];
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < kChunkVectors; j++) {
+    Vector kept = v[j];
+    if constexpr (kFinite) {
+      COLLAPSAR_UNROLLED
+      for (int w = 0; w < 4; w++) kept.words[w] = largerPair(kept.words[w], lowest, T{});
+    }
+    C x[Element<T>::kPerVector];
+    unpack<T>(kept, x);
+    taken(j);
+    sumTerms<kBased, true, kFinite>(x, sums, scale, s[j], t[j]);
+  }
+  addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
+}
+
+// The columns [begin, end) of a row, by one thread group. Each of its warps leaves what its own lanes have met in
+// `piece`, a field as soon as it is there: registers are short.
+template <class T, int kLanes>
+__device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement,
+                         LogitPiece& piece) {
+  using Group = ThreadGroup<kLanes>;
+  using C = typename Element<T>::Compute;
+  using Warp = ThreadGroup<kWarpLanes>;
+  const C target = floatOf(targetElement);
+  const Scale<C> scale = scaleOf<C>(job.temperature);
+  const RowVectors<T> columns(row, begin, end);
+  const int lane = Group::lane();
+  const bool writes = Warp::lane() == 0;
+  if (writes) piece.target = static_cast<double>(target);
+  const C leastRanked = job.ranked ? target : infinity<C>();
+
+  Sums<C> sums = noSums<C>();
+  const uint32_t lowest = lowestPair(job.temperature);
+  // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
+  struct Places {
+    C best;
+    int above, equal, chunk;
+  };
+  __shared__ Places placesOf[kBlockThreads];
+  Places& places = placesOf[threadIdx.x];
+  places = {-infinity<C>(), 0, 0, -1};
+
+  const int chunks = columns.template chunks<kLanes>();
+  const int endWholeChunks = columns.endWhole() / (kLanes * kChunkVectors);
+  const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
+  Vector v[kChunkVectors];
+  columns.template load<kLanes, false>(0, lane, v);
+  COLLAPSAR_ROLLED
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    following += kLanes * kChunkVectors;
+    const bool isWholeNext = chunk + 1 < endWholeChunks;
+    const auto loadNext = [&](int j) { loadIf<false>(isWholeNext, following + j * kLanes, v[j]); };
+
+    const C largest = largestOf<T>(v);
+    if (isBetter(largest, places.best)) {
+      places.best = largest;
+      places.chunk = chunk;
+    }
+    if (!(largest < leastRanked)) {
+      int above = 0, equal = 0;
+      countRanks(v, targetElement, above, equal);
+      places.above += above;
+      places.equal += equal;
+    }
+    if (isNear(sums, largest, scale)) {
+      raiseNear(sums, largest, scale);
+      addTerms<T, false>(v, sums, scale, lowest, loadNext);
+    } else {
+      if (largest < infinity<C>()) {  // after NaN or +inf the row's sums mean nothing
+        raise(sums, largest, keptApart(scale));
+        addTerms<T, true>(v, sums, scale, lowest, [](int) {});
+      }
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) loadNext(j);
+    }
+    if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, false>(chunk + 1, lane, v);
+  }
+
+  const C best = places.best, groupBest = Group::all(best, BetterOf<C>{});
+  struct Found {
+    int above, equal, column;
+  } found{places.above, places.equal, end};
+  if (job.located && places.chunk >= 0 && (best == groupBest || best != best)) {
+    found.column = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
+  }
+  found = Warp::all(found, [](Found a, Found b) {
+    return Found{a.above + b.above, a.equal + b.equal, a.column < b.column ? a.column : b.column};
+  });
+  if (writes) {
+    piece.best = static_cast<double>(groupBest);
+    piece.argmax = groupBest == -infinity<C>() ? begin : found.column;
+    piece.rankAbove = found.above;
+    const bool filledUp = lane == 0 && piece.target == -kHugeDouble;
+    piece.rankEqual = found.equal - (filledUp ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+  }
+  const WideSums warpSums = combine<kWarpLanes, true>(sums, scale);
+  if (writes) piece.sums = warpSums;
+}
+
+// What stands for a piece that there is not: all of its columns lie after the row's.
+__device__ __forceinline__ LogitPiece noPiece(int columns) {
+  return {noWideSums(), -kHugeDouble, 0.0, columns, 0, 0, 0};
+}
+
+// Two pieces of a row in either order: of equal maxima the first column counts.
+struct Merging {
+  double scale;  // log2(e)/T
+  __device__ LogitPiece operator()(LogitPiece a, const LogitPiece& b) const {
+    a.sums = merged(a.sums, b.sums, scale);
+    if (isBetter(b.best, a.best) || (b.argmax < a.argmax && !isBetter(a.best, b.best))) {
+      a.best = b.best;
+      a.argmax = b.argmax;
+    }
+    a.rankAbove += b.rankAbove;
+    a.rankEqual += b.rankEqual;
+    return a;
+  }
+};
+
+template <class V>
+__device__ __forceinline__ void store(V* field, int64_t row, V value) {
+  if (field != nullptr) field[row] = value;
+}
+
+__device__ void storeRow(const LogitRowsJob& job, int64_t row, const LogitPiece& whole) {
+  const LogitResult result = logitResult(whole.sums, whole.best, whole.target, job.targets != nullptr, job.temperature);
+  store(job.out.logsumexp, row, result.logsumexp);
+  store(job.out.entropy, row, result.entropy);
+  store(job.out.targetLogprob, row, result.targetLogprob);
+  store(job.out.argmax, row, whole.argmax);
+  store(job.out.rankAbove, row, whole.rankAbove);
+  store(job.out.rankEqual, row, whole.rankEqual);
+}
+
+__device__ __forceinline__ int rowOf(const LogitRowsJob& job, int listed) {
+  const int entry = job.firstListed + listed;
+  return job.rowIndex != nullptr ? job.rowIndex[entry] : entry;
+}
+
+// What a group is to work on.
+struct Unit {
+  int row, listed;  // its number in the results, and in the list of rows
+  int cutUnit;      // negative: a whole row
+  int begin, end;   // columns
+};
+
+__device__ __forceinline__ Unit unitOf(const LogitRowsJob& job, int number) {
+  Unit unit{0, 0, number - job.cut.wholeRows, 0, job.columns};
+  unit.listed = job.cut.wholeRows + (unit.cutUnit < 0 ? unit.cutUnit : unit.cutUnit / job.cut.pieces);
+  unit.row = rowOf(job, unit.listed);
+  if (unit.cutUnit >= 0) {
+    unit.begin = unit.cutUnit % job.cut.pieces * job.cut.pieceColumns;
+    if (unit.end - unit.begin > job.cut.pieceColumns) unit.end = unit.begin + job.cut.pieceColumns;
+  }
+  return unit;
+}
+
+// One group a unit: a whole row, or a piece of one.
+template <class T, int kLanes>
+__global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(sizeof(T)))
+    logitRows(const LogitRowsJob job) {
+  using Group = ThreadGroup<kLanes>;
+  const int number = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
+  constexpr int kWarps = ThreadGroup<kWarpLanes>::kGroups;
+  __shared__ LogitPiece ofWarp[kWarps];
+  {
+    // A group without work goes along with the last one's row and writes nothing.
+    const int last = job.cut.units() - 1;
+    const Unit unit = unitOf(job, number < last ? number : last);
+    const T* const data = static_cast<const T*>(job.data) + (job.gathered ? unit.listed : unit.row) * job.rowStride;
+    const T target = job.targets != nullptr ? data[job.targets[unit.row]] : T{0};
+    addPiece<T, kLanes>(job, data, unit.begin, unit.end, target, ofWarp[threadIdx.x / kWarpLanes]);
+  }
+  LogitPiece whole;
+  if constexpr (kLanes > kWarpLanes) {
+    __syncthreads();
+    if (threadIdx.x >= kWarpLanes) return;
+    whole = reduceLanes<kWarps>(ofWarp[threadIdx.x % kWarps], Merging{kLog2e / job.temperature});
+  }
+  const int again = keptApart(number);
+  if (Group::lane() != 0 || again >= job.cut.units()) return;
+  if constexpr (kLanes == kWarpLanes) whole = ofWarp[Group::index()];
+  const Unit unit = unitOf(job, again);
+  if (unit.cutUnit < 0) {
+    storeRow(job, unit.row, whole);
+  } else {
+    job.pieces[unit.cutUnit] = whole;
+  }
+}
+
+// One warp a row that was cut: its lanes in turn take the row's pieces, always in the same order. One thread a row
+// would wait for every piece by itself.
+__global__ void __launch_bounds__(kBlockThreads) mergeLogitPieces(const LogitRowsJob job) {
+  using Group = ThreadGroup<kWarpLanes>;
+  const int cutRow = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
+  if (cutRow >= job.cut.rows - job.cut.wholeRows) return;
+  const Merging merging{kLog2e / job.temperature};
+  const LogitPiece* const pieces = job.pieces + cutRow * job.cut.pieces;
+  LogitPiece whole = noPiece(job.columns);
+  for (int i = Group::lane(); i < job.cut.pieces; i += kWarpLanes) whole = merging(whole, pieces[i]);
+  whole = Group::all(whole, merging);
+  whole.target = pieces[0].target;
+  if (Group::lane() == 0) storeRow(job, rowOf(job, job.cut.wholeRows + cutRow), whole);
+}
+
+// Rows of which the mask, if any, has `kept`: NaN and -1, but for the log-sum-exp.
+__global__ void __launch_bounds__(kBlockThreads)
+    fillLogits(const uint8_t* mask, bool kept, int64_t rows, double logsumexp, const LogitOutputs out) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
+  if (row >= rows || (mask != nullptr && (mask[row] != 0) != kept)) return;
+  store(out.logsumexp, row, logsumexp);
+  store(out.entropy, row, undefined());
+  store(out.targetLogprob, row, undefined());
+  store(out.argmax, row, int32_t{-1});
+  store(out.rankAbove, row, int32_t{-1});
+  store(out.rankEqual, row, int32_t{-1});
+}
+
+bool isWarpRow(int64_t columns, int64_t elementBytes) { return columns * elementBytes <= kWarpRowBytes; }
+
+template <class T>
+void start(const LogitRowsJob& job, cudaStream_t stream) {
+  if (isWarpRow(job.columns, sizeof(T))) {
+    COLLAPSAR_LAUNCH((logitRows<T, kWarpLanes>), blocksOf(job.cut.units(), ThreadGroup<kWarpLanes>::kGroups),
+                     kBlockThreads, stream, job);
+  } else {
+    COLLAPSAR_LAUNCH((logitRows<T, kBlockThreads>), blocksOf(job.cut.units(), 1), kBlockThreads, stream, job);
+  }
+}
+
+}  // namespace
+
+int64_t logitGroupsAtOnce(int64_t columns, int64_t elementBytes, int multiprocessors) {
+  const int64_t groups =
+      isWarpRow(columns, elementBytes) ? ThreadGroup<kWarpLanes>::kGroups : ThreadGroup<kBlockThreads>::kGroups;
+  return groups * logitBlocksPerMultiprocessor(elementBytes) * multiprocessors;
+}
+
+cudaError_t launchLogitRows(const LogitRowsJob& job, cudaStream_t stream) {
+  if (job.cut.rows == 0) return cudaSuccess;
+  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, stream); });
+  const int64_t cutRows = job.cut.rows - job.cut.wholeRows;
+  if (cutRows > 0) {
+    COLLAPSAR_LAUNCH(mergeLogitPieces, blocksOf(cutRows, ThreadGroup<kWarpLanes>::kGroups), kBlockThreads, stream, job);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launchMaskedLogits(const uint8_t* mask, int64_t rows, const LogitOutputs& out, cudaStream_t stream) {
+  if (rows == 0) return cudaSuccess;
+  COLLAPSAR_LAUNCH(fillLogits, blocksOf(rows, kBlockThreads), kBlockThreads, stream, mask, false, rows, undefined(),
+                   out);
+  return cudaGetLastError();
+}
+
+cudaError_t launchEmptyLogits(const uint8_t* mask, int64_t rows, const LogitOutputs& out, cudaStream_t stream) {
+  if (rows == 0) return cudaSuccess;
+  COLLAPSAR_LAUNCH(fillLogits, blocksOf(rows, kBlockThreads), kBlockThreads, stream, mask, true, rows, -kHugeDouble,
+                   out);
+  return cudaGetLastError();
+}
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,470 @@
+// One row of scores -> its statistics in one pass. A row is shared by 1, 32 or 256 threads, so that the shortest fill
+// their lanes and long ones the device (short_score_rows.cu has those between); the ends of rows are worked out side by
+// side.
+//
+// The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
+// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
+// instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
+// 1.8 for raising the references. A row of 4096 takes 28 in all, its ends and best 8 columns included; an H200's memory
+// leaves time for 27.
+#include "score_rows.h"
+
+#include <type_traits>
+
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/with_type.h"
+#include "score_row_ends.cuh"
+#include "top_columns.cuh"
+
+namespace collapsar::cuda {
+
+namespace {
+
+// Terms so far below the reference, as powers of 2, are left out: together they are less than a rounding.
+constexpr float kNegligible = -100.0f;
+// What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
+// 2^63 tokens, too.
+constexpr float kLowestScore = -0x1p+127f;
+
+// Else the compiler converts a scale from double in every chunk again.
+__device__ __forceinline__ void keep([[maybe_unused]] Scale<float>& scale) {
+#if defined(__CUDA_ARCH__)
+  asm("" : "+f"(scale.high), "+f"(scale.low));
+#endif
+}
+__device__ __forceinline__ void keep(Scale<double>&) {}
+
+// Whether all terms of a chunk are, for the sequences; the means of tokens lie nearer.
+__device__ __forceinline__ bool isNegligible(const Sums<float>& sums, float largest, const Scale<float>& scale) {
+  return largest * scale.high < sums.power + kNegligible;
+}
+__device__ __forceinline__ bool isNegligible(const Sums<double>& sums, double largest, const Scale<double>& scale) {
+  return (largest - sums.base) * scale.exact() < static_cast<double>(kNegligible);
+}
+
+// The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions. Without a base the
+// elements are bounded, once for both sums, and not the powers of each: 16 instructions of 187.
+template <class T, bool kBased, bool kSequences, class C>
+__device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sums<C>& seq, const Scale<C>& seqScale,
+                                           Sums<C>& token, const Scale<C>& tokenScale) {
+  C s[kChunkVectors], t[kChunkVectors], m[kChunkVectors], unused;
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < kChunkVectors; j++) {
+    C x[Element<T>::kPerVector];
+    unpack<T>(v[j], x);
+    if constexpr (!kBased && std::is_same_v<C, float>) {
+      COLLAPSAR_UNROLLED
+      for (C& one : x) one = fmaxf(one, kLowestScore);
+    }
+    if (kSequences) sumTerms<kBased, true, !kBased>(x, seq, seqScale, s[j], t[j]);
+    sumTerms<kBased, false, !kBased>(x, token, tokenScale, m[j], unused);
+  }
+  if (kSequences) addChunk<true>(seq, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
+  addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
+}
+
+// As countRanks, but what equals the target is counted only where anything does, mostly in the own column's chunk
+// alone: 3 instructions an element of float32, not 4.
+template <class T, int kVectors>
+__device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T target, int& above, int& equal) {
+  if constexpr (kPaired<T>) {
+    countRanks(v, target, above, equal);
+  } else {
+    const auto own = floatOf(target);
+    decltype(oneIfAbove(own, own)) ones = 0;
+    bool met = false;
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kVectors; j++) {
+      typename Element<T>::Compute x[Element<T>::kPerVector];
+      unpack<T>(v[j], x);
+      COLLAPSAR_UNROLLED
+      for (int e = 0; e < Element<T>::kPerVector; e++) {
+        ones += oneIfAbove(x[e], own);
+        met |= x[e] == own;
+      }
+    }
+    above += static_cast<int>(ones);
+    int unused = 0;
+    if (met) countRanks(v, target, unused, equal);
+  }
+}
+
+// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece` (all but the top columns),
+// one field as soon as it is there: registers are short. `taken()`: `even` is no longer needed.
+template <class T, int kLanes, class Taken>
+__device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
+                                         Vector (&even)[kChunkVectors], int ownColumn, T ownScore, double length,
+                                         const TopPlace& top, bool written, ScorePiece& piece, Taken taken) {
+  using Group = ThreadGroup<kLanes>;
+  using C = typename Element<T>::Compute;
+  const C own = floatOf(ownScore);
+  const Scale<C> seqScale = scaleOf<C>(1.0);
+  Scale<C> tokenScale = scaleOf<C>(length);
+  keep(tokenScale);
+  const int begin = columns.begin, end = columns.end, lane = Group::lane();
+
+  const int32_t shared = sharedSignature(job.equivalent, ownColumn);
+  const bool here = ownColumn >= begin && ownColumn < end;
+  // The own column, counted from the first vector's first element; all bits set in the lanes that do not have it.
+  unsigned ownAt = ~0u;
+  if (here) {
+    const unsigned at = static_cast<unsigned>(ownColumn - begin) + static_cast<unsigned>(columns.shift);
+    if (static_cast<int>(at / Element<T>::kPerVector % kLanes) == lane) ownAt = at;
+  }
+
+  Sums<C> seq = noSums<C>(), token = seq;
+  C othersBest = -infinity<C>();
+  // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
+  // memory.
+  struct Places {
+    LaneMaximum<C> maximum;
+    int above, equal;
+    TopPlace top;
+  };
+  __shared__ Places placesOf[kBlockThreads];
+  Places& places = placesOf[threadIdx.x];
+  places = {noMaximum<C>(), 0, 0, top};
+
+  const int chunks = columns.template chunks<kLanes>();
+  const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
+    C largest = largestOf<T>(v);
+    places.maximum.add(largest, chunk);
+    if (!(largest < own)) countOwnRanks(v, ownScore, places.above, places.equal);
+    constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
+    if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) {
+        const int vector = RowVectors<T>::template vectorOf<kLanes>(chunk, j, lane);
+        const bool isOwn = static_cast<unsigned>(vector) == ownAt / Element<T>::kPerVector;
+        uint32_t bits = isOwn ? 1u << ownAt % Element<T>::kPerVector : 0u;
+        if (shared >= 0) bits = equivalentIn<T>(columns, vector, job.equivalent.signature, shared);
+        if (bits != 0) v[j] = hiding<T>(v[j], bits);
+      }
+      largest = largestOf<T>(v);
+    }
+    othersBest = largerOrNan(othersBest, largest);
+    if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
+
+    // Means are nearer than the scores themselves: their power is no larger.
+    if (isNear(seq, largest, seqScale) & !isBased(token)) {
+      raiseNear(seq, largest, seqScale);
+      raiseNear(token, largest, tokenScale);
+      if (isNegligible(seq, largest, seqScale)) {
+        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+      } else {
+        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+      }
+    } else {
+      raise(seq, largest, seqScale);
+      raise(token, largest, tokenScale);
+      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
+    }
+  };
+  const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
+  const Vector* following = reinterpret_cast<const Vector*>(columns.row + (begin - columns.shift)) + lane;
+  const auto loadFollowing = [&](int chunk, Vector(&v)[kChunkVectors]) {
+    following += kLanes * kChunkVectors;
+    if (chunk < wholeChunks) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<true>(following + j * kLanes);
+    } else if (chunk < chunks) {
+      columns.template load<kLanes, true>(chunk, lane, v);
+    }
+  };
+  Vector odd[kChunkVectors];
+  // Two buffers in turn: copying one to the other takes 16 instructions a chunk. Exponentials in double leave no
+  // registers for a second copy of the loop, and cost far more than copying.
+  if constexpr (std::is_same_v<C, double>) {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) odd[j] = even[j];
+      loadFollowing(chunk + 1, even);
+      look(odd, chunk);
+    }
+  } else {
+    COLLAPSAR_ROLLED
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      loadFollowing(chunk + 1, odd);
+      look(even, chunk);
+      if (chunk + 1 == chunks) break;
+      loadFollowing(chunk + 2, even);
+      look(odd, chunk + 1);
+    }
+  }
+
+  taken();
+
+  written = written && lane == 0;
+  const WideSums groupSeq = combine<kLanes, true>(seq, seqScale);
+  if (written) piece.others.seq = groupSeq;
+  const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
+  if (written) piece.others.token = groupToken;
+  const C groupOthers = Group::best(othersBest);
+  const int above = Group::sum(places.above), equal = Group::sum(places.equal);
+  const auto first =
+      topColumns<T, kLanes>(columns, lane, places.maximum, job.out.topK > 1 ? job.out.topK : 1, places.top);
+  if (written) {
+    piece.others.best = static_cast<double>(groupOthers);
+    piece.best = static_cast<double>(scoreOf(first.order));
+    piece.argmax = first.column;
+    piece.rankAbove = above;
+    piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+  }
+  if (job.equivalent.signature != nullptr) {
+    const ScoreGroup same = equivalentSums<T, kLanes>(job, columns.row, begin, end, ownColumn, length);
+    if (written) piece.same = same;
+  } else if (written) {
+    piece.same = aloneSums(here ? static_cast<double>(own) : -kHugeDouble);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
+  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
+}
+
+// Where the best columns of a whole row go.
+__device__ __forceinline__ TopPlace topOf(const ScoreRowsJob& job, int row, bool real) {
+  if (job.out.topColumns == nullptr) return {nullptr, nullptr, false};
+  return {job.out.topColumns + static_cast<int64_t>(row) * job.out.topK, nullptr, real};
+}
+
+// A thread each for rows of a few columns.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByThreads(const ScoreRowsJob job) {
+  const int number = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
+  // A thread without work goes along with the last row and writes nothing.
+  const bool real = number < job.cut.rows;
+  const int entry = real ? number : job.cut.rows - 1, row = job.firstRow + entry;
+  const T* const data = rowAt<T>(job, entry);
+  const RowVectors<T> columns(data, 0, job.columns);
+  Vector first[kChunkVectors];
+  columns.template load<1, true>(0, 0, first);
+  const int ownColumn = job.own[row];
+  const T ownScore = data[ownColumn];
+  const double length = lengthOf(job, row);
+  ScorePiece piece;
+  addPiece<T, 1>(job, columns, first, ownColumn, ownScore, length, topOf(job, row, real), real, piece, [] {});
+  if (real) storeRow(job, {row, ownColumn, static_cast<double>(floatOf(ownScore)), length}, piece);
+}
+
+// One block a unit: a whole row, or a piece of one.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByBlocks(const ScoreRowsJob job) {
+  const int cutUnit = static_cast<int>(blockIdx.x) - job.cut.wholeRows;
+  const bool isWhole = cutUnit < 0;
+  const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
+  const T* const data = rowAt<T>(job, entry);
+  int begin = 0, end = job.columns;
+  if (!isWhole) {
+    begin = cutUnit % job.cut.pieces * job.cut.pieceColumns;
+    if (end - begin > job.cut.pieceColumns) end = begin + job.cut.pieceColumns;
+  }
+  // On their way before anything waits for the row's label and length.
+  const RowVectors<T> columns(data, begin, end);
+  Vector first[kChunkVectors];
+  columns.template load<kBlockThreads, true>(0, static_cast<int>(threadIdx.x), first);
+  const int ownColumn = job.own[row];
+  const T ownScore = data[ownColumn];
+  const double length = lengthOf(job, row);
+  TopPlace top = topOf(job, row, true);
+  if (!isWhole) top = {job.pieces[cutUnit].topColumn, job.pieces[cutUnit].topOrder, true};
+  __shared__ RowOfScores at;
+  __shared__ ScorePiece piece;
+  if (threadIdx.x == 0) at = {row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
+  addPiece<T, kBlockThreads>(job, columns, first, ownColumn, ownScore, length, top, true,
+                             isWhole ? piece : job.pieces[cutUnit], [] {});
+  __syncthreads();
+  if (!isWhole || threadIdx.x >= kRowParts) return;
+  const int part = static_cast<int>(threadIdx.x);
+  storeRowPart(job, at, piece, part, logCount(job, at.ownColumn, part >= 2));
+}
+
+// A row of a warp until its end is worked out.
+template <class T>
+struct HeldRow {
+  RowOfScores at;
+  T own;
+  ScorePiece piece;
+};
+
+// Warps take row after row, and do not wait for each other: while a row's best columns are found, the next one's first
+// columns are on their way. With a row a warp, blocks would wait for two loads one after the other as they begin, and
+// for the ends of their rows in one warp as they end. Registers allow two blocks; one of them, it is estimated, would
+// have nothing on its way for a fourth of the time.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+    scoreRowsByWarps(const ScoreRowsJob job) {
+  using Group = ThreadGroup<kWarpLanes>;
+  // So many rows end side by side, four lanes a row: one lane alone takes 1000 instructions one after the other.
+  constexpr int kHeldRows = kWarpLanes / kRowParts;
+  __shared__ HeldRow<T> heldOf[Group::kGroups][kHeldRows];
+  HeldRow<T>* const held = heldOf[Group::index()];
+  const int lane = Group::lane();
+  const int step = static_cast<int>(gridDim.x) * Group::kGroups;
+  int entry = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
+  if (entry >= job.cut.rows) return;
+  const auto columnsOf = [&](int ofEntry) { return RowVectors<T>(rowAt<T>(job, ofEntry), 0, job.columns); };
+  Vector first[kChunkVectors];
+  columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+  COLLAPSAR_ROLLED
+  while (entry < job.cut.rows) {
+    const int labelled = entry + lane * step;
+    if (lane < kHeldRows && labelled < job.cut.rows) {
+      const int row = job.firstRow + labelled, ownColumn = job.own[row];
+      held[lane].own = rowAt<T>(job, labelled)[ownColumn];
+      held[lane].at = {row, ownColumn, static_cast<double>(floatOf(held[lane].own)), lengthOf(job, row)};
+    }
+    __syncwarp();
+    int rows = 0;
+    for (; rows < kHeldRows && entry < job.cut.rows; rows++) {
+      HeldRow<T>& mine = held[rows];
+      const RowVectors<T> columns = columnsOf(entry);
+      entry += step;
+      addPiece<T, kWarpLanes>(job, columns, first, mine.at.ownColumn, mine.own, mine.at.length,
+                              topOf(job, mine.at.row, true), true, mine.piece, [&] {
+                                if (entry >= job.cut.rows) return;
+                                columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+                              });
+    }
+    __syncwarp();
+    if (lane / kRowParts < rows) {
+      const HeldRow<T>& ended = held[lane / kRowParts];
+      const int part = lane % kRowParts;
+      storeRowPart(job, ended.at, ended.piece, part, logCount(job, ended.at.ownColumn, part >= 2));
+    }
+    __syncwarp();  // before the next rows' labels come where these were read
+  }
+}
+
+constexpr int kMergedAtOnce = kWarpLanes;      // pieces, a thread of the first warp each
+constexpr int kMergeThreads = 3 * kWarpLanes;  // the sums, what is counted and compared, and the best columns
+
+// What was written of a piece.
+__device__ __forceinline__ void fetchPiece(const ScorePiece& from, int topK, ScorePiece& to) {
+  to.others = from.others;
+  to.same = from.same;
+  to.best = from.best;
+  to.argmax = from.argmax;
+  to.rankAbove = from.rankAbove;
+  to.rankEqual = from.rankEqual;
+  COLLAPSAR_UNROLLED
+  for (int k = 0; k < kMostTop; k++) {
+    if (k >= topK) continue;
+    to.topOrder[k] = from.topOrder[k];
+    to.topColumn[k] = from.topColumn[k];
+  }
+}
+
+// One block a row that was cut: its pieces in the order of their columns. All of them are fetched at once, and each
+// warp does a part of the work: one thread would wait for the memory twice a piece, and merge four sums one after the
+// other.
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRowsJob job) {
+  __shared__ ScorePiece fetched[kMergedAtOnce], whole;
+  const int cutRow = static_cast<int>(blockIdx.x), entry = job.cut.wholeRows + cutRow, row = job.firstRow + entry;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes, lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const int ownColumn = job.own[row], topK = job.out.topColumns != nullptr ? job.out.topK : 0;
+  const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(rowAt<T>(job, entry)[ownColumn])),
+                       lengthOf(job, row)};
+  const ScorePiece* const pieces = job.pieces + static_cast<int64_t>(cutRow) * job.cut.pieces;
+  const bool ofTokens = lane % 2 == 1, ofSame = lane >= 2;  // of the first warp's lanes that merge sums
+
+  WideSums sums = noWideSums();
+  const BetterOf<double> better;
+  TopList<uint64_t> list;
+  for (int first = 0; first < job.cut.pieces; first += kMergedAtOnce) {
+    const int count = job.cut.pieces - first < kMergedAtOnce ? job.cut.pieces - first : kMergedAtOnce;
+    if (static_cast<int>(threadIdx.x) < count) {
+      fetchPiece(pieces[first + threadIdx.x], topK, fetched[threadIdx.x]);
+    }
+    __syncthreads();
+    if (warp == 0 && lane < kRowParts) {
+      const double scale = ofTokens ? kLog2e / at.length : kLog2e;
+      COLLAPSAR_ROLLED
+      for (int i = 0; i < count; i++) {
+        const ScoreGroup& group = ofSame ? fetched[i].same : fetched[i].others;
+        sums = merged(sums, ofTokens ? group.token : group.seq, scale);
+      }
+    } else if (warp == 1 && lane == 0) {
+      if (first == 0) whole = fetched[0];
+      COLLAPSAR_ROLLED
+      for (int i = first == 0 ? 1 : 0; i < count; i++) {
+        const ScorePiece& piece = fetched[i];
+        whole.others.best = better(whole.others.best, piece.others.best);
+        whole.same.best = better(whole.same.best, piece.same.best);
+        if (isBetter(piece.best, whole.best)) {
+          whole.best = piece.best;
+          whole.argmax = piece.argmax;
+        }
+        whole.rankAbove += piece.rankAbove;
+        whole.rankEqual += piece.rankEqual;
+      }
+    } else if (warp == 2 && lane == 0) {
+      COLLAPSAR_ROLLED
+      for (int i = 0; i < count; i++) {
+        COLLAPSAR_ROLLED
+        for (int k = 0; k < topK; k++) {
+          if (fetched[i].topColumn[k] != kNoColumn) list.insert(fetched[i].topOrder[k], fetched[i].topColumn[k]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  if (warp == 0 && lane < kRowParts) {
+    ScoreGroup& group = ofSame ? whole.same : whole.others;
+    (ofTokens ? group.token : group.seq) = sums;
+  }
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) < kRowParts) {
+    storeRowPart(job, at, whole, lane, logCount(job, at.ownColumn, lane >= 2));
+  } else if (warp == 2 && lane == 0) {
+    COLLAPSAR_UNROLLED
+    for (int k = 0; k < kMostTop; k++) {
+      if (k < topK) job.out.topColumns[static_cast<int64_t>(row) * topK + k] = list.column[k];
+    }
+  }
+}
+
+template <class T>
+void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+  const int64_t rows = job.cut.rows;
+  if (job.lanes == 1) {
+    COLLAPSAR_LAUNCH(scoreRowsByThreads<T>, blocksOf(rows, kBlockThreads), kBlockThreads, stream, job);
+  } else if (job.lanes == kWarpLanes) {
+    const int64_t blocks = blocksOf(rows, kBlockThreads / kWarpLanes),
+                  most = scoreGroupsAtOnce(kBlockThreads, multiprocessors);
+    COLLAPSAR_LAUNCH(scoreRowsByWarps<T>, static_cast<unsigned>(blocks < most ? blocks : most), kBlockThreads, stream,
+                     job);
+  } else {
+    COLLAPSAR_LAUNCH(scoreRowsByBlocks<T>, blocksOf(job.cut.units(), 1), kBlockThreads, stream, job);
+  }
+  const int cutRows = job.cut.rows - job.cut.wholeRows;
+  if (cutRows > 0) {
+    COLLAPSAR_LAUNCH(mergeScorePieces<T>, static_cast<unsigned>(cutRows), kMergeThreads, stream, job);
+  }
+}
+
+}  // namespace
+
+int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors) {
+  if (columns <= 32) return 1;
+  if (columns * elementBytes <= 8192 || rows >= int64_t{16} * multiprocessors) return kWarpLanes;
+  return kBlockThreads;
+}
+
+int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {
+  return int64_t{kBlockThreads} / lanes * kScoreBlocksPerMultiprocessor * multiprocessors;
+}
+
+cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+  if (job.cut.rows == 0) return cudaSuccess;
+  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, multiprocessors, stream); });
+  return cudaGetLastError();
+}
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,62 @@
+// What the kernels of scoreStats are given, and how they are started. Strides in elements; columns lie side by side.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "cuda/rows/pieces.h"
+#include "cuda/rows/results.h"
+
+namespace collapsar::cuda {
+
+constexpr int kMostTop = 8;
+
+// One piece of a row, as the kernel leaves it.
+struct ScorePiece {
+  ScoreGroup others, same;  // `same`: what is equivalent to own, and in this piece
+  double best;
+  int32_t argmax, rankAbove, rankEqual;
+  uint64_t topOrder[kMostTop];  // as orderOf has it; falling
+  int32_t topColumn[kMostTop];
+};
+
+// Device pointers; null fields are not written. Each [rows], topColumns [rows, topK].
+struct ScoreOutputs {
+  double *matchedSeq, *matchedToken, *marginalSeq, *marginalToken, *looMarginalSeq, *looMarginalToken,
+      *posteriorEntropy;
+  int32_t *argmax, *rankAbove, *rankEqual, *topColumns;
+  int32_t topK;
+};
+
+// Which columns are equivalent: columns[start[s]..start[s+1]) have signature s, rising. All null if all are distinct.
+struct SignatureColumns {
+  const int32_t *signature, *start, *columns;
+};
+
+struct ScoreRowsJob {
+  const void* data;
+  int32_t dtype;
+  int64_t rowStride;
+  int32_t columns;
+  double logColumns, logAllButOne;  // ln columns, and ln(columns - 1), NaN of one column
+  // Row firstRow + i, i in [0, cut.rows), stands at data + (firstRow + i) * rowStride, or, gathered, at data + i *
+  // rowStride.
+  int32_t firstRow;
+  bool gathered;
+  const int32_t* own;      // [rows]
+  const int64_t* lengths;  // [rows]
+  SignatureColumns equivalent;
+  ScoreOutputs out;
+  int32_t lanes;  // that share a row: scoreLanes()
+  RowPieces cut;
+  ScorePiece* pieces;  // [cut.cutUnits()], workspace
+};
+
+// Blocks of a multiprocessor at a time, as registers allow without spilling: 32 KB of loads in flight.
+constexpr int kScoreBlocksPerMultiprocessor = 2;
+
+// How many threads share a row, if it is not a short one (short_score_rows.h): 1, 32 or 256.
+int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors);
+int64_t scoreGroupsAtOnce(int lanes, int multiprocessors);
+cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
+
+}  // namespace collapsar::cuda

@@ -1,0 +1,377 @@
+// Short rows of scores -> their statistics. 2 to 32 threads of a warp hold a whole row in their registers, so
+// that its largest element is known before the first exponential and nothing is raised. A warp takes as many rows at a
+// time as it has such groups, and works out the ends of 32 rows side by side, one thread a row. Warps do not wait for
+// each other.
+//
+// 4 rows of 256 columns of float32, with their best 8, take 1430 instructions of a warp. They took 4308 as chunks whose
+// reference rises, with a list of 8 columns in each thread; while an H200 reads them, there is time for 980.
+#include "short_score_rows.h"
+
+#include "cuda/kernel_launch.h"
+#include "cuda/rows/rank_counts.h"
+#include "cuda/rows/with_type.h"
+#include "score_row_ends.cuh"
+#include "short_top_columns.cuh"
+
+namespace collapsar::cuda {
+
+namespace {
+
+constexpr int kShortThreads = 128;
+constexpr int kShortWarps = kShortThreads / kWarpLanes;
+// As registers allow without spilling.
+template <class T>
+constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : 5;
+// A lane holds 32 elements, or 128 bytes of them.
+template <class T>
+constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
+template <class T>
+constexpr int kLaneVectors = kChunkVectors* kLaneChunks<T>;
+// As few as can hold a row share it: what a warp does once, not for each element, it then does for more rows (of 128
+// columns of float32 1450 instructions for 8, where 880 were for 4). Two have too few vectors of 16 bits for their
+// halves of a row's parts, and their rows of float64 too little room in shared memory.
+template <class T>
+constexpr int kFewestLanes = sizeof(T) == 4 ? 2 : 4;
+
+// A row between its turn and its end.
+template <class T>
+struct HeldRow {
+  using C = typename Element<T>::Compute;
+  int32_t ownColumn;
+  T own;
+  Scale<C> tokenScale;
+  C othersBest;
+  int32_t argmax, rankAbove, rankEqual;
+  double s, t, tokenS;  // of the others, relative to the best of them
+};
+
+// A warp's part of shared memory.
+template <class T, int kLanes>
+struct WarpRows {
+  using C = typename Element<T>::Compute;
+  static constexpr int kGroups = kWarpLanes / kLanes;
+  HeldRow<T> rows[kWarpLanes];
+  alignas(16) C parts[kGroups][kPartPlaces<kLanes>];
+  Candidates<C> candidates[kGroups];
+};
+
+// A lane's elements of a row: as vectors, and numbered in bits.
+template <class T, int kLanes>
+struct LaneElements {
+  using Type = T;
+  static constexpr int kPerVector = Element<T>::kPerVector;
+  static constexpr int kVectors = kLaneVectors<T>;
+  static constexpr int kCount = kVectors * kPerVector;
+  using C = typename Element<T>::Compute;
+  static_assert(kCount <= 32, "a bit for each");
+
+  Vector v[kVectors];
+
+  __device__ __forceinline__ void load(const RowVectors<T>& columns, int lane) {
+    COLLAPSAR_UNROLLED
+    for (int chunk = 0; chunk < kLaneChunks<T>; chunk++) {
+      Vector loaded[kChunkVectors];
+      columns.template load<kLanes, true>(chunk, lane, loaded);
+      COLLAPSAR_UNROLLED
+      for (int j = 0; j < kChunkVectors; j++) v[chunk * kChunkVectors + j] = loaded[j];
+    }
+  }
+
+  __device__ static int columnOf(const RowVectors<T>& columns, int lane, int element) {
+    const auto at = static_cast<unsigned>(element);
+    return static_cast<int>(at / kPerVector * (kLanes * kPerVector) + at % kPerVector) + lane * kPerVector -
+           columns.shift;
+  }
+
+  // Of the bits those that stand for a column.
+  __device__ static uint32_t inRow(const RowVectors<T>& columns, int lane, uint32_t bits) {
+    for (uint32_t left = bits; left != 0; left &= left - 1) {
+      const int column = columnOf(columns, lane, __ffs(static_cast<int>(left)) - 1);
+      if (column < 0 || column >= columns.end) bits &= ~(left & (~left + 1));
+    }
+    return bits;
+  }
+
+  // The own column, or all that are equivalent to it.
+  __device__ uint32_t ownBits(const RowVectors<T>& columns, int lane, int ownColumn, const int32_t* signature,
+                              int32_t shared) const {
+    uint32_t bits = 0;
+    if (shared < 0) {
+      const auto at = static_cast<unsigned>(ownColumn + columns.shift), vector = at / kPerVector;
+      const bool here = vector % kLanes == static_cast<unsigned>(lane);
+      bits = (here ? 1u : 0u) << (vector / kLanes * kPerVector + at % kPerVector);
+    } else {
+      for (int j = 0; j < kVectors; j++) {
+        bits |= equivalentIn<T>(columns, j * kLanes + lane, signature, shared) << (j * kPerVector);
+      }
+    }
+    return bits;
+  }
+
+  __device__ __forceinline__ void hide(uint32_t bits) {
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kVectors; j++) v[j] = hiding<T>(v[j], bits >> (j * kPerVector));
+  }
+
+  // The maxima of the lane's parts of a row; NaN where there is one.
+  template <int kLaneParts>
+  __device__ __forceinline__ void largest(C (&of)[kLaneParts]) const {
+    COLLAPSAR_UNROLLED
+    for (int p = 0; p < kLaneParts; p++) {
+      Vector part[kVectors / kLaneParts];
+      COLLAPSAR_UNROLLED
+      for (int i = 0; i < kVectors / kLaneParts; i++) part[i] = v[i * kLaneParts + p];
+      of[p] = largestOf<T>(part);
+    }
+  }
+};
+
+template <class C>
+struct Terms {
+  C s, t, tokenS;
+};
+
+template <class C>
+__device__ __forceinline__ Terms<C> sumOf(const Terms<C>& a, const Terms<C>& b) {
+  return {a.s + b.s, a.t + b.t, a.tokenS + b.tokenS};
+}
+
+// y of an element so far from the largest. (Of sequences' scores, a factor of log2(e) in one float is enough: it is
+// wrong by 1.3e-8 of itself.) Elements are never infinitely far: 0 * infinity were NaN.
+__device__ __forceinline__ float powerBelow(float distance, const Scale<float>& scale) {
+  return fmaf(distance, scale.low, distance * scale.high);
+}
+__device__ __forceinline__ double powerBelow(double distance, const Scale<double>& scale) {
+  return distance * scale.value;
+}
+__device__ __forceinline__ float distanceOf(float x, float best) { return fmaxf(x - best, -0x1p100f); }
+__device__ __forceinline__ double distanceOf(double x, double best) { return fmax(x - best, -0x1p100); }
+
+// All ones if a >= b, else 0.
+__device__ __forceinline__ uint32_t onesIfReaching(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  uint32_t ones;
+  asm("set.ge.u32.f32 %0, %1, %2;" : "=r"(ones) : "f"(a), "f"(b));
+  return ones;
+#else
+  return a >= b ? ~0u : 0u;
+#endif
+}
+__device__ __forceinline__ uint32_t onesIfReaching(double a, double b) { return a >= b ? ~0u : 0u; }
+
+// The terms of elements [kFirst, kFirst + kCount) of x, added by pairs.
+template <int kFirst, int kCount, class C, int kAll>
+__device__ __forceinline__ Terms<C> termsOf(const C (&x)[kAll], C best, const Scale<C>& tokenScale) {
+  if constexpr (kCount == 1) {
+    const C distance = distanceOf(x[kFirst], best), y = distance * static_cast<C>(kLog2e), e = powerOfTwo(y);
+    return {e, e * y, powerOfTwo(powerBelow(distance, tokenScale))};
+  } else {
+    return sumOf(termsOf<kFirst, kCount / 2>(x, best, tokenScale),
+                 termsOf<kFirst + kCount / 2, kCount / 2>(x, best, tokenScale));
+  }
+}
+
+// Of vectors [kFirst, kFirst + kCount), relative to `best`, which no element exceeds: 10.5 instructions an element of
+// float32. With a reference that rises as larger elements come it takes 18.8 (score_rows.cu). In the same look: which
+// elements reach `least`.
+template <int kFirst, int kCount, class Elements, class C>
+__device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale, C least,
+                                               uint32_t& reaching) {
+  if constexpr (kCount == 1) {
+    C x[Elements::kPerVector];
+    unpack<typename Elements::Type>(elements.v[kFirst], x);
+    COLLAPSAR_UNROLLED
+    for (int e = 0; e < Elements::kPerVector; e++) {
+      reaching |= onesIfReaching(x[e], least) & 1u << (kFirst * Elements::kPerVector + e);
+    }
+    return termsOf<0, Elements::kPerVector>(x, best, tokenScale);
+  } else {
+    const Terms<C> first = termsBelow<kFirst, kCount / 2>(elements, best, tokenScale, least, reaching);
+    return sumOf(first, termsBelow<kFirst + kCount / 2, kCount / 2>(elements, best, tokenScale, least, reaching));
+  }
+}
+
+template <class T>
+__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
+  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
+}
+
+template <class T>
+__device__ __forceinline__ RowVectors<T> columnsOf(const ScoreRowsJob& job, int entry) {
+  return RowVectors<T>(rowAt<T>(job, entry), 0, job.columns);
+}
+
+template <class T>
+__device__ __forceinline__ void labelRow(const ScoreRowsJob& job, int entry, HeldRow<T>& held) {
+  const int row = job.firstRow + entry;
+  held.ownColumn = job.own[row];
+  held.own = rowAt<T>(job, entry)[held.ownColumn];
+  held.tokenScale = scaleOf<typename Element<T>::Compute>(lengthOf(job, row));
+}
+
+template <class T>
+__device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const HeldRow<T>& held) {
+  const RowOfScores at{job.firstRow + entry, held.ownColumn, static_cast<double>(floatOf(held.own)),
+                       lengthOf(job, job.firstRow + entry)};
+  ScorePiece whole;
+  const double best = static_cast<double>(held.othersBest);
+  whole.others.seq = whole.others.token = noWideSums();
+  whole.others.best = best;
+  if (best > -kHugeDouble) {
+    whole.others.seq = {best, 0.0, held.s, held.t};
+    whole.others.token = {best, 0.0, held.tokenS, 0.0};
+  }
+  whole.same = job.equivalent.signature == nullptr
+                   ? aloneSums(at.own)
+                   : equivalentSums<T, 1>(job, rowAt<T>(job, entry), 0, job.columns, at.ownColumn, at.length);
+  whole.argmax = held.argmax;
+  whole.rankAbove = held.rankAbove;
+  whole.rankEqual = held.rankEqual;
+  storeRow(job, at, whole);
+}
+
+// The ranks of the own score, which the lane that `writes` notes; what is then hidden of the row.
+template <int kLanes, class T, class Elements>
+__device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVectors<T>& columns, int lane,
+                                            bool writes, Elements& elements, HeldRow<T>& row) {
+  int above = 0, equal = 0;
+  countRanks(elements.v, row.own, above, equal);
+  const int ranks = reduceLanes<kLanes>(above << 16 | equal, [](int a, int b) { return a + b; });
+  const int filled =
+      floatOf(row.own) == -infinity<typename Element<T>::Compute>() ? Elements::kCount * kLanes - columns.end : 0;
+  if (writes) {
+    row.rankAbove = ranks >> 16;
+    row.rankEqual = (ranks & 0xffff) - filled;
+  }
+  const uint32_t own = elements.ownBits(columns, lane, row.ownColumn, job.equivalent.signature,
+                                        sharedSignature(job.equivalent, row.ownColumn));
+  elements.hide(own);
+  return own;
+}
+
+// The sums of what is not hidden, and which of it is among the row's k best and few more.
+template <int kLanes, class T, class Elements>
+__device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int lane, bool writes, int k,
+                                              const Elements& elements,
+                                              typename Element<T>::Compute (&parts)[kPartPlaces<kLanes>],
+                                              HeldRow<T>& row) {
+  using C = typename Element<T>::Compute;
+  C mine[kPartsOfLane<kLanes>];
+  elements.largest(mine);
+  C best = mine[0];
+  COLLAPSAR_UNROLLED
+  for (int p = 1; p < kPartsOfLane<kLanes>; p++) best = largerOrNan(best, mine[p]);
+  best = reduceLanes<kLanes>(best, [](C a, C b) { return largerOrNan(a, b); });
+  const C least = kthOfParts<kLanes>(mine, k, lane, parts);
+  uint32_t reaching = 0;
+  const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale, least, reaching);
+  const Terms<double> sums = reduceLanes<kLanes>(
+      Terms<double>{static_cast<double>(terms.s), static_cast<double>(terms.t), static_cast<double>(terms.tokenS)},
+      sumOf<double>);
+  if (writes) {
+    row.othersBest = best;
+    row.s = sums.s;
+    row.t = sums.t;
+    row.tokenS = sums.tokenS;
+  }
+  if (least == -infinity<C>()) reaching = Elements::inRow(columns, lane, reaching);
+  return {reaching, best != best};
+}
+
+// Of the warp's rows before `end` the first 32 from `first`. A group without a row goes along with the last one's.
+template <class T, int kLanes>
+__device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int end, WarpRows<T, kLanes>& space) {
+  using Elements = LaneElements<T, kLanes>;
+  constexpr int kGroups = kWarpLanes / kLanes;
+  const int group = static_cast<int>(threadIdx.x % kWarpLanes / kLanes);
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  const int labelled = static_cast<int>(threadIdx.x % kWarpLanes);
+
+  int entry = first + group < end ? first + group : end - 1;
+  RowVectors<T> next = columnsOf<T>(job, entry);
+  Elements elements;
+  elements.load(next, lane);
+  if (first + labelled < end) labelRow(job, first + labelled, space.rows[labelled]);
+  __syncwarp();
+  for (int turn = first; turn < end && turn < first + kWarpLanes; turn += kGroups) {
+    const RowVectors<T> columns = next;
+    HeldRow<T>& row = space.rows[entry - first];
+    const bool real = kGroups == 1 || turn + group < end, writes = real && lane == 0;
+    const uint32_t own = rankOwn<kLanes>(job, columns, lane, writes, elements, row);
+    const int sought = soughtOf(job.out.topK);
+    const auto others = sumOthers<kLanes>(columns, lane, writes, sought, elements, space.parts[group], row);
+    int32_t* const top = job.out.topColumns + static_cast<int64_t>(job.firstRow + entry) * job.out.topK;
+    const BestColumns places{&row.argmax, top, job.out.topK, real};
+    // The next row comes while the best columns are found, into the registers that are free by then.
+    const int following = turn + kGroups;
+    if (following < end && following < first + kWarpLanes) {
+      entry = following + group < end ? following + group : end - 1;
+      next = columnsOf<T>(job, entry);
+      elements.load(next, lane);
+    }
+    // Of the others at least k reach the bound: the best are among those and the own ones.
+    placeBest<Elements, kLanes>(columns, lane, {others.bits | own, others.undefined}, space.candidates[group], places);
+  }
+  __syncwarp();
+  if (first + labelled < end) endRow(job, first + labelled, space.rows[labelled]);
+}
+
+template <class T, int kLanes>
+__global__ void __launch_bounds__(kShortThreads, kShortBlocksPerMultiprocessor<T>)
+    shortScoreRows(const ScoreRowsJob job, const int rowsOfWarp) {
+  __shared__ WarpRows<T, kLanes> ofWarps[kShortWarps];
+  const int warp = static_cast<int>(threadIdx.x / kWarpLanes);
+  const int begin = (static_cast<int>(blockIdx.x) * kShortWarps + warp) * rowsOfWarp;  // kMostRows is far below 2^31
+  const int end = begin + rowsOfWarp < job.cut.rows ? begin + rowsOfWarp : job.cut.rows;
+  COLLAPSAR_ROLLED
+  for (int first = begin; first < end; first += kWarpLanes) {
+    takeRows<T, kLanes>(job, first, end, ofWarps[warp]);
+  }
+}
+
+// The most vectors that a row of `job` may lie in.
+template <class T>
+int64_t vectorsOfRows(const ScoreRowsJob& job) {
+  constexpr int64_t kPerVector = Element<T>::kPerVector;
+  const bool aligned = reinterpret_cast<uintptr_t>(job.data) % kVectorBytes == 0 && job.rowStride % kPerVector == 0;
+  return (job.columns + kPerVector - 1 + (aligned ? 0 : kPerVector - 1)) / kPerVector;
+}
+
+template <class T, int kLanes = kFewestLanes<T>>
+cudaError_t start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
+  if constexpr (kLanes < kWarpLanes) {
+    if (vectors > kLanes * kLaneVectors<T>) return start<T, 2 * kLanes>(job, vectors, multiprocessors, stream);
+  }
+  constexpr int kGroups = kWarpLanes / kLanes;
+  // All warps run at once, and end at once. Shared memory may hold fewer blocks than registers do: of float32 by two
+  // lanes a GPU of 8.0 has room for three, one of 8.9 for two, and the others would begin when these have ended.
+  int blocks = 0;
+  const cudaError_t asked =
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, shortScoreRows<T, kLanes>, kShortThreads, 0);
+  if (asked != cudaSuccess) return asked;
+  const int64_t warps = int64_t{multiprocessors} * (blocks > 0 ? blocks : 1) * kShortWarps;
+  const int rowsOfWarp = static_cast<int>((job.cut.rows + warps * kGroups - 1) / (warps * kGroups)) * kGroups;
+  COLLAPSAR_LAUNCH((shortScoreRows<T, kLanes>), blocksOf(job.cut.rows, int64_t{kShortWarps} * rowsOfWarp),
+                   kShortThreads, stream, job, rowsOfWarp);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+bool areShortScoreRows(const ScoreRowsJob& job) {
+  if (job.columns <= 32) return false;  // a thread each: scoreLanes()
+  return withType(job.dtype, [&](auto type) {
+    using T = decltype(type);
+    return vectorsOfRows<T>(job) <= kWarpLanes * kLaneVectors<T>;
+  });
+}
+
+cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+  if (job.cut.rows == 0) return cudaSuccess;
+  return withType(job.dtype, [&](auto type) {
+    using T = decltype(type);
+    return start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
+  });
+}
+
+}  // namespace collapsar::cuda

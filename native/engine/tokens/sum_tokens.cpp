@@ -1,0 +1,335 @@
+// Cuts [P,R] segments of tokens into tiles in the order of memory and adds each segment with the kernels.
+//
+// The bits of a sum depend on its tokens alone: token t of a leaf of 4096 goes to float64 lane t mod 32, lanes are
+// folded by halves, and leaves are added in order. Which thread or tile a segment falls to, and how its tokens are
+// brought together, does not matter.
+#include "sum_tokens.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "engine/simd/kernel_table.h"
+#include "values.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr std::int64_t kTileTokens = 1 << 18;
+// Sums of so many neighbouring prompts share a cache line of the result: in one tile, the line is fetched once.
+constexpr std::int64_t kLinePrompts = 8;
+constexpr std::int64_t kSegmentCost = 16;     // what a segment costs besides its tokens, in tokens
+constexpr std::int64_t kBatchSegments = 512;  // handed to the kernel at once
+constexpr std::int64_t kGroupSegments = 16;   // packed side by side where tokens are far apart but segments near
+constexpr std::int64_t kGroupTokens = 512;    // ... so many at a time; divides the leaf
+constexpr std::int64_t kGroupStride = kGroupTokens + 32;  // not a power of two: the strips would share their cache sets
+
+std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+std::int64_t validLength(const TokenScores& scores, std::int64_t row) {
+  return std::max<std::int64_t>(scores.lengths[row], 0);
+}
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+struct Tile {
+  Range prompts, rows;
+};
+
+// Rows in runs of about `budget` of cost, where a row costs its tokens `times` over.
+std::vector<Range> rowRuns(const TokenScores& scores, std::int64_t times, std::int64_t budget) {
+  std::vector<Range> runs;
+  std::int64_t begin = 0, cost = 0;
+  for (std::int64_t row = 0; row < scores.rows; row++) {
+    cost += (validLength(scores, row) + kSegmentCost) * times;
+    if (cost >= budget) {
+      runs.push_back({begin, row + 1});
+      begin = row + 1;
+      cost = 0;
+    }
+  }
+  if (begin < scores.rows) runs.push_back({begin, scores.rows});
+  return runs;
+}
+
+// Runs of `size` each, the last one shorter.
+template <class Take>
+void forEachRun(Range whole, std::int64_t size, Take take) {
+  for (std::int64_t begin = whole.begin; begin < whole.end; begin += size) {
+    take(Range{begin, std::min(begin + size, whole.end)});
+  }
+}
+
+// Sums the segments of one job. T: an element's bits.
+template <class T>
+class TokenSummer {
+ public:
+  TokenSummer(const TokenScores& scores, const TokenSums& out, int workers)
+      : scores_(scores),
+        out_(out),
+        data_(static_cast<const T*>(scores.data)),
+        kernels_(kernels()),
+        dtype_(static_cast<int>(scores.dtype)),
+        rowsInside_(scores.rowOffsets != nullptr || magnitude(scores.rowStride) <= magnitude(scores.promptStride)),
+        grouped_(scores.tokenStride != 1 && magnitude(innerStride()) < magnitude(scores.tokenStride)),
+        firstSuspicious_(std::numeric_limits<std::int64_t>::max()) {
+    if (scores.tokenStride != 1) {
+      const std::size_t size = grouped_ ? kGroupSegments * kGroupStride : kLeafTokens;
+      for (int worker = 0; worker < workers; worker++) scratch_.push_back(std::make_unique<T[]>(size));
+    }
+  }
+
+  // Consecutive tiles are consecutive in memory, as far as whole segments allow.
+  std::vector<Tile> tiles() const {
+    std::vector<Tile> tiles;
+    if (scores_.prompts == 0 || scores_.rows == 0) return tiles;
+    const Range allPrompts{0, scores_.prompts};
+    if (rowsInside_) {
+      const std::int64_t atLeast = grouped_ ? 1 : kLinePrompts;
+      const std::vector<Range> rows = rowRuns(scores_, 1, kTileTokens / atLeast);
+      const std::int64_t together = rows.size() > 1 ? 1 : kTileTokens / std::max<std::int64_t>(1, totalCost());
+      forEachRun(allPrompts, std::max(atLeast, together), [&](Range prompts) {
+        for (const Range run : rows) tiles.push_back({prompts, run});
+      });
+    } else {
+      for (const Range run : rowRuns(scores_, scores_.prompts, kTileTokens)) {
+        const std::int64_t longest = longestOf(run);
+        const std::int64_t prompts = std::max<std::int64_t>(kGroupSegments, kTileTokens / (longest + kSegmentCost));
+        forEachRun(allPrompts, prompts, [&](Range promptRun) { tiles.push_back({promptRun, run}); });
+      }
+    }
+    return tiles;
+  }
+
+  void sum(const Tile& tile, int worker, JobControl& control) {
+    T* scratch = scratch_.empty() ? nullptr : scratch_[static_cast<std::size_t>(worker)].get();
+    if (grouped_) {
+      sumGroups(tile, scratch);
+    } else if (rowsInside_) {
+      forEachRun(tile.prompts, kLinePrompts, [&](Range prompts) {
+        forEachRun(tile.rows, kBatchSegments, [&](Range rows) { sumLines(prompts, rows, scratch); });
+      });
+    } else {
+      for (std::int64_t row = tile.rows.begin; row < tile.rows.end; row++) {
+        forEachRun(tile.prompts, kBatchSegments, [&](Range prompts) { sumRow(row, prompts, scratch); });
+      }
+    }
+    std::int64_t tokens = 0;
+    for (std::int64_t row = tile.rows.begin; row < tile.rows.end; row++) tokens += validLength(scores_, row);
+    control.doneUnits.fetch_add(tokens * (tile.prompts.end - tile.prompts.begin), std::memory_order_relaxed);
+  }
+
+  // A leaf at a time, so that it ends soon when it is cancelled.
+  InvalidToken firstInvalid(const JobControl& control) const {
+    std::int64_t segment = firstSuspicious_.load(std::memory_order_relaxed);
+    if (segment == std::numeric_limits<std::int64_t>::max()) return {};
+    // All but always the first one looked at; the others only if its sum had merely overflowed.
+    for (; segment < scores_.prompts * scores_.rows; segment++) {
+      const std::int64_t prompt = segment / scores_.rows, row = segment % scores_.rows;
+      if (!suspicious(*sumAt({prompt, row}))) continue;
+      const std::int64_t start = segmentStart(scores_, prompt, row), length = scores_.lengths[row];
+      for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
+        if (control.cancelled.load(std::memory_order_relaxed)) return {};
+        const std::int64_t end = std::min<std::int64_t>(begin + kLeafTokens, length);
+        for (std::int64_t token = begin; token < end; token++) {
+          if (suspicious(tokenAt(scores_.dtype, scores_.data, start + token * scores_.tokenStride)))
+            return {prompt, row, token};
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Segment {
+    std::int64_t prompt, row;
+  };
+
+  // Between neighbours of the inner loop; packed rows have none.
+  std::int64_t innerStride() const {
+    if (!rowsInside_) return scores_.promptStride;
+    return scores_.rowOffsets != nullptr ? std::numeric_limits<std::int64_t>::max() : scores_.rowStride;
+  }
+
+  std::int64_t totalCost() const {
+    std::int64_t cost = 0;
+    for (std::int64_t row = 0; row < scores_.rows; row++) cost += validLength(scores_, row) + kSegmentCost;
+    return cost;
+  }
+
+  std::int64_t longestOf(Range rows) const {
+    std::int64_t longest = 0;
+    for (std::int64_t row = rows.begin; row < rows.end; row++) longest = std::max(longest, validLength(scores_, row));
+    return longest;
+  }
+
+  double* sumAt(Segment at) const {
+    return out_.sums + at.row * out_.columns + (out_.columnOf != nullptr ? out_.columnOf[at.prompt] : at.prompt);
+  }
+
+  void put(Segment at, double sum) {
+    *sumAt(at) = canonical(sum);
+    if (!suspicious(sum)) return;
+    const std::int64_t segment = at.prompt * scores_.rows + at.row;
+    std::int64_t first = firstSuspicious_.load(std::memory_order_relaxed);
+    while (segment < first && !firstSuspicious_.compare_exchange_weak(first, segment, std::memory_order_relaxed)) {
+    }
+  }
+
+  void sumGroups(const Tile& tile, T* scratch) {
+    if (rowsInside_) {
+      for (std::int64_t prompt = tile.prompts.begin; prompt < tile.prompts.end; prompt++) {
+        forEachRun(tile.rows, kGroupSegments, [&](Range rows) {
+          sumGroup(rows, scratch, [&](std::int64_t row) { return Segment{prompt, row}; });
+        });
+      }
+    } else {
+      for (std::int64_t row = tile.rows.begin; row < tile.rows.end; row++) {
+        forEachRun(tile.prompts, kGroupSegments, [&](Range prompts) {
+          sumGroup(prompts, scratch, [&](std::int64_t prompt) { return Segment{prompt, row}; });
+        });
+      }
+    }
+  }
+
+  void sumBatch(const std::int64_t* starts, const std::int64_t* lengths, std::int64_t size, T* scratch,
+                double* sums) const {
+    if (scores_.tokenStride == 1) {
+      kernels_.sumSegments[dtype_](data_, starts, lengths, size, sums);
+    } else {
+      for (std::int64_t i = 0; i < size; i++) sums[i] = sumSpread(data_ + starts[i], lengths[i], scratch);
+    }
+  }
+
+  // Rows of up to kLinePrompts prompts, whose sums are kept until all are there: a line of the result is then written
+  // once, whole.
+  void sumLines(Range prompts, Range rows, T* scratch) {
+    std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
+    double sums[kLinePrompts][kBatchSegments];
+    const std::int64_t size = rows.end - rows.begin;
+    for (std::int64_t i = 0; i < size; i++) lengths[i] = validLength(scores_, rows.begin + i);
+    for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+      for (std::int64_t i = 0; i < size; i++) starts[i] = segmentStart(scores_, prompt, rows.begin + i);
+      sumBatch(starts, lengths, size, scratch, sums[prompt - prompts.begin]);
+    }
+    bool clean = true;
+    for (std::int64_t i = 0; i < size; i++) {
+      for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+        const double sum = sums[prompt - prompts.begin][i];
+        clean &= !suspicious(sum);
+        *sumAt({prompt, rows.begin + i}) = sum;
+      }
+    }
+    if (clean) return;
+    for (std::int64_t prompt = prompts.begin; prompt < prompts.end; prompt++) {
+      for (std::int64_t i = 0; i < size; i++) put({prompt, rows.begin + i}, sums[prompt - prompts.begin][i]);
+    }
+  }
+
+  void sumRow(std::int64_t row, Range prompts, T* scratch) {
+    std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
+    double sums[kBatchSegments];
+    const std::int64_t size = prompts.end - prompts.begin, length = validLength(scores_, row);
+    for (std::int64_t i = 0; i < size; i++) {
+      starts[i] = segmentStart(scores_, prompts.begin + i, row);
+      lengths[i] = length;
+    }
+    sumBatch(starts, lengths, size, scratch, sums);
+    for (std::int64_t i = 0; i < size; i++) put({prompts.begin + i, row}, sums[i]);
+  }
+
+  // Tokens far apart: a leaf at a time is packed.
+  double sumSpread(const T* tokens, std::int64_t length, T* scratch) const {
+    double sum = 0.0;
+    for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
+      const std::int64_t leaf = std::min<std::int64_t>(length - begin, kLeafTokens);
+      for (std::int64_t t = 0; t < leaf; t++) scratch[t] = tokens[(begin + t) * scores_.tokenStride];
+      const std::int64_t start = 0;
+      double leafSum;
+      kernels_.sumSegments[dtype_](scratch, &start, &leaf, 1, &leafSum);
+      sum += leafSum;
+    }
+    return sum;
+  }
+
+  // Neighbouring segments whose tokens alternate in memory: read across them, packed into one strip each.
+  template <class SegmentAt>
+  void sumGroup(Range run, T* scratch, SegmentAt segmentAt) {
+    const std::int64_t size = run.end - run.begin;
+    std::int64_t starts[kGroupSegments], lengths[kGroupSegments], longest = 0;
+    double sums[kGroupSegments] = {}, lanes[kGroupSegments][kTokenLanes];
+    for (std::int64_t i = 0; i < size; i++) {
+      const Segment at = segmentAt(run.begin + i);
+      starts[i] = segmentStart(scores_, at.prompt, at.row);
+      lengths[i] = validLength(scores_, at.row);
+      longest = std::max(longest, lengths[i]);
+    }
+    for (std::int64_t begin = 0; begin < longest; begin += kGroupTokens) {
+      const std::int64_t end = std::min(begin + kGroupTokens, longest);
+      for (std::int64_t t = begin; t < end; t++) {
+        for (std::int64_t i = 0; i < size; i++) {
+          if (t < lengths[i]) scratch[i * kGroupStride + (t - begin)] = data_[starts[i] + t * scores_.tokenStride];
+        }
+      }
+      for (std::int64_t i = 0; i < size; i++) {
+        const std::int64_t tokens = std::min(end, lengths[i]) - begin;
+        if (tokens <= 0) continue;
+        if (begin % kLeafTokens == 0) std::fill_n(lanes[i], kTokenLanes, 0.0);
+        kernels_.addTokens[dtype_](scratch + i * kGroupStride, tokens, lanes[i]);
+        const bool leafEnds = (begin + tokens) % kLeafTokens == 0 || begin + tokens == lengths[i];
+        if (leafEnds) sums[i] += kernels_.foldTokens(lanes[i]);
+      }
+    }
+    for (std::int64_t i = 0; i < size; i++) put(segmentAt(run.begin + i), sums[i]);
+  }
+
+  const TokenScores& scores_;
+  const TokenSums& out_;
+  const T* data_;
+  const KernelTable& kernels_;
+  int dtype_;
+  bool rowsInside_;  // the inner loop runs over rows, else over prompts: the nearer neighbours
+  bool grouped_;
+  std::atomic<std::int64_t> firstSuspicious_;  // lowest prompt*rows+row with a suspicious sum
+  std::vector<std::unique_ptr<T[]>> scratch_;  // of each worker
+};
+
+template <class T>
+Outcome sumAs(const TokenScores& scores, const TokenSums& out, ThreadPool& pool, JobControl& control,
+              InvalidToken* firstInvalid) {
+  std::int64_t tokens = 0;
+  for (std::int64_t row = 0; row < scores.rows; row++) tokens += validLength(scores, row);
+  control.totalUnits.store(tokens * scores.prompts, std::memory_order_relaxed);
+
+  TokenSummer<T> summer(scores, out, pool.threads());
+  const std::vector<Tile> tiles = summer.tiles();
+  const auto count = static_cast<std::int64_t>(tiles.size());
+  const Outcome outcome = pool.run(count, control, [&](std::int64_t tile, int worker) {
+    summer.sum(tiles[static_cast<std::size_t>(tile)], worker, control);
+  });
+  if (outcome == Outcome::Cancelled || firstInvalid == nullptr) return outcome;
+  *firstInvalid = summer.firstInvalid(control);
+  return control.cancelled.load(std::memory_order_relaxed) ? Outcome::Cancelled : Outcome::Done;
+}
+
+}  // namespace
+
+Outcome sumTokens(const TokenScores& scores, const TokenSums& out, ThreadPool& pool, JobControl& control,
+                  InvalidToken* firstInvalid) {
+  switch (scores.dtype) {
+    case DType::Float64:
+      return sumAs<double>(scores, out, pool, control, firstInvalid);
+    case DType::Float32:
+      return sumAs<float>(scores, out, pool, control, firstInvalid);
+    case DType::Float16:
+    case DType::BFloat16:
+      break;
+  }
+  return sumAs<std::uint16_t>(scores, out, pool, control, firstInvalid);
+}
+
+}  // namespace collapsar

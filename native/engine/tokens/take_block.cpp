@@ -1,0 +1,222 @@
+#include "take_block.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <numeric>
+
+#include "engine/gather_scores.h"
+#include "engine/simd/kernel_table.h"
+#include "values.h"
+
+namespace collapsar {
+namespace {
+
+constexpr std::int64_t kTileTokens = 1 << 16;
+constexpr std::int64_t kPartCost = 128;  // what a part costs besides its tokens, in tokens
+
+// Positions of an axis by rising index in the step.
+std::vector<std::int32_t> byIndex(const std::vector<std::int32_t>& indices, std::vector<std::int32_t> positions) {
+  std::sort(positions.begin(), positions.end(), [&](std::int32_t a, std::int32_t b) {
+    return indices[static_cast<std::size_t>(a)] < indices[static_cast<std::size_t>(b)];
+  });
+  return positions;
+}
+
+std::vector<std::int32_t> allPositions(std::size_t count) {
+  std::vector<std::int32_t> positions(count);
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
+// The first NaN or +inf of the step among the block's whole rows: sumTokens goes by the block's order.
+Outcome findInvalid(const StepTokens& step, TokenBlock& block, const TokenScores& scores, const TokenSums& sums,
+                    ThreadPool& pool, JobControl& control) {
+  const std::vector<std::int32_t> rows = byIndex(block.rows, block.whole);
+  for (const std::int32_t column : byIndex(block.prompts, allPositions(block.prompts.size()))) {
+    for (const std::int32_t at : rows) {
+      const std::int32_t target = sums.columnOf != nullptr ? sums.columnOf[column] : column;
+      if (!suspicious(sums.sums[at * sums.columns + target])) continue;
+      TokenScores one = scores;
+      one.data = static_cast<const char*>(scores.data) +
+                 segmentStart(scores, column, at) * static_cast<std::int64_t>(sizeOf(scores.dtype));
+      one.prompts = one.rows = 1;
+      one.lengths = scores.lengths + at;
+      one.rowOffsets = nullptr;
+      double sum;
+      InvalidToken found;
+      if (sumTokens(one, {&sum, 1, nullptr}, pool, control, &found) == Outcome::Cancelled) return Outcome::Cancelled;
+      // Otherwise the sum has merely overflowed.
+      if (found.prompt < 0) continue;
+      const std::int64_t prompt = block.prompts[static_cast<std::size_t>(column)];
+      block.invalid.emplace(prompt * step.rows() + block.rowAt(at), found.token);
+      return Outcome::Done;
+    }
+  }
+  return Outcome::Done;
+}
+
+// Neighbouring rows of the step, all of them whole: no cell in between belongs to another block.
+bool areNeighbours(const TokenBlock& block) {
+  if (block.whole.size() != block.rows.size()) return false;
+  for (std::size_t at = 1; at < block.rows.size(); at++) {
+    if (block.rows[at] != block.rows[at - 1] + 1) return false;
+  }
+  return true;
+}
+
+Outcome sumWholeRows(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
+                     JobControl& control) {
+  if (block.whole.empty() || block.prompts.empty()) return Outcome::Done;
+  const auto prompts = static_cast<std::int64_t>(block.prompts.size());
+  const bool direct = areNeighbours(block);
+  std::vector<double> own;
+  if (!direct) own.resize(block.rows.size() * block.prompts.size());
+  const TokenSums sums =
+      direct ? TokenSums{step.sums() + block.rows[0] * step.prompts(), step.prompts(), block.prompts.data()}
+             : TokenSums{own.data(), prompts, nullptr};
+  InvalidToken invalid;
+  if (sumTokens(scores, sums, pool, control, &invalid) == Outcome::Cancelled) return Outcome::Cancelled;
+  if (invalid.prompt >= 0 && findInvalid(step, block, scores, sums, pool, control) == Outcome::Cancelled)
+    return Outcome::Cancelled;
+  // Cells of claimed pairs: nobody else writes there.
+  if (!direct) step.putSums(block, block.whole, own.data());
+  return Outcome::Done;
+}
+
+// Parts of rows, T: an element's bits.
+template <class T>
+class PartTaker {
+ public:
+  PartTaker(const StepTokens& step, TokenBlock& block, const TokenScores& scores, int workers)
+      : step_(step), block_(block), scores_(scores), data_(static_cast<const T*>(scores.data)) {
+    if (scores.tokenStride == 1) return;
+    for (int worker = 0; worker < workers; worker++) scratch_.push_back(std::make_unique<T[]>(kLeafTokens));
+  }
+
+  // One part under one prompt.
+  void take(std::size_t item, int worker, const JobControl& control) {
+    const std::size_t parts = block_.parts.size();
+    const TokenBlock::Part& part = block_.parts[item % parts];
+    const auto column = static_cast<std::int64_t>(item / parts);
+    const T* const tokens = data_ + segmentStart(scores_, column, part.at);
+    const std::int64_t length = step_.length(block_.rowAt(part.at));
+    BegunRow& row = *block_.begun[item];
+    row.open.reserve(row.open.size() + static_cast<std::size_t>(block_.leavesTo(part.to)));  // for commit()
+    LeafUpdate* update = block_.updates.data() + column * block_.partLeaves + part.leaves;
+    for (std::int64_t leaf = block_.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
+      if (control.cancelled.load(std::memory_order_relaxed)) return;
+      const std::int64_t leafBegin = leaf * kLeafTokens;
+      const std::int64_t begin = std::max(block_.from, leafBegin), end = std::min(part.to, leafBegin + kLeafTokens);
+      const LeafSum* const open = row.openLeaf(leaf);
+      LeafSum sum = open != nullptr ? *open : LeafSum(std::min<std::int64_t>(kLeafTokens, length - leafBegin));
+      const std::int64_t tokensBefore = sum.waitingTokens(), bytesBefore = sum.waitingBytes();
+      sum.add(scores_.dtype, side(tokens, begin - block_.from, end - begin, worker), begin - leafBegin, end - begin);
+      update->waitingTokens = sum.waitingTokens() - tokensBefore;
+      update->waitingBytes = sum.waitingBytes() - bytesBefore;
+      if (sum.complete()) {
+        update->sum = sum.sum();
+        update->firstInvalid = sum.firstInvalid() < 0 ? -1 : leafBegin + sum.firstInvalid();
+      } else {
+        update->open = std::make_unique<LeafSum>(std::move(sum));
+      }
+    }
+  }
+
+ private:
+  // The tokens side by side.
+  const T* side(const T* tokens, std::int64_t from, std::int64_t count, int worker) {
+    if (scores_.tokenStride == 1) return tokens + from;
+    T* const scratch = scratch_[static_cast<std::size_t>(worker)].get();
+    for (std::int64_t at = 0; at < count; at++) scratch[at] = tokens[(from + at) * scores_.tokenStride];
+    return scratch;
+  }
+
+  const StepTokens& step_;
+  TokenBlock& block_;
+  const TokenScores& scores_;
+  const T* data_;
+  std::vector<std::unique_ptr<T[]>> scratch_;  // of each worker
+};
+
+// What commit() needs memory for is set aside here: leaves before which one is not complete, and tokens that are
+// invalid.
+void noteLeaves(const StepTokens& step, TokenBlock& block) {
+  const LeafUpdate* update = block.updates.data();
+  for (std::size_t item = 0; item < block.begun.size(); item++) {
+    const TokenBlock::Part& part = block.parts[item % block.parts.size()];
+    const std::int64_t pair = block.prompts[item / block.parts.size()] * step.rows() + block.rowAt(part.at);
+    std::int64_t next = block.begun[item]->summed;
+    for (std::int64_t leaf = block.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
+      if (update->open != nullptr) continue;
+      if (update->firstInvalid >= 0) block.invalid.emplace(pair, update->firstInvalid);
+      if (leaf == next) {
+        next++;
+      } else {
+        block.later.emplace(std::pair(pair, leaf), update->sum);
+      }
+    }
+  }
+}
+
+template <class T>
+Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
+                  JobControl& control) {
+  const auto items = static_cast<std::int64_t>(block.begun.size());
+  if (items == 0) return Outcome::Done;
+  std::int64_t longest = 0;
+  for (const TokenBlock::Part& part : block.parts) longest = std::max(longest, part.to - block.from);
+  const std::int64_t together = std::max<std::int64_t>(1, kTileTokens / (longest + kPartCost));
+
+  block.updates.resize(block.prompts.size() * static_cast<std::size_t>(block.partLeaves));
+  PartTaker<T> taker(step, block, scores, pool.threads());
+  std::atomic<bool> shortOfMemory{false};
+  pool.run((items + together - 1) / together, control, [&](std::int64_t tile, int worker) {
+    const std::int64_t end = std::min(items, (tile + 1) * together);
+    try {
+      for (std::int64_t item = tile * together; item < end && !shortOfMemory; item++)
+        taker.take(static_cast<std::size_t>(item), worker, control);
+    } catch (const std::bad_alloc&) {
+      // A thread of the pool has nowhere to throw it to.
+      shortOfMemory = true;
+    }
+  });
+  const bool cancelled = control.cancelled.load(std::memory_order_relaxed);
+  // Here, not where the claim is given back: whoever has to do that may be short of memory, too.
+  if (shortOfMemory || cancelled) block.updates = std::vector<LeafUpdate>();
+  if (shortOfMemory) throw std::bad_alloc();
+  if (!cancelled) noteLeaves(step, block);
+  return cancelled ? Outcome::Cancelled : Outcome::Done;
+}
+
+}  // namespace
+
+Outcome takeSums(const StepTokens& step, TokenBlock& block, const ScoreMatrix& sums, ThreadPool& pool,
+                 JobControl& control) {
+  block.sums.resize(block.rows.size() * block.prompts.size());
+  if (gatherScores(sums, nullptr, sums.rows, nullptr, sums.columns, block.sums.data(), pool, control) ==
+      Outcome::Cancelled)
+    return Outcome::Cancelled;
+  step.putSums(block, block.whole, block.sums.data());
+  for (std::size_t at = 0; at < block.rows.size(); at++) {
+    if (step.length(block.rows[at]) == 0) block.summed.push_back(static_cast<std::int32_t>(at));
+  }
+  return Outcome::Done;
+}
+
+Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
+                   JobControl& control) {
+  if (sumWholeRows(step, block, scores, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+  switch (scores.dtype) {
+    case DType::Float64:
+      return takeParts<double>(step, block, scores, pool, control);
+    case DType::Float32:
+      return takeParts<float>(step, block, scores, pool, control);
+    case DType::Float16:
+    case DType::BFloat16:
+      break;
+  }
+  return takeParts<std::uint16_t>(step, block, scores, pool, control);
+}
+
+}  // namespace collapsar

@@ -1,0 +1,38 @@
+// Tokens one by one, whatever their type, and which of them, or of their sums, cannot be right: for all that sums them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "engine/dtype.h"
+#include "engine/half.h"
+
+namespace collapsar {
+
+inline double tokenAt(DType dtype, const void* tokens, std::int64_t at) {
+  const auto read = [&](auto element) {
+    std::memcpy(&element, static_cast<const char*>(tokens) + at * static_cast<std::int64_t>(sizeof element),
+                sizeof element);
+    return valueOf(element);
+  };
+  switch (dtype) {
+    case DType::Float64:
+      return read(double{});
+    case DType::Float32:
+      return read(float{});
+    case DType::Float16:
+      return read(Float16Bits{});
+    case DType::BFloat16:
+      break;
+  }
+  return read(BFloat16Bits{});
+}
+
+// NaN or +inf: a token that is invalid, or a sum that can only come from one, or (rarely) from an overflow.
+inline bool suspicious(double value) { return !(value < std::numeric_limits<double>::infinity()); }
+
+// One NaN for all, whatever the processor makes of inf - inf.
+inline double canonical(double sum) { return sum == sum ? sum : std::numeric_limits<double>::quiet_NaN(); }
+
+}  // namespace collapsar

@@ -1,0 +1,79 @@
+// Engine.inferStep: scores and statistics of a step -> intervals and p-values of its figures.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/inference.h"
+#include "node/arguments/row_labels.h"
+#include "node/arguments/row_stats.h"
+#include "node/results/result_value.h"
+#include "operations.h"
+
+namespace collapsar {
+namespace {
+
+class InferStepJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override {
+    const RowStats rowStats = stats.checked();
+    expectFinite(rowStats.matchedSeq, "stats.matchedSeq");
+    expectFinite(rowStats.marginalSeq, "stats.marginalSeq");
+    input.rows = stats.rows;
+    input.columns = stats.columns;
+    input.labels = labels.rows();
+    input.stats = &rowStats;
+    return inferStep(input, inference, pool, control);
+  }
+
+  Napi::Value result(Napi::Env env) override {
+    // In the order of src/engine/packed-results.ts.
+    std::vector<double> numbers;
+    for (const FigureInference& figure : inference.figures) {
+      numbers.insert(numbers.end(),
+                     {figure.estimate, figure.batchLow, figure.batchHigh, figure.batchError, figure.populationLow,
+                      figure.populationHigh, figure.populationError, figure.pValue});
+    }
+    for (const bool flag : {inference.withinVariance, inference.nearBound, inference.calibrated}) {
+      numbers.push_back(flag ? 1 : 0);
+    }
+    return numbersOf(env, numbers);
+  }
+
+  InferenceInput input{};
+  RowStatsInput stats;
+  RowLabels labels;
+
+ private:
+  void expectFinite(const double* values, const char* name) const {
+    for (std::int64_t row = 0; row < stats.rows; ++row) {
+      if (std::isfinite(values[row])) continue;
+      throw ArgumentProblem{name, "row " + std::to_string(row) + " is " + std::to_string(values[row]) +
+                                      ": leave such rows out with gatherScores() first"};
+    }
+  }
+
+  Inference inference{};
+};
+
+}  // namespace
+
+// inferStep(settle, data: Float64Array, protected: boolean, ...stats (see RowStatsInput::take),
+//           own, lengths: IntegerArray, signatures: IntegerArray | undefined, permutations, seed: number): number
+// data is dense [rows, columns].
+std::unique_ptr<Job> inferStepJob(Arguments& arguments) {
+  const Napi::Env env = arguments.env();
+  auto job = std::make_unique<InferStepJob>();
+  const Napi::Value data = arguments.next();
+  const bool protectedByCaller = arguments.flag();
+  job->stats.take(*job, arguments);
+  const std::int64_t rows = job->stats.rows, columns = job->stats.columns;
+  expectMatrixShape(env, "stats", rows, columns);
+  job->labels = RowLabels::take(arguments, "options.", rows, columns);
+  job->input.permutations = arguments.integer();
+  job->input.seed = static_cast<std::uint64_t>(arguments.integer());
+  job->input.scores = static_cast<const double*>(
+      holdTensor(*job, data, "sums", DType::Float64, {{rows, columns}, {columns, 1}}, protectedByCaller));
+  return job;
+}
+
+}  // namespace collapsar
