@@ -57,8 +57,9 @@ class Row {
         levels_(tables.levels.data() + r * input.columns),
         length_(static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1)) {}
 
-  inline __attribute__((always_inline)) Doubles4 under(std::int64_t label) const {
-    return Doubles4{scores_[label], scores_[label] / length_, loo_[label], kLevelCodes[levels_[label]]};
+  // Not returned: how functions return as many doubles depends on the instruction set, of which GCC warns.
+  inline __attribute__((always_inline)) void under(std::int64_t label, Doubles4& added) const {
+    added = Doubles4{scores_[label], scores_[label] / length_, loo_[label], kLevelCodes[levels_[label]]};
   }
 
   // Under every label. scratch: [columns]
@@ -107,14 +108,24 @@ inline __attribute__((always_inline)) void addRows(const InferenceInput& input, 
       Doubles4 figure = figures[i].part;
       for (std::int64_t k = 0; k < kRowsAtOnce; k++) {
         const std::int64_t label = tile.label(i, r - k);
-        figure += kLaidOut ? laidOut[k * columns + label].part : rows[k].under(label);
+        Doubles4 added;
+        if constexpr (kLaidOut) {
+          added = laidOut[k * columns + label].part;
+        } else {
+          rows[k].under(label, added);
+        }
+        figure += added;
       }
       figures[i].part = figure;
     }
   }
   for (; r >= begin; r--) {
     const Row row(input, tables, r);
-    for (std::int64_t i = 0; i < tile.size; i++) figures[i].part += row.under(tile.label(i, r));
+    for (std::int64_t i = 0; i < tile.size; i++) {
+      Doubles4 added;
+      row.under(tile.label(i, r), added);
+      figures[i].part += added;
+    }
   }
 }
 
@@ -182,7 +193,9 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   Contribution observed = {};
   Levels observedLevels;
   for (std::int64_t r = rows - 1; r >= 0; r--) {
-    observed.part += Row(input, sums, r).under(input.labels.own[r]);
+    Doubles4 added;
+    Row(input, sums, r).under(input.labels.own[r], added);
+    observed.part += added;
     if (r % kCountedRows == 0) observedLevels.take(observed);
   }
   const double least[kSums] = {observed.part[0] - kTie * sums.scoreScale,
