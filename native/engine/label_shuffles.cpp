@@ -59,16 +59,23 @@ ShuffleCache& shuffleCache() {
 
 }  // namespace
 
-LabelShuffles::LabelShuffles(const ShuffledLabels& labels, int workers)
+LabelShuffles::LabelShuffles(const ShuffledLabels& labels, std::int64_t tilePermutations, int workers)
     : labels_(labels), stride_(strideOf(labels.rows)) {
   if (ShuffleCache::canHold(labels, stride_)) {
     known_ = shuffleCache().find(labels);
     if (known_ != nullptr) return;
     drawn_ = std::make_shared<KnownShuffles>(KnownShuffles{labels.rows, labels.permutations, labels.seed, {}});
     drawn_->sources.resize(static_cast<std::size_t>(labels.permutations * stride_));
+    return;
   }
-  narrow_.resize(static_cast<std::size_t>(workers));
-  wide_.resize(static_cast<std::size_t>(workers));
+  const auto entries = static_cast<std::size_t>(tilePermutations * stride_);
+  for (int worker = 0; worker < workers; worker++) {
+    if (labels.columns <= kNarrowLabels) {
+      narrow_.emplace_back(new std::uint16_t[entries]);
+    } else {
+      wide_.emplace_back(new std::int32_t[entries]);
+    }
+  }
 }
 
 template <typename Entry>

@@ -78,12 +78,23 @@ class Row {
   double length_;
 };
 
-// One worker's.
+// What a row adds under every label is laid out beforehand where permutations are as many as labels. With fewer, most
+// of it would not be looked up: at 16384 x 1024 with 128 permutations a tile that takes twice as long.
+bool laysOut(std::int64_t permutations, std::int64_t columns) { return permutations >= columns; }
+
+// One worker's. Allocated before threads start: one that throws has nowhere to report it.
 struct Scratch {
-  std::vector<double> perToken;   // [columns]
-  std::vector<Contribution> row;  // [kRowsAtOnce, columns]
-  std::vector<Contribution> figures;
-  std::vector<Levels> levels;
+  std::vector<double> perToken;       // [columns] where rows are laid out
+  std::vector<Contribution> row;      // [kRowsAtOnce, columns] likewise
+  std::vector<Contribution> figures;  // [tilePermutations]
+  std::vector<Levels> levels;         // [tilePermutations]
+
+  Scratch(std::int64_t tilePermutations, std::int64_t columns)
+      : figures(static_cast<std::size_t>(tilePermutations)), levels(static_cast<std::size_t>(tilePermutations)) {
+    if (!laysOut(tilePermutations, columns)) return;
+    perToken.resize(static_cast<std::size_t>(columns));
+    row.resize(static_cast<std::size_t>(kRowsAtOnce * columns));
+  }
 };
 
 // Rows [begin, end), the last first, to the figures of a tile's labellings. Rows are taken by fours, each figure being
@@ -150,16 +161,9 @@ void addRowsWide(const InferenceInput& input, const RowSums& tables, std::int64_
 template <typename Tile>
 void addTile(const InferenceInput& input, const RowSums& tables, const Tile& tile, Scratch& scratch,
              const JobControl& control) {
-  // What a row adds under every label is laid out beforehand where permutations are as many as labels. With fewer, most
-  // of it would not be looked up: at 16384 x 1024 with 128 permutations a tile that takes twice as long.
-  const bool laidOut = tile.size >= input.columns;
-  const auto size = static_cast<std::size_t>(tile.size);
-  scratch.figures.assign(size, Contribution{});
-  scratch.levels.assign(size, Levels{});
-  if (laidOut) {
-    scratch.perToken.resize(static_cast<std::size_t>(input.columns));
-    scratch.row.resize(static_cast<std::size_t>(kRowsAtOnce * input.columns));
-  }
+  const bool laidOut = laysOut(tile.size, input.columns);
+  std::fill_n(scratch.figures.begin(), tile.size, Contribution{});
+  std::fill_n(scratch.levels.begin(), tile.size, Levels{});
   for (std::int64_t end = input.rows; end > 0;) {
     if (control.cancelled.load(std::memory_order_relaxed)) return;
     const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
@@ -168,7 +172,7 @@ void addTile(const InferenceInput& input, const RowSums& tables, const Tile& til
     } else {
       addRowsWide<false>(input, tables, begin, end, tile, scratch);
     }
-    for (std::size_t i = 0; i < size; i++) scratch.levels[i].take(scratch.figures[i]);
+    for (std::int64_t i = 0; i < tile.size; i++) scratch.levels[i].take(scratch.figures[i]);
     end = begin;
   }
 }
@@ -186,8 +190,9 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   const std::int64_t most = std::clamp(each, kMinTilePermutations, kMaxTilePermutations);
   const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, most);
   const std::int64_t tiles = (permutations + tilePermutations - 1) / tilePermutations;
-  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
-  LabelShuffles shuffles({input.labels.own, rows, input.columns, permutations, input.seed}, pool.threads());
+  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()), Scratch(tilePermutations, input.columns));
+  LabelShuffles shuffles({input.labels.own, rows, input.columns, permutations, input.seed}, tilePermutations,
+                         pool.threads());
 
   // The last row first, as the shuffles do.
   Contribution observed = {};
