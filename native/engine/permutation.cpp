@@ -31,7 +31,9 @@ struct alignas(32) Contribution {
 };
 constexpr std::int64_t kLevelStep = 1 << 13;
 constexpr std::int64_t kCountedRows = kLevelStep - 1;  // so many rows fit into a count
-constexpr std::int64_t kCheckedRows = 2048;            // between looks at `cancelled`; fewer than kCountedRows
+// Between looks at `cancelled`, a millisecond or two apart: of rows that are laid out (laysOut), and of others, each
+// label of which is looked up in tables that no cache may hold. Fewer than kCountedRows.
+constexpr std::int64_t kCheckedRows = 2048, kCheckedRowsLookedUp = 256;
 constexpr double kLevelCodes[kHitFigures + 1] = {1.0, 0x1p13, 0x1p26, 0x1p39, 0.0};
 
 struct Levels {
@@ -166,7 +168,7 @@ void addTile(const InferenceInput& input, const RowSums& tables, const Tile& til
   std::fill_n(scratch.levels.begin(), tile.size, Levels{});
   for (std::int64_t end = input.rows; end > 0;) {
     if (control.cancelled.load(std::memory_order_relaxed)) return;
-    const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
+    const std::int64_t begin = std::max<std::int64_t>(0, end - (laidOut ? kCheckedRows : kCheckedRowsLookedUp));
     if (laidOut) {
       addRowsWide<true>(input, tables, begin, end, tile, scratch);
     } else {

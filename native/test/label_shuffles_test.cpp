@@ -3,6 +3,7 @@
 #include "engine/label_shuffles.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -116,6 +117,20 @@ TEST_CASE("threads that draw ask for no memory") {
     CHECK_EQUAL(used, c.permutations);
     CHECK_EQUAL(allocationsElsewhere.load(), 0, c.rows, " rows, ", c.columns, " labels");
   }
+}
+
+// What is left of the permutation that is being drawn may take seconds.
+TEST_CASE("a permutation of many rows is given up where its job is cancelled") {
+  const std::int64_t rows = 1 << 25;
+  const std::vector<std::int32_t> own(static_cast<std::size_t>(rows), 0);
+  LabelShuffles shuffles({own.data(), rows, 1, 1, 1}, 1, 1);
+  JobControl control;
+  bool used = false;
+  std::thread drawing([&] { shuffles.withTile(0, 1, 0, control, [&](const auto&) { used = true; }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  control.cancelled = true;
+  drawing.join();
+  CHECK(!used);
 }
 
 int main() { return collapsar::test::runCases(); }
