@@ -32,8 +32,9 @@ struct alignas(32) Contribution {
 constexpr std::int64_t kLevelStep = 1 << 13;
 constexpr std::int64_t kCountedRows = kLevelStep - 1;  // so many rows fit into a count
 // Between looks at `cancelled`, a millisecond or two apart: of rows that are laid out (laysOut), and of others, each
-// label of which is looked up in tables that no cache may hold. Fewer than kCountedRows.
+// label of which is looked up in tables that no cache may hold.
 constexpr std::int64_t kCheckedRows = 2048, kCheckedRowsLookedUp = 256;
+static_assert(kCheckedRows <= kCountedRows && kCheckedRowsLookedUp <= kCountedRows, "counts are moved on in time");
 constexpr double kLevelCodes[kHitFigures + 1] = {1.0, 0x1p13, 0x1p26, 0x1p39, 0.0};
 
 struct Levels {
