@@ -1,6 +1,7 @@
 // Estimates from pairs take long in TypeScript: what a monitor does with them lets the event loop turn.
 import { describe, expect, it } from 'vitest';
 import { atOnce, type Interruptible, inSlices } from '../src/metrics/planned/slices.js';
+import { Monitor } from '../src/monitor/monitor.js';
 
 /** Works `pieces` times for about 3 ms. */
 function* pieces(count: number): Interruptible<string> {
@@ -49,5 +50,52 @@ describe('interruptible work', () => {
     };
     expect(() => atOnce(failing())).toThrow(RangeError);
     await expect(inSlices(failing(), undefined)).rejects.toThrow(RangeError);
+  });
+});
+
+describe('a monitor that scores few negatives', () => {
+  const rows = 1200;
+  const prompts = 24;
+  const labels = {
+    groups: Array.from({ length: rows }, (_, row) => row % prompts),
+    lengths: new Int32Array(rows).fill(5),
+  };
+  const data = Float64Array.from({ length: rows * prompts }, (_, at) => -((at * 7919) % 101) / 10);
+  const scored = async (monitor: Monitor, step: number) => {
+    const open = monitor.step(step, labels);
+    await open.scoreAll({ sums: { data, dtype: 'float64', shape: [rows, prompts] } });
+    return open;
+  };
+
+  it('hears an abort while it estimates, and finishes the same step as if there had been none', async () => {
+    const options = { negatives: 12, everySteps: 1 } as const;
+    await using monitor = new Monitor(options);
+    await using other = new Monitor(options);
+    const expected = await (await scored(other, 1)).finish();
+    const open = await scored(monitor, 1);
+    const before = monitor.save();
+    const controller = new AbortController();
+    // The loop turns between slices alone.
+    setTimeout(() => controller.abort(new Error('enough')), 20);
+    const begun = performance.now();
+    await expect(open.finish({}, { signal: controller.signal })).rejects.toThrow('enough');
+    const aborted = performance.now();
+    expect(monitor.save()).toEqual(before);
+    expect(await open.finish()).toEqual(expected);
+    expect(aborted - begun).toBeLessThan((performance.now() - aborted) / 2);
+    expect(monitor.save()).toEqual(other.save());
+  });
+
+  it('estimates one step after the other', async () => {
+    await using monitor = new Monitor({ negatives: 12, everySteps: 1 });
+    const steps = [await scored(monitor, 1), await scored(monitor, 2)];
+    const finished: number[] = [];
+    const reports = steps.map((open) => open.finish().then(({ step }) => finished.push(step)));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(finished).toEqual([]);
+    await reports[0];
+    expect(finished).toEqual([1]);
+    await reports[1];
+    expect(finished).toEqual([1, 2]);
   });
 });

@@ -1,9 +1,15 @@
 // Permutation p-values of actions: what the native loops count, against the plainest reckoning with the same shuffles.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { loadAddon } from '../src/engine/addon.js';
 import { Random } from '../src/metrics/random.js';
 import { actionInformation, reasoningInformation } from '../src/monitor/verdicts/action-information.js';
 import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
+import { buildIfStale } from './built-command.js';
 
 function shuffle<T>(values: T[], random: Random): void {
   for (let at = values.length - 1; at > 0; at--) {
@@ -133,3 +139,52 @@ describe('p-values of shuffled actions', () => {
     );
   });
 });
+
+describe('native counts of shuffled actions', () => {
+  const { actionDependence, matchedOrders, periodicEpisodes } = loadAddon();
+  const state = Uint32Array.of(1, 2, 3, 4);
+  const two = Int32Array.of(0, 1);
+  const ones = Int32Array.of(1, 1);
+  const growth = Float64Array.of(0, 1);
+
+  it('refuse arrays that do not belong together', () => {
+    expect(actionDependence(two, two, ones, growth, 2, 1, state).occupied).toBe(2);
+    for (const kinds of [-1, 3, 2 ** 31, 2 ** 32 + 2]) {
+      expect(() => actionDependence(two, two, ones, growth, kinds, 1, state)).toThrow('no more kinds than rows');
+    }
+    expect(() => actionDependence(two, two, ones, growth, 1, 1, state)).toThrow('entry 1 is 1');
+    expect(() => actionDependence(two, Int32Array.of(0, 2), ones, growth, 2, 1, state)).toThrow('entry 1 is 2');
+    expect(() => actionDependence(two, Int32Array.of(0), ones, growth, 2, 1, state)).toThrow('expected 2 (one a row)');
+    expect(() => actionDependence(two, two, Int32Array.of(1, 2), growth, 2, 1, state)).toThrow('rows of each prompt');
+    expect(() => actionDependence(two, two, ones, Float64Array.of(0, 1, 2), 2, 1, state)).toThrow('expected 2 (');
+    expect(() => actionDependence(two, two, ones, growth, 2, 1, state.subarray(1))).toThrow('four words');
+    expect(() => matchedOrders(new Float64Array(5), Int32Array.of(2), 0, 1, state)).toThrow('log-prob');
+    const most = 2 ** 31 - 1;
+    for (const lengths of [[most, most], [3], [-1, 5]]) {
+      expect(() => periodicEpisodes(Int32Array.of(1, 2, 1, 2), Int32Array.from(lengths), 1, state)).toThrow();
+    }
+  });
+});
+
+// A sanitizer reserves more address space than the limit leaves.
+describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED !== undefined)(
+  'native counts of shuffled actions, where memory is short',
+  () => {
+    beforeAll(buildIfStale, 300_000);
+
+    it('throw; the process goes on', async () => {
+      const addon = join(fileURLToPath(new URL('..', import.meta.url)), 'dist/engine/addon.js');
+      // 2 GiB of actions, which nothing has touched, cannot be copied.
+      const script = `
+        import { loadAddon } from ${JSON.stringify(addon)};
+        try {
+          loadAddon().periodicEpisodes(new Int32Array(2 ** 29), new Int32Array(0), 1, new Uint32Array(4));
+        } catch (error) {
+          console.log(String(error));
+        }`;
+      const limited = 'ulimit -v 4000000; exec "$0" --input-type=module -e "$1"';
+      const { stdout } = await promisify(execFile)('sh', ['-c', limited, process.execPath, script]);
+      expect(stdout).toBe('RangeError: not enough memory\n');
+    });
+  },
+);

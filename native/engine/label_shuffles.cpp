@@ -1,6 +1,7 @@
 // Fisher-Yates shuffles by counter-based random numbers, and the last ones drawn.
 #include "label_shuffles.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,8 @@
 namespace collapsar {
 
 namespace {
+
+constexpr std::int64_t kCheckedRows = 1 << 15;  // between looks at `cancelled`: some .2 ms of drawing
 
 // An odd number of cache lines: were it a power of two, one row of all permutations would fall into one set of the
 // cache.
@@ -59,29 +62,40 @@ ShuffleCache& shuffleCache() {
 
 }  // namespace
 
-LabelShuffles::LabelShuffles(const ShuffledLabels& labels, int workers)
+LabelShuffles::LabelShuffles(const ShuffledLabels& labels, std::int64_t tilePermutations, int workers)
     : labels_(labels), stride_(strideOf(labels.rows)) {
   if (ShuffleCache::canHold(labels, stride_)) {
     known_ = shuffleCache().find(labels);
     if (known_ != nullptr) return;
     drawn_ = std::make_shared<KnownShuffles>(KnownShuffles{labels.rows, labels.permutations, labels.seed, {}});
     drawn_->sources.resize(static_cast<std::size_t>(labels.permutations * stride_));
+    return;
   }
-  narrow_.resize(static_cast<std::size_t>(workers));
-  wide_.resize(static_cast<std::size_t>(workers));
+  const auto entries = static_cast<std::size_t>(tilePermutations * stride_);
+  for (int worker = 0; worker < workers; worker++) {
+    if (labels.columns <= kNarrowLabels) {
+      narrow_.emplace_back(new std::uint16_t[entries]);
+    } else {
+      wide_.emplace_back(new std::int32_t[entries]);
+    }
+  }
 }
 
 template <typename Entry>
 bool LabelShuffles::draw(Entry* entries, std::int64_t first, std::int64_t size, const std::int32_t* values,
                          const JobControl& control) const {
   for (std::int64_t i = 0; i < size; i++, entries += stride_) {
-    if (control.cancelled.load(std::memory_order_relaxed)) return false;
     for (std::int64_t r = 0; r < labels_.rows; r++) {
       entries[r] = static_cast<Entry>(values == nullptr ? static_cast<std::int32_t>(r) : values[r]);
     }
     CounterRandom random(labels_.seed, static_cast<std::uint64_t>(first + i));
-    for (std::int64_t r = labels_.rows - 1; r >= 0; r--) {
-      std::swap(entries[r], entries[random.below(static_cast<std::uint32_t>(r + 1))]);
+    for (std::int64_t end = labels_.rows; end > 0;) {
+      if (control.cancelled.load(std::memory_order_relaxed)) return false;
+      const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
+      for (std::int64_t r = end - 1; r >= begin; r--) {
+        std::swap(entries[r], entries[random.below(static_cast<std::uint32_t>(r + 1))]);
+      }
+      end = begin;
     }
   }
   return true;

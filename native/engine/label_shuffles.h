@@ -2,7 +2,6 @@
 // because all of them would be permutations times rows.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -51,10 +50,12 @@ struct KnownShuffles {
 // row i takes the label at position below(i + 1) among the first i + 1.
 class LabelShuffles {
  public:
-  LabelShuffles(const ShuffledLabels& labels, int workers);
+  // Tiles have up to `tilePermutations`. Throws std::bad_alloc, which nothing below does: a thread of a pool has
+  // nowhere to throw it to.
+  LabelShuffles(const ShuffledLabels& labels, std::int64_t tilePermutations, int workers);
 
   // Calls `use` with permutations [first, first + size) as one of the tiles above; each permutation is asked for once,
-  // by worker in [0, workers). Does not call it once cancelled.
+  // by worker in [0, workers). Does not call it where it was cancelled while it drew.
   template <typename Use>
   void withTile(std::int64_t first, std::int64_t size, int worker, const JobControl& control, Use use) {
     if (known_ != nullptr) return use(SourceTile{known_->sources.data() + first * stride_, stride_, size, labels_.own});
@@ -62,9 +63,9 @@ class LabelShuffles {
       std::uint16_t* const sources = drawn_->sources.data() + first * stride_;
       if (draw(sources, first, size, nullptr, control)) use(SourceTile{sources, stride_, size, labels_.own});
     } else if (labels_.columns <= kNarrowLabels) {
-      useLabels(narrow_[static_cast<std::size_t>(worker)], first, size, control, use);
+      useLabels(narrow_[static_cast<std::size_t>(worker)].get(), first, size, control, use);
     } else {
-      useLabels(wide_[static_cast<std::size_t>(worker)], first, size, control, use);
+      useLabels(wide_[static_cast<std::size_t>(worker)].get(), first, size, control, use);
     }
   }
 
@@ -75,9 +76,8 @@ class LabelShuffles {
   static constexpr std::int64_t kNarrowLabels = 1 << 16;
 
   template <typename Entry, typename Use>
-  void useLabels(std::vector<Entry>& tile, std::int64_t first, std::int64_t size, const JobControl& control, Use use) {
-    tile.resize(std::max(tile.size(), static_cast<std::size_t>(size * stride_)));
-    if (draw(tile.data(), first, size, labels_.own, control)) use(LabelTile<Entry>{tile.data(), stride_, size});
+  void useLabels(Entry* tile, std::int64_t first, std::int64_t size, const JobControl& control, Use use) const {
+    if (draw(tile, first, size, labels_.own, control)) use(LabelTile<Entry>{tile, stride_, size});
   }
 
   // What every row of permutations [first, first + size) gets of `values`, or the row that it comes from if there are
@@ -90,8 +90,9 @@ class LabelShuffles {
   std::int64_t stride_;  // from one permutation to the next
   std::shared_ptr<const KnownShuffles> known_;
   std::shared_ptr<KnownShuffles> drawn_;
-  std::vector<std::vector<std::uint16_t>> narrow_;  // of each worker
-  std::vector<std::vector<std::int32_t>> wide_;
+  // A tile of each worker. Not filled beforehand: of many workers, few may get one to draw.
+  std::vector<std::unique_ptr<std::uint16_t[]>> narrow_;
+  std::vector<std::unique_ptr<std::int32_t[]>> wide_;
 };
 
 }  // namespace collapsar

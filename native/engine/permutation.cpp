@@ -31,7 +31,10 @@ struct alignas(32) Contribution {
 };
 constexpr std::int64_t kLevelStep = 1 << 13;
 constexpr std::int64_t kCountedRows = kLevelStep - 1;  // so many rows fit into a count
-constexpr std::int64_t kCheckedRows = 2048;            // between looks at `cancelled`; fewer than kCountedRows
+// Between looks at `cancelled`, a millisecond or two apart: of rows that are laid out (laysOut), and of others, each
+// label of which is looked up in tables that no cache may hold.
+constexpr std::int64_t kCheckedRows = 2048, kCheckedRowsLookedUp = 256;
+static_assert(kCheckedRows <= kCountedRows && kCheckedRowsLookedUp <= kCountedRows, "counts are moved on in time");
 constexpr double kLevelCodes[kHitFigures + 1] = {1.0, 0x1p13, 0x1p26, 0x1p39, 0.0};
 
 struct Levels {
@@ -57,8 +60,9 @@ class Row {
         levels_(tables.levels.data() + r * input.columns),
         length_(static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1)) {}
 
-  inline __attribute__((always_inline)) Doubles4 under(std::int64_t label) const {
-    return Doubles4{scores_[label], scores_[label] / length_, loo_[label], kLevelCodes[levels_[label]]};
+  // Not returned: how functions return as many doubles depends on the instruction set, of which GCC warns.
+  inline __attribute__((always_inline)) void under(std::int64_t label, Doubles4& added) const {
+    added = Doubles4{scores_[label], scores_[label] / length_, loo_[label], kLevelCodes[levels_[label]]};
   }
 
   // Under every label. scratch: [columns]
@@ -77,12 +81,23 @@ class Row {
   double length_;
 };
 
-// One worker's.
+// What a row adds under every label is laid out beforehand where permutations are as many as labels. With fewer, most
+// of it would not be looked up: at 16384 x 1024 with 128 permutations a tile that takes twice as long.
+bool laysOut(std::int64_t permutations, std::int64_t columns) { return permutations >= columns; }
+
+// One worker's. Allocated before threads start: one that throws has nowhere to report it.
 struct Scratch {
-  std::vector<double> perToken;   // [columns]
-  std::vector<Contribution> row;  // [kRowsAtOnce, columns]
-  std::vector<Contribution> figures;
-  std::vector<Levels> levels;
+  std::vector<double> perToken;       // [columns] where rows are laid out
+  std::vector<Contribution> row;      // [kRowsAtOnce, columns] likewise
+  std::vector<Contribution> figures;  // [tilePermutations]
+  std::vector<Levels> levels;         // [tilePermutations]
+
+  Scratch(std::int64_t tilePermutations, std::int64_t columns)
+      : figures(static_cast<std::size_t>(tilePermutations)), levels(static_cast<std::size_t>(tilePermutations)) {
+    if (!laysOut(tilePermutations, columns)) return;
+    perToken.resize(static_cast<std::size_t>(columns));
+    row.resize(static_cast<std::size_t>(kRowsAtOnce * columns));
+  }
 };
 
 // Rows [begin, end), the last first, to the figures of a tile's labellings. Rows are taken by fours, each figure being
@@ -107,14 +122,24 @@ inline __attribute__((always_inline)) void addRows(const InferenceInput& input, 
       Doubles4 figure = figures[i].part;
       for (std::int64_t k = 0; k < kRowsAtOnce; k++) {
         const std::int64_t label = tile.label(i, r - k);
-        figure += kLaidOut ? laidOut[k * columns + label].part : rows[k].under(label);
+        Doubles4 added;
+        if constexpr (kLaidOut) {
+          added = laidOut[k * columns + label].part;
+        } else {
+          rows[k].under(label, added);
+        }
+        figure += added;
       }
       figures[i].part = figure;
     }
   }
   for (; r >= begin; r--) {
     const Row row(input, tables, r);
-    for (std::int64_t i = 0; i < tile.size; i++) figures[i].part += row.under(tile.label(i, r));
+    for (std::int64_t i = 0; i < tile.size; i++) {
+      Doubles4 added;
+      row.under(tile.label(i, r), added);
+      figures[i].part += added;
+    }
   }
 }
 
@@ -139,25 +164,18 @@ void addRowsWide(const InferenceInput& input, const RowSums& tables, std::int64_
 template <typename Tile>
 void addTile(const InferenceInput& input, const RowSums& tables, const Tile& tile, Scratch& scratch,
              const JobControl& control) {
-  // What a row adds under every label is laid out beforehand where permutations are as many as labels. With fewer, most
-  // of it would not be looked up: at 16384 x 1024 with 128 permutations a tile that takes twice as long.
-  const bool laidOut = tile.size >= input.columns;
-  const auto size = static_cast<std::size_t>(tile.size);
-  scratch.figures.assign(size, Contribution{});
-  scratch.levels.assign(size, Levels{});
-  if (laidOut) {
-    scratch.perToken.resize(static_cast<std::size_t>(input.columns));
-    scratch.row.resize(static_cast<std::size_t>(kRowsAtOnce * input.columns));
-  }
+  const bool laidOut = laysOut(tile.size, input.columns);
+  std::fill_n(scratch.figures.begin(), tile.size, Contribution{});
+  std::fill_n(scratch.levels.begin(), tile.size, Levels{});
   for (std::int64_t end = input.rows; end > 0;) {
     if (control.cancelled.load(std::memory_order_relaxed)) return;
-    const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
+    const std::int64_t begin = std::max<std::int64_t>(0, end - (laidOut ? kCheckedRows : kCheckedRowsLookedUp));
     if (laidOut) {
       addRowsWide<true>(input, tables, begin, end, tile, scratch);
     } else {
       addRowsWide<false>(input, tables, begin, end, tile, scratch);
     }
-    for (std::size_t i = 0; i < size; i++) scratch.levels[i].take(scratch.figures[i]);
+    for (std::int64_t i = 0; i < tile.size; i++) scratch.levels[i].take(scratch.figures[i]);
     end = begin;
   }
 }
@@ -175,14 +193,17 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   const std::int64_t most = std::clamp(each, kMinTilePermutations, kMaxTilePermutations);
   const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, most);
   const std::int64_t tiles = (permutations + tilePermutations - 1) / tilePermutations;
-  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
-  LabelShuffles shuffles({input.labels.own, rows, input.columns, permutations, input.seed}, pool.threads());
+  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()), Scratch(tilePermutations, input.columns));
+  LabelShuffles shuffles({input.labels.own, rows, input.columns, permutations, input.seed}, tilePermutations,
+                         pool.threads());
 
   // The last row first, as the shuffles do.
   Contribution observed = {};
   Levels observedLevels;
   for (std::int64_t r = rows - 1; r >= 0; r--) {
-    observed.part += Row(input, sums, r).under(input.labels.own[r]);
+    Doubles4 added;
+    Row(input, sums, r).under(input.labels.own[r], added);
+    observed.part += added;
     if (r % kCountedRows == 0) observedLevels.take(observed);
   }
   const double least[kSums] = {observed.part[0] - kTie * sums.scoreScale,

@@ -1,6 +1,8 @@
 #include "shuffled_action_counts.h"
 
+#include <algorithm>
 #include <limits>
+#include <new>
 #include <numeric>
 
 #include "engine/shuffled_actions.h"
@@ -33,17 +35,20 @@ std::int64_t total(const std::vector<std::int32_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
 }
 
-}  // namespace
-
 // actionDependence(kinds, byPrompt, sizes: Int32Array, growth: Float64Array, kindCount: number,
 //                  shuffles: number, state: Uint32Array): { logs, occupied, asDependent: number }
-Napi::Value actionDependence(const Napi::CallbackInfo& info) {
+Napi::Value actionDependenceOf(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const Napi::Value kinds = arguments.next(), byPrompt = arguments.next(), sizes = arguments.next();
   const Napi::Float64Array growth = doubles(arguments.next(), "growth");
   ActionTable actions;
-  actions.kindCount = static_cast<std::int32_t>(arguments.integer());
+  const std::int64_t kindCount = arguments.integer();
+  // No more than rows: memory is asked for them.
+  if (kindCount < 0 || kindCount > std::min<std::int64_t>(kMost, static_cast<std::int64_t>(growth.ElementLength()))) {
+    rejectArgument(env, "kindCount", "expected no more kinds than rows");
+  }
+  actions.kindCount = static_cast<std::int32_t>(kindCount);
   actions.kinds = integers32(kinds, "kinds", 0, actions.kindCount - 1);
   const auto rows = static_cast<std::int64_t>(actions.kinds.size());
   actions.byPrompt = integers32(byPrompt, "byPrompt", 0, static_cast<std::int32_t>(rows - 1));
@@ -60,7 +65,7 @@ Napi::Value actionDependence(const Napi::CallbackInfo& info) {
 }
 
 // matchedOrders(squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array): number
-Napi::Value matchedOrders(const Napi::CallbackInfo& info) {
+Napi::Value matchedOrdersOf(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const Napi::Float64Array squares = doubles(arguments.next(), "squares");
@@ -75,9 +80,9 @@ Napi::Value matchedOrders(const Napi::CallbackInfo& info) {
   return numberOf(env, collapsar::matchedOrders(squares.Data(), sizes, least, shuffles, generator(arguments.next())));
 }
 
-// periodicEpisodes(actions, lengths: Int32Array, shuffles: number, state: Uint32Array): { periodic, asPeriodic: number
-// }
-Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) {
+// periodicEpisodes(actions, lengths: Int32Array, shuffles: number, state: Uint32Array):
+//                  { periodic, asPeriodic: number }
+Napi::Value periodicEpisodesOf(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const std::vector<std::int32_t> actions =
@@ -90,5 +95,21 @@ Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) {
   const PeriodicEpisodes found = collapsar::periodicEpisodes(actions, lengths, shuffles, generator(arguments.next()));
   return objectOf(env, {{"periodic", numberOf(env, found.periodic)}, {"asPeriodic", numberOf(env, found.asPeriodic)}});
 }
+
+// Who calls without a job has nobody above to catch a shortage, which would end the process.
+template <Napi::Value (*count)(const Napi::CallbackInfo&)>
+Napi::Value orShortage(const Napi::CallbackInfo& info) {
+  try {
+    return count(info);
+  } catch (const std::bad_alloc&) {
+    throw Napi::RangeError::New(info.Env(), "not enough memory");
+  }
+}
+
+}  // namespace
+
+Napi::Value actionDependence(const Napi::CallbackInfo& info) { return orShortage<actionDependenceOf>(info); }
+Napi::Value matchedOrders(const Napi::CallbackInfo& info) { return orShortage<matchedOrdersOf>(info); }
+Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) { return orShortage<periodicEpisodesOf>(info); }
 
 }  // namespace collapsar

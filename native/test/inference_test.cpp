@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "allocations_elsewhere.h"
 #include "check.h"
 #include "engine/random.h"
 #include "engine/step_moments.h"
@@ -534,6 +535,17 @@ TEST_CASE("too little to say anything: NaN, never a crash") {
 
 TEST_CASE("a cancelled inference says so") {
   CHECK(infer(sampled(30, 8, std::vector<std::int64_t>(8, 8), 1.0), 999, 1, 2, true).outcome == Outcome::Cancelled);
+}
+
+TEST_CASE("threads that permute ask for no memory") {
+  // Few permutations at a time, so that every thread gets some; columns fewer and more than those.
+  for (const std::int64_t columns : {8, 600}) {
+    const Step step =
+        sampled(32, columns, std::vector<std::int64_t>(static_cast<std::size_t>(columns), 2400 / columns), 1.0);
+    const OwnThread allowed;
+    CHECK(infer(step, 1000, 7, 3).outcome == Outcome::Done);
+    CHECK_EQUAL(allocationsElsewhere.load(), 0, columns, " columns");
+  }
 }
 
 int main() { return runCases(); }

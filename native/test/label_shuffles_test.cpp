@@ -2,9 +2,13 @@
 // are kept.
 #include "engine/label_shuffles.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "allocations_elsewhere.h"
 #include "check.h"
 #include "engine/random.h"
 #include "random_numbers.h"
@@ -32,7 +36,7 @@ std::vector<std::int32_t> shuffled(std::vector<std::int32_t> labels, std::uint64
 void checkTiles(const ShuffledLabels& labels, std::int64_t size) {
   const std::vector<std::int32_t> own(labels.own, labels.own + labels.rows);
   JobControl control;
-  LabelShuffles shuffles(labels, 2);
+  LabelShuffles shuffles(labels, std::min(size, labels.permutations), 2);
   std::int64_t used = 0;
   for (std::int64_t first = 0, worker = 0; first < labels.permutations; first += size, worker = 1 - worker) {
     const std::int64_t here = std::min(size, labels.permutations - first);
@@ -84,7 +88,7 @@ TEST_CASE("what a cancelled job has drawn serves nobody") {
   const std::vector<std::int32_t> own = labelsOf(100, 10, 7);
   const ShuffledLabels labels{own.data(), 100, 10, 20, 99};
   {
-    LabelShuffles shuffles(labels, 1);
+    LabelShuffles shuffles(labels, 10, 1);
     JobControl control;
     std::int64_t tiles = 0;
     shuffles.withTile(0, 10, 0, control, [&](const auto&) { tiles++; });
@@ -93,6 +97,40 @@ TEST_CASE("what a cancelled job has drawn serves nobody") {
     CHECK_EQUAL(tiles, 1);
   }
   checkTiles(labels, 10);
+}
+
+TEST_CASE("threads that draw ask for no memory") {
+  struct Case {
+    std::int64_t rows, columns, permutations;
+  };
+  // Kept for the next step, then too many of them, and of more labels than 16 bits number.
+  for (const Case& c : {Case{100, 10, 20}, Case{65600, 10, 20}, Case{65600, 70000, 20}}) {
+    const std::vector<std::int32_t> own = labelsOf(c.rows, c.columns, 8);
+    const ShuffledLabels labels{own.data(), c.rows, c.columns, c.permutations, 98};
+    const OwnThread allowed;
+    LabelShuffles shuffles(labels, c.permutations, 1);
+    std::int64_t used = 0;
+    std::thread([&] {
+      const JobControl control;
+      shuffles.withTile(0, c.permutations, 0, control, [&](const auto& tile) { used = tile.size; });
+    }).join();
+    CHECK_EQUAL(used, c.permutations);
+    CHECK_EQUAL(allocationsElsewhere.load(), 0, c.rows, " rows, ", c.columns, " labels");
+  }
+}
+
+// What is left of the permutation that is being drawn may take seconds.
+TEST_CASE("a permutation of many rows is given up where its job is cancelled") {
+  const std::int64_t rows = 1 << 25;
+  const std::vector<std::int32_t> own(static_cast<std::size_t>(rows), 0);
+  LabelShuffles shuffles({own.data(), rows, 1, 1, 1}, 1, 1);
+  JobControl control;
+  bool used = false;
+  std::thread drawing([&] { shuffles.withTile(0, 1, 0, control, [&](const auto&) { used = true; }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  control.cancelled = true;
+  drawing.join();
+  CHECK(!used);
 }
 
 int main() { return collapsar::test::runCases(); }
