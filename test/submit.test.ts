@@ -514,6 +514,21 @@ describe('ray', () => {
     expect(err).toContain('--python');
   });
 
+  const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+  it.skipIf(!hasPython)('is not what the directory that it is submitted from calls so', async () => {
+    const elsewhere = join(directory, 'a checkout of ray');
+    mkdirSync(elsewhere);
+    writeFileSync(join(elsewhere, 'ray.py'), 'open("was-run", "w")\n');
+    const python = join(directory, 'python-elsewhere');
+    writeFileSync(python, `#!/bin/sh\ncd '${elsewhere}'\nexec python3 -S "$@"\n`);
+    chmodSync(python, 0o755);
+    const { status, err } = await submit(runs, '--engine=ray', `--python=${python}`);
+    expect(status).toBe(1);
+    expect(err).toMatch(/No module named 'ray'\nname an interpreter that has Ray with --python/);
+    expect(existsSync(join(elsewhere, 'was-run'))).toBe(false);
+  });
+
   it('that dies leaves the way to go on', async () => {
     const python = standInPython('echo "no cluster" >&2; exit 1');
     const { status, err } = await submit(runs, '--engine=ray', `--python=${python}`, '--wait');
