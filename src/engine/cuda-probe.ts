@@ -2,7 +2,7 @@
 // there. Out: what GPUs there are, or in words why none can be used.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { DeviceProblem } from '../errors.js';
 import { addonPath } from './addon.js';
 
@@ -48,7 +48,8 @@ require('node:fs').writeSync(3, JSON.stringify(answer));`;
 /** @returns where the backend is expected, and whether the environment says so */
 function backendFile(): { path: string; given: boolean } {
   const given = process.env.COLLAPSAR_CUDA_BACKEND;
-  if (given) return { path: given, given: true };
+  // Whole: a bare name dlopen would look for in the system's libraries instead of here, where it is found to exist.
+  if (given) return { path: resolve(given), given: true };
   return { path: join(dirname(addonPath()), 'collapsar_cuda.so'), given: false };
 }
 
