@@ -21,15 +21,18 @@ export class WholeFile {
     private readonly handle: FileHandle,
   ) {}
 
-  /** @param mark tells this writer's unfinished file from those of others */
-  static async open(directory: string, name: string, mark = String(process.pid)): Promise<WholeFile> {
+  /**
+   * @param mark tells this writer's unfinished file from those of others
+   * @param mode what the umask takes from: 0o777 for programs
+   */
+  static async open(directory: string, name: string, mark = String(process.pid), mode = 0o666): Promise<WholeFile> {
     const path = join(directory, name);
     await checkReplaceable(path).catch((error: unknown) => {
       throw writeError(path, error);
     });
     const temporary = join(directory, `.${name}.${mark}.tmp`);
     try {
-      return new WholeFile(path, temporary, await openNew(temporary));
+      return new WholeFile(path, temporary, await openNew(temporary, mode));
     } catch (error) {
       // Nobody asked for the temporary name.
       throw writeError(path, error);
@@ -114,14 +117,14 @@ export class WholeFile {
  * A file that was not there. What stands under its name goes first: what a process of this number left that was killed, or, in a
  * directory that others write to, a link that would lead the bytes to another file of this user.
  */
-async function openNew(path: string): Promise<FileHandle> {
+async function openNew(path: string, mode: number): Promise<FileHandle> {
   try {
-    return await open(path, 'wx+');
+    return await open(path, 'wx+', mode);
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
   }
   await rm(path, { force: true });
-  return open(path, 'wx+');
+  return open(path, 'wx+', mode);
 }
 
 export function writeError(path: string, error: unknown): FileError {
