@@ -79,6 +79,12 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
     expect(error.message).toMatch(/did not answer within 0\.5 s/);
   });
 
+  it('is waited for as long as is asked, also where that is for ever', async () => {
+    process.env.COLLAPSAR_CUDA_PROBE_SECONDS = 'Infinity';
+    await using engine = await openOnDevice();
+    expect(engine.info.device).toBe('cuda:0');
+  });
+
   it('hangs: an abort need not wait for the time limit', async () => {
     setFake({ FAIL: 'hang' });
     const controller = new AbortController();

@@ -38,6 +38,8 @@ export interface CudaProblem {
 }
 
 const defaultLimitSeconds = 30;
+/** A timer of Node's that is set to more milliseconds than 2^31 ends at once. */
+const mostLimitSeconds = 2_000_000;
 
 // `fd 3` because a backend may print what it likes.
 const script = `
@@ -55,7 +57,7 @@ function backendFile(): { path: string; given: boolean } {
 
 function limitSeconds(): number {
   const given = Number(process.env.COLLAPSAR_CUDA_PROBE_SECONDS);
-  return given > 0 ? given : defaultLimitSeconds;
+  return given > 0 ? Math.min(given, mostLimitSeconds) : defaultLimitSeconds;
 }
 
 function probe(path: string, index: number, signal: AbortSignal): Promise<CudaMachine | CudaProblem> {
