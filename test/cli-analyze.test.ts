@@ -2,7 +2,10 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { journalHead, journalLine } from '../src/analysis/journal-lines.js';
+import { measureOptions } from '../src/analysis/step-measurement.js';
 import { Interrupted } from '../src/cli/streams.js';
+import { packageVersion } from '../src/package-version.js';
 import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { expectSameMetrics } from './golden.js';
@@ -410,6 +413,24 @@ describe('names that steer a terminal', () => {
     const { out, err } = await collapsar(['finalize', '--manifest', plan, '--state', forged, '--metrics', '*x*']);
     expect(out).toContain('x\\u{1b}[2J');
     expect(out + err).not.toMatch(steering);
+  });
+
+  it('are shown escaped where a journal that someone left has them', async () => {
+    const place = await made();
+    const out = join(directory, 'journaled');
+    mkdirSync(out);
+    const options = measureOptions({ permutations: 0 });
+    for (const head of [
+      journalHead(run, options),
+      journalHead(packageVersion(), { ...options, profile: run as 'strict' }),
+      journalHead(packageVersion(), { ...options, [run]: 1 } as typeof options),
+    ]) {
+      writeFileSync(join(out, '.collapsar-journal'), journalLine(head));
+      const { err } = await collapsar(['analyze', place, '--permutations', '0', '--out', out]);
+      expect(err).toMatch(/but it (was of version|had other options:) .*all are measured anew/);
+      expect(err).toContain('\\u{1b}]0;pwn');
+      expect(err).not.toMatch(steering);
+    }
   });
 
   it('are exact in JSON', async () => {
