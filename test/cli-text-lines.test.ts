@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RewardLines } from '../src/cli/reward-lines.js';
 import { separatedFields } from '../src/cli/separated-fields.js';
-import { LineTooLong, textLines } from '../src/cli/text-lines.js';
+import { textLines } from '../src/cli/text-lines.js';
 
 async function linesOf(chunks: readonly (string | Buffer)[], most?: number): Promise<string[]> {
   const lines: string[] = [];
-  for await (const line of textLines(Readable.from(chunks, { objectMode: true }), most)) lines.push(line);
+  for await (const line of textLines(Readable.from(chunks, { objectMode: true }), 'rows.csv', most)) lines.push(line);
   return lines;
 }
 
@@ -34,7 +34,7 @@ describe('lines of a stream', () => {
   it('a line that is too long is named before all of it came', async () => {
     expect(await linesOf(['ab\nabc', 'd\n'], 4)).toEqual(['ab', 'abcd']);
     for (const chunks of [['a\nabcde\n'], ['a\nabc', 'de'], ['a\nabc', 'de\n']]) {
-      await expect(linesOf(chunks, 4)).rejects.toThrow(new LineTooLong(2, 4));
+      await expect(linesOf(chunks, 4)).rejects.toThrow(/^rows.csv: line 2 has more than 4 characters: expected lines/);
     }
   });
 });

@@ -14,7 +14,7 @@ import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { RewardLines } from './reward-lines.js';
-import { LineTooLong, textLines } from './text-lines.js';
+import { textLines } from './text-lines.js';
 
 export interface FilterSource {
   /** As an error names it. */
@@ -48,17 +48,13 @@ async function fromLines(path: string, stream: Readable, signal: AbortSignal): P
   // A read of a pipe that nobody writes to cannot be called off.
   const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
   const readAll = async () => {
-    for await (const line of textLines(stream)) lines.add(line);
+    for await (const line of textLines(stream, path)) lines.add(line);
   };
   try {
     await Promise.race([readAll(), aborted]);
   } catch (error) {
     if (error instanceof FileError) throw error;
     signal.throwIfAborted();
-    if (error instanceof LineTooLong) {
-      const problem = `${error.message}: expected lines of text, a row each; is this another kind of file?`;
-      throw new FileError({ path }, problem, { cause: error });
-    }
     throw new FileError({ path }, systemProblem(error), { cause: error });
   } finally {
     stream.destroy();

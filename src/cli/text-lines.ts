@@ -2,25 +2,21 @@
 // cannot hold, as of a binary file without line ends, and breaks lines at U+2028, which stands in JSON strings as it is.
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { FileError } from '../errors.js';
 
 /** No row of a step takes more; what has no line ends must not fill the memory. */
 const MOST_CHARACTERS = 2 ** 26;
 
-/** Number of the line that is too long, from 1 on. */
-export class LineTooLong extends Error {
-  constructor(
-    readonly line: number,
-    readonly most: number,
-  ) {
-    super(`line ${line} has more than ${most} characters`);
-  }
-}
-
 /**
  * Lines without their ends: \n, \r\n or \r.
- * @throws {LineTooLong} for the first that is; whatever the stream fails with
+ * @param path for messages
+ * @throws {FileError} at a line that is too long; whatever the stream fails with
  */
-export async function* textLines(stream: Readable, most = MOST_CHARACTERS): AsyncGenerator<string, void, undefined> {
+export async function* textLines(
+  stream: Readable,
+  path: string,
+  most = MOST_CHARACTERS,
+): AsyncGenerator<string, void, undefined> {
   const decoder = new StringDecoder('utf8');
   let number = 1;
   // Pieces of the line that has no end yet: joined once, however many there are.
@@ -35,7 +31,7 @@ export async function* textLines(stream: Readable, most = MOST_CHARACTERS): Asyn
     for (const { index, 0: end } of text.matchAll(/\r\n|[\n\r]/g)) {
       // The second half of an end that began in the chunk before.
       if (index < begin) continue;
-      if (held + index - begin > most) throw new LineTooLong(number, most);
+      if (held + index - begin > most) throw tooLong(path, number, most);
       pieces.push(text.slice(begin, index));
       yield pieces.join('');
       number++;
@@ -44,9 +40,14 @@ export async function* textLines(stream: Readable, most = MOST_CHARACTERS): Asyn
       begin = index + end.length;
     }
     held += text.length - begin;
-    if (held > most) throw new LineTooLong(number, most);
+    if (held > most) throw tooLong(path, number, most);
     pieces.push(text.slice(begin));
   }
   const last = pieces.join('') + decoder.end();
   if (last !== '') yield last;
+}
+
+function tooLong(path: string, line: number, most: number): FileError {
+  const problem = `line ${line} has more than ${most} characters: expected lines of text, a row each; is this another kind of file?`;
+  return new FileError({ path }, problem);
 }
