@@ -20,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze } from '../src/analysis/analyze.js';
 import { DirectoryLock } from '../src/analysis/directory-lock.js';
 import { Journal, type JournalOptions } from '../src/analysis/journal.js';
-import type { JournalStep } from '../src/analysis/journal-lines.js';
+import { type JournalStep, journalLine } from '../src/analysis/journal-lines.js';
 import { ResultDirectory } from '../src/analysis/result-directory.js';
 import { measureOptions, type StepMeasurement } from '../src/analysis/step-measurement.js';
 import { Interrupted } from '../src/cli/streams.js';
@@ -458,6 +458,19 @@ describe('collapsar analyze --out', () => {
     expect((await collapsar(command)).err).toContain(': 3 steps that an earlier analysis measured');
     expect(statSync(join(out, JOURNAL)).size).toBeLessThan(1.5 * size);
     expect(JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')).steps).toBe(4);
+  });
+
+  it('measures anew what a journal of someone has under a right checksum, and is no measurement', async () => {
+    const run = await logs(1);
+    const out = join(folder(), 'out');
+    const command = ['analyze', run, '--out', out, '--permutations', '19', '--keep-journal', '--jsonl'];
+    const expected = (await collapsar(command)).out;
+    const [head = '', line = ''] = readFileSync(join(out, JOURNAL), 'utf8').split('\n');
+    const about = line.split('\t')[1] as string;
+    for (const forged of ['null', '{}', '{"metrics":[{"profile":"strict"}],"notes":[]}', '[]', '"x"']) {
+      writeFileSync(join(out, JOURNAL), Buffer.concat([Buffer.from(`${head}\n`), journalLine(about, forged)]));
+      expect(await collapsar(command)).toMatchObject({ status: 0, out: expected });
+    }
   });
 
   it('refuses a directory that another process writes to, and touches nothing', async () => {

@@ -2,10 +2,14 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { journalHead, journalLine } from '../src/analysis/journal-lines.js';
+import { measureOptions } from '../src/analysis/step-measurement.js';
 import { Interrupted } from '../src/cli/streams.js';
+import { packageVersion } from '../src/package-version.js';
 import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
 import { expectSameMetrics } from './golden.js';
+import { forge } from './shards-runs.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 const directory = temporaryDirectory();
@@ -371,6 +375,62 @@ describe('names that steer a terminal', () => {
     const filtered = await collapsar(['filter', join(place, 'b\u001b[31m.safetensors')]);
     expect(filtered.err).toContain('error: ');
     for (const text of [out, err, filtered.err]) expect(text).not.toMatch(steering);
+  });
+
+  it('are shown escaped where a path or an option is repeated', async () => {
+    const place = await made();
+    const plan = join(directory, 'p\u001b[2J\u009b');
+    const steps = ['plan', join(place, '1.safetensors'), '--permutations', '0', '--out', plan];
+    const texts: string[] = [];
+    for (const args of [
+      steps,
+      ['map', '--manifest', plan, '--out', `${plan}.work`, '--index', '0'],
+      ['merge', `${plan}.work`, '--out', `${plan}.state`],
+      ['finalize', '--manifest', plan, '--state', `${plan}.state`],
+      ['finalize', '--manifest', plan, '--state', `${plan}.state`, '--metrics', run],
+      ['analyze', place, '--metrics', run],
+      ['analyze', place, `--${run}`],
+      ['analyze', place, '--every', run],
+      ['analyze', place, '--profile', run],
+      [run],
+    ]) {
+      const { out, err } = await collapsar(args);
+      texts.push(out + err);
+    }
+    expect(texts[0]).toContain('p\\u{1b}[2J\\u{9b}: 1 step');
+    for (const text of texts) expect(text).not.toMatch(steering);
+  });
+
+  it('are shown escaped where a forged state has them as names of metrics', async () => {
+    const place = join(directory, 'forged');
+    const step = await putStep(join(place, '1.safetensors'), smallStep(1));
+    const [plan, work, forged] = [join(place, 'plan.json'), join(place, 'work'), join(place, 'forged.state')];
+    await collapsar(['plan', step, '--permutations', '0', '--out', plan]);
+    await collapsar(['map', '--manifest', plan, '--out', work, '--index', '0']);
+    const state = join(work, 'shards', '00000.state');
+    forge(state, forged, (text) => text.replace('"logged":{', '"logged":{"collapse/x\\u001b[2J":1,'));
+    expect(readFileSync(forged, 'utf8')).toContain('x\\u001b[2J');
+    const { out, err } = await collapsar(['finalize', '--manifest', plan, '--state', forged, '--metrics', '*x*']);
+    expect(out).toContain('x\\u{1b}[2J');
+    expect(out + err).not.toMatch(steering);
+  });
+
+  it('are shown escaped where a journal that someone left has them', async () => {
+    const place = await made();
+    const out = join(directory, 'journaled');
+    mkdirSync(out);
+    const options = measureOptions({ permutations: 0 });
+    for (const head of [
+      journalHead(run, options),
+      journalHead(packageVersion(), { ...options, profile: run as 'strict' }),
+      journalHead(packageVersion(), { ...options, [run]: 1 } as typeof options),
+    ]) {
+      writeFileSync(join(out, '.collapsar-journal'), journalLine(head));
+      const { err } = await collapsar(['analyze', place, '--permutations', '0', '--out', out]);
+      expect(err).toMatch(/but it (was of version|had other options:) .*all are measured anew/);
+      expect(err).toContain('\\u{1b}]0;pwn');
+      expect(err).not.toMatch(steering);
+    }
   });
 
   it('are exact in JSON', async () => {

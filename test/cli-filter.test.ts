@@ -68,6 +68,11 @@ describe('kept groups', () => {
     expect((await fromStdin('"a",1,\n')).err).toContain('line 1 has the outcome ""');
   });
 
+  it('by text that has U+2028 in it, which json.dumps(ensure_ascii=False) writes as it is', async () => {
+    const row = (reward: number) => `{"uid":"a\u2028b","score":${reward}}\n`;
+    expect(await fromStdin(row(0) + row(1))).toEqual({ status: 0, out: 'a\u2028b\n', err: '' });
+  });
+
   it('a heading says what a column is: lengths are no outcomes', async () => {
     const text = 'uid,score,length\na,1,30\na,-1,30\nb,1,10\nb,1,90\n';
     const longest = ['--metric', 'length', '--strategy', 'top_k_abs', '--value', '1'];

@@ -110,6 +110,19 @@ describe('plan-scores', () => {
     ]);
     const broken = planScoresCommand('-', flags, streams, Readable.from(['{"group":1}\n']));
     await expect(broken).rejects.toThrow(/^stdin: line 1: "length" missing/);
+    const zeros = Buffer.alloc(2 ** 20);
+    let given = 0;
+    const binary = Readable.from(
+      (function* () {
+        for (; given < 200; given++) yield zeros;
+      })(),
+    );
+    const refused = planScoresCommand('-', flags, streams, binary);
+    await expect(refused).rejects.toThrow(/^stdin: line 1 has more than 67108864 characters: expected lines of text/);
+    expect(given).toBeLessThan(100);
+    const long = Readable.from([`{"group":"${'x'.repeat(1e6)}","length":1}\n`]);
+    const shortly = await planScoresCommand('-', flags, streams, long).catch((error: Error) => error.message);
+    expect(shortly).toMatch(/^stdin: line 1: "group" got "x{119}…; expected a whole number$/);
   });
 
   it.each([

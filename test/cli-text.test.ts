@@ -157,6 +157,19 @@ describe('progress', () => {
     expect(stream.pieces).toEqual([expect.stringMatching(/^50\/200 steps .*\n$/)]);
   });
 
+  it('steers no terminal by what stands in JSON, which is the same elsewhere', async () => {
+    const text = JSON.stringify({ run: 'a\u001b\u009b31m\u202eß' });
+    const written = async (isTTY: boolean): Promise<string> => {
+      const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY });
+      await textStream(stream, 'stdout').write(text);
+      return stream.read() as string;
+    };
+    const shown = await written(true);
+    expect(shown).toBe('{"run":"a\\u001b\\u009b31m\\u202eß"}');
+    expect(JSON.parse(shown)).toEqual(JSON.parse(text));
+    expect(await written(false)).toBe(text);
+  });
+
   it('takes a terminal that does not know its width for one of the usual width', () => {
     const ofWidth = (columns: number) =>
       textStream(Object.assign(new PassThrough(), { isTTY: true, columns }), 'stdout');

@@ -97,6 +97,12 @@ describe('what describes a tensor of another process', () => {
       { refCounter: { name: base64(Buffer.from('/../etc/passwd')), index: 0 } },
     ],
     [
+      "a count in another program's memory",
+      'source.refCounter.name',
+      /expected a name as "\/torch_…"/,
+      { refCounter: { name: base64(Buffer.from('/psm_1a2b3c')), index: 0 } },
+    ],
+    [
       'a count out of range',
       'source.refCounter.index',
       /0 to 9999/,

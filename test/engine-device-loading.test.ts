@@ -1,5 +1,5 @@
 // Finding and trying the CUDA backend: what does not work there must leave this process alone and be said in words.
-import { existsSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addonPath } from '../src/engine/addon.js';
@@ -79,6 +79,12 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
     expect(error.message).toMatch(/did not answer within 0\.5 s/);
   });
 
+  it('is waited for as long as is asked, also where that is for ever', async () => {
+    process.env.COLLAPSAR_CUDA_PROBE_SECONDS = 'Infinity';
+    await using engine = await openOnDevice();
+    expect(engine.info.device).toBe('cuda:0');
+  });
+
   it('hangs: an abort need not wait for the time limit', async () => {
     setFake({ FAIL: 'hang' });
     const controller = new AbortController();
@@ -96,6 +102,26 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
     useBackend(join(folder, 'none.so'));
     expect(await fallback()).toMatch(/there is no file .*none\.so, which COLLAPSAR_CUDA_BACKEND names/);
     expect((await refusal()).reason).toBe('not_built');
+  });
+
+  it("is a bare name: the file of that name here, not one among the system's libraries", async () => {
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      copyFileSync(fakePath as string, 'backend.so');
+      useBackend('backend.so');
+      const engine = await openEngine({ device: 'cuda', threads: 1 });
+      expect(engine.info.device).toBe('cuda:0');
+      await engine.dispose();
+      // The name of a library that is there, on any Linux.
+      writeFileSync('libc.so.6', 'this is no library');
+      useBackend('libc.so.6');
+      const error = await refusal();
+      expect(error.message).toContain(join(folder, 'libc.so.6'));
+      expect(error.message).toMatch(/does not load/);
+    } finally {
+      process.chdir(before);
+    }
   });
 
   it('is no library', async () => {

@@ -123,6 +123,10 @@ describe.each(FORMATS)('$ending', ({ ending, pack }) => {
     const zeros = pack(Buffer.concat([container(header(2 ** 29)), Buffer.alloc(2 ** 22)]));
     const large = await write(Buffer.concat([zeros, Buffer.alloc(2 ** 21)]), ending);
     expect((await fileErrorOf(readStepFile(large))).message).toMatch(/bytes are to be held at once/);
+    const long = Buffer.alloc(2 ** 25, ' ');
+    long.writeBigUInt64LE(BigInt(long.length - 8));
+    const headed = await write(pack(long), ending);
+    expect((await fileErrorOf(readStepFile(headed))).message).toMatch(/a header of 33554424 bytes, unpacked from/);
     expect(process.memoryUsage().rss - before).toBeLessThan(2 ** 28);
   });
 

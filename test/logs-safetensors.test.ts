@@ -119,6 +119,12 @@ describe('what is refused', () => {
     ],
     ['offsets in the wrong order', oneTensor('{"dtype":"U8","shape":[2],"data_offsets":[2,0]}'), /begin ≤ end/, 'a'],
     ['one offset', oneTensor('{"dtype":"U8","shape":[2],"data_offsets":[2]}'), /\[begin, end\]/, 'a'],
+    [
+      'axes without end',
+      oneTensor(`{"dtype":"U8","shape":[${'0,'.repeat(64)}2],"data_offsets":[0,0]}`),
+      /shape has more than 64 elements/,
+      'a',
+    ],
     ['three offsets', oneTensor('{"dtype":"U8","shape":[2],"data_offsets":[0,2,2]}'), /\[begin, end\]/, 'a'],
     [
       'a range that does not match the shape',

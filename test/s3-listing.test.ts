@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findSteps } from '../src/logs/find-steps.js';
+import { s3Problem } from '../src/logs/s3/client.js';
 import { findObjects } from '../src/logs/s3/listing.js';
 
 const KEYS = [
@@ -127,3 +128,9 @@ it('lists a folder of more objects than a call has arguments', async () => {
     for (const key of ordinary) KEYS.push(key);
   }
 }, 60_000);
+
+it('what a store says stands in a message as far as a message goes', () => {
+  const answer = (message: string) => Object.assign(new Error(message), { $metadata: { httpStatusCode: 418 } });
+  expect(s3Problem(answer('no tea\nhere'))).toBe('the store answered 418 Error: no tea');
+  expect(s3Problem(answer('no '.repeat(1e6))).length).toBeLessThan(600);
+});

@@ -1,6 +1,6 @@
 // `collapsar submit` as a user meets it, with programs that stand in for those of Slurm and for Python.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { shellWord } from '../src/analysis/shell-words.js';
@@ -126,6 +126,19 @@ describe('a plan', () => {
 });
 
 describe('slurm', () => {
+  it('gets scripts that the user who runs them may see, and whom the umask lets', async () => {
+    const before = process.umask(0o077);
+    try {
+      await first();
+    } finally {
+      process.umask(before);
+    }
+    const modes = ['map.sh', 'merge.sh', 'slurm.json'].map((name) => {
+      return statSync(join(work, 'submissions', '001', name)).mode & 0o777;
+    });
+    expect(modes).toEqual([0o700, 0o700, 0o600]);
+  });
+
   it('gets an array of all shards, and a merge that depends on it', async () => {
     const options = ['--partition=cpu', '--account=a b', '--qos=low', '--time=1:00:00', '--cpus=4', '--mem=2GiB'];
     const more = ['--throttle=3', '--sbatch-arg=--constraint=ssd', '--name=mine', `--collapsar=${program}`];
@@ -512,6 +525,21 @@ describe('ray', () => {
     const { status, err } = await submit(runs, '--engine=ray', '--python=/does/not/exist');
     expect(status).toBe(1);
     expect(err).toContain('--python');
+  });
+
+  const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+  it.skipIf(!hasPython)('is not what the directory that it is submitted from calls so', async () => {
+    const elsewhere = join(directory, 'a checkout of ray');
+    mkdirSync(elsewhere);
+    writeFileSync(join(elsewhere, 'ray.py'), 'open("was-run", "w")\n');
+    const python = join(directory, 'python-elsewhere');
+    writeFileSync(python, `#!/bin/sh\ncd '${elsewhere}'\nexec python3 -S "$@"\n`);
+    chmodSync(python, 0o755);
+    const { status, err } = await submit(runs, '--engine=ray', `--python=${python}`);
+    expect(status).toBe(1);
+    expect(err).toMatch(/No module named 'ray'\nname an interpreter that has Ray with --python/);
+    expect(existsSync(join(elsewhere, 'was-run'))).toBe(false);
   });
 
   it('that dies leaves the way to go on', async () => {

@@ -2,6 +2,7 @@
 // line is about, and, but in the first line, the exact JSON of the measurement. The first line says what all were measured with.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { printable } from '../logs/printable.js';
 import { fileLines } from './file-lines.js';
 import type { MeasureOptions } from './step-measurement.js';
 
@@ -110,8 +111,10 @@ function differing(found: string | undefined, head: string): string {
   const came = found === undefined ? undefined : (parsed(found) as Partial<Head> | undefined);
   if (came?.journal !== wanted.journal || came.measuring === undefined)
     return 'its record of measured steps cannot be read';
-  if (came.version !== wanted.version) return `it was of version ${came.version}, this is ${wanted.version}`;
+  if (came.version !== wanted.version)
+    return `it was of version ${printable(String(came.version))}, this is ${wanted.version}`;
   const names = Object.keys({ ...came.measuring, ...wanted.measuring }) as (keyof MeasureOptions)[];
   const changed = names.filter((name) => came.measuring?.[name] !== wanted.measuring[name]);
-  return `it had other options: ${changed.map((name) => `${name} ${came.measuring?.[name]}`).join(', ')}`;
+  const options = changed.map((name) => `${name} ${came.measuring?.[name]}`).join(', ');
+  return `it had other options: ${printable(options)}`;
 }

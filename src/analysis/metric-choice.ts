@@ -7,9 +7,30 @@ function unprefixed(key: string): string {
   return key.slice(key.indexOf('/') + 1);
 }
 
-function toExpression(glob: string): RegExp {
-  const escaped = glob.replace(/[.+^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`^${escaped.replace(/\*/g, '.*').replace(/\?/g, '.')}$`);
+/**
+ * `*` for any characters, `?` for one. Not by an expression of `.*`: a manifest that someone made has what globs, and a state what
+ * names it likes, and such an expression takes time by the power of its stars.
+ */
+function matches(glob: string, name: string): boolean {
+  let at = 0;
+  // The last star, and where what follows it is tried: what stands before it has found its place.
+  let star = -1;
+  let tried = 0;
+  for (let next = 0; next < name.length; ) {
+    const wanted = glob[at];
+    if (wanted === '*') {
+      star = at++;
+      tried = next;
+    } else if (wanted === '?' || wanted === name[next]) {
+      at++;
+      next++;
+    } else if (star >= 0) {
+      at = star + 1;
+      next = ++tried;
+    } else return false;
+  }
+  while (glob[at] === '*') at++;
+  return at === glob.length;
 }
 
 /** @throws {ArgumentError} unless they are undefined or an array of strings */
@@ -20,13 +41,13 @@ export function checkMetrics(metrics: unknown): void {
 
 /** A choice of metrics. Each pattern is a logged key, the same without its prefix, or a glob (`*`, `?`) over either. */
 export class MetricChoice {
-  readonly #patterns: readonly { text: string; expression: RegExp }[] | undefined;
+  readonly #patterns: readonly string[] | undefined;
   readonly #known = new Map<string, boolean>();
   readonly #unmatched: Set<string>;
 
   /** @param patterns what to choose; undefined chooses everything */
   constructor(patterns: readonly string[] | undefined) {
-    this.#patterns = patterns?.map((text) => ({ text, expression: toExpression(text) }));
+    this.#patterns = patterns?.slice();
     this.#unmatched = new Set(patterns);
   }
 
@@ -36,10 +57,10 @@ export class MetricChoice {
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     let chosen = false;
-    for (const { text, expression } of this.#patterns) {
-      if (!expression.test(key) && !expression.test(unprefixed(key))) continue;
+    for (const pattern of this.#patterns) {
+      if (!matches(pattern, key) && !matches(pattern, unprefixed(key))) continue;
       chosen = true;
-      this.#unmatched.delete(text);
+      this.#unmatched.delete(pattern);
     }
     this.#known.set(key, chosen);
     return chosen;

@@ -2,9 +2,11 @@
 // reach of signals, and a device has no end.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { errorCode } from '../logs/system-problem.js';
 
 /** Windows has none, and no pipes in its directories. */
 const NOT_WAITING = constants.O_NONBLOCK ?? 0;
+const NOT_FOLLOWING = constants.O_NOFOLLOW ?? 0;
 
 /** @throws {Error} of the system, or one that says what is there */
 export function openToRead(path: string): Promise<FileHandle> {
@@ -24,9 +26,17 @@ export async function textOfFile(path: string): Promise<string> {
   }
 }
 
-/** To read and write; what is in it stays. Makes the file where there is none. */
-export function openToKeep(path: string): Promise<FileHandle> {
-  return openRegular(path, constants.O_RDWR | constants.O_CREAT);
+/**
+ * To read and write; what is in it stays. Makes the file where there is none. Follows no link: in a directory that others write to
+ * it may lead to any file of this user.
+ */
+export async function openToKeep(path: string): Promise<FileHandle> {
+  try {
+    return await openRegular(path, constants.O_RDWR | constants.O_CREAT | NOT_FOLLOWING);
+  } catch (error) {
+    if (errorCode(error) !== 'ELOOP') throw error;
+    throw new Error('this is a symbolic link, and a file is kept here: remove it', { cause: error });
+  }
 }
 
 async function openRegular(path: string, flags: number): Promise<FileHandle> {

@@ -3,7 +3,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../errors.js';
 import { checkReplaceable } from '../logs/check-replaceable.js';
-import { systemProblem } from '../logs/system-problem.js';
+import { errorCode, systemProblem } from '../logs/system-problem.js';
 import { fileLines } from './file-lines.js';
 
 /** What is written is collected to pieces of about this many bytes before it goes to the file. */
@@ -21,15 +21,18 @@ export class WholeFile {
     private readonly handle: FileHandle,
   ) {}
 
-  /** @param mark tells this writer's unfinished file from those of others */
-  static async open(directory: string, name: string, mark = String(process.pid)): Promise<WholeFile> {
+  /**
+   * @param mark tells this writer's unfinished file from those of others
+   * @param mode what the umask takes from: 0o777 for programs
+   */
+  static async open(directory: string, name: string, mark = String(process.pid), mode = 0o666): Promise<WholeFile> {
     const path = join(directory, name);
     await checkReplaceable(path).catch((error: unknown) => {
       throw writeError(path, error);
     });
     const temporary = join(directory, `.${name}.${mark}.tmp`);
     try {
-      return new WholeFile(path, temporary, await open(temporary, 'w'));
+      return new WholeFile(path, temporary, await openNew(temporary, mode));
     } catch (error) {
       // Nobody asked for the temporary name.
       throw writeError(path, error);
@@ -57,15 +60,8 @@ export class WholeFile {
   /** The lines of text written so far, each with its end, in order and in little memory. */
   async *lines(): AsyncGenerator<string, void, undefined> {
     await this.#flush();
-    const reading = await open(this.temporary, 'r').catch((error: unknown) => {
-      throw writeError(this.path, error);
-    });
-    try {
-      // Node's readLines() takes as long as parsing what it gives.
-      for await (const { bytes } of fileLines(reading, Number.POSITIVE_INFINITY)) yield bytes.toString();
-    } finally {
-      await reading.close();
-    }
+    // Node's readLines() takes as long as parsing what it gives.
+    for await (const { bytes } of fileLines(this.handle, Number.POSITIVE_INFINITY)) yield bytes.toString();
   }
 
   /** Everything on disk, still under the other name. */
@@ -115,6 +111,20 @@ export class WholeFile {
     this.#open = false;
     await this.handle.close();
   }
+}
+
+/**
+ * A file that was not there. What stands under its name goes first: what a process of this number left that was killed, or, in a
+ * directory that others write to, a link that would lead the bytes to another file of this user.
+ */
+async function openNew(path: string, mode: number): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx+', mode);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+  await rm(path, { force: true });
+  return open(path, 'wx+', mode);
 }
 
 export function writeError(path: string, error: unknown): FileError {

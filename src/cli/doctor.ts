@@ -5,6 +5,7 @@ import { totalmem } from 'node:os';
 import { type CudaDevice, probeCuda } from '../engine/cuda-probe.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
+import { escaped, escapedLines } from '../logs/printable.js';
 import { packageVersion } from '../package-version.js';
 import { EXIT } from './exit-codes.js';
 import { shortBytes } from './number-format.js';
@@ -125,14 +126,19 @@ function report(findings: Findings, { out, environment }: Streams): string {
       'Node',
       `${findings.node}, Node-API ${nodeApi.version} (at least ${nodeApi.needed} is needed), ${findings.platform}`,
     ],
-    ['addon', addon === null ? 'not loaded' : `${addon.path} (${addon.builtBy}, ${addon.builtAt})`],
+    ['addon', addon === null ? 'not loaded' : `${escaped(addon.path)} (${addon.builtBy}, ${addon.builtAt})`],
     [
       'instruction sets',
       sets === null ? missing : `${sets.inUse} in use; this machine can run ${sets.available.join(', ')}`,
     ],
     ['threads', findings.threads === null ? missing : String(findings.threads)],
     ['memory', `${shortBytes(ram.totalBytes)}, of which ${shortBytes(ram.availableBytes)} are available${limit}`],
-    ['CUDA', cuda.available ? `usable: driver ${cuda.driver}, runtime ${cuda.runtime}` : `not in use: ${cuda.reason}`],
+    [
+      'CUDA',
+      cuda.available
+        ? `usable: driver ${cuda.driver}, runtime ${cuda.runtime}`
+        : `not in use: ${escapedLines(String(cuda.reason))}`,
+    ],
     ...cuda.devices.map((gpu): [string, string] => [`cuda:${gpu.index}`, describeGpu(gpu)]),
     ['self-test', test.passed ? paint('green', 'passed') : paint('red', 'FAILED')],
   ];
@@ -153,5 +159,5 @@ function advice({ addon, selfTest: { problem } }: Findings): string {
       ? 'When that is done, run collapsar doctor again.'
       : 'The addon computes wrong results: npm rebuild collapsar builds it afresh. If that does not help, report it with ' +
         'the output of collapsar doctor --json.';
-  return `\n${problem ?? 'unknown problem'}\n${next}\n`;
+  return `\n${escapedLines(problem ?? 'unknown problem')}\n${next}\n`;
 }

@@ -46,7 +46,7 @@ export async function mapCommand(flags: MapFlags, streams: Streams): Promise<num
       await err.write(failedFiles(failures, `the state has ${steps - failures.length} of ${steps} steps`));
     const failed = mapped.failures === 0 ? '' : `, ${mapped.failures} of them failed`;
     const note = wasComplete ? ', complete before (--redo measures it again)' : '';
-    await out.write(`${state}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}${note}\n`);
+    await out.write(`${escaped(state)}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}${note}\n`);
     // Engines try a task again that does not end with 0; a file that cannot be used would fail for ever.
     return mapped.failures > 0 && strict ? EXIT.failures : EXIT.ok;
   } catch (error) {

@@ -43,7 +43,7 @@ export async function mergeCommand(paths: readonly string[], flags: MergeFlags, 
     } else {
       const failed = failures === 0 ? '' : `, ${failures} of them failed`;
       await out.write(
-        `${flags.out}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}, from ${states} ${states === 1 ? 'state' : 'states'}\n`,
+        `${escaped(flags.out)}: ${steps} ${steps === 1 ? 'step' : 'steps'}${failed}, from ${states} ${states === 1 ? 'state' : 'states'}\n`,
       );
     }
     return EXIT.ok;

@@ -1,6 +1,7 @@
 // What a user chose with --metrics -> the names in it that no metric has, in words.
 import { MetricChoice } from '../analysis/metric-choice.js';
 import { possibleKeys } from '../analysis/metric-names.js';
+import { printable } from '../logs/printable.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
@@ -20,12 +21,12 @@ const DERIVED_NAMES =
 
 /** @param none what has none of the names, in words */
 export function unmatchedList(choice: MetricChoice, none: string): string {
-  const wrong = choice.unmatched.map((name) => `"${name}"`).join(', ');
+  const wrong = choice.unmatched.map((name) => `"${printable(name)}"`).join(', ');
   const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
   const anyDerived = names.length < choice.namesSeen.length;
   return [
     wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, TABLE_WIDTH),
-    wrap(`There are: ${names.join(', ')}`, TABLE_WIDTH, '  '),
+    wrap(`There are: ${names.map(printable).join(', ')}`, TABLE_WIDTH, '  '),
     ...(anyDerived ? [wrap(DERIVED_NAMES, TABLE_WIDTH, '  ')] : []),
     '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
     '',

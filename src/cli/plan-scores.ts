@@ -2,11 +2,11 @@
 // on stderr.
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { argumentProblem } from '../engine/argument-problem.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { onAbort } from '../logs/abort-listeners.js';
+import { printable } from '../logs/printable.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
@@ -15,6 +15,7 @@ import { planScores, type ScorePlan, type ScorePlanInput } from '../metrics/plan
 import { turnsByRows } from '../metrics/planned/prompt-turns.js';
 import { EXIT } from './exit-codes.js';
 import type { Streams } from './streams.js';
+import { textLines } from './text-lines.js';
 
 /** The options of the command line, checked. */
 export interface PlanScoresFlags {
@@ -48,7 +49,7 @@ export async function planScoresCommand(
   const { out, err, signal } = streams;
   const { input, columnGroups } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
-    : fromLines(path === STDIN ? 'stdin' : path, await contentOf(path, stdin, signal), flags);
+    : await fromLines(path, stdin, flags, signal);
   const plan = planned(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
@@ -103,33 +104,44 @@ async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortS
   return { input: { groups, lengths, columnGroups, promptTokens, promptTurns }, columnGroups };
 }
 
-/** @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing */
-async function contentOf(path: string, stdin: Readable, signal: AbortSignal): Promise<string> {
+/**
+ * One JSON object a line: {"group": 3, "length": 120, "turn": 1}, a row each; columns are the groups that occur.
+ * @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing
+ */
+async function fromLines(
+  given: string,
+  stdin: Readable,
+  flags: PlanScoresFlags,
+  signal: AbortSignal,
+): Promise<PlannedStep> {
   signal.throwIfAborted();
-  const stream = path === STDIN ? stdin : createReadStream(path);
-  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  try {
-    return await Promise.race([text(stream), aborted]);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw new FileError({ path: path === STDIN ? 'stdin' : path }, systemProblem(error), { cause: error });
-  } finally {
-    stream.destroy();
-  }
-}
-
-/** One JSON object a line: {"group": 3, "length": 120, "turn": 1}, a row each; columns are the groups that occur. */
-function fromLines(path: string, content: string, flags: PlanScoresFlags): PlannedStep {
+  const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
   const groups: number[] = [];
   const lengths: number[] = [];
   const rowTurns: number[] = [];
-  content.split('\n').forEach((line, at) => {
-    if (line.trim() === '') return;
-    const row = parse(path, line, at + 1);
-    groups.push(whole(path, row, 'group', at + 1));
-    lengths.push(whole(path, row, 'length', at + 1));
-    if (flags.hard) rowTurns.push(whole(path, row, 'turn', at + 1));
-  });
+  const readAll = async () => {
+    let number = 0;
+    for await (const text of textLines(stream, path)) {
+      number++;
+      const line = text.trim();
+      if (line === '') continue;
+      const row = parse(path, line, number);
+      groups.push(whole(path, row, 'group', number));
+      lengths.push(whole(path, row, 'length', number));
+      if (flags.hard) rowTurns.push(whole(path, row, 'turn', number));
+    }
+  };
+  // A read of a pipe that nobody writes to cannot be called off.
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+  try {
+    await Promise.race([readAll(), aborted]);
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    stream.destroy();
+  }
   if (groups.length === 0) {
     throw new FileError({ path }, 'no rows; expected a line {"group": …, "length": …} for each');
   }
@@ -154,7 +166,7 @@ function parse(path: string, line: string, number: number): Record<string, unkno
 function whole(path: string, row: Record<string, unknown>, key: string, number: number): number {
   const value = row[key];
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || (key !== 'group' && value < 0)) {
-    const what = value === undefined ? 'missing' : `got ${JSON.stringify(value)}`;
+    const what = value === undefined ? 'missing' : `got ${printable(JSON.stringify(value))}`;
     throw new FileError({ path }, `line ${number}: "${key}" ${what}; expected a whole number`);
   }
   return value;

@@ -1,6 +1,7 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
 import { shellWord } from '../analysis/shell-words.js';
 import { counted } from '../engine/counted.js';
+import { escaped } from '../logs/printable.js';
 import { EXIT } from './exit-codes.js';
 import { impossibleMetrics } from './metric-check.js';
 import { shortBytes } from './number-format.js';
@@ -39,9 +40,9 @@ export async function planCommand(paths: readonly string[], flags: PlanFlags, st
     await out.write(`${JSON.stringify(facts)}\n`);
   } else {
     await out.write(
-      `${path}: ${counted(steps, 'steps')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shards')}. Next` +
+      `${escaped(path)}: ${counted(steps, 'steps')}, ${shortBytes(bytes)}, ${counted(shards.length, 'shards')}. Next` +
         `${shards.length > 1 ? `, for each --index from 0 to ${shards.length - 1}` : ''}:\n` +
-        `  collapsar map --manifest ${shellWord(path)} --out DIR --index 0\n`,
+        `  collapsar map --manifest ${escaped(shellWord(path))} --out DIR --index 0\n`,
     );
   }
   // What could be planned can be mapped; what could not is listed again, with exit status 1, by finalize.

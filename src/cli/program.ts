@@ -1,6 +1,6 @@
 // The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
 import { Command, CommanderError } from 'commander';
-import { escaped } from '../logs/printable.js';
+import { escapedLines } from '../logs/printable.js';
 import { packageVersion } from '../package-version.js';
 import { addAnalyzeCommand } from './analyze-options.js';
 import { EXIT } from './exit-codes.js';
@@ -58,7 +58,8 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .exitOverride()
     .configureOutput({
       writeOut: (text) => written.push(out.write(text)),
-      writeErr: (text) => written.push(err.write(text)),
+      // Errors repeat what was given.
+      writeErr: (text) => written.push(err.write(escapedLines(text))),
       getOutHelpWidth: () => Math.min(out.columns ?? 100, 100),
       getErrHelpWidth: () => Math.min(err.columns ?? 100, 100),
     });
@@ -87,5 +88,5 @@ function errorText(error: unknown, { environment }: Streams): string {
   const meant = 'code' in error && typeof error.code === 'string';
   const text = (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
   // Names of files and what stands in them are other people's: lines may break, and nothing else may steer a terminal.
-  return text.split('\n').map(escaped).join('\n');
+  return escapedLines(text);
 }

@@ -4,6 +4,7 @@ import { counted } from '../engine/counted.js';
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
 import type { FilterSource } from './reward-source.js';
+import { separatedFields } from './separated-fields.js';
 
 /** Fields of a JSON object or a heading, with the names that trainers give them (verl: uid, score). */
 const NAMES = {
@@ -123,7 +124,7 @@ export class RewardLines {
 
   /** Whether it is one: it names groups and rewards. */
   #heading(line: string): boolean {
-    const names = parts(line).map((name) => name.toLowerCase());
+    const names = separatedFields(line).map((name) => name.toLowerCase());
     const order = names.map(fieldNamed);
     const missing = REQUIRED.filter((field) => !order.includes(field));
     if (missing.length > 0) {
@@ -144,7 +145,7 @@ export class RewardLines {
   }
 
   #separated(line: string): Partial<Record<Field, unknown>> {
-    const values = parts(line);
+    const values = separatedFields(line);
     const order = this.#order ?? (['group', 'reward', 'outcome'] as const).slice(0, Math.max(2, values.length));
     if (values.length !== order.length) {
       const expected =
@@ -179,12 +180,17 @@ export class RewardLines {
   }
 }
 
-/** JSON has no word for them, Python's json.dumps writes these: as strings they are numbers here all the same. */
+/**
+ * JSON has no word for them, Python's json.dumps writes these: as strings they are numbers here all the same. Goes through the line
+ * once: an expression for whole strings would begin again at each quote of one that is not closed.
+ */
 function quotedNonFinite(line: string): string {
   if (!/NaN|Infinity/.test(line)) return line;
-  return line.replace(/"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)/g, (found) =>
-    found.startsWith('"') ? found : `"${found}"`,
-  );
+  let inString = false;
+  return line.replace(/\\.|"|-?(?:NaN|Infinity)/g, (found) => {
+    if (found === '"') inString = !inString;
+    return inString || found === '"' || found.startsWith('\\') ? found : `"${found}"`;
+  });
 }
 
 /** Also as Python prints them: nan, inf, -inf. */
@@ -198,33 +204,6 @@ function numberOf(text: string): number | string {
 
 /** What makes lines of a JSON file with all rows in one list. */
 const ONE_A_LINE = "jq -c '.[]' does it";
-
-/** A field and what ends it. Between quotes, which CSV doubles within them, a separator is text. */
-const FIELDS = {
-  ',': /(\s*"(?:[^"]|"")*"\s*|[^,]*)(,|$)/y,
-  '\t': /( *"(?:[^"]|"")*" *|[^\t]*)(\t|$)/y,
-  ' ': /("(?:[^"]|"")*"|\S+)(\s+|$)/y,
-} as const;
-
-/** The fields of a line: between commas, where there are none between tabs, and else between spaces. */
-function parts(line: string): string[] {
-  if (!line.includes('"')) {
-    return line.split(line.includes(',') ? ',' : line.includes('\t') ? '\t' : /\s+/).map((part) => part.trim());
-  }
-  const bare = line.replace(/"(?:[^"]|"")*"/g, '');
-  const field = FIELDS[bare.includes(',') ? ',' : bare.includes('\t') ? '\t' : ' '];
-  const found: string[] = [];
-  field.lastIndex = 0;
-  for (let match = field.exec(line); match !== null; match = field.exec(line)) {
-    found.push(unquoted((match[1] as string).trim()));
-    if (match[2] === '') break;
-  }
-  return found;
-}
-
-function unquoted(text: string): string {
-  return /^"(?:[^"]|"")*"$/.test(text) ? text.slice(1, -1).replaceAll('""', '"') : text;
-}
 
 function fieldNamed(name: string): Field | undefined {
   const fields = Object.entries(NAMES) as [Field, readonly string[]][];

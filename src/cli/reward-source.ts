@@ -1,6 +1,5 @@
 // Where `collapsar filter` gets rewards from: a step file, or lines of text from a file or stdin.
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { openEngine } from '../engine/open-engine.js';
 import type { Tensor } from '../engine/tensor.js';
@@ -8,12 +7,14 @@ import { FileError } from '../errors.js';
 import type { FilterInput } from '../filter/filter-input.js';
 import type { FilterSettings } from '../filter/filter-options.js';
 import { LIBRARY_WORDS } from '../filter/filter-words.js';
+import { onAbort } from '../logs/abort-listeners.js';
 import type { StepData } from '../logs/step-data.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { RewardLines } from './reward-lines.js';
+import { textLines } from './text-lines.js';
 
 export interface FilterSource {
   /** As an error names it. */
@@ -42,24 +43,22 @@ export async function readFilterSource(
 }
 
 async function fromLines(path: string, stream: Readable, signal: AbortSignal): Promise<FilterSource> {
+  signal.throwIfAborted();
   const lines = new RewardLines(path);
-  // Without an own listener a failing open would end the process: readline passes no errors on.
-  const failed = new Promise<never>((_, reject) => stream.on('error', reject));
-  failed.catch(() => undefined);
-  const reader = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY, signal });
+  // A read of a pipe that nobody writes to cannot be called off.
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
   const readAll = async () => {
-    for await (const line of reader) lines.add(line);
+    for await (const line of textLines(stream, path)) lines.add(line);
   };
   try {
-    await Promise.race([readAll(), failed]);
+    await Promise.race([readAll(), aborted]);
   } catch (error) {
     if (error instanceof FileError) throw error;
     signal.throwIfAborted();
     throw new FileError({ path }, systemProblem(error), { cause: error });
   } finally {
-    reader.close();
+    stream.destroy();
   }
-  signal.throwIfAborted();
   return lines.finish();
 }
 

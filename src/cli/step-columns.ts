@@ -1,5 +1,6 @@
 // Which figures of a step the table shows, under which headings.
 import type { StepReport } from '../analysis/step-report.js';
+import { printable } from '../logs/printable.js';
 import type { Certainty, StepMetrics } from '../metrics/step-metrics.js';
 import type { Regime } from '../monitor/verdicts/index.js';
 import { MISSING, shortNumber } from './number-format.js';
@@ -106,7 +107,7 @@ export function chosenColumn(key: string): StepColumn {
     return typeof value === 'number' ? value : Number.NaN;
   };
   return {
-    title: key.slice(key.indexOf('/') + 1),
+    title: printable(key.slice(key.indexOf('/') + 1)),
     align: 'right',
     cell: (report) => ({ text: shortNumber(figure(report)) }),
     figure,

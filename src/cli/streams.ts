@@ -41,6 +41,14 @@ export class ReaderGone extends Error {
   }
 }
 
+/** JSON's strings hold these as they are, and a terminal obeys them: the second set of controls, and what turns text around. */
+const STEERING = /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** The same JSON, as a terminal can take it. */
+function forTerminal(text: string): string {
+  return text.replace(STEERING, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /**
  * A text stream over a stream of Node.
  * @param name for messages: stdout
@@ -60,7 +68,7 @@ export function textStream(stream: Writable & { isTTY?: boolean; columns?: numbe
     write: (text) =>
       new Promise((resolve) => {
         if (closing.signal.aborted) resolve();
-        else stream.write(text, () => resolve());
+        else stream.write(stream.isTTY === true ? forTerminal(text) : text, () => resolve());
       }),
   };
 }

@@ -2,7 +2,7 @@
 // there. Out: what GPUs there are, or in words why none can be used.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { DeviceProblem } from '../errors.js';
 import { addonPath } from './addon.js';
 
@@ -38,6 +38,8 @@ export interface CudaProblem {
 }
 
 const defaultLimitSeconds = 30;
+/** A timer of Node's that is set to more milliseconds than 2^31 ends at once. */
+const mostLimitSeconds = 2_000_000;
 
 // `fd 3` because a backend may print what it likes.
 const script = `
@@ -48,13 +50,14 @@ require('node:fs').writeSync(3, JSON.stringify(answer));`;
 /** @returns where the backend is expected, and whether the environment says so */
 function backendFile(): { path: string; given: boolean } {
   const given = process.env.COLLAPSAR_CUDA_BACKEND;
-  if (given) return { path: given, given: true };
+  // Whole: a bare name dlopen would look for in the system's libraries instead of here, where it is found to exist.
+  if (given) return { path: resolve(given), given: true };
   return { path: join(dirname(addonPath()), 'collapsar_cuda.so'), given: false };
 }
 
 function limitSeconds(): number {
   const given = Number(process.env.COLLAPSAR_CUDA_PROBE_SECONDS);
-  return given > 0 ? given : defaultLimitSeconds;
+  return given > 0 ? Math.min(given, mostLimitSeconds) : defaultLimitSeconds;
 }
 
 function probe(path: string, index: number, signal: AbortSignal): Promise<CudaMachine | CudaProblem> {

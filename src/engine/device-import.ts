@@ -128,7 +128,8 @@ function counter(value: unknown): { name: string; index: number } | undefined {
     throw new ArgumentError('source.refCounter', `got ${shown(value)}, expected { name, index }`);
   }
   const { name: given, index: givenIndex } = value as { name: unknown; index: unknown };
-  const shape = /^\/[A-Za-z0-9_.-]{1,200}$/;
+  // As PyTorch names all of them: whoever sends a description must not have any other shared memory of this user counted down.
+  const shape = /^\/torch_[A-Za-z0-9_.-]{1,200}$/;
   // A name is no base64 of a name: that starts with L, as the slash does.
   const name =
     typeof given === 'string' && shape.test(given)

@@ -93,6 +93,7 @@ async function openCompressed(path: string, compression: Compression, { signal }
     const lengthBytes = Buffer.allocUnsafe(LENGTH_BYTES);
     await source.read(lengthBytes, 0, { signal });
     const length = headerLength(path, lengthBytes, source.bytes);
+    checkHeader(path, length, base.bytes);
     const json = Buffer.allocUnsafe(length);
     await source.read(json, LENGTH_BYTES, { signal });
     const { tensors, metadata, bytes } = parseHeader(path, json, undefined);
@@ -111,6 +112,17 @@ async function openCompressed(path: string, compression: Compression, { signal }
     await source.close();
     throw error;
   }
+}
+
+/** Headers of a folder are read side by side. */
+const HEADER_LIMIT = 4 * 2 ** 20;
+
+/** Refuses a header that a small file unpacks to: by its length alone it may have 100 MB. */
+function checkHeader(path: string, length: number, packedBytes: number): void {
+  const limit = Math.max(HEADER_LIMIT, PACKED_LIMIT * packedBytes);
+  if (length <= limit) return;
+  const problem = `a header of ${length} bytes, unpacked from ${packedBytes}: more than the ${limit} that are taken from a compressed file. If that is meant, decompress it first`;
+  throw new FileError({ path, offset: 0 }, problem);
 }
 
 /** What is held at once may be this large, or PACKED_LIMIT times the compressed file where that is more. */

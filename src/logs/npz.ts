@@ -26,6 +26,8 @@ const USED_METADATA: ReadonlySet<string> = new Set(['step', 'run', 'dtype']);
 
 /** Members of other names are looked into up to this size: metadata are small. */
 const MAX_METADATA_BYTES = 256 * 2 ** 10;
+/** All of them together, unpacked: files of a folder are looked at side by side. */
+const MAX_ALL_METADATA_BYTES = 8 * 2 ** 20;
 
 /** @throws FileError when it is no zip file of arrays that make a step */
 export async function openNpz(path: string, { signal }: ReadOptions): Promise<StepContainer> {
@@ -38,16 +40,25 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
     opened = source;
     const arrays = new Map<string, NamedArray>();
     const metadata = new Map<string, string>();
+    let metadataBytes = 0;
     for (const member of wanted) {
       const name = arrayName(member);
       try {
         const array = await readArray(source, name, begins.get(member) as number, member.bytes, { signal });
-        if (isMetadata(name, array)) metadata.set(name, await readMetadata(source, name, array, { signal }));
+        if (isMetadata(name, array)) {
+          metadataBytes += array.header.dataBytes;
+          if (metadataBytes > MAX_ALL_METADATA_BYTES) break;
+          metadata.set(name, await readMetadata(source, name, array, { signal }));
+        }
         arrays.set(name, array);
       } catch (error) {
         // What no figure depends on may be anything, such as pickled objects.
         if (!(error instanceof FileError) || isTensorName(name) || USED_METADATA.has(name)) throw error;
       }
+    }
+    if (metadataBytes > MAX_ALL_METADATA_BYTES) {
+      const problem = `its arrays of one value, which are metadata, have more than ${MAX_ALL_METADATA_BYTES} bytes: save texts in a file of their own`;
+      throw new FileError({ path }, problem);
     }
     const tensors = new Map<string, TensorEntry>();
     for (const [name, array] of arrays) {

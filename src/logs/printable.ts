@@ -11,3 +11,8 @@ export function escaped(text: string): string {
   // Control and format characters (terminal escapes, bidirectional overrides), line ends and lone surrogates.
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
 }
+
+/** The same for text of several lines, which stay. */
+export function escapedLines(text: string): string {
+  return text.split('\n').map(escaped).join('\n');
+}

@@ -66,6 +66,9 @@ export const LENGTH_BYTES = 8;
 /** Longest header taken, the limit of the safetensors library. */
 const MAX_HEADER_BYTES = 100_000_000;
 
+/** More axes than torch and numpy have are no tensor, and a list of millions would fill the memory. */
+const MAX_AXES = 64;
+
 /** Bytes of one element. Only for dtypes of whole bytes. */
 export function elementBytes(dtype: SafetensorsDType): number {
   return DTYPE_BITS[dtype] / 8;
@@ -203,10 +206,10 @@ function scanEntry(
       dtype = scanner.string('dtype');
     } else if (key === 'shape') {
       if (shape !== undefined) fail(keyAt, 'shape comes twice');
-      shape = scanIntegers(scanner, 'shape');
+      shape = scanIntegers(scanner, 'shape', fail);
     } else if (key === 'data_offsets') {
       if (offsets !== undefined) fail(keyAt, 'data_offsets comes twice');
-      offsets = scanIntegers(scanner, 'data_offsets');
+      offsets = scanIntegers(scanner, 'data_offsets', fail);
     } else {
       scanner.skip();
     }
@@ -239,9 +242,12 @@ function scanEntry(
   return { name, dtype, shape, begin: dataStart + begin, end: dataStart + end, declaredAt: LENGTH_BYTES + at };
 }
 
-function scanIntegers(scanner: JsonScanner, what: string): number[] {
+function scanIntegers(scanner: JsonScanner, what: string, fail: Fail): number[] {
   const values: number[] = [];
-  scanner.array(what, () => values.push(scanner.integer(`an element of ${what}`)));
+  scanner.array(what, () => {
+    if (values.length === MAX_AXES) fail(scanner.position, `${what} has more than ${MAX_AXES} elements`);
+    values.push(scanner.integer(`an element of ${what}`));
+  });
   return values;
 }
 

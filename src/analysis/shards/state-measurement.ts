@@ -18,6 +18,17 @@ export function measurementFrom(value: unknown, step: number): StepMeasurement {
   return value as StepMeasurement;
 }
 
+/** The same of what a journal has, which anyone may have written: undefined where it is none, for the step to be measured anew. */
+export function soundMeasurement(value: unknown, step: number): StepMeasurement | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return measurementFrom(value, step);
+  } catch (error) {
+    if (error instanceof StateError) return undefined;
+    throw error;
+  }
+}
+
 function checkMetrics(value: unknown): void {
   const { profile, label, values, absent, certainty, notes, rows, columns, spread, logged } = fields(value, 'metrics');
   oneOf(profile, ['strict', 'ragen'], 'profile');

@@ -35,6 +35,8 @@ const DRIVER = join(packageRoot, 'engines', 'ray', 'driver.py');
 const RECORD = 'ray.json';
 /** As for Slurm. */
 const MARKER_WAIT = 60;
+/** As the driver will import it: with -c Python also looks in the directory where it is started, whoever wrote what is in it. */
+const HAS_RAY = 'import sys; sys.path[:] = filter(None, sys.path); import ray';
 const FILES = { driver: 'driver.py', tasks: 'tasks.json', log: 'driver.log' } as const;
 
 export class Ray implements Engine {
@@ -73,7 +75,7 @@ export class Ray implements Engine {
   async submit({ directory, missing }: Submission): Promise<string> {
     const { python } = this.options;
     const advice = 'name an interpreter that has Ray with --python';
-    await engineProgram([python, '-c', 'import ray'], advice, advice);
+    await engineProgram([python, '-c', HAS_RAY], advice, advice);
     const log = openSync(join(directory, FILES.log), 'a');
     try {
       const [program = '', ...args] = this.#driver(directory);

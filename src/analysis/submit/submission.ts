@@ -1,6 +1,6 @@
 // One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its scripts, logs
 // and outcome. A plan that is submitted again, for what is missing, is another submission of the same WORK.
-import { chmod, mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileError, StateError } from '../../errors.js';
 import { syncDirectory } from '../../logs/sync-directory.js';
@@ -115,14 +115,13 @@ export async function writeSubmission({ directory }: Submission, files: readonly
     throw new FileError({ path: directory }, 'another submission is being made: try again', { cause: error });
   }
   for (const { path, text, isProgram } of files) {
-    await writeText(path, text);
-    if (isProgram) await chmod(path, 0o755);
+    await writeText(path, text, isProgram ? 0o777 : undefined);
   }
 }
 
-/** Whole or not at all. */
-export async function writeText(path: string, text: string): Promise<void> {
-  const file = await WholeFile.open(dirname(path), basename(path));
+/** Whole or not at all. @param mode as WholeFile has it */
+export async function writeText(path: string, text: string, mode?: number): Promise<void> {
+  const file = await WholeFile.open(dirname(path), basename(path), undefined, mode);
   try {
     await file.write(text);
     await file.complete();

@@ -98,7 +98,7 @@ export function s3Problem(error: unknown): string {
     return `the store cannot be reached${code}: check AWS_ENDPOINT_URL and the network`;
   }
   if (status === undefined) return systemProblem(error);
-  const answer = `the store answered ${status} ${name}: ${firstLine(error)}`;
+  const answer = `the store answered ${status} ${name.slice(0, MOST_SAID)}: ${firstLine(error)}`;
   return status >= 500 || status === 429 ? `${answer}; it is busy or failing: try again later` : answer;
 }
 
@@ -130,6 +130,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound');
 }
 
+/** What a store says is as long as it likes: it stands in messages, in failures.jsonl and in states. */
+const MOST_SAID = 500;
+
 function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '';
+  const text = error instanceof Error ? error.message : String(error);
+  const line = text.slice(0, MOST_SAID + 1).split('\n', 1)[0] ?? '';
+  return line.length > MOST_SAID ? `${line.slice(0, MOST_SAID)}…` : line;
 }
