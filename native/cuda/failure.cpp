@@ -90,7 +90,7 @@ void check(cudaError_t result, const char* doing) {
 
 void checkAllocation(cudaError_t result, std::int64_t bytes, const char* what) {
   if (result == cudaSuccess) return;
-  if (statusOf(result) != COLLAPSAR_CUDA_OUT_OF_MEMORY) check(result, what);
+  if (statusOf(result) != COLLAPSAR_CUDA_OUT_OF_MEMORY) check(result, (std::string("allocating ") + what).c_str());
   cudaGetLastError();
   std::size_t freeBytes = 0, totalBytes = 0;
   if (cudaMemGetInfo(&freeBytes, &totalBytes) != cudaSuccess) cudaGetLastError();
