@@ -54,7 +54,6 @@ class FileTokenSummer {
   Outcome sum(ThreadPool& pool) {
     reader_.expectSequential(scores_.offset, segments_ * rowBytes_);
     return pool.run(pieces_, control_, [&](std::int64_t piece, int) {
-      if (reader_.failed()) return;
       if (pieceRows_ > 0) {
         const std::int64_t first = piece * pieceRows_;
         sumRows(first, std::min(first + pieceRows_, segments_));
