@@ -233,6 +233,18 @@ TEST_CASE("the first invalid token is named, whoever finds it") {
   }
 }
 
+TEST_CASE("the first invalid token is found at any place of a long row") {
+  Numbers numbers(16);
+  for (const std::int64_t place : {0, 4095, 4096, 4097, 8191, 8192, 8999}) {
+    Step step = makeStep(DType::Float32, kPromptRowToken, 1, 2, 9000, numbers);
+    step.elements.set(step.at(0, 1, place), kNaN);
+    InvalidToken found;
+    sums(step, 1, &found);
+    CHECK_EQUAL(found.row, 1);
+    CHECK_EQUAL(found.token, place);
+  }
+}
+
 TEST_CASE("a sum that overflows does not hide the invalid token behind it") {
   Elements values(DType::Float64, 6);
   for (std::int64_t i = 0; i < 6; i++) values.set(i, 1e308);
