@@ -139,8 +139,8 @@ constexpr DType kDTypes[] = {DType::Float64, DType::Float32, DType::Float16, DTy
 TEST_CASE("the same bits as in memory, for any shape, type, threads and instruction set") {
   const std::int64_t shapes[][3] = {{1, 1, 1},     {3, 5, 31},    {2, 7, 33},     {5, 3, 511},   {9, 70, 257},
                                     {2, 3, 1024},  {3, 2, 4096},  {2, 3, 4097},   {1, 3, 20011}, {2, 2, 140003},
-                                    {1, 2, 65536}, {1, 2, 65537}, {1, 1, 131073}, {0, 3, 7},     {3, 0, 7},
-                                    {3, 2, 0},     {1, 9000, 3},  {2, 1, 32768},  {2, 2, 131072}};
+                                    {1, 2, 65536}, {1, 2, 65537}, {1, 1, 131073}, {1, 33, 4097}, {0, 3, 7},
+                                    {3, 0, 7},     {3, 2, 0},     {1, 9000, 3},   {2, 1, 32768}, {2, 2, 131072}};
   const Isa active = activeIsa();
   for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
     if (!isaSupported(isa)) continue;
