@@ -819,6 +819,7 @@ describe('bad input is refused whole', () => {
     [{ step: 6, figures: 'none' }, 'evidence.figures'],
     [{ step: -1 }, 'evidence.step'],
     [{ step: 6, success: Number.POSITIVE_INFINITY }, 'evidence.success'],
+    [{ step: 6, metrics: null }, 'evidence.metrics'],
     [{ step: 6, metrics: 'none' }, 'evidence.metrics'],
     [{ step: 6, metrics: { values: null, certainty: {} } }, 'evidence.metrics'],
     [{ step: 6, filter: null }, 'evidence.filter'],
