@@ -98,13 +98,14 @@ TEST_CASE("hits count the own signature, within the columns there are") {
 }
 
 TEST_CASE("of more ranks than columns only those of the columns are looked at") {
-  Rows rows(2, 4);
-  rows.own = {0, 1};
-  const std::int32_t top[] = {1, 0, 9, 9, /**/ 0, 9, 1, 9};  // behind the second stands nothing that counts
-  std::copy_n(top, 8, rows.out.stats.topColumns);
-  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 2, 2);
-  CHECK_EQUAL(m.hits[0], 0);
-  for (int j = 1; j < 4; j++) CHECK_EQUAL(m.hits[j], 1);
+  Rows rows(3, 4);
+  rows.own = {0, 0, 1};
+  // Behind the second stands nothing that counts.
+  const std::int32_t top[] = {1, 0, 9, 9, /**/ 0, 9, 9, 9, /**/ 0, 9, 1, 9};
+  std::copy_n(top, 12, rows.out.stats.topColumns);
+  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 3, 2);
+  CHECK_EQUAL(m.hits[0], 1);
+  for (int j = 1; j < 4; j++) CHECK_EQUAL(m.hits[j], 2);
 }
 
 TEST_CASE("special rows show in the mean") {
