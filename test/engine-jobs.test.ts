@@ -218,6 +218,12 @@ describe('the event loop', () => {
     expect([stdout, status]).toEqual(['settled\n', 0]);
   });
 
+  it.each(['', 'new addon.NativeEngine(2, 2 ** 32);'])('ends with a script that starts no job: %s', (open) => {
+    const script = `const addon = require(${JSON.stringify(addonPath())}); ${open}`;
+    const { status, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 30_000 });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+
   it('may be left by process.exit() in the middle of a job', () => {
     const script = `
       const addon = require(${JSON.stringify(addonPath())});
