@@ -103,6 +103,17 @@ describe('progress', () => {
     if (!sanitized) expect(seen.length).toBeGreaterThan(1);
   });
 
+  it('is 0 while the job waits for its turn', async () => {
+    const before = engine.sumTokens(long, lengths);
+    const seen: number[] = [];
+    const one: Tensor = { data: new Float32Array([-1]), dtype: 'float32', shape: [1, 1, 1] };
+    await engine.sumTokens(one, [1], { onProgress: (fraction) => seen.push(fraction) });
+    await before;
+    expect(seen.pop()).toBe(1);
+    expect(seen).toEqual(seen.map(() => 0));
+    if (!sanitized) expect(seen.length).toBeGreaterThan(0);
+  });
+
   it('cancels the job if its callback throws', async () => {
     const failure = new Error('from the callback');
     const onProgress = () => {
