@@ -739,6 +739,37 @@ describe('an end before the end', () => {
     }
   });
 
+  it('of a sink stops what is being computed, however long it would take', async () => {
+    // Half a minute's work.
+    const lengths = Array<number>(2 ** 16).fill(2 ** 20);
+    const logprobs = {
+      data: Float32Array.of(-1),
+      dtype: 'float32',
+      shape: [1, 2 ** 16, 2 ** 20],
+      strides: [0, 0, 0],
+    } as const;
+    const sink = engine.tokenSumsSink({ prompts: 1, rows: 2 ** 16, lengths });
+    const adding = expect(sink.add({ logprobs })).rejects.toThrow('the sink was aborted');
+    await new Promise(setImmediate);
+    const begin = performance.now();
+    sink.abort();
+    await adding;
+    await engine.sumTokens({ data: Float32Array.of(-1), dtype: 'float32', shape: [1, 1, 1] }, [1]);
+    expect(performance.now() - begin).toBeLessThan(8000);
+  });
+
+  it('of a stream that is aborted between two blocks: what it gave is forgotten', async () => {
+    const sink = sinkOf(step);
+    const writer = sink.writable().getWriter();
+    await writer.write(blockOf(step, half, plain));
+    expect(sink.held.pairs).toBe(4);
+    await writer.abort(new Error('gone'));
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    expect(sink.missing()).toEqual(
+      [0, 1].map((prompt) => ({ prompt, rows: 4, row: 0, from: 0, to: 9000, untouched: true })),
+    );
+  });
+
   it('of the engine', async () => {
     const own = await openEngine({ device: 'cpu', threads: 1 });
     const sink = own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths });
