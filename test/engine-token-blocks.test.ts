@@ -739,6 +739,45 @@ describe('an end before the end', () => {
     }
   });
 
+  it('of a block that waits, at once; what comes behind it still waits for what is before it', async () => {
+    const [rows, length] = [64, 2 ** 20];
+    const sink = engine.tokenSumsSink({ prompts: 2, rows, lengths: Array<number>(rows).fill(length) });
+    // One element for all: a tenth of a second to compute, and nothing to lay out.
+    const block = (prompt: number, from: number, to: number): TokenBlock => ({
+      prompts: [prompt],
+      tokens: { from, to },
+      logprobs: { data: Float32Array.of(-1), dtype: 'float32', shape: [1, rows, to - from], strides: [0, 0, 0] },
+    });
+    const order: string[] = [];
+    const controller = new AbortController();
+    const first = sink.add(block(0, 0, length - 1)).then(() => order.push('first'));
+    const waiting = sink.add(block(1, 0, length), { signal: controller.signal }).catch(() => order.push('aborted'));
+    const last = sink.add(block(0, length - 1, length)).then(() => order.push('last'));
+    await new Promise(setImmediate);
+    controller.abort();
+    await Promise.all([first, waiting, last]);
+    expect(order).toEqual(['aborted', 'first', 'last']);
+    await sink.add(block(1, 0, length));
+    expect((await sink.finish()).sums.data.every((sum) => sum === -length)).toBe(true);
+  });
+
+  it('of a block in any microtask before it is computed: it is not taken in', async () => {
+    for (let ticks = 0; ticks < 60; ticks++) {
+      const sink = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [2] });
+      const controller = new AbortController();
+      const reason = new Error('enough');
+      const logprobs = { data: Float32Array.of(-1, -2), dtype: 'float32', shape: [1, 1, 2] } as const;
+      const sums = { data: Float32Array.of(-3), dtype: 'float32', shape: [1, 1] } as const;
+      const { signal } = controller;
+      const adding = ticks % 2 === 0 ? sink.add({ logprobs }, { signal }) : sink.addSums({ sums }, { signal });
+      const refusal = expect(adding).rejects.toBe(reason);
+      for (let tick = 0; tick < ticks / 2; tick++) await null;
+      controller.abort(reason);
+      await refusal;
+      expect(sink.missing()).toHaveLength(1);
+    }
+  });
+
   it('of a sink stops what is being computed, however long it would take', async () => {
     // Half a minute's work.
     const lengths = Array<number>(2 ** 16).fill(2 ** 20);
