@@ -755,6 +755,9 @@ describe('an end before the end', () => {
     const last = sink.add(block(0, length - 1, length)).then(() => order.push('last'));
     await new Promise(setImmediate);
     controller.abort();
+    await new Promise(setImmediate);
+    // The first is computed before this thread can take it in: the last, were it computed next, would not know of it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
     await Promise.all([first, waiting, last]);
     expect(order).toEqual(['aborted', 'first', 'last']);
     await sink.add(block(1, 0, length));
