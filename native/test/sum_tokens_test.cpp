@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <thread>
 
@@ -226,12 +225,14 @@ class Fenced {
   char *all_, *data_;
 };
 
+constexpr std::int64_t kFarShapes[][3] = {{3, 5, 40}, {2, 19, 600}, {1, 3, 5000}};
+
 // Of tokens side by side the kernels' masked loads are emulated in ways that look at the address all the same.
 TEST_CASE("of tokens that are far apart none but those of its length is read") {
   Numbers numbers(17);
   for (const DType dtype : test::kAllTypes) {
     for (const Layout layout : {kPromptTokenRow, kTokenRowPrompt, kBackwards}) {
-      for (const auto& [prompts, rows, tokens] : {std::array{3, 5, 40}, {2, 19, 600}, {1, 3, 5000}}) {
+      for (const auto& [prompts, rows, tokens] : kFarShapes) {
         Step step = makeStep(dtype, layout, prompts, rows, tokens, numbers);
         step.lengths = {tokens / 3};
         for (std::int64_t row = 1; row < rows; row++) step.lengths.push_back(numbers.below(tokens / 2) + 1);
