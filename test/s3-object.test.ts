@@ -185,3 +185,14 @@ it('where one part fails the others are not waited for, and an abort ends all wi
   await expect(reading).rejects.toBe(reason);
   await expect(source.read(Buffer.alloc(1), 0, { signal: controller.signal })).rejects.toBe(reason);
 });
+
+it('the endpoint of S3 alone comes before that of all services; one that is empty is none', async () => {
+  const endpoint = process.env.AWS_ENDPOINT_URL as string;
+  store();
+  vi.stubEnv('AWS_ENDPOINT_URL', 'http://127.0.0.1:9');
+  vi.stubEnv('AWS_ENDPOINT_URL_S3', endpoint);
+  expect((await openObject(PATH, {}, quick)).bytes).toBe(DATA.length);
+  vi.stubEnv('AWS_ENDPOINT_URL', endpoint);
+  vi.stubEnv('AWS_ENDPOINT_URL_S3', '');
+  expect((await openObject(PATH, {}, quick)).bytes).toBe(DATA.length);
+});
