@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { analyze } from '../src/analysis/analyze.js';
 import { DirectoryLock } from '../src/analysis/directory-lock.js';
 import { Journal, type JournalOptions } from '../src/analysis/journal.js';
@@ -195,8 +195,10 @@ describe('the lock', () => {
     return path;
   }
 
-  it('is one process’s at a time', async () => {
+  it('is one process’s at a time, among whatever files', async () => {
     const where = folder();
+    // In the order of the file system, before its claim and behind.
+    for (let file = 0; file < 40; file++) writeFileSync(join(where, `${file}.json`), '');
     const lock = await DirectoryLock.take(where);
     await expect(DirectoryLock.take(where)).rejects.toThrow(
       `${where}: process ${process.pid} is writing its results here: wait for it to end, or name another directory`,
@@ -261,6 +263,33 @@ describe('the lock', () => {
       expect(claims(where)).toHaveLength(1);
     },
   );
+
+  it('of a directory that is not there is told of as such', async () => {
+    await expect(DirectoryLock.take(join(folder(), 'gone'))).rejects.toBeInstanceOf(FileError);
+  });
+
+  it('is given a sign of life every five seconds, until it is released', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const where = folder();
+      const lock = await DirectoryLock.take(where);
+      const path = join(where, claims(where)[0] as string);
+      const longAgo = Date.now() / 1000 - 120;
+      for (let sign = 0; sign < 2; sign++) {
+        utimesSync(path, longAgo, longAgo);
+        vi.advanceTimersByTime(4900);
+        await new Promise(setImmediate);
+        expect(Math.abs(statSync(path).mtimeMs / 1000 - longAgo)).toBeLessThan(1);
+        vi.advanceTimersByTime(100);
+        await expect.poll(() => statSync(path).mtimeMs / 1000).toBeGreaterThan(longAgo + 60);
+      }
+      expect(vi.getTimerCount()).toBe(1);
+      await lock.release();
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 
   it('of another machine counts as long as it gives signs of life', async () => {
     const where = folder();

@@ -103,6 +103,17 @@ describe('progress', () => {
     if (!sanitized) expect(seen.length).toBeGreaterThan(1);
   });
 
+  it('is 0 while the job waits for its turn', async () => {
+    const before = engine.sumTokens(long, lengths);
+    const seen: number[] = [];
+    const one: Tensor = { data: new Float32Array([-1]), dtype: 'float32', shape: [1, 1, 1] };
+    await engine.sumTokens(one, [1], { onProgress: (fraction) => seen.push(fraction) });
+    await before;
+    expect(seen.pop()).toBe(1);
+    expect(seen).toEqual(seen.map(() => 0));
+    if (!sanitized) expect(seen.length).toBeGreaterThan(0);
+  });
+
   it('cancels the job if its callback throws', async () => {
     const failure = new Error('from the callback');
     const onProgress = () => {
@@ -216,6 +227,12 @@ describe('the event loop', () => {
       engine.gatherScores(() => console.log('settled'), data, 1, true, 2 ** 22, 1, 1, 1, undefined, undefined);`;
     const { stdout, status } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 60_000 });
     expect([stdout, status]).toEqual(['settled\n', 0]);
+  });
+
+  it.each(['', 'new addon.NativeEngine(2, 2 ** 32);'])('ends with a script that starts no job: %s', (open) => {
+    const script = `const addon = require(${JSON.stringify(addonPath())}); ${open}`;
+    const { status, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 30_000 });
+    expect([status, stderr]).toEqual([0, '']);
   });
 
   it('may be left by process.exit() in the middle of a job', () => {

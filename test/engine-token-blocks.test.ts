@@ -1,4 +1,5 @@
 // Sums over tokens from blocks of any shape and order: the bits of the whole; what is held meanwhile; what is refused.
+import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -9,6 +10,7 @@ import {
   openEngine,
   type TokenBlock,
   type TokenSums,
+  type TokenSumsSink,
 } from '../src/index.js';
 import {
   type BoxOfStep,
@@ -20,6 +22,9 @@ import {
   type WholeStep,
   wholeStep,
 } from './token-blocks.js';
+
+// Where the process's memory tells what was freed; a sanitizer keeps that for a while.
+const onLinux = it.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED === '1');
 
 let engine: Engine;
 beforeAll(async () => {
@@ -206,6 +211,19 @@ describe('a sink of blocks', () => {
     }
   });
 
+  onLinux('keeps nothing of blocks that are in', async () => {
+    const [rows, tokens] = [2000, 300];
+    const lengths = Array<number>(rows).fill(tokens);
+    const sink = engine.tokenSumsSink({ prompts: 1, rows, lengths });
+    const data = new Float32Array(rows).fill(-1);
+    const before = process.memoryUsage().rss;
+    // What each goes on from takes some 0.8 MB, until the next begins.
+    for (let from = 0; from < tokens; from++)
+      await sink.add({ tokens: { from }, logprobs: { data, dtype: 'float32', shape: [1, rows, 1] } });
+    expect(process.memoryUsage().rss - before).toBeLessThan(100e6);
+    expect((await sink.finish()).sums.data.every((sum) => sum === -tokens)).toBe(true);
+  });
+
   it('has one NaN for all: +inf in one leaf and −inf in another', async () => {
     const step = wholeStep('float32', 1, [8192], 6, 0);
     step.data[7] = Infinity;
@@ -338,6 +356,27 @@ describe('what is refused', () => {
     await refused(sink.add(box([2], [2], 5, 9)), 'block', 'came after finish()');
   });
 
+  it('to finish without prompts: eight are named, the others counted', async () => {
+    const sentenceOf = async (prompts: number) => {
+      const finished = engine.tokenSumsSink({ prompts, rows: 1, lengths: [3] }).finish();
+      return finished.then(
+        () => '',
+        ({ message }: Error) => message,
+      );
+    };
+    const named = (prompts: number) =>
+      Array.from(
+        { length: prompts },
+        (_, p) => `prompt ${p} lacks 1 row, none of which has come (row 0: tokens 0 to 2)`,
+      );
+    expect(await sentenceOf(8)).toBe(
+      `blocks: not all has come: ${named(8).join('; ')}. Add it, then call finish() again`,
+    );
+    expect(await sentenceOf(11)).toBe(
+      `blocks: not all has come: ${named(8).join('; ')}; and 3 more prompts. Add it, then call finish() again`,
+    );
+  });
+
   it('to finish while a block begins: it is waited for, or missing', async () => {
     const lengths = [4, 4];
     const block = (row: number): TokenBlock => ({
@@ -394,6 +433,22 @@ describe('what is refused', () => {
     ['rows', '3 of 4 rows', { prompts: [0], logprobs: tensor([1, 3, 4]) }],
     ['rows', 'names 2 rows, but the tensor has 3', { prompts: [0], rows: [0, 1], logprobs: tensor([1, 3, 4]) }],
     ['rows', 'row 0 is named twice', { prompts: [0], rows: [0, 2, 0], logprobs: tensor([1, 3, 4]) }],
+    ['rows', 'row 1 is named twice', { prompts: [0], rows: [0, 1, 1], logprobs: tensor([1, 3, 4]) }],
+    [
+      'rows',
+      'names 2 rows, but the tensor has 3',
+      { prompts: [0], rows: { from: 0, to: 2 }, logprobs: tensor([1, 3, 4]) },
+    ],
+    [
+      'rows',
+      'entry 1 is 0.5, expected a row: 0 to 3',
+      { prompts: [0], rows: [0, 0.5, 1], logprobs: tensor([1, 3, 4]) },
+    ],
+    ['rows', 'entry 0 is -1', { prompts: [0], rows: [-1, 0, 1], logprobs: tensor([1, 3, 4]) }],
+    ['rows.from', 'got 0.5', { prompts: [0], rows: { from: 0.5 }, logprobs: tensor([1, 3, 4]) }],
+    ['rows.to', 'got 0.5', { prompts: [0], rows: { from: 0, to: 0.5 }, logprobs: tensor([1, 3, 4]) }],
+    ['rows.to', 'before from (2)', { prompts: [0], rows: { from: 2, to: 1 }, logprobs: tensor([1, 3, 4]) }],
+    ['prompts', 'got null', { prompts: null, logprobs: tensor([1, 4, 3]) }],
     ['prompts', 'entry 0 is 3, expected a prompt: 0 to 2', { prompts: [3], logprobs: tensor([1, 4, 3]) }],
     ['prompts', 'entry 0 is "0"', { prompts: ['0'], logprobs: tensor([1, 4, 3]) }],
     ['prompts', 'got 0', { prompts: 0, logprobs: tensor([1, 4, 3]) }],
@@ -420,6 +475,13 @@ describe('what is refused', () => {
     expect(bits(await sink.finish())).toEqual(bits(await engine.sumTokens(tensorOf(step), step.lengths)));
   });
 
+  it('nothing of a block that holds nothing, nor of a row that the step does not have, by any list', async () => {
+    const sink = sinkOf(step);
+    const empty = { data: new Float32Array(0), dtype: 'float32', shape: [3, 0, 4] } as const;
+    for (const rows of [[], { from: 2, to: 2 }, { from: 4 }]) await sink.add({ rows, logprobs: empty });
+    expect(sink.missing()).toHaveLength(3);
+  });
+
   it('tokens of one row in two dtypes', async () => {
     const sink = sinkOf(step);
     await sink.add(box([0], [2], 0, 4));
@@ -432,7 +494,15 @@ describe('what is refused', () => {
 
   it.each<[object, string]>([
     [{ prompts: -1 }, 'options.prompts'],
+    [{ prompts: 2 ** 31 }, 'options.prompts'],
     [{ rows: 3 }, 'options.lengths'],
+    [{ rows: 5 }, 'options.lengths'],
+    [{ lengths: [1, 2, 3, 2 ** 53] }, 'options.lengths'],
+    [{ pairs: 5 }, 'options.pairs'],
+    [{ pairs: [null] }, 'options.pairs[0]'],
+    [{ pairs: [{ prompt: -1, rows: [] }] }, 'options.pairs[0].prompt'],
+    [{ pairs: [{ prompt: 0, rows: 5 }] }, 'options.pairs[0].rows'],
+    [{ pairs: [{ prompt: 0, rows: { from: 0, to: 2 } }] }, 'options.pairs[0].rows'],
     [{ lengths: [1, 2, 3, -1] }, 'options.lengths'],
     [{ lengths: [1, 2, 3, 0.5] }, 'options.lengths'],
     [{ pairs: [{ prompt: 3, rows: [] }] }, 'options.pairs[0].prompt'],
@@ -442,6 +512,92 @@ describe('what is refused', () => {
     const all = { prompts: 3, rows: 4, lengths: step.lengths, ...options };
     const opening = () => engine.tokenSumsSink(all as Parameters<Engine['tokenSumsSink']>[0]);
     expect(opening).toThrow(expect.objectContaining({ argument }));
+  });
+});
+
+describe('a sink', () => {
+  const sums = { data: new Float64Array(1).fill(-3), dtype: 'float64', shape: [1, 1] } as const;
+
+  it('of no prompts, of no rows or of rows without tokens is complete', async () => {
+    for (const [prompts, lengths] of [
+      [0, [3, 4]],
+      [2, []],
+      [2, [0, 0]],
+    ] as const) {
+      const sink = engine.tokenSumsSink({ prompts, rows: lengths.length, lengths });
+      expect(sink.missing()).toEqual([]);
+      const found = await sink.finish();
+      expect(found).toMatchObject({ sums: { shape: [lengths.length, prompts] }, firstInvalid: null });
+      expect([...found.sums.data].every((sum) => Object.is(sum, 0))).toBe(true);
+    }
+  });
+
+  it('that has ended takes nothing more, lacks nothing, cannot be aborted, and listens no longer', async () => {
+    const controller = new AbortController();
+    const sink = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [3], signal: controller.signal });
+    const session = sink.session();
+    const own = new AbortController();
+    await session.addSums({ sums }, { signal: own.signal });
+    expect(getEventListeners(own.signal, 'abort')).toHaveLength(0);
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+    const found = await sink.finish();
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+    expect(sink.missing()).toEqual([]);
+    await refused(sink.addSums({ sums }), 'block', 'came after finish()');
+    // What a stream of it does that is aborted too late.
+    await session.undo();
+    sink.abort();
+    expect(await sink.finish()).toBe(found);
+    expect([...found.sums.data]).toEqual([-3]);
+  });
+
+  it('that was aborted gives the first reason to whatever comes, whether or not it had begun', async () => {
+    const reason = new Error('enough');
+    const aborted = AbortSignal.abort(reason);
+    const before = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [3], signal: aborted });
+    const later = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [3] });
+    const session = later.session();
+    await session.addSums({ sums });
+    later.abort(reason);
+    later.abort(new Error('again'));
+    await session.undo();
+    for (const sink of [before, later]) {
+      await expect(sink.addSums({ sums })).rejects.toBe(reason);
+      await expect(sink.finish()).rejects.toBe(reason);
+      expect(() => sink.missing()).toThrow(reason);
+    }
+    const open = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [3] });
+    await expect(open.addSums({ sums }, { signal: aborted })).rejects.toBe(reason);
+    await open.addSums({ sums });
+    const finishing = open.finish();
+    open.abort(reason);
+    // Nothing ran: it had ended already.
+    expect([...(await finishing).sums.data]).toEqual([-3]);
+  });
+
+  it('names what it lacks by rising prompt, whatever the order of its pairs', async () => {
+    const pairs = [
+      { prompt: 2, rows: [0] },
+      { prompt: 0, rows: [1] },
+      { prompt: 1, rows: [0, 1] },
+    ];
+    const sink = engine.tokenSumsSink({ prompts: 3, rows: 2, lengths: [3, 4], pairs });
+    expect(sink.missing().map(({ prompt, rows, row }) => [prompt, rows, row])).toEqual([
+      [0, 1, 1],
+      [1, 2, 0],
+      [2, 1, 0],
+    ]);
+    await refused(sink.finish(), 'blocks', 'prompt 0 lacks 1 row');
+    await sink.addSums({
+      prompts: [0, 1, 2],
+      rows: [0],
+      sums: { data: new Float64Array(3), dtype: 'float64', shape: [1, 3] },
+    });
+    // One pair of all is enough to go on.
+    await sink.addSums({ prompts: [1], rows: [1], sums });
+    await refused(sink.finish(), 'blocks', 'not all has come: prompt 0 lacks 1 row');
+    await sink.addSums({ prompts: [0], rows: [1], sums });
+    expect(await sink.finish()).toMatchObject({ firstInvalid: null });
   });
 });
 
@@ -540,12 +696,131 @@ describe('an end before the end', () => {
     await expect(other.finish()).rejects.toThrow('the sink was aborted');
   });
 
+  it('of a block that is being computed, whichever kind: it is not taken in', async () => {
+    const one = Float32Array.of(-1);
+    const rows = 2e6;
+    const calls: [number, (sink: TokenSumsSink, signal: AbortSignal) => Promise<void>][] = [
+      [
+        2 ** 28,
+        (sink, signal) =>
+          sink.add(
+            { logprobs: { data: one, dtype: 'float32', shape: [1, 1, 2 ** 28], strides: [0, 0, 0] } },
+            { signal },
+          ),
+      ],
+      [
+        2 ** 28,
+        (sink, signal) =>
+          sink.add(
+            {
+              tokens: { from: 1 },
+              logprobs: { data: one, dtype: 'float32', shape: [1, 1, 2 ** 28 - 1], strides: [0, 0, 0] },
+            },
+            { signal },
+          ),
+      ],
+      [
+        1,
+        (sink, signal) =>
+          sink.addSums({ sums: { data: one, dtype: 'float32', shape: [rows, 2], strides: [0, 0] } }, { signal }),
+      ],
+    ];
+    for (const [length, call] of calls) {
+      const lengths = length === 1 ? new BigInt64Array(rows).fill(1n) : [length];
+      const sink = engine.tokenSumsSink({ prompts: length === 1 ? 2 : 1, rows: lengths.length, lengths });
+      const controller = new AbortController();
+      const reason = new Error('enough');
+      const adding = expect(call(sink, controller.signal)).rejects.toBe(reason);
+      // All that comes before the job is done in microtasks; the job takes tens of milliseconds.
+      await new Promise(setImmediate);
+      controller.abort(reason);
+      await adding;
+      expect(sink.missing()[0]).toMatchObject({ rows: lengths.length, untouched: true });
+    }
+  });
+
+  it('of a block that waits, at once; what comes behind it still waits for what is before it', async () => {
+    const [rows, length] = [64, 2 ** 20];
+    const sink = engine.tokenSumsSink({ prompts: 2, rows, lengths: Array<number>(rows).fill(length) });
+    // One element for all: a tenth of a second to compute, and nothing to lay out.
+    const block = (prompt: number, from: number, to: number): TokenBlock => ({
+      prompts: [prompt],
+      tokens: { from, to },
+      logprobs: { data: Float32Array.of(-1), dtype: 'float32', shape: [1, rows, to - from], strides: [0, 0, 0] },
+    });
+    const order: string[] = [];
+    const controller = new AbortController();
+    const first = sink.add(block(0, 0, length - 1)).then(() => order.push('first'));
+    const waiting = sink.add(block(1, 0, length), { signal: controller.signal }).catch(() => order.push('aborted'));
+    const last = sink.add(block(0, length - 1, length)).then(() => order.push('last'));
+    await new Promise(setImmediate);
+    controller.abort();
+    await new Promise(setImmediate);
+    // The first is computed before this thread can take it in: the last, were it computed next, would not know of it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    await Promise.all([first, waiting, last]);
+    expect(order).toEqual(['aborted', 'first', 'last']);
+    await sink.add(block(1, 0, length));
+    expect((await sink.finish()).sums.data.every((sum) => sum === -length)).toBe(true);
+  });
+
+  it('of a block in any microtask before it is computed: it is not taken in', async () => {
+    for (let ticks = 0; ticks < 60; ticks++) {
+      const sink = engine.tokenSumsSink({ prompts: 1, rows: 1, lengths: [2] });
+      const controller = new AbortController();
+      const reason = new Error('enough');
+      const logprobs = { data: Float32Array.of(-1, -2), dtype: 'float32', shape: [1, 1, 2] } as const;
+      const sums = { data: Float32Array.of(-3), dtype: 'float32', shape: [1, 1] } as const;
+      const { signal } = controller;
+      const adding = ticks % 2 === 0 ? sink.add({ logprobs }, { signal }) : sink.addSums({ sums }, { signal });
+      const refusal = expect(adding).rejects.toBe(reason);
+      for (let tick = 0; tick < ticks / 2; tick++) await null;
+      controller.abort(reason);
+      await refusal;
+      expect(sink.missing()).toHaveLength(1);
+    }
+  });
+
+  it('of a sink stops what is being computed, however long it would take', async () => {
+    // Half a minute's work.
+    const lengths = Array<number>(2 ** 16).fill(2 ** 20);
+    const logprobs = {
+      data: Float32Array.of(-1),
+      dtype: 'float32',
+      shape: [1, 2 ** 16, 2 ** 20],
+      strides: [0, 0, 0],
+    } as const;
+    const sink = engine.tokenSumsSink({ prompts: 1, rows: 2 ** 16, lengths });
+    const adding = expect(sink.add({ logprobs })).rejects.toThrow('the sink was aborted');
+    await new Promise(setImmediate);
+    const begin = performance.now();
+    sink.abort();
+    await adding;
+    await engine.sumTokens({ data: Float32Array.of(-1), dtype: 'float32', shape: [1, 1, 1] }, [1]);
+    expect(performance.now() - begin).toBeLessThan(8000);
+  });
+
+  it('of a stream that is aborted between two blocks: what it gave is forgotten', async () => {
+    const sink = sinkOf(step);
+    const writer = sink.writable().getWriter();
+    await writer.write(blockOf(step, half, plain));
+    expect(sink.held.pairs).toBe(4);
+    await writer.abort(new Error('gone'));
+    expect(sink.held).toEqual({ pairs: 0, tokens: 0, bytes: 0 });
+    expect(sink.missing()).toEqual(
+      [0, 1].map((prompt) => ({ prompt, rows: 4, row: 0, from: 0, to: 9000, untouched: true })),
+    );
+  });
+
   it('of the engine', async () => {
     const own = await openEngine({ device: 'cpu', threads: 1 });
     const sink = own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths });
     await sink.add(blockOf(step, half, plain));
+    const fresh = own.tokenSumsSink({ prompts: 2, rows: 1, lengths: [3] });
+    const sums = { data: new Float64Array(2), dtype: 'float64', shape: [1, 2] } as const;
     await own.dispose();
     await expect(sink.add(blockOf(step, { ...rest, rows: [0], to: 9000 }, plain))).rejects.toThrow(DisposedError);
+    await expect(fresh.addSums({ sums })).rejects.toThrow(DisposedError);
     expect(sink.missing()[0]).toMatchObject({ prompt: 0, rows: 2, row: 0, from: 6000, to: 9000 });
     expect(() => own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths })).toThrow(DisposedError);
   });

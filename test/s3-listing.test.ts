@@ -15,6 +15,12 @@ const KEYS = [
   'odd (1)/step_2.safetensors',
   'p*/one',
   'p1/one.safetensors',
+  'runs/.hidden/step_1.safetensors',
+  'runs/.step_3.safetensors',
+  'runs/a/b/step_12.safetensors',
+  'runs/a/step_1.safetensors',
+  'runs/step_2.safetensors',
+  'runs/x}y,z/step_1.safetensors',
 ];
 
 /** What the server does with the next request, before it answers the others. */
@@ -75,6 +81,22 @@ describe('a path with characters of patterns', () => {
     ['s3://b/a[1]/step_[1].safetensors', ['s3://b/a1/step_1.safetensors']],
   ])('%s is what has this very name, else a pattern', async (path, expected) => {
     expect(await found(path)).toEqual(expected);
+  });
+});
+
+describe('below a prefix or by a pattern', () => {
+  it.each([
+    ['', ['a/b/step_12', 'a/step_1', 'step_2', 'x}y,z/step_1']],
+    ['/**/step_*.safetensors', ['a/b/step_12', 'a/step_1', 'step_2', 'x}y,z/step_1']],
+    ['/**', ['a/b/step_12', 'a/step_1', 'step_2', 'x}y,z/step_1']],
+    ['/*/step_?.safetensors', ['a/step_1', 'x}y,z/step_1']],
+    ['/{a/step_1,step_2}.safetensors', ['a/step_1', 'step_2']],
+    ['/*/step_[!2-9].safetensors', ['a/step_1', 'x}y,z/step_1']],
+    ['/**/step_[2-9].safetensors', ['step_2']],
+    ['/*}y,z/*.safetensors', ['x}y,z/step_1']],
+  ])('s3://b/runs%s: names that begin with a dot are passed over', async (pattern, names) => {
+    const paths = await found(`s3://b/runs${pattern}`);
+    expect(paths.sort()).toEqual(names.map((name) => `s3://b/runs/${name}.safetensors`));
   });
 });
 

@@ -1,11 +1,12 @@
 // Manifests and states that are damaged or forged: whatever is done to them, they are refused by a clear error, or are equal.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readManifest } from '../src/analysis/shards/manifest-reader.js';
 import { mergeStates } from '../src/analysis/shards/merge.js';
-import { mergedHeader } from '../src/analysis/shards/state-merge.js';
+import { headerLine } from '../src/analysis/shards/state-file.js';
+import { mergedHeader, StateMerge } from '../src/analysis/shards/state-merge.js';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import { StateError } from '../src/errors.js';
@@ -52,6 +53,50 @@ function damaged(bytes: Buffer, { kind, at, bit }: { kind: string; at: number; b
   }
   return copy;
 }
+
+describe('states that are merged', () => {
+  it('are open at a time as many as have steps around one of another', async () => {
+    const where = join(directory, 'headers');
+    mkdirSync(where);
+    const span = fc.tuple(fc.nat(30), fc.nat(12)).map(([first, more]) => ({ first, last: first + more }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.option(span), { minLength: 1, maxLength: 9 }), async (spans) => {
+        const paths = spans.map((each, at) => {
+          const none = { steps: 0, first: -1, last: -1, firstRun: -1 };
+          const header = each === null ? none : { steps: 1, ...each, firstRun: 0 };
+          const path = join(where, `${at}.state`);
+          writeFileSync(path, `${headerLine({ manifest: 'm', ...header })}\n`);
+          return path;
+        });
+        const depths = spans.map((at) => {
+          const around = spans.filter((each) => at && each && each.first <= at.first && at.first <= each.last);
+          return around.length;
+        });
+        expect((await StateMerge.open(paths)).overlap).toBe(Math.max(...depths));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.skipIf(process.platform !== 'linux')('are closed, read to the end or not', async () => {
+    const open = () => readdirSync('/proc/self/fd').length;
+    const paths = await mapAll(runs, engine);
+    expect(paths.length).toBeGreaterThan(1);
+    const before = open();
+    const merge = await StateMerge.open(paths);
+    expect(open()).toBe(before);
+    let lines = 0;
+    for await (const _ of merge.lines()) lines++;
+    expect(open()).toBe(before);
+    for (let stop = 1; stop < lines; stop++) {
+      let line = 0;
+      for await (const _ of merge.lines()) if (++line === stop) break;
+      expect(open()).toBe(before);
+    }
+    await expect(StateMerge.open([...paths, runs.manifest])).rejects.toThrow(StateError);
+    expect(open()).toBe(before);
+  });
+});
 
 describe('damage', () => {
   const files: [string, () => string][] = [
@@ -143,6 +188,12 @@ describe('forgery with a right checksum', () => {
     ['no JSON', (text) => text.replace(/("index":0,"measurement":).*\n/, '$1{{}\n')],
     ['a line of another kind', (text) => text.replace(/\{"run":0,"index":1/, '{"index":1')],
     ['other counts at the end', (text) => text.replace('"failures":1,"runs"', '"failures":0,"runs"')],
+    ['aggregates twice', (text) => text.replace(/(\{"run":0,"name".*\n)/, '$1$1').replace('"runs":2', '"runs":3')],
+    ['aggregates under another run’s number', (text) => text.replace('{"run":0,"name"', '{"run":1,"name"')],
+    ['aggregates before the last step', (text) => text.replace(/(\{"run":0,"index":2.*\n)(.*\n)/, '$2$1')],
+    ['a step under another run’s number', (text) => text.replace('{"run":0,"index":1', '{"run":1,"index":1')],
+    ['another first run', (text) => text.replace('"firstRun":0', '"firstRun":1')],
+    ['another last step', (text) => text.replace('"last":4', '"last":5')],
     ['a line after the end', (text) => `${text}\n{"run":9,`],
   ])('%s: the state is refused', async (_, change) => {
     const path = join(directory, 'forged.state');

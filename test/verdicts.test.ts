@@ -2,7 +2,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { ArgumentError, analyze, crossScoreMetrics, openEngine, StateError, type StepMetrics } from '../src/index.js';
 import { type CorrelationPair, correlate } from '../src/monitor/verdicts/correlation.js';
-import { Judge, type Judgement, type StepEvidence, type VerdictKind } from '../src/monitor/verdicts/index.js';
+import {
+  Judge,
+  type Judgement,
+  readEvidence,
+  type StepEvidence,
+  type VerdictKind,
+} from '../src/monitor/verdicts/index.js';
 import { exampleRuns } from './analysis-logs.js';
 import { uniformNumbers } from './random-numbers.js';
 
@@ -811,6 +817,40 @@ describe('bad input is refused whole', () => {
     [{ step: 6, groups: [{ group: 1, rewards: [1, 2], outcomes: null }] }, 'evidence.groups[0].outcomes'],
     [{ step: 6, metrics: { values: {}, certainty: null } }, 'evidence.metrics'],
     [{ step: 6, figures: 'none' }, 'evidence.figures'],
+    [{ step: -1 }, 'evidence.step'],
+    [{ step: 6, success: Number.POSITIVE_INFINITY }, 'evidence.success'],
+    [{ step: 6, metrics: null }, 'evidence.metrics'],
+    [{ step: 6, metrics: 'none' }, 'evidence.metrics'],
+    [{ step: 6, metrics: { values: null, certainty: {} } }, 'evidence.metrics'],
+    [{ step: 6, filter: null }, 'evidence.filter'],
+    [{ step: 6, filter: { dropped: [] } }, 'evidence.filter.kept'],
+    [{ step: 6, filter: { kept: [] } }, 'evidence.filter.dropped'],
+    [{ step: 6, groups: [null] }, 'evidence.groups[0]'],
+    [{ step: 6, groups: [{ group: 0.5, rewards: [1, 2] }] }, 'evidence.groups[0].group'],
+    [{ step: 6, groups: [{ group: 1, rewards: [1, 2], actions: [0.5, 1] }] }, 'evidence.groups[0].actions'],
+    [{ step: 6, groups: [{ group: 1, rewards: [1, 2], outcomes: [1, 0, 1] }] }, 'evidence.groups[0].outcomes'],
+    [{ step: 6, rows: { groups: [1, 2], matched: [1, '2'] } }, 'evidence.rows.matched'],
+    [{ step: 6, rows: { groups: [1, 2], ablated: [1, '2'] } }, 'evidence.rows.ablated'],
+    [{ step: 6, rows: { groups: [1, 2], ablated: [1] } }, 'evidence.rows.ablated'],
+    [{ step: 6, rows: { groups: [1, 2], episodes: [1, 0.5] } }, 'evidence.rows.episodes'],
+    [{ step: 6, rows: { groups: [1, 2], episodes: [1, 2], turns: [1, 0.5] } }, 'evidence.rows.turns'],
+    [{ step: 6, rows: { groups: [1, 2], episodes: [1, 2], turns: [1] } }, 'evidence.rows.turns'],
+    [{ step: 6, rows: { groups: [1, 2], rewards: [1, 2, 3] } }, 'evidence.rows.rewards'],
+    [{ step: 6, rows: { groups: [1, 2], reasoningSwaps: null } }, 'evidence.rows.reasoningSwaps'],
+    [
+      { step: 6, rows: { groups: [1], reasoningSwaps: { logprobs: ['0'], reasonings: 1 } } },
+      'evidence.rows.reasoningSwaps.logprobs',
+    ],
+    [
+      { step: 6, rows: { groups: [1], reasoningSwaps: { logprobs: [], reasonings: -1 } } },
+      'evidence.rows.reasoningSwaps.reasonings',
+    ],
+    [
+      { step: 6, rows: { groups: [1, 1], reasoningSwaps: { logprobs: new Float64Array(5), reasonings: 2 } } },
+      'evidence.rows.reasoningSwaps',
+    ],
+    // Scores of other rows than those that come with them.
+    [{ step: 6, metrics: { ...metricsOf(1, 1), perRow: {} }, rows: { groups: [1, 2] } }, 'evidence.rows'],
   ] as const)('%#', (evidence, argument) => {
     const judge = new Judge();
     judge.add({ step: 5 });
@@ -824,6 +864,25 @@ describe('bad input is refused whole', () => {
     expect(thrown).toBeInstanceOf(ArgumentError);
     expect((thrown as ArgumentError).argument).toBe(argument);
     expect(JSON.stringify(judge)).toBe(before);
+  });
+
+  it('and what fits is not: step 0, 64-bit ids and actions, special numbers, rows beside metrics without rows', () => {
+    const judge = new Judge();
+    judge.add({
+      step: 0,
+      rows: { groups: BigInt64Array.of(1n, 2n), actions: [1n, 2n] as never, rewards: [Number.NaN, -Infinity] },
+      metrics: metricsOf(1, 1),
+    });
+    judge.add({ step: 1, rows: { groups: [1, 2], rewards: Float32Array.of(Number.NaN, 1) } });
+    expect(() => judge.add({ step: 1 })).toThrow('got 1 after 1: steps must rise');
+    const { prompts, specificity, ...reading } = readEvidence({ step: 2 });
+    for (const lost of [
+      { ...reading, specificity },
+      { ...reading, specificity, prompts: {} },
+      { ...reading, prompts },
+    ])
+      expect(() => judge.take(lost as never, undefined)).toThrow('expected what readEvidence() gives');
+    judge.take({ ...reading, prompts, specificity }, undefined);
   });
 
   it('and options', () => {

@@ -29,7 +29,7 @@ bool FileReader::read(void* to, std::int64_t bytes, std::int64_t offset) {
   static_assert(sizeof(off_t) == 8, "files of more than 2 GiB");
   char* target = static_cast<char*>(to);
   while (bytes > 0) {
-    if (failed()) return false;
+    if (offset >= failedAt_.load(std::memory_order_relaxed)) return false;
     const ssize_t got = pread(fd_, target, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
@@ -52,8 +52,9 @@ void FileReader::expectSequential([[maybe_unused]] std::int64_t offset, [[maybe_
 
 void FileReader::fail(int error, std::int64_t offset) {
   const std::lock_guard lock(mutex_);
-  if (failure_.offset < 0 || offset < failure_.offset) failure_ = {error, offset};
-  failed_.store(true, std::memory_order_relaxed);
+  if (offset >= failedAt_.load(std::memory_order_relaxed)) return;
+  failure_ = {error, offset};
+  failedAt_.store(offset, std::memory_order_relaxed);
 }
 
 }  // namespace collapsar

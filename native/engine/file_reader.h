@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 
 namespace collapsar {
@@ -17,16 +18,16 @@ struct ReadFailure {
   std::int64_t offset = -1;  // of the first byte that did not come
 };
 
-// What reads a file in one job, on any of its threads. Of several failures that at the lowest offset is kept, so that
-// it does not depend on the threads which one is reported where a file ends early.
+// What reads a file in one job, on any of its threads. Of several failures that at the lowest offset is kept, and a
+// failure stops nothing in front of it: where a file ends early, the byte that is reported does not depend on the
+// threads.
 class FileReader {
  public:
   explicit FileReader(int fd) : fd_(fd) {}
 
-  // Fills [to, to + bytes) from `offset` on; false if that failed, or anything did before.
+  // Fills [to, to + bytes) from `offset` on; false if that failed, or anything in front of it did.
   bool read(void* to, std::int64_t bytes, std::int64_t offset);
 
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
   ReadFailure failure() const { return failure_; }  // once no thread reads any more
 
   // The calling thread's own kPieceBytes, aligned to a page; it lives as long as the thread. Null, and a failure at
@@ -40,7 +41,7 @@ class FileReader {
   void fail(int error, std::int64_t offset);
 
   int fd_;
-  std::atomic<bool> failed_{false};
+  std::atomic<std::int64_t> failedAt_{std::numeric_limits<std::int64_t>::max()};
   std::mutex mutex_;
   ReadFailure failure_;
 };

@@ -4,11 +4,15 @@
 
 #include <atomic>
 #include <chrono>
+#if defined(__linux__)
+#include <filesystem>
+#endif
 #include <stdexcept>
 #include <vector>
 
 #include "check.h"
 #include "node/dispatcher.cpp"
+#include "scarce_stacks.h"
 
 using namespace collapsar;
 
@@ -16,8 +20,7 @@ namespace {
 
 struct CountingTask : Task {
   Outcome run(ThreadPool& pool) override {
-    if (fails) throw std::runtime_error("as asked");
-    if (blames) throw ArgumentProblem{"own", "is wrong"};
+    if (begin) begin();
     return pool.run(tiles, control, [this](std::int64_t, int) {
       done++;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -26,7 +29,7 @@ struct CountingTask : Task {
 
   std::int64_t tiles = 4;
   std::atomic<std::int64_t> done{0};
-  bool fails = false, blames = false;
+  std::function<void()> begin;
 };
 
 // Collects ends as the addon's environment does.
@@ -74,20 +77,99 @@ TEST_CASE("a withdrawn task never runs, a cancelled one stops") {
   running.control.cancelled = true;
   ends.wait(1);
   CHECK(running.cancelled);
+  dispatcher.cancelAndJoin();
+  CHECK_EQUAL(ends.tasks.size(), 1u);
   CHECK_EQUAL(waiting.done.load(), 0);
 }
 
+TEST_CASE("a task that is cancelled before its turn is not begun") {
+  Ends ends;
+  CountingTask running, cancelled;
+  running.tiles = 1000000;
+  cancelled.begin = [] { throw std::runtime_error("begun"); };
+  Dispatcher dispatcher(1, [&](Task* task) { ends.add(task); });
+  dispatcher.submit(&running);
+  dispatcher.submit(&cancelled);
+  cancelled.cancel();
+  running.cancel();
+  ends.wait(2);
+  CHECK(cancelled.cancelled && cancelled.failure.empty());
+}
+
+#if defined(__linux__)
+TEST_CASE("when the last end is reported the pool's threads are gone") {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  Ends ends;
+  CountingTask task, last;
+  std::ptrdiff_t before = threads(), during = 0, after = 0;
+  {
+    Dispatcher dispatcher(5, [&](Task* ended) {
+      (ended == &last ? after : during) = threads();
+      ends.add(ended);
+    });
+    dispatcher.submit(&task);
+    ends.wait(1);
+    dispatcher.submitLast(&last);
+    ends.wait(2);
+  }
+  CHECK_EQUAL(during - before, 5);
+  CHECK_EQUAL(after - before, 1);
+}
+#endif
+
 TEST_CASE("what a task throws becomes its failure") {
   Ends ends;
-  CountingTask fails, blames, fine;
-  fails.fails = blames.blames = true;
+  CountingTask fails, blames, device, shortage, anyShortage, fine;
+  fails.begin = [] { throw std::runtime_error("as asked"); };
+  blames.begin = [] { throw ArgumentProblem{"own", "is wrong"}; };
+  device.begin = [] { throw DeviceProblem{"out_of_memory", "is full", 50, 30}; };
+  shortage.begin = [] { throw MemoryShortage(1234); };
+  anyShortage.begin = [] { throw std::bad_alloc(); };
   Dispatcher dispatcher(1, [&](Task* task) { ends.add(task); });
-  for (CountingTask* task : {&fails, &blames, &fine}) dispatcher.submit(task);
-  ends.wait(3);
-  CHECK(fails.failure == "as asked" && fails.failedArgument.empty());
+  for (CountingTask* task : {&fails, &blames, &device, &shortage, &anyShortage, &fine}) dispatcher.submit(task);
+  ends.wait(6);
+  CHECK(fails.failure == "as asked" && fails.failedArgument.empty() && fails.failedReason.empty());
   CHECK(blames.failure == "is wrong" && blames.failedArgument == "own");
-  CHECK(fine.failure.empty());
+  CHECK(device.failure == "is full" && device.failedReason == "out_of_memory");
+  CHECK(device.askedBytes == 50 && device.freeBytes == 30);
+  CHECK(shortage.failure == "not enough memory: 1234 bytes could not be had" && shortage.failedReason == kNoMemory);
+  CHECK(shortage.askedBytes == 1234 && shortage.freeBytes == -1);
+  CHECK(anyShortage.failure == "not enough memory" && anyShortage.failedReason == kNoMemory);
+  CHECK_EQUAL(anyShortage.askedBytes, -1);
+  CHECK(fine.failure.empty() && fine.failedReason.empty());
+  for (const Task* task : ends.tasks) CHECK(!task->cancelled);
 }
+
+TEST_CASE("a task that comes long after the last one wakes the thread") {
+  Ends ends;
+  CountingTask tasks[3];
+  Dispatcher dispatcher(1, [&](Task* task) { ends.add(task); });
+  for (CountingTask& task : tasks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    dispatcher.submit(&task);
+    ends.wait(static_cast<std::size_t>(&task - tasks) + 1);
+  }
+  CHECK_EQUAL(tasks[2].done.load(), 4);
+}
+
+#ifdef COLLAPSAR_SCARCE_STACKS
+TEST_CASE("where its threads cannot be started each task fails with what to do") {
+  const test::ScarceStacks scarce;
+  if (!scarce.limited()) return;
+  Ends ends;
+  CountingTask tasks[2];
+  Dispatcher dispatcher(scarce.kTooMany, [&](Task* task) { ends.add(task); });
+  for (CountingTask& task : tasks) dispatcher.submit(&task);
+  ends.wait(2);
+  for (const CountingTask& task : tasks) {
+    CHECK(task.failure.starts_with("cannot start 1024 threads: "));
+    CHECK(task.failure.ends_with("open the engine with fewer (option `threads`), or raise the limit of this process"));
+    CHECK_EQUAL(task.done.load(), 0);
+  }
+}
+#endif
 
 TEST_CASE("it ends with the last task, or at once when cancelled, and reports every end") {
   for (int round = 0; round < 40; round++) {

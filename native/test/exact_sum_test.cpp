@@ -26,6 +26,7 @@ double sumOf(std::initializer_list<double> values) {
 
 TEST_CASE("no value is lost to cancellation") {
   CHECK_EQUAL(sumOf({}), 0.0);
+  for (const double nothing : {sumOf({}), sumOf({-0.0}), sumOf({1.5, -1.5})}) CHECK(!std::signbit(nothing));
   CHECK_EQUAL(sumOf({1e300, 1.0, -1e300}), 1.0);
   CHECK_EQUAL(sumOf({kLargest, kSmallest, -kLargest}), kSmallest);
   CHECK_EQUAL(sumOf({-1e-300, 1e-300}), 0.0);
@@ -117,6 +118,9 @@ TEST_CASE("products are added without rounding") {
   }
   // The compiler's conversion from 128 bits rounds to nearest even.
   CHECK_EQUAL(sum.round(), static_cast<double>(exact));
+  // Of a product that overflows nothing is left to correct.
+  sum.addProduct(1e200, 1e200);
+  CHECK_EQUAL(sum.round(), kInfinity);
 }
 
 int main() { return collapsar::test::runCases(); }

@@ -43,6 +43,20 @@ TEST_CASE("rows and columns are picked and widened") {
   }
 }
 
+TEST_CASE("rows of more columns than a tile has elements") {
+  const std::int64_t columns = 70000;
+  Elements elements(DType::Float32, 3 * columns);
+  for (std::int64_t i = 0; i < 3 * columns; i++) elements.set(i, static_cast<double>(i));
+  const ScoreMatrix view{elements.data(), DType::Float32, 3, columns, columns, 1};
+  std::vector<double> out(static_cast<std::size_t>(3 * columns));
+  ThreadPool pool(2);
+  JobControl control;
+  CHECK(gatherScores(view, nullptr, 3, nullptr, columns, out.data(), pool, control) == Outcome::Done);
+  bool same = true;
+  for (std::size_t i = 0; i < out.size(); i++) same &= out[i] == static_cast<double>(i);
+  CHECK(same);
+}
+
 TEST_CASE("many tiles, none, and a cancelled job") {
   Elements one(DType::Float32, 1);
   one.set(0, 2.5);

@@ -47,6 +47,38 @@ TEST_CASE("means and deviations of known numbers") {
   CHECK_EQUAL(m.posteriorEntropy.std, 0.0);
 }
 
+TEST_CASE("each moment is of its own numbers") {
+  Rows rows(2, 1);
+  const RowStats& stats = rows.out.stats;
+  double* const columns[] = {stats.matchedToken, stats.marginalToken,  stats.matchedSeq,
+                             stats.marginalSeq,  stats.looMarginalSeq, stats.posteriorEntropy};
+  double value = 1;
+  for (double* const column : columns) {
+    column[0] = column[1] = -value;
+    value *= 10;
+  }
+  const StepMoments m = stepMoments(stats, {rows.own.data(), rows.lengths.data(), nullptr}, 2, 1);
+  CHECK_EQUAL(m.matchedToken.mean, -1.0);
+  CHECK_EQUAL(m.marginalToken.mean, -10.0);
+  CHECK_EQUAL(m.matchedSeq.mean, -100.0);
+  CHECK_EQUAL(m.marginalSeq.mean, -1000.0);
+  CHECK_EQUAL(m.excessSeq.mean, 900.0);
+  CHECK_EQUAL(m.excessToken.mean, 9.0);
+  CHECK_EQUAL(m.excessPerToken.mean, 900.0);
+  CHECK_EQUAL(m.looExcessSeq.mean, 9900.0);
+  CHECK_EQUAL(m.posteriorEntropy.mean, -100000.0);
+}
+
+TEST_CASE("squares of deviations are added without rounding") {
+  Rows rows(4, 1);
+  const double a = 0x1.9755d4de3fa85p+0, b = 0x1.1a2b8f1cd87e6p+0;
+  const double matched[] = {a, -a, b, -b};
+  std::copy_n(matched, 4, rows.out.stats.matchedSeq);
+  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 4, 1);
+  // In rational numbers; of rounded squares it ends in 4.
+  CHECK_EQUAL(m.matchedSeq.std, 0x1.5e630eef76665p+0);
+}
+
 TEST_CASE("hits count the own signature, within the columns there are") {
   Rows rows(3, 4);
   rows.own = {0, 1, 2};
@@ -63,6 +95,17 @@ TEST_CASE("hits count the own signature, within the columns there are") {
   CHECK_EQUAL(grouped.hits[0], 2);
   CHECK_EQUAL(grouped.hits[1], 2);
   CHECK_EQUAL(grouped.hits[2], 3);
+}
+
+TEST_CASE("of more ranks than columns only those of the columns are looked at") {
+  Rows rows(3, 4);
+  rows.own = {0, 0, 1};
+  // Behind the second stands nothing that counts.
+  const std::int32_t top[] = {1, 0, 9, 9, /**/ 0, 9, 9, 9, /**/ 0, 9, 1, 9};
+  std::copy_n(top, 12, rows.out.stats.topColumns);
+  const StepMoments m = stepMoments(rows.out.stats, {rows.own.data(), rows.lengths.data(), nullptr}, 3, 2);
+  CHECK_EQUAL(m.hits[0], 1);
+  for (int j = 1; j < 4; j++) CHECK_EQUAL(m.hits[j], 2);
 }
 
 TEST_CASE("special rows show in the mean") {

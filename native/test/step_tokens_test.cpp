@@ -1,8 +1,11 @@
 // A step that comes in blocks against sumTokens of the whole, bit by bit: any cuts, order, dtype and strides, with
-// blocks that are taken back, cancelled or forgotten on the way.
+// blocks that are taken back, cancelled, forgotten or left without memory on the way.
 #include "engine/tokens/step_tokens.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
 #include <numeric>
 #include <set>
 
@@ -14,6 +17,23 @@
 using namespace collapsar;
 using collapsar::test::Elements;
 using collapsar::test::Numbers;
+
+namespace {
+
+// There is memory for so many allocations, and then once none; < 0: always.
+std::atomic<int> allocationsLeft{-1};
+
+}  // namespace
+
+// Not inlined: GCC takes what it sees through for memory of one kind that is given back as another.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (allocationsLeft >= 0 && allocationsLeft-- == 0) throw std::bad_alloc();
+  void* const memory = std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -33,7 +53,9 @@ std::vector<std::int32_t> shuffled(std::vector<std::int32_t> values, Numbers& nu
 
 class Step {
  public:
-  Step(DType dtype, std::int64_t prompts, std::vector<std::int64_t> rowLengths, double spoilt, Numbers& numbers)
+  // spoilt: the share of tokens that are special; huge: of these, the share that only overflows a float64 sum.
+  Step(DType dtype, std::int64_t prompts, std::vector<std::int64_t> rowLengths, double spoilt, double huge,
+       Numbers& numbers)
       : dtype(dtype),
         prompts(prompts),
         lengths(std::move(rowLengths)),
@@ -45,8 +67,12 @@ class Step {
         for (std::int64_t t = 0; t < lengths[static_cast<std::size_t>(r)]; t++) {
           double& value = values[place(p, r, t)];
           value = -8 * numbers.uniform();
-          if (numbers.uniform() < spoilt)
+          if (numbers.uniform() >= spoilt) continue;
+          if (numbers.uniform() < huge) {
+            value = 1e308;
+          } else {
             value = numbers.uniform() < 0.4 ? kNaN : numbers.uniform() < 0.5 ? kInfinity : -kInfinity;
+          }
         }
       }
     }
@@ -74,45 +100,82 @@ class Step {
   std::vector<double> values;
 };
 
-// Computes a claimed block from memory of its own, laid out in some way and gone afterwards.
-Outcome take(const StepTokens& tokens, TokenBlock& block, const Step& step, const Box& box, Numbers& numbers,
-             ThreadPool& pool, bool cancelled = false) {
-  const auto p = static_cast<std::int64_t>(box.prompts.size()), r = static_cast<std::int64_t>(box.rows.size());
-  const std::int64_t t = std::min(box.tokens.to, step.longest) - box.tokens.from;
-  TokenScores scores{};
-  scores.dtype = step.dtype;
-  scores.prompts = p;
-  scores.rows = r;
-  switch (numbers.below(3)) {
-    case 0:
-      scores.promptStride = r * t, scores.rowStride = t, scores.tokenStride = 1;
-      break;
-    case 1:
-      scores.promptStride = 1, scores.rowStride = p, scores.tokenStride = p * r;
-      break;
-    default:
-      scores.promptStride = t, scores.rowStride = p * t, scores.tokenStride = 1;
-  }
-  Elements elements(step.dtype, p * r * t);
-  std::vector<std::int64_t> wholeLengths;
-  for (const std::int32_t row : box.rows) {
-    const std::int64_t length = step.lengths[static_cast<std::size_t>(row)];
-    wholeLengths.push_back(box.tokens.from == 0 && box.tokens.to >= length ? length : 0);
-  }
-  for (std::int64_t i = 0; i < p; i++) {
-    for (std::int64_t j = 0; j < r; j++) {
-      for (std::int64_t k = 0; k < t; k++) {
-        elements.set(i * scores.promptStride + j * scores.rowStride + k * scores.tokenStride,
-                     step.values[step.place(box.prompts[static_cast<std::size_t>(i)],
-                                            box.rows[static_cast<std::size_t>(j)], box.tokens.from + k)]);
+// A box's tokens in memory of their own, laid out in some way.
+class Given {
+ public:
+  Given(const Step& step, const Box& box, Numbers& numbers)
+      : p_(static_cast<std::int64_t>(box.prompts.size())),
+        r_(static_cast<std::int64_t>(box.rows.size())),
+        t_(std::min(box.tokens.to, step.longest) - box.tokens.from),
+        elements_(step.dtype, p_ * r_ * t_) {
+    bool allWhole = true;
+    std::int64_t packed = 0;
+    for (const std::int32_t row : box.rows) {
+      const std::int64_t length = step.lengths[static_cast<std::size_t>(row)];
+      const bool isWhole = box.tokens.from == 0 && box.tokens.to >= length;
+      wholeLengths_.push_back(isWhole ? length : 0);
+      offsets_.push_back(packed);
+      packed += length;
+      allWhole &= isWhole;
+    }
+    scores_.dtype = step.dtype;
+    scores_.prompts = p_;
+    scores_.rows = r_;
+    scores_.tokenStride = 1;
+    const std::int64_t layout = numbers.below(allWhole ? 4 : 3);
+    switch (layout) {
+      case 0:
+        scores_.promptStride = r_ * t_, scores_.rowStride = t_;
+        break;
+      case 1:
+        scores_.promptStride = 1, scores_.rowStride = p_, scores_.tokenStride = p_ * r_;
+        break;
+      case 2:
+        scores_.promptStride = t_, scores_.rowStride = p_ * t_;
+        break;
+      default:
+        scores_.promptStride = packed;
+        scores_.rowOffsets = offsets_.data();
+    }
+    scores_.lengths = wholeLengths_.data();
+    for (std::int64_t i = 0; i < p_; i++) {
+      for (std::int64_t j = 0; j < r_; j++) {
+        const std::int64_t start = segmentStart(scores_, i, j);
+        const auto prompt = box.prompts[static_cast<std::size_t>(i)], row = box.rows[static_cast<std::size_t>(j)];
+        const std::int64_t there = layout == 3 ? wholeLengths_[static_cast<std::size_t>(j)] : t_;
+        for (std::int64_t k = 0; k < there; k++)
+          elements_.set(start + k * scores_.tokenStride, step.values[step.place(prompt, row, box.tokens.from + k)]);
       }
     }
+    scores_.data = elements_.data();
   }
-  scores.data = elements.data();
-  scores.lengths = wholeLengths.data();
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+
+  const TokenScores& scores() const { return scores_; }
+
+ private:
+  std::int64_t p_, r_, t_;
+  Elements elements_;
+  std::vector<std::int64_t> wholeLengths_, offsets_;
+  TokenScores scores_{};
+};
+
+// Computes a claimed block from memory that is gone afterwards.
+Outcome take(const StepTokens& tokens, TokenBlock& block, const Step& step, const Box& box, Numbers& numbers,
+             ThreadPool& pool, bool cancelled = false) {
+  const Given given(step, box, numbers);
   JobControl control;
   control.cancelled = cancelled;
-  return takeTokens(tokens, block, scores, pool, control);
+  return takeTokens(tokens, block, given.scores(), pool, control);
+}
+
+// Claims, computes and takes in.
+void give(StepTokens& tokens, const Step& step, const Box& box, Numbers& numbers, ThreadPool& pool,
+          std::uint8_t* touched = nullptr) {
+  const auto block = tokens.claim(box.prompts, box.rows, box.tokens, step.dtype);
+  CHECK(take(tokens, *block, step, box, numbers, pool) == Outcome::Done);
+  tokens.commit(*block, touched);
 }
 
 // Boxes that together hold every token once, in some order.
@@ -143,39 +206,59 @@ std::vector<Box> partition(const Step& step, Numbers& numbers) {
   return boxes;
 }
 
-// What step_tokens.h says waits after these boxes: rows that have begun, and tokens ahead of others of their leaf.
-struct Waiting {
-  std::int64_t pairs = 0, tokens = 0;
-};
-Waiting waitingAfter(const Step& step, const std::vector<Box>& boxes) {
-  Waiting waiting;
+// Which tokens of a row have come with these boxes.
+std::vector<bool> comeWith(const Step& step, const std::vector<Box>& boxes, std::int64_t p, std::int64_t r) {
+  const std::int64_t length = step.lengths[static_cast<std::size_t>(r)];
+  std::vector<bool> come(static_cast<std::size_t>(length));
+  for (const Box& box : boxes) {
+    if (std::count(box.prompts.begin(), box.prompts.end(), p) == 0) continue;
+    if (std::count(box.rows.begin(), box.rows.end(), r) == 0) continue;
+    for (std::int64_t t = box.tokens.from; t < std::min(box.tokens.to, length); t++)
+      come[static_cast<std::size_t>(t)] = true;
+  }
+  return come;
+}
+
+// After these boxes, by step_tokens.h: rows that have begun, tokens ahead of others of their leaf, and what is missing.
+void checkHeld(const StepTokens& tokens, const Step& step, const std::vector<Box>& boxes) {
+  std::int64_t pairs = 0, waiting = 0;
   for (std::int64_t p = 0; p < step.prompts; p++) {
+    MissingTokens missing{};
     for (std::int64_t r = 0; r < step.rows; r++) {
-      const std::int64_t length = step.lengths[static_cast<std::size_t>(r)];
-      std::vector<bool> come(static_cast<std::size_t>(length));
-      std::int64_t count = 0;
-      for (const Box& box : boxes) {
-        if (std::count(box.prompts.begin(), box.prompts.end(), p) == 0) continue;
-        if (std::count(box.rows.begin(), box.rows.end(), r) == 0) continue;
-        for (std::int64_t t = box.tokens.from; t < std::min(box.tokens.to, length); t++, count++)
-          come[static_cast<std::size_t>(t)] = true;
+      const std::vector<bool> come = comeWith(step, boxes, p, r);
+      const auto length = static_cast<std::int64_t>(come.size());
+      const std::int64_t count = std::count(come.begin(), come.end(), true);
+      pairs += count > 0 && count < length;
+      if (count > 0) missing.untouched = false;
+      if (count < length && missing.rows++ == 0) {
+        missing.row = r;
+        missing.tokens.from = std::find(come.begin(), come.end(), false) - come.begin();
+        missing.tokens.to = std::find(come.begin() + missing.tokens.from, come.end(), true) - come.begin();
       }
-      waiting.pairs += count > 0 && count < length;
       for (std::int64_t leaf = 0; leaf < length; leaf += 4096) {
         bool gap = false;
         for (std::int64_t t = leaf; t < std::min(leaf + 4096, length); t++) {
           gap |= !come[static_cast<std::size_t>(t)];
-          waiting.tokens += gap && come[static_cast<std::size_t>(t)];
+          waiting += gap && come[static_cast<std::size_t>(t)];
         }
       }
     }
+    const MissingTokens found = tokens.missing(p, nullptr);
+    CHECK_EQUAL(found.rows, missing.rows);
+    if (missing.rows == 0) continue;
+    CHECK_EQUAL(found.row, missing.row);
+    CHECK_EQUAL(found.tokens.from, missing.tokens.from);
+    CHECK_EQUAL(found.tokens.to, missing.tokens.to);
+    CHECK_EQUAL(found.untouched, missing.untouched);
   }
-  return waiting;
+  CHECK_EQUAL(tokens.begunPairs(), pairs);
+  CHECK_EQUAL(tokens.waitingTokens(), waiting);
+  CHECK((tokens.heldBytes() > 0) == (pairs > 0));
 }
 
 bool refused(StepTokens& tokens, const Box& box, DType dtype) {
   try {
-    tokens.claim(box.prompts, box.rows, box.tokens, dtype);
+    tokens.unclaim(*tokens.claim(box.prompts, box.rows, box.tokens, dtype));
     return false;
   } catch (const BlockRefusal&) {
     return true;
@@ -206,8 +289,8 @@ Step randomStep(Numbers& numbers) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t rows = 1 + numbers.below(isLong ? 3 : 7); rows > 0; rows--)
     lengths.push_back(kLengths[numbers.below(isLong ? 13 : 8)]);
-  const double spoilt = numbers.below(3) == 0 ? 0.01 : 0;
-  return Step(test::kAllTypes[numbers.below(4)], 1 + numbers.below(4), lengths, spoilt, numbers);
+  const double spoilt = numbers.below(3) == 0 ? 0.01 : 0, huge = 0.5 * static_cast<double>(numbers.below(3));
+  return Step(test::kAllTypes[numbers.below(4)], 1 + numbers.below(4), lengths, spoilt, huge, numbers);
 }
 
 constexpr int kRuns = test::kSanitized ? 60 : 400;
@@ -226,17 +309,16 @@ TEST_CASE("blocks of any cut and order give the bits of the whole, and hold what
       if (numbers.below(4) == 0) {
         // Cancelled, or taken back: as if it had not come.
         const auto block = tokens.claim(box.prompts, box.rows, box.tokens, step.dtype);
-        if (numbers.below(2) == 0) take(tokens, *block, step, box, numbers, pool, numbers.below(2) == 0);
+        const bool isEmpty = block->whole.empty() && block->parts.empty(), cancelled = numbers.below(2) == 0;
+        if (numbers.below(2) == 0) {
+          const Outcome outcome = take(tokens, *block, step, box, numbers, pool, cancelled);
+          CHECK(outcome == (cancelled && !isEmpty ? Outcome::Cancelled : Outcome::Done));
+        }
         tokens.unclaim(*block);
       }
-      const auto block = tokens.claim(box.prompts, box.rows, box.tokens, step.dtype);
-      CHECK(take(tokens, *block, step, box, numbers, pool) == Outcome::Done);
-      tokens.commit(*block, nullptr);
+      give(tokens, step, box, numbers, pool);
       taken.push_back(box);
-      const Waiting waiting = waitingAfter(step, taken);
-      CHECK_EQUAL(tokens.begunPairs(), waiting.pairs);
-      CHECK_EQUAL(tokens.waitingTokens(), waiting.tokens);
-      CHECK((tokens.heldBytes() > 0) == (waiting.pairs > 0));
+      checkHeld(tokens, step, taken);
     }
     checkWhole(tokens, step);
   }
@@ -280,27 +362,154 @@ TEST_CASE("what is forgotten may come again, of other numbers") {
     StepTokens tokens(step.prompts, step.lengths, sums.data());
     std::vector<std::uint8_t> touched(sums.size());
     const std::vector<Box> boxes = partition(step, numbers);
-    std::vector<bool> isWrong;
-    for (const Box& box : boxes) {
-      isWrong.push_back(numbers.below(2) == 0);
-      const auto block = tokens.claim(box.prompts, box.rows, box.tokens, step.dtype);
-      take(tokens, *block, isWrong.back() ? wrong : step, box, numbers, pool);
-      tokens.commit(*block, isWrong.back() ? touched.data() : nullptr);
+    // Some of it has come by then: of rows that are complete, that have begun, and that have not.
+    const auto come = boxes.begin() + numbers.below(static_cast<std::int64_t>(boxes.size()) + 1);
+    for (auto box = boxes.begin(); box != come; ++box) {
+      const bool isWrong = numbers.below(2) == 0;
+      give(tokens, isWrong ? wrong : step, *box, numbers, pool, isWrong ? touched.data() : nullptr);
     }
     const std::vector<std::uint8_t> marked = touched;
     tokens.forget(touched.data());
     CHECK_EQUAL(std::count(touched.begin(), touched.end(), 1), 0);
-    for (std::size_t i = 0; i < boxes.size(); i++) {
-      for (const std::int32_t prompt : boxes[i].prompts) {
-        for (const std::int32_t row : boxes[i].rows) {
-          if (boxes[i].tokens.from >= step.lengths[static_cast<std::size_t>(row)]) continue;
+
+    std::vector<Box> kept, again(come, boxes.end());
+    for (auto box = boxes.begin(); box != come; ++box) {
+      for (const std::int32_t prompt : box->prompts) {
+        for (const std::int32_t row : box->rows) {
+          const Box one{{prompt}, {row}, box->tokens};
           const bool gone = marked[static_cast<std::size_t>(prompt * step.rows + row)] != 0;
-          const Box one{{prompt}, {row}, boxes[i].tokens};
-          CHECK_EQUAL(refused(tokens, one, step.dtype), !gone);
+          (gone ? again : kept).push_back(one);
+          if (one.tokens.from < step.lengths[static_cast<std::size_t>(row)])
+            CHECK_EQUAL(refused(tokens, one, step.dtype), !gone);
         }
       }
     }
+    checkHeld(tokens, step, kept);
+    for (const auto& [pair, token] : tokens.invalid()) CHECK(marked[static_cast<std::size_t>(pair)] == 0);
+    for (const Box& box : again) give(tokens, step, box, numbers, pool);
+    checkWhole(tokens, step);
   }
+}
+
+TEST_CASE("a block for which memory runs out, anywhere, leaves the step as it was; to take one in needs none") {
+  Numbers numbers(24);
+  for (int run = 0; run < kRuns / 4; run++) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t rows = 1 + numbers.below(9); rows > 0; rows--) lengths.push_back(numbers.below(5) * 20);
+    if (run % 8 == 0) lengths.push_back(9000);
+    const Step step(test::kAllTypes[numbers.below(4)], 1 + numbers.below(2), lengths, run % 3 == 0 ? 0.05 : 0, 0,
+                    numbers);
+    std::vector<double> sums(static_cast<std::size_t>(step.prompts * step.rows));
+    StepTokens tokens(step.prompts, step.lengths, sums.data());
+    ThreadPool pool(1 + run % 2);
+    std::vector<Box> taken;
+    for (const Box& box : partition(step, numbers)) {
+      const Given given(step, box, numbers);
+      std::shared_ptr<TokenBlock> block;
+      for (int allocations = 0; block == nullptr; allocations++) {
+        std::vector<std::int32_t> prompts = box.prompts, rows = box.rows;
+        JobControl control;
+        allocationsLeft = allocations;
+        try {
+          block = tokens.claim(std::move(prompts), std::move(rows), box.tokens, step.dtype);
+          CHECK(takeTokens(tokens, *block, given.scores(), pool, control) == Outcome::Done);
+          allocationsLeft = -1;
+        } catch (const std::bad_alloc&) {
+          allocationsLeft = -1;
+          if (block != nullptr) tokens.unclaim(*block);
+          block = nullptr;
+          checkHeld(tokens, step, taken);
+        }
+      }
+      allocationsLeft = 0;
+      tokens.commit(*block, nullptr);
+      CHECK_EQUAL(allocationsLeft.load(), 0);
+      allocationsLeft = -1;
+      taken.push_back(box);
+      checkHeld(tokens, step, taken);
+    }
+    checkWhole(tokens, step);
+  }
+}
+
+TEST_CASE("sums of whole rows are taken as they are; those of rows without tokens stay, what has not come is NaN") {
+  Numbers numbers(25);
+  ThreadPool pool(2);
+  const Step step(DType::Float64, 2, {3, 0, 2, 0, 4, 5}, 0, 0, numbers);
+  std::vector<double> sums(12);
+  StepTokens tokens(2, step.lengths, sums.data());
+  const std::vector<std::int32_t> prompts{1, 0}, rows{1, 0};
+  const double given[] = {11, 10, -1, -kInfinity};  // [rows, prompts]
+  const ScoreMatrix matrix{given, DType::Float64, 2, 2, 2, 1};
+  const std::vector<double> none = sums;
+  for (const bool cancelled : {true, false}) {
+    const auto block = tokens.claim(prompts, rows, {0, 1000}, DType::Float64);
+    JobControl control;
+    control.cancelled = cancelled;
+    CHECK(takeSums(tokens, *block, matrix, pool, control) == (cancelled ? Outcome::Cancelled : Outcome::Done));
+    CHECK(sums[2] == 0 && sums[3] == 0);  // nobody has claimed a row without tokens
+    if (cancelled) {
+      CHECK(sums == none);
+      tokens.unclaim(*block);
+      CHECK_EQUAL(tokens.missing(0, nullptr).rows, 4);
+    } else {
+      std::vector<std::uint8_t> touched(12);
+      tokens.commit(*block, touched.data());
+      CHECK(touched == std::vector<std::uint8_t>({1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}));
+    }
+  }
+  CHECK(refused(tokens, {{0}, {0}, {1, 2}}, DType::Float64));
+  const MissingTokens missing = tokens.missing(1, nullptr);
+  CHECK_EQUAL(missing.rows, 3);
+  CHECK_EQUAL(missing.row, 2);
+
+  // Blocks of whole rows among which there are rows without tokens: these keep what they have.
+  give(tokens, step, {{0, 1}, {1, 2, 3}, {0, 5}}, numbers, pool);
+  give(tokens, step, {{0}, {3, 4}, {0, 5}}, numbers, pool);
+  give(tokens, step, {{0}, {5}, {1, 5}}, numbers, pool);
+  tokens.markMissing();
+  const std::vector<double> first{-kInfinity, -1, 10, 11};
+  CHECK(std::equal(first.begin(), first.end(), sums.begin()));
+  CHECK(sums[4] < 0 && sums[5] < 0 && sums[6] == 0 && sums[7] == 0 && sums[8] < 0);
+  for (std::size_t cell = 9; cell < 12; cell++) CHECK(std::isnan(sums[cell]));
+}
+
+TEST_CASE("what is held is about what docs and comments say") {
+  Numbers numbers(26);
+  ThreadPool pool(1);
+  const Step step(DType::Float16, 1, std::vector<std::int64_t>(17, 5 * 4096), 0, 0, numbers);
+  std::vector<double> sums(17);
+  StepTokens tokens(1, step.lengths, sums.data());
+  std::int64_t before = 0;
+  // How much more is held after some tokens of these rows.
+  const auto more = [&](std::vector<std::int32_t> rows, std::int64_t from, std::int64_t to) {
+    give(tokens, step, {{0}, std::move(rows), {from, to}}, numbers, pool);
+    const std::int64_t held = tokens.heldBytes(), grown = held - before;
+    before = held;
+    return grown;
+  };
+  const auto between = [](std::int64_t bytes, std::int64_t least, std::int64_t most) {
+    CHECK_EQUAL(bytes, std::clamp(bytes, least, most));
+  };
+  // A row that begins alone, and rows with their neighbours; tokens in order hold no more.
+  between(more({16}, 0, 100), 800, 1400);
+  between(more({0, 1, 2, 3, 4, 5, 6, 7}, 0, 100) / 8, 400, 600);
+  CHECK_EQUAL(more({0, 1, 2, 3, 4, 5, 6, 7, 16}, 100, 300), 0);
+  // Tokens ahead of others are copies; they go when these come, and take their piece along.
+  const std::int64_t copies = more({0}, 1000, 3000);
+  between(copies, 2 * 2000 + 60, 2 * 2000 + 160);
+  CHECK_EQUAL(more({0}, 300, 1000), -copies);
+  // A leaf that is complete before one in front of it, until that is complete, too.
+  const std::int64_t later = more({0}, 2 * 4096, 3 * 4096), open = more({0}, 4096, 4097);
+  between(later, 40, 80);
+  CHECK_EQUAL(open, static_cast<std::int64_t>(sizeof(LeafSum)));
+  CHECK_EQUAL(more({0}, 4097, 2 * 4096), later - open);
+  CHECK_EQUAL(more({0}, 3000, 4096), -2 * later - open);
+  more({0, 16}, 4 * 4096, 4 * 4096 + 10);
+  std::vector<std::uint8_t> all(17, 1);
+  tokens.forget(all.data());
+  CHECK_EQUAL(tokens.heldBytes(), 0);
+  CHECK_EQUAL(tokens.waitingTokens(), 0);
 }
 
 TEST_CASE("of pieces of a row each refuses its tokens, and gives them back alone") {

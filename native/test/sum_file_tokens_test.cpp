@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "check.h"
@@ -118,10 +120,10 @@ constexpr DType kDTypes[] = {DType::Float64, DType::Float32, DType::Float16, DTy
 }  // namespace
 
 TEST_CASE("the same bits as in memory, for any shape, type, threads and instruction set") {
-  const std::int64_t shapes[][3] = {{1, 1, 1},     {3, 5, 31},    {2, 7, 33},   {5, 3, 511},   {9, 70, 257},
-                                    {2, 3, 1024},  {3, 2, 4096},  {2, 3, 4097}, {1, 3, 20011}, {2, 2, 140003},
-                                    {1, 2, 65536}, {0, 3, 7},     {3, 0, 7},    {3, 2, 0},     {1, 9000, 3},
-                                    {2, 1, 32768}, {2, 2, 131072}};
+  const std::int64_t shapes[][3] = {{1, 1, 1},     {3, 5, 31},    {2, 7, 33},     {5, 3, 511},   {9, 70, 257},
+                                    {2, 3, 1024},  {3, 2, 4096},  {2, 3, 4097},   {1, 3, 20011}, {2, 2, 140003},
+                                    {1, 2, 65536}, {1, 2, 65537}, {1, 1, 131073}, {1, 33, 4097}, {0, 3, 7},
+                                    {3, 0, 7},     {3, 2, 0},     {1, 9000, 3},   {2, 1, 32768}, {2, 2, 131072}};
   const Isa active = activeIsa();
   for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
     if (!isaSupported(isa)) continue;
@@ -145,12 +147,20 @@ TEST_CASE("the first invalid token, in rows of one piece and of several") {
       expectSameBits(step, 2);
       step.set(0, 1, 5, -kInfinity);  // a probability of 0 is none
       expectSameBits(step, 2);
+      step.set(0, 1, tokens - 5, kInfinity);  // with which it makes the one NaN, whatever the processor makes of it
+      expectSameBits(step, 2);
     }
   }
   Step step = stepOf(DType::Float64, 2, 2, 10, 0);
   for (std::int64_t token = 0; token < 10; token++) step.set(0, 0, token, 1e308);  // overflows, and is not invalid
   step.set(1, 0, 3, kInfinity);
   expectSameBits(step, 1);
+  // In rows of several pieces, behind which anything may stand.
+  Step longRows = stepOf(DType::Float64, 1, 2, 40000, 0);
+  for (std::int64_t token = 0; token < 10; token++) longRows.set(0, 0, token, 1e308);
+  longRows.lengths = {35000, 40000};
+  longRows.set(0, 0, 35000, std::numeric_limits<double>::quiet_NaN());
+  expectSameBits(longRows, 1);
 }
 
 TEST_CASE("a file that ends too early, and one that cannot be read") {
@@ -164,13 +174,13 @@ TEST_CASE("a file that ends too early, and one that cannot be read") {
       file.write(step.data.data(), step.data.size(), kOffset);
       CHECK_EQUAL(ftruncate(file.fd, kOffset + bytes - missing), 0);
       JobControl control;
-      InvalidToken invalid;
-      ReadFailure failure;
+      InvalidToken invalid{7, 7, 7};
+      ReadFailure failure{7, 7};
       CHECK(sumFileTokens(step.inFile(file.fd), {sums.data(), 4, nullptr}, pool, control, &invalid, &failure) ==
             Outcome::Done);
       CHECK_EQUAL(failure.error, 0);
-      CHECK(failure.offset >= kOffset + bytes - missing && failure.offset < kOffset + bytes);
-      if (threads == 1) CHECK_EQUAL(failure.offset, kOffset + bytes - missing);
+      CHECK_EQUAL(failure.offset, kOffset + bytes - missing);
+      CHECK_EQUAL(invalid.prompt, -1);
       CHECK(control.doneUnits.load() < control.totalUnits.load());
     }
     const int writeOnly = open("/dev/null", O_WRONLY);
@@ -183,7 +193,58 @@ TEST_CASE("a file that ends too early, and one that cannot be read") {
   }
 }
 
+// Of all tokens only the first two are not zero, and overflow together: there is nothing to find, in 256 MiB of a hole.
+TEST_CASE("the search for the invalid token ends when it is cancelled, and tells what it could not read") {
+  const std::int64_t length = test::kSanitized ? 1 << 22 : 1 << 25;
+  ThreadPool pool(1);
+  for (const bool cancels : {true, false}) {
+    bool came = false;
+    // The other thread may come too late.
+    for (int attempt = 0; attempt < 50 && !came; attempt++) {
+      const test::TemporaryFile file;
+      const double tokens[] = {1e308, 1e308};
+      file.write(tokens, sizeof tokens, 0);
+      CHECK_EQUAL(ftruncate(file.fd, length * 8), 0);
+      JobControl control;
+      std::thread other([&] {
+        while (control.doneUnits < length) std::this_thread::yield();
+        if (cancels) {
+          control.cancelled = true;
+        } else {
+          CHECK_EQUAL(ftruncate(file.fd, 8), 0);
+        }
+      });
+      double sum = 0;
+      InvalidToken invalid;
+      ReadFailure failure;
+      const Outcome outcome = sumFileTokens({file.fd, 0, DType::Float64, 1, 1, length, &length}, {&sum, 1, nullptr},
+                                            pool, control, &invalid, &failure);
+      other.join();
+      CHECK_EQUAL(invalid.prompt, -1);
+      came = cancels ? outcome == Outcome::Cancelled : failure.offset >= 8;
+    }
+    CHECK(came);
+  }
+}
+
 TEST_CASE("tokens past a row's length may be missing from the file") {
+  // The last row that has any ends the file.
+  const Step few = stepOf(DType::Float32, 1, 3, 30, 0);
+  const std::int64_t lengths[] = {30, 10, 0};
+  const test::TemporaryFile shortFile;
+  shortFile.write(few.data.data(), (30 + 10) * 4, kOffset);
+  {
+    FileScores scores = few.inFile(shortFile.fd);
+    scores.lengths = lengths;
+    ThreadPool one(1);
+    JobControl control;
+    InvalidToken invalid;
+    ReadFailure failure;
+    double sums[3];
+    sumFileTokens(scores, {sums, 1, nullptr}, one, control, &invalid, &failure);
+    CHECK_EQUAL(failure.offset, std::int64_t{-1});
+    CHECK(sums[0] < 0 && sums[1] < 0 && sums[2] == 0);
+  }
   Step step = stepOf(DType::Float32, 1, 3, 30000, 0);
   step.lengths = {30000, 10, 20};
   const test::TemporaryFile file;
@@ -207,10 +268,12 @@ TEST_CASE("a cancelled job stops") {
   ThreadPool pool(2);
   JobControl cancelled;
   cancelled.cancelled = true;
-  InvalidToken invalid;
-  ReadFailure failure;
+  InvalidToken invalid{7, 7, 7};
+  ReadFailure failure{7, 7};
   CHECK(sumFileTokens(step.inFile(file.fd), {sums.data(), 4, nullptr}, pool, cancelled, &invalid, &failure) ==
         Outcome::Cancelled);
+  CHECK_EQUAL(failure.offset, std::int64_t{-1});
+  CHECK_EQUAL(invalid.prompt, -1);
 }
 
 int main() { return collapsar::test::runCases(); }

@@ -2,6 +2,11 @@
 // types.
 #include "engine/tokens/sum_tokens.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "check.h"
@@ -197,6 +202,65 @@ TEST_CASE("zero strides repeat a score") {
   CHECK_EQUAL(out[5], -10.5);
 }
 
+// Memory with a page on each side that nobody may read.
+class Fenced {
+ public:
+  // `bytes` of it, at its end or at its beginning.
+  Fenced(const void* data, std::size_t bytes, bool atEnd)
+      : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))), size_((bytes + page_ - 1) / page_ * page_ + 2 * page_) {
+    void* const all = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    all_ = all == MAP_FAILED ? nullptr : static_cast<char*>(all);
+    CHECK(all_ != nullptr && mprotect(all_ + page_, size_ - 2 * page_, PROT_READ | PROT_WRITE) == 0);
+    data_ = atEnd ? all_ + size_ - page_ - bytes : all_ + page_;
+    std::memcpy(data_, data, bytes);
+  }
+  ~Fenced() { munmap(all_, size_); }
+  Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
+
+  const char* data() const { return data_; }
+
+ private:
+  std::size_t page_, size_;
+  char *all_, *data_;
+};
+
+constexpr std::int64_t kFarShapes[][3] = {{3, 5, 40}, {2, 19, 600}, {1, 3, 5000}};
+
+// Of tokens side by side the kernels' masked loads are emulated in ways that look at the address all the same.
+TEST_CASE("of tokens that are far apart none but those of its length is read") {
+  Numbers numbers(17);
+  for (const DType dtype : test::kAllTypes) {
+    for (const Layout layout : {kPromptTokenRow, kTokenRowPrompt, kBackwards}) {
+      for (const auto& [prompts, rows, tokens] : kFarShapes) {
+        Step step = makeStep(dtype, layout, prompts, rows, tokens, numbers);
+        step.lengths = {tokens / 3};
+        for (std::int64_t row = 1; row < rows; row++) step.lengths.push_back(numbers.below(tokens / 2) + 1);
+        step.fill(numbers);
+        step.ready();
+        const std::vector<double> expected = sums(step, 1);
+        std::int64_t first = step.base, last = step.base;
+        for (std::int64_t p = 0; p < prompts; p++) {
+          for (std::int64_t r = 0; r < rows; r++) {
+            const std::int64_t length = step.lengths[static_cast<std::size_t>(r)];
+            for (const std::int64_t end : {step.at(p, r, 0), step.at(p, r, length - 1)}) {
+              first = std::min(first, end);
+              last = std::max(last, end);
+            }
+          }
+        }
+        const auto size = static_cast<std::int64_t>(sizeOf(dtype));
+        const char* const all = static_cast<const char*>(step.elements.data());
+        for (const bool atEnd : {true, false}) {
+          const Fenced fenced(all + first * size, static_cast<std::size_t>((last - first + 1) * size), atEnd);
+          step.scores.data = fenced.data() + (step.base - first) * size;
+          CHECK(sums(step, 2) == expected);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("the first invalid token is named, whoever finds it") {
   Numbers numbers(13);
   for (const DType dtype : test::kAllTypes) {
@@ -229,6 +293,18 @@ TEST_CASE("the first invalid token is named, whoever finds it") {
       CHECK_EQUAL(found.prompt, 2);
       CHECK_EQUAL(found.token, 45);
     }
+  }
+}
+
+TEST_CASE("the first invalid token is found at any place of a long row") {
+  Numbers numbers(16);
+  for (const std::int64_t place : {0, 4095, 4096, 4097, 8191, 8192, 8999}) {
+    Step step = makeStep(DType::Float32, kPromptRowToken, 1, 2, 9000, numbers);
+    step.elements.set(step.at(0, 1, place), kNaN);
+    InvalidToken found;
+    sums(step, 1, &found);
+    CHECK_EQUAL(found.row, 1);
+    CHECK_EQUAL(found.token, place);
   }
 }
 

@@ -1,17 +1,12 @@
 // ThreadPool: every tile once, workers in range, cancellation, several callers, many short runs.
 #include "engine/thread_pool.h"
 
-#include <thread>
-#if defined(__linux__)
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <fstream>
+#include <chrono>
 #include <system_error>
-#endif
+#include <thread>
 
 #include "check.h"
+#include "scarce_stacks.h"
 
 using namespace collapsar;
 
@@ -87,19 +82,58 @@ TEST_CASE("many short runs") {
   CHECK_EQUAL(total, 500 * (0 + 0 + 1 + 3 + 6 + 10));
 }
 
+TEST_CASE("tiles run at the same time, on all threads") {
+  ThreadPool pool(3);
+  for (int run = 0; run < 3; run++) {
+    std::atomic<int> inside{0};
+    std::atomic<bool> together{true};
+    JobControl control;
+    pool.run(3, control, [&](std::int64_t, int) {
+      inside++;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (inside < 3 && together) {
+        std::this_thread::yield();
+        if (std::chrono::steady_clock::now() > end) together = false;
+      }
+    });
+    CHECK(together.load());
+  }
+}
+
+TEST_CASE("a run ends when its last tile has, however long that takes") {
+  ThreadPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int run = 0; run < 5; run++) {
+    std::atomic<int> inside{0}, ended{0};
+    JobControl control;
+    pool.run(3, control, [&](std::int64_t, int) {
+      inside++;
+      // The caller waits until another thread is at work, and ends before it, by more than it waits awake.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (inside < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ended++;
+    });
+    CHECK_EQUAL(ended.load(), 3);
+  }
+}
+
 TEST_CASE("callers on several threads take turns") {
   ThreadPool pool(3);
   std::atomic<std::int64_t> sum{0};
-  std::atomic<int> inside{0}, overlaps{0};
+  std::atomic<int> inside{0}, overlaps{0}, ready{0};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; caller++) {
     callers.emplace_back([&] {
+      ready++;
+      while (ready < 4) std::this_thread::yield();
       for (int i = 0; i < 100; i++) {
         JobControl control;
         std::atomic<int> begun{0}, ended{0};
         pool.run(8, control, [&](std::int64_t tile, int) {
           if (begun.fetch_add(1) == 0 && inside.fetch_add(1) != 0) overlaps++;
           sum += tile;
+          std::this_thread::yield();
           if (ended.fetch_add(1) == 7) inside.fetch_sub(1);
         });
       }
@@ -114,32 +148,19 @@ TEST_CASE("an idle pool can be destroyed at once") {
   for (int i = 0; i < 200; i++) ThreadPool pool(1 + i % 5);
 }
 
-// A sanitizer ends the process where it gets no memory.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifdef COLLAPSAR_SCARCE_STACKS
 TEST_CASE("threads that cannot all be started are ended again") {
-  std::int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  rlimit before{};
-  CHECK_EQUAL(getrlimit(RLIMIT_AS, &before), 0);
-  rlimit tight = before;
-  // Stacks for some of them.
-  tight.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + (std::int64_t{1} << 28));
-  CHECK_EQUAL(setrlimit(RLIMIT_AS, &tight), 0);
-  void* const beyond = mmap(nullptr, std::size_t{1} << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (beyond != MAP_FAILED) {
-    munmap(beyond, std::size_t{1} << 30);
-    CHECK_EQUAL(setrlimit(RLIMIT_AS, &before), 0);
-    std::puts("skipped: memory is not limited here (an emulated processor)");
-    return;
+  {
+    const test::ScarceStacks scarce;
+    if (!scarce.limited()) return;
+    bool refused = false;
+    try {
+      ThreadPool pool(scarce.kTooMany);
+    } catch (const std::system_error&) {
+      refused = true;
+    }
+    CHECK(refused);
   }
-  bool refused = false;
-  try {
-    ThreadPool pool(1024);
-  } catch (const std::system_error&) {
-    refused = true;
-  }
-  CHECK_EQUAL(setrlimit(RLIMIT_AS, &before), 0);
-  CHECK(refused);
   ThreadPool pool(3);
   JobControl control;
   std::atomic<int> tiles{0};

@@ -25,6 +25,8 @@ export class BlockTaker {
     signal: AbortSignal,
   ): Promise<void> {
     this.#expectOpen('add');
+    // A job hears of an abort from its start on; the signal may be aborted since the caller has looked.
+    signal.throwIfAborted();
     const tokens = tokenArguments(view, wholeLengths, undefined);
     await this.#jobs.run(
       'add',
@@ -37,6 +39,7 @@ export class BlockTaker {
   /** Of sums of whole rows. */
   async takeSums(sink: NativeTokenSink, claim: number, view: HostView, signal: AbortSignal): Promise<void> {
     this.#expectOpen('addSums');
+    signal.throwIfAborted();
     await this.#jobs.run(
       'addSums',
       { signal },

@@ -107,12 +107,15 @@ std::shared_ptr<TokenBlock> StepTokens::claim(std::vector<std::int32_t> prompts,
 // Claims tokens of a row, which may have begun.
 BegunRow& StepTokens::begin(std::int64_t pair, TokenSpan tokens, DType dtype) {
   BegunChunk& chunk = chunkOf(pair);
-  if (chunk.rows == nullptr) {
-    chunk.rows = std::make_unique<BegunRow[]>(kChunkPairs);
+  std::unique_ptr<BegunRow[]> fresh;
+  if (chunk.rows == nullptr) fresh = std::make_unique<BegunRow[]>(kChunkPairs);
+  BegunRow& known = (fresh != nullptr ? fresh : chunk.rows)[static_cast<std::size_t>(pair % kChunkPairs)];
+  known.spans.add(tokens);
+  // Kept only now: where there was no memory for the span, no row of the chunk would ever end and free it.
+  if (fresh != nullptr) {
+    chunk.rows = std::move(fresh);
     chunks_++;
   }
-  BegunRow& known = begun(pair);
-  known.spans.add(tokens);
   if (state(pair) == State::Part) return known;
   known.dtype = dtype;
   state(pair) = State::Part;

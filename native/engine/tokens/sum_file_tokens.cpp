@@ -53,7 +53,6 @@ class FileTokenSummer {
   Outcome sum(ThreadPool& pool) {
     reader_.expectSequential(scores_.offset, segments_ * rowBytes_);
     return pool.run(pieces_, control_, [&](std::int64_t piece, int) {
-      if (reader_.failed()) return;
       if (pieceRows_ > 0) {
         const std::int64_t first = piece * pieceRows_;
         sumRows(first, std::min(first + pieceRows_, segments_));
@@ -156,26 +155,22 @@ class FileTokenSummer {
   }
 
   void sumLongRows(std::int64_t first, std::int64_t end, const char* buffer) {
-    std::int64_t starts[kBatchLeaves] = {}, lengths[kBatchLeaves] = {};
-    double leafSums[kBatchLeaves];
-    std::int64_t owners[kBatchLeaves];
+    // Rows of more than a leaf have fewer than two leaves for each that a buffer holds.
+    constexpr std::size_t kMost = 2 * kPieceBytes / sizeof(std::uint16_t) / kLeafTokens;
+    std::int64_t starts[kMost] = {}, lengths[kMost] = {}, owners[kMost];
+    double leafSums[kMost];
     int leaves = 0;
-    const auto flush = [&] {
-      kernels_.sumNearSegments[dtype_](buffer, starts, lengths, leaves, leafSums);
-      for (int i = 0; i < leaves; i++) sums_[owners[i]] += leafSums[i];
-      leaves = 0;
-    };
     std::int64_t row = first % scores_.rows;
     for (std::int64_t segment = first; segment < end; segment++, row = row + 1 < scores_.rows ? row + 1 : 0) {
       const std::int64_t start = (segment - first) * scores_.tokens, length = scores_.lengths[row];
       for (std::int64_t begin = 0; begin < length; begin += kLeafTokens) {
         starts[leaves] = start + begin;
         lengths[leaves] = std::min<std::int64_t>(kLeafTokens, length - begin);
-        owners[leaves] = segment;
-        if (++leaves == kBatchLeaves) flush();
+        owners[leaves++] = segment;
       }
     }
-    flush();
+    kernels_.sumNearSegments[dtype_](buffer, starts, lengths, leaves, leafSums);
+    for (int i = 0; i < leaves; i++) sums_[owners[i]] += leafSums[i];
   }
 
   // One piece of a row that is longer than a piece.
