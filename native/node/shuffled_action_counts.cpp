@@ -5,7 +5,7 @@
 #include <new>
 #include <numeric>
 
-#include "engine/shuffled_actions.h"
+#include "engine/inference/shuffled_actions.h"
 #include "node/arguments/arguments.h"
 #include "node/results/result_value.h"
 

@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "engine/gather_scores.h"
-#include "engine/inference.h"
+#include "engine/inference/inference.h"
 #include "engine/isa.h"
 #include "engine/logit_stats.h"
 #include "engine/score_stats.h"

@@ -1,5 +1,5 @@
 // inferStep against the plainest reckoning: prompts really left out, labels really permuted, every sum in long double.
-#include "engine/inference.h"
+#include "engine/inference/inference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "allocations_elsewhere.h"
 #include "check.h"
-#include "engine/random.h"
+#include "engine/inference/random.h"
 #include "engine/step_moments.h"
 #include "random_numbers.h"
 #include "row_stats_buffers.h"

@@ -1,6 +1,6 @@
 // LabelShuffles: the labels that one shuffle after the other gives, however they are cut into tiles and wherever they
 // are kept.
-#include "engine/label_shuffles.h"
+#include "engine/inference/label_shuffles.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "allocations_elsewhere.h"
 #include "check.h"
-#include "engine/random.h"
+#include "engine/inference/random.h"
 #include "random_numbers.h"
 
 using namespace collapsar;

@@ -1,5 +1,5 @@
 // CounterRandom: the generator that it says it is, and bounded numbers without bias.
-#include "engine/random.h"
+#include "engine/inference/random.h"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // studentT975: known quantiles, and the area that they are defined by.
-#include "engine/student_t.h"
+#include "engine/inference/student_t.h"
 
 #include <cmath>
 #include <limits>

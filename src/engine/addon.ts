@@ -253,7 +253,7 @@ export interface NativeAddon {
   isa(): string;
   isaAvailable(): string[];
   forceIsa(name: string): boolean;
-  /** native/engine/shuffled_actions.h, as the two after it. */
+  /** native/engine/inference/shuffled_actions.h, as the two after it. */
   actionDependence(
     kinds: Int32Array,
     byPrompt: Int32Array,

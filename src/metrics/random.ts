@@ -33,7 +33,7 @@ export class Random {
   }
 }
 
-/** Where a generator of `seed` begins, here and in native/engine/xoshiro.h: four words. */
+/** Where a generator of `seed` begins, here and in native/engine/inference/xoshiro.h: four words. */
 export function randomState(seed: number): Uint32Array {
   const state = new Uint32Array(4);
   // Both halves of the seed count, so that seeds beyond 32 bits differ.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/inference.h"
+#include "engine/inference/inference.h"
 #include "node/arguments/row_labels.h"
 #include "node/arguments/row_stats.h"
 #include "node/results/result_value.h"

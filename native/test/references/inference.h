@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/inference.h"
+#include "engine/inference/inference.h"
 #include "scores.h"
 
 namespace collapsar::test {

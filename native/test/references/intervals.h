@@ -4,7 +4,7 @@
 
 #include <numbers>
 
-#include "engine/student_t.h"
+#include "engine/inference/student_t.h"
 #include "inference.h"
 
 namespace collapsar::test {

@@ -1,4 +1,4 @@
-// The sums of a plan's rows -> intervals: the formulas of native/engine/{variances,intervals}.cpp (docs/intervals.md), to which estimated
+// The sums of a plan's rows -> intervals: the formulas of native/engine/inference/{variances,intervals}.cpp (docs/intervals.md), to which estimated
 // marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
 // the variances measure. Their remaining bias: the interval grows by what the orders of correction, and an estimate that errs to
 // the other side, differ by.

@@ -1,5 +1,5 @@
 // One row's scored pairs -> its matched score and estimated marginals, what its figures would be under each scored label, and
-// how its marginals change when a prompt is left out: as native/engine/label_values.cpp has them from whole rows.
+// how its marginals change when a prompt is left out: as native/engine/inference/label_values.cpp has them from whole rows.
 import { estimateLogTotal, LogSumWithout, type LogTotal, logAddExp, type StratumTerms } from './log-total.js';
 import type { PlanLayout, PlannedRow } from './plan.js';
 

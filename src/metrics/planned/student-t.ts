@@ -1,5 +1,5 @@
 // Degrees of freedom and a level -> the quantile that an interval multiplies its standard error by. At 95% the engine has the same
-// (native/engine/student_t.cpp), so that a complete plan gives the engine's own intervals.
+// (native/engine/inference/student_t.cpp), so that a complete plan gives the engine's own intervals.
 
 /** From here on the series below is exact to the last bit. */
 const ASYMPTOTIC = 30;

@@ -1,4 +1,4 @@
-// The scored rows of a plan -> the sums that intervals are made of: as native/engine/row_sums.cpp takes them from whole rows.
+// The scored rows of a plan -> the sums that intervals are made of: as native/engine/inference/row_sums.cpp takes them from whole rows.
 import { exchangeableOf, surpriseOf } from './calibration.js';
 import { ColumnSums, type RowCounts } from './column-sums.js';
 import { compensatedSum } from './compensated-sum.js';

@@ -1,6 +1,6 @@
 #include "step_columns.h"
 
-#include "deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 

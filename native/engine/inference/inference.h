@@ -1,9 +1,9 @@
 // How sure a step's figures are: intervals of two estimands and permutation p-values (docs/intervals.md).
 #pragma once
 
-#include "job_control.h"
-#include "score_stats.h"
-#include "thread_pool.h"
+#include "engine/job_control.h"
+#include "engine/score_stats.h"
+#include "engine/thread_pool.h"
 
 namespace collapsar {
 

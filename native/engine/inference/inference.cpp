@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "exact_sum.h"
+#include "engine/exact_sum.h"
 #include "intervals.h"
 #include "permutation.h"
 

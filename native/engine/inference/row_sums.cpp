@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/simd/kernel_table.h"
+#include "engine/vector_width.h"
 #include "inference.h"
 #include "step_columns.h"
-#include "vector_width.h"
 
 namespace collapsar {
 

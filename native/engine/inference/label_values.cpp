@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "deterministic_math.h"
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 

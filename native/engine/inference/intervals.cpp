@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-#include "deterministic_math.h"
+#include "engine/deterministic_math.h"
 #include "student_t.h"
 #include "variances.h"
 

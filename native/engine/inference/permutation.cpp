@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "engine/vector_width.h"
 #include "label_shuffles.h"
-#include "vector_width.h"
 
 namespace collapsar {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "job_control.h"
+#include "engine/job_control.h"
 
 namespace collapsar {
 
