@@ -4,7 +4,8 @@ import { loadAddon } from '../../engine/addon.js';
 import type { Integers } from '../../engine/tensor.js';
 import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
-import { idOf, rowsByGroup } from './group-outcomes.js';
+import { rowsByGroup } from './group-outcomes.js';
+import { type NumberedLabels, numbered } from './numbered-labels.js';
 import { START_STEPS } from './run-level.js';
 import { count, fields, nullable, type Shaped } from './saved-shape.js';
 import { figure } from './sentence-numbers.js';
@@ -71,7 +72,7 @@ export function reasoningInformation(
   let marginal = 0;
   const sizes: number[] = [];
   // Scores of each prompt as a square, one after the other: action of one row under the reasoning of another.
-  const squares = new Float64Array(sum(Array.from(byGroup.values(), (members) => members.length ** 2)));
+  const squares = new Float64Array([...byGroup.values()].reduce((sum, members) => sum + members.length ** 2, 0));
   let end = 0;
   for (const members of byGroup.values()) {
     const k = members.length;
@@ -106,36 +107,16 @@ export function reasoningInformation(
   };
 }
 
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
 function logMeanExp(values: Float64Array): number {
   const most = values.reduce((top, value) => Math.max(top, value), Number.NEGATIVE_INFINITY);
   return most + Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0) / values.length);
 }
 
-interface Labels {
-  readonly labels: Int32Array;
-  readonly count: number;
-}
-
 /** How many rows have each label. */
-function sizesOf({ labels, count: many }: Labels): Int32Array {
+function sizesOf({ labels, count: many }: NumberedLabels): Int32Array {
   const sizes = new Int32Array(many);
   for (const label of labels) sizes[label] = (sizes[label] as number) + 1;
   return sizes;
-}
-
-function numbered(ids: Integers): Labels {
-  const numbers = new Map<number | bigint, number>();
-  const labels = Int32Array.from({ length: ids.length }, (_, row) => {
-    const id = idOf(ids, row);
-    const known = numbers.get(id) ?? numbers.size;
-    numbers.set(id, known);
-    return known;
-  });
-  return { labels, count: numbers.size };
 }
 
 /** p-values step by step: whether dependence was shown at the start, and for how long it has not been shown since. */

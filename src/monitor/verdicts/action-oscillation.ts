@@ -3,6 +3,7 @@
 import { loadAddon } from '../../engine/addon.js';
 import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
+import { numbered } from './numbered-labels.js';
 import { figure, percent } from './sentence-numbers.js';
 
 export interface ActionOscillation {
@@ -36,15 +37,9 @@ export function actionOscillation(
 ): ActionOscillation | null {
   const long = episodes.filter((actions) => actions.length >= PERIODIC_TURNS);
   if (long.length === 0) return null;
-  const numbers = new Map<number | bigint, number>();
-  const numbered = long.flat().map((action) => {
-    const number = numbers.get(action) ?? numbers.size;
-    numbers.set(action, number);
-    return number;
-  });
   const lengths = Int32Array.from(long, (actions) => actions.length);
   const { periodicEpisodes } = loadAddon();
-  const seen = periodicEpisodes(Int32Array.from(numbered), lengths, permutations, randomState(seed));
+  const seen = periodicEpisodes(numbered(long.flat()).labels, lengths, permutations, randomState(seed));
   const mean = (measure: (actions: readonly (number | bigint)[]) => number): number =>
     long.reduce((total, actions) => total + measure(actions), 0) / long.length;
   return {

@@ -95,7 +95,7 @@ export function episodesOf(groups: Integers, episodes: Integers, turns: Integers
 }
 
 /** 64-bit ids that a number holds exactly become numbers. */
-export function idOf(ids: Integers, row: number): number | bigint {
+export function idOf(ids: ArrayLike<number | bigint>, row: number): number | bigint {
   const id = ids[row] as number | bigint;
   return typeof id === 'bigint' && Number.isSafeInteger(Number(id)) ? Number(id) : id;
 }
