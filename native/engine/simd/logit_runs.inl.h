@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/prefetch.h"
 #include "kernel_table.h"
 #include "logit_terms.inl.h"
 #include "scalars.inl.h"
@@ -34,8 +35,20 @@ COLLAPSAR_INLINE void loadTwo(const BFloat16* source, int part, FloatVec& first,
   loadEvenOdd(source + 2 * part * FloatVec::kLanes, first, second);
 }
 
-// As kPrefetchBytes, but what is asked for is spread over the run: memory takes few requests at a time.
-constexpr uintptr_t kLogitPrefetch = 16384;
+// What is asked for ahead of a run is spread over its steps: memory takes few requests at a time.
+struct Ahead {
+  uintptr_t near, far;
+
+  template <class T>
+  COLLAPSAR_INLINE void askForStep(int step) const {
+    const uintptr_t begin = step * kStepColumns * sizeof(T);
+#pragma GCC unroll 8
+    for (uintptr_t at = begin; at < begin + kStepColumns * sizeof(T); at += 64) {
+      __builtin_prefetch(reinterpret_cast<const void*>(near + at));
+      __builtin_prefetch(reinterpret_cast<const void*>(far + at), 0, 2);
+    }
+  }
+};
 
 // Columns above the target, and equal to it.
 struct Ranks {
@@ -82,7 +95,7 @@ struct LogitRun {
 };
 
 template <bool kCounted, class T, class Terms>
-COLLAPSAR_INLINE LogitRun<typename Terms::V> sumRun(const T* source, uintptr_t ahead, const Terms& terms,
+COLLAPSAR_INLINE LogitRun<typename Terms::V> sumRun(const T* source, const Ahead& ahead, const Terms& terms,
                                                     const LogitScan<typename Terms::V>& scan) {
   using V = typename Terms::V;
   LogitRun<V> run;
@@ -92,10 +105,7 @@ COLLAPSAR_INLINE LogitRun<typename Terms::V> sumRun(const T* source, uintptr_t a
 #pragma GCC unroll 1
   for (int step = 0; step < kRunSteps; step++) {
     const T* from = source + step * kStepColumns;
-#pragma GCC unroll 8
-    for (uintptr_t at = 0; at < kStepColumns * sizeof(T); at += 64) {
-      __builtin_prefetch(reinterpret_cast<const void*>(ahead + step * kStepColumns * sizeof(T) + at));
-    }
+    ahead.askForStep<T>(step);
 #pragma GCC unroll 4
     for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) {
       V x[4], e[4], d[4];
@@ -197,10 +207,12 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   }
   const T* reaching[kLeafRuns];  // the runs that reach up to the target
   int reached = 0;
+  const PrefetchDistances distances = prefetchDistances();
   int64_t at = first;
   for (; at < count; at += kLogitRun) {
     const T* const from = at < whole ? source + at : tail;
-    const uintptr_t ahead = reinterpret_cast<uintptr_t>(source + at) + kLogitPrefetch;
+    const auto here = reinterpret_cast<uintptr_t>(source + at);
+    const Ahead ahead = {here + distances.near, here + distances.far};
     const LogitRun<V> run = sumRun<kRanking == Ranking::Along>(from, ahead, terms, scan);
     if (anyAbove(run.largest, notable)) {
       const C highest = foldLarger<V, kLogitLanes>(run.largest);
