@@ -44,9 +44,34 @@ afterAll(() => engine.dispose());
 const options: JournalOptions = { version: '1.2.3', measuring: measureOptions({ seed: 5 }) };
 const stepOf = (at: number): JournalStep => ({ file: `/logs/step ${at}\t"x".safetensors`, identity: `10-${at}` });
 
-/** Anything that JSON alone would lose. */
-const measurementOf = (at: number): StepMeasurement =>
-  ({ metrics: [], notes: [`step ${at}`, 'é\n\t'], reading: { nan: Number.NaN, zero: -0, id: 2n ** 63n, at } }) as never;
+/** With all that JSON alone would lose. Its step has the number `at`. */
+const measurementOf = (at: number): StepMeasurement => ({
+  metrics: [],
+  notes: [`step ${at}`, 'é\n\t'],
+  reading: {
+    step: at,
+    success: -0,
+    rewardRange: { lowest: Number.NEGATIVE_INFINITY, highest: null },
+    prompts: [
+      {
+        group: 2n ** 63n,
+        rewardMean: Number.NaN,
+        rewardStd: 0.5,
+        size: 2,
+        behaviours: null,
+        low: false,
+        successes: null,
+      },
+    ],
+    specificity: null,
+    actionInformation: null,
+    reasoningInformation: null,
+    oscillation: null,
+    grounding: null,
+    filterKeptRatio: null,
+    figures: null,
+  },
+});
 
 async function journalWith(steps: number): Promise<string> {
   const where = folder();
@@ -68,7 +93,7 @@ describe('the journal', () => {
         expect(journal.startedAnew).toBeUndefined();
         expect(journal.resumed).toBe(Math.max(0, lines - 1));
         for (let at = 0; at < 6; at++) {
-          expect(await journal.find(stepOf(at))).toEqual(at < lines - 1 ? measurementOf(at) : undefined);
+          expect(await journal.find(stepOf(at), at)).toEqual(at < lines - 1 ? measurementOf(at) : undefined);
           if (at >= lines - 1) await journal.keep(stepOf(at), measurementOf(at));
         }
         await journal.close();
@@ -98,7 +123,7 @@ describe('the journal', () => {
     writeFileSync(join(where, JOURNAL), bytes);
     const journal = await Journal.open(where, options);
     expect(journal.resumed).toBe(5);
-    const found = await Promise.all([0, 1, 2, 3, 4, 5].map((at) => journal.find(stepOf(at))));
+    const found = await Promise.all([0, 1, 2, 3, 4, 5].map((at) => journal.find(stepOf(at), at)));
     expect(found.map((measurement) => measurement !== undefined)).toEqual([true, true, false, true, true, true]);
     await journal.close();
   });
@@ -108,12 +133,26 @@ describe('the journal', () => {
     const journal = await Journal.open(where, options);
     const changed = { ...stepOf(1), identity: '11-1' };
     expect(journal.has(changed)).toBe(false);
-    expect(await journal.find(changed)).toBeUndefined();
+    expect(await journal.find(changed, 1)).toBeUndefined();
     await journal.keep(changed, measurementOf(7));
     await journal.close();
     const again = await Journal.open(where, options);
-    expect(await again.find(changed)).toEqual(measurementOf(7));
-    expect(await again.find(stepOf(1))).toBeUndefined();
+    expect(await again.find(changed, 7)).toEqual(measurementOf(7));
+    expect(await again.find(stepOf(1), 1)).toBeUndefined();
+    await again.close();
+  });
+
+  it('does not give a measurement of another step, nor what is none', async () => {
+    const where = folder();
+    const journal = await Journal.open(where, options);
+    await journal.keep(stepOf(1), measurementOf(1));
+    await journal.keep(stepOf(2), { ...measurementOf(2), notes: [2] } as never);
+    await journal.close();
+    const again = await Journal.open(where, options);
+    expect(await again.find(stepOf(1), 3)).toBeUndefined();
+    expect(await again.find(stepOf(1), 1)).toEqual(measurementOf(1));
+    expect(again.has(stepOf(2))).toBe(true);
+    expect(await again.find(stepOf(2), 2)).toBeUndefined();
     await again.close();
   });
 
@@ -126,11 +165,11 @@ describe('the journal', () => {
     const journal = await Journal.open(where, other);
     expect(journal.startedAnew).toContain(why);
     expect(journal.resumed).toBe(0);
-    expect(await journal.find(stepOf(0))).toBeUndefined();
+    expect(await journal.find(stepOf(0), 0)).toBeUndefined();
     await journal.keep(stepOf(0), measurementOf(9));
     await journal.close();
     const again = await Journal.open(where, other);
-    expect(await again.find(stepOf(0))).toEqual(measurementOf(9));
+    expect(await again.find(stepOf(0), 9)).toEqual(measurementOf(9));
     await again.close();
   });
 
@@ -154,7 +193,7 @@ describe('the journal', () => {
     writeFileSync(twice, Buffer.concat([whole, whole]));
     const journal = await Journal.open(where, options);
     expect(journal.resumed).toBe(2);
-    expect(await journal.find(stepOf(1))).toEqual(measurementOf(1));
+    expect(await journal.find(stepOf(1), 1)).toEqual(measurementOf(1));
     await journal.close();
     const head = whole.indexOf(0x0a) + 1;
     writeFileSync(twice, Buffer.concat([whole.subarray(head), whole.subarray(0, head)]));

@@ -15,7 +15,6 @@ import { mapAhead } from './map-ahead.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
 import { checkMetrics, MetricChoice } from './metric-choice.js';
 import { RunSequence } from './run-sequence.js';
-import { soundMeasurement } from './shards/state-measurement.js';
 import {
   type MeasureOptions,
   measureOptions,
@@ -188,7 +187,7 @@ async function ofFile(
   { engine, measuring, plan, journal, progress, signal }: Context,
 ): Promise<Outcome> {
   const wasMeasured = journal?.has(step) === true;
-  const found = soundMeasurement(await journal?.find(step), step.step);
+  const found = await journal?.find(step, step.step);
   if (found !== undefined) return { step, outcome: found, wasMeasured };
   const outcome = await orFileError(
     measureStep(engine, step.file, measuring, plan.blockBytes, signal, {

@@ -17,6 +17,7 @@ import {
   NOTHING,
   scanJournal,
 } from './journal-lines.js';
+import { measurementFrom } from './measurement-from.js';
 import { openToKeep } from './regular-file.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from './step-measurement.js';
 import { writeError } from './whole-file.js';
@@ -95,8 +96,11 @@ export class Journal {
     }
   }
 
-  /** What was measured of this step when it had this very content; undefined where nothing was. */
-  async find({ file, identity }: JournalStep): Promise<StepMeasurement | undefined> {
+  /**
+   * What was measured of this step when it had this very content; undefined where nothing was, or nothing that is of use.
+   * @param number of the step, which the measurement must be of
+   */
+  async find({ file, identity }: JournalStep, number: number): Promise<StepMeasurement | undefined> {
     if (this.#entries.size === 0) return undefined;
     const entry = this.#entries.get(keyOf(file));
     if (entry === undefined || entry.identity !== identity) return undefined;
@@ -105,9 +109,9 @@ export class Journal {
       const { bytesRead } = await this.#handle.read(bytes, 0, entry.bytes, entry.position);
       if (bytesRead < entry.bytes) return undefined;
       const text = intact(bytes);
-      return text === undefined ? undefined : (parseExact(text.slice(text.indexOf('\t') + 1)) as StepMeasurement);
+      return text === undefined ? undefined : measurementFrom(parseExact(text.slice(text.indexOf('\t') + 1)), number);
     } catch (error) {
-      // What cannot be read is measured again.
+      // What cannot be read, or is no measurement, whoever wrote it, is measured again.
       if (error instanceof StateError) return undefined;
       throw new FileError({ path: this.#path }, systemProblem(error), { cause: error });
     }

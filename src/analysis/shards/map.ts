@@ -29,7 +29,6 @@ import { problemAt, savedProblem } from './saved-problem.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
-import { soundMeasurement } from './state-measurement.js';
 import { StateWriter } from './state-writer.js';
 import { removeUnfinished } from './unfinished-files.js';
 
@@ -211,7 +210,7 @@ async function writeSteps(
   for (const step of steps) progress.expect(step, journal?.has(keyOf(step)) === true);
   const plan = memoryPlan(options);
   const measure = async (step: PlannedStep): Promise<Outcome> => {
-    const known = soundMeasurement(await journal?.find(keyOf(step)), step.step);
+    const known = await journal?.find(keyOf(step), step.step);
     if (known !== undefined) return { step, outcome: known, wasMeasured: true };
     const onBytes = (bytes: number): void => progress.advance(step, bytes);
     let outcome: StepMeasurement;

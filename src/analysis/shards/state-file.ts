@@ -5,13 +5,13 @@ import { type FileError, StateError } from '../../errors.js';
 import { printable } from '../../logs/printable.js';
 import { Aggregates } from '../aggregates.js';
 import { parseExact, stringifyExact } from '../exact-json.js';
+import { measurementFrom } from '../measurement-from.js';
 import type { StepMeasurement } from '../step-measurement.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';
 import { problemAt, type SavedProblem, savedProblem } from './saved-problem.js';
 import { failedPath, sidecarOf } from './sidecar-failure.js';
-import { measurementFrom } from './state-measurement.js';
 
 const FORMAT = 'collapsar/state';
 const VERSION = 1;

@@ -1,7 +1,7 @@
 // Data read back from a file -> a measured step, or what is wrong with it: a file can have a right checksum and still not hold
 // what this release expects.
-import { StateError } from '../../errors.js';
-import type { StepMeasurement } from '../step-measurement.js';
+import { StateError } from '../errors.js';
+import type { StepMeasurement } from './step-measurement.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -16,17 +16,6 @@ export function measurementFrom(value: unknown, step: number): StepMeasurement {
   if (filter !== undefined) checkFilter(fields(filter, 'filter'));
   each(list(notes, 'notes'), 'string', 'notes');
   return value as StepMeasurement;
-}
-
-/** The same of what a journal has, which anyone may have written: undefined where it is none, for the step to be measured anew. */
-export function soundMeasurement(value: unknown, step: number): StepMeasurement | undefined {
-  if (value === undefined) return undefined;
-  try {
-    return measurementFrom(value, step);
-  } catch (error) {
-    if (error instanceof StateError) return undefined;
-    throw error;
-  }
 }
 
 function checkMetrics(value: unknown): void {

@@ -1,11 +1,11 @@
-// What a state says of a step, with any part of it forged: refused by a StateError that names the part, or of use.
+// What a state or a journal says of a step, with any part of it forged: refused by a StateError that names the part, or of use.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseExact } from '../src/analysis/exact-json.js';
+import { measurementFrom } from '../src/analysis/measurement-from.js';
 import { MetricChoice } from '../src/analysis/metric-choice.js';
 import { RunReplay } from '../src/analysis/run-replay.js';
-import { measurementFrom } from '../src/analysis/shards/state-measurement.js';
 import type { StepMeasurement } from '../src/analysis/step-measurement.js';
 import { stepRecord } from '../src/analysis/step-report.js';
 import type { Engine } from '../src/engine/engine.js';
