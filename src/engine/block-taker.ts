@@ -25,8 +25,6 @@ export class BlockTaker {
     signal: AbortSignal,
   ): Promise<void> {
     this.#expectOpen('add');
-    // A job hears of an abort from its start on; the signal may be aborted since the caller has looked.
-    signal.throwIfAborted();
     const tokens = tokenArguments(view, wholeLengths, undefined);
     await this.#jobs.run(
       'add',
@@ -39,7 +37,6 @@ export class BlockTaker {
   /** Of sums of whole rows. */
   async takeSums(sink: NativeTokenSink, claim: number, view: HostView, signal: AbortSignal): Promise<void> {
     this.#expectOpen('addSums');
-    signal.throwIfAborted();
     await this.#jobs.run(
       'addSums',
       { signal },

@@ -224,7 +224,6 @@ export class EngineDevice {
   ): Promise<Result> {
     if (!this.#opened) await this.open(options);
     if (this.#closed) throw new DisposedError(operation);
-    options.signal?.throwIfAborted();
     return this.#jobs.run(operation, options, start, finish, discard);
   }
 }

@@ -51,6 +51,8 @@ export class RunningJobs {
     discard?: (native: Native) => void,
   ): Promise<Result> {
     const { signal, onProgress } = options;
+    // A job hears of an abort from its start on; the signal may be aborted since the caller has looked.
+    if (signal?.aborted) return Promise.reject(signal.reason);
     const held = new HeldBuffers();
     return new Promise<Result>((resolve, reject) => {
       let job: number;
