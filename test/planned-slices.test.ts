@@ -1,6 +1,6 @@
 // Estimates from pairs take long in TypeScript: what a monitor does with them lets the event loop turn.
 import { describe, expect, it } from 'vitest';
-import { atOnce, type Interruptible, inSlices } from '../src/metrics/planned/slices.js';
+import { atOnce, eachRow, type Interruptible, inSlices } from '../src/metrics/planned/slices.js';
 import { Monitor } from '../src/monitor/monitor.js';
 
 /** Works `pieces` times for about 3 ms. */
@@ -41,6 +41,21 @@ describe('interruptible work', () => {
     })();
     await expect(inSlices(never, controller.signal)).rejects.toThrow('enough');
     expect(begun).toBe(false);
+  });
+
+  it('asks every row for its number, and can be interrupted meanwhile', () => {
+    const rows = Array.from({ length: 1000 }, (_, r) => `row ${r}`);
+    const asked: string[] = [];
+    const work = eachRow(rows, (row, r) => {
+      asked.push(row);
+      return r / 2;
+    });
+    work.next();
+    const before = asked.length;
+    expect(before).toBeGreaterThan(0);
+    expect(before).toBeLessThan(rows.length / 10);
+    expect(atOnce(work)).toEqual(Float64Array.from(rows, (_, r) => r / 2));
+    expect(asked).toEqual(rows);
   });
 
   it('passes on what the work throws', async () => {

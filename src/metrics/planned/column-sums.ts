@@ -4,6 +4,7 @@ import { type EachFigure, eachFigure, PLANNED_FIGURES, type PlannedFigure } from
 import type { PlanLayout } from './plan.js';
 import type { RowMarginal } from './row.js';
 import type { RowLabels } from './row-labels.js';
+import type { Interruptible } from './slices.js';
 import type { Stratum } from './strata.js';
 
 /** How many rows each canonical column has, and each signature. */
@@ -85,10 +86,14 @@ export class ColumnSums {
   }
 
   /** To be called once, after the last row. */
-  finish(): { readonly without: EachFigure<Float64Array>; readonly expectedWithout: EachFigure<Float64Array> } {
+  *finish(): Interruptible<{
+    readonly without: EachFigure<Float64Array>;
+    readonly expectedWithout: EachFigure<Float64Array>;
+  }> {
     const { signatures } = this.layout;
     const columnsListed = new Map<Int32Array, Int32Array>();
     for (const { strata, sums } of this.#unscored.values()) {
+      yield;
       strata.forEach(({ listed, gap }, h) => {
         const columns =
           columnsListed.get(listed) ?? Int32Array.from([...listed].flatMap((of) => [...(this.#columnsOf[of] ?? [])]));

@@ -4,6 +4,7 @@ import { compensatedSum } from './compensated-sum.js';
 import type { EachFigure } from './figures.js';
 import type { RowMarginal } from './row.js';
 import type { RowLabels } from './row-labels.js';
+import { eachRow, type Interruptible } from './slices.js';
 
 /** 0 where all negatives are scored. */
 export interface DrawError {
@@ -18,35 +19,41 @@ export interface DrawError {
   readonly drawVariance: EachFigure<number>;
 }
 
-export function drawErrorOf(rows: readonly RowLabels[]): DrawError {
-  const meanOf = (of: (row: RowLabels) => number): number => compensatedSum(rows.map(of)) / rows.length;
+export function* drawErrorOf(rows: readonly RowLabels[]): Interruptible<DrawError> {
+  const meanOf = function* (of: (row: RowLabels) => number): Interruptible<number> {
+    return compensatedSum(yield* eachRow(rows, of)) / rows.length;
+  };
   const above = ({ total }: RowMarginal): number => total.upper - total.value;
-  const excessOf = (of: (row: RowLabels) => number): number => Math.max(0, meanOf(of));
-  const seqExcess = excessOf(({ seq }) => above(seq));
-  const tokenExcess = excessOf(({ token }) => above(token));
-  const seqVariance = meanOf(({ seq }) => seq.total.variance) / rows.length;
-  const tokenVariance = meanOf(({ token }) => token.total.variance) / rows.length;
+  const excessOf = function* (of: (row: RowLabels) => number): Interruptible<number> {
+    return Math.max(0, yield* meanOf(of));
+  };
+  const lastSeq = yield* meanOf(({ seq }) => seq.total.lastCorrection);
+  const lastToken = yield* meanOf(({ token }) => token.total.lastCorrection);
+  const seqExcess = yield* excessOf(({ seq }) => above(seq));
+  const tokenExcess = yield* excessOf(({ token }) => above(token));
+  const seqVariance = (yield* meanOf(({ seq }) => seq.total.variance)) / rows.length;
+  const tokenVariance = (yield* meanOf(({ token }) => token.total.variance)) / rows.length;
   return {
     lastCorrection: {
-      miSeq: meanOf(({ seq }) => seq.total.lastCorrection),
-      miSeqLoo: meanOf(({ loo }) => loo.total.lastCorrection),
-      miPerToken: meanOf(({ seq, planned }) => seq.total.lastCorrection / planned.length),
-      miToken: meanOf(({ token }) => token.total.lastCorrection),
-      entropySeq: meanOf(({ seq }) => seq.total.lastCorrection),
-      entropyToken: meanOf(({ token }) => token.total.lastCorrection),
+      miSeq: lastSeq,
+      miSeqLoo: yield* meanOf(({ loo }) => loo.total.lastCorrection),
+      miPerToken: yield* meanOf(({ seq, planned }) => seq.total.lastCorrection / planned.length),
+      miToken: lastToken,
+      entropySeq: lastSeq,
+      entropyToken: lastToken,
     },
     excess: {
       miSeq: seqExcess,
-      miSeqLoo: Math.abs(meanOf(({ loo }) => loo.total.value - loo.total.plain)),
-      miPerToken: excessOf(({ seq, planned }) => above(seq) / planned.length),
+      miSeqLoo: Math.abs(yield* meanOf(({ loo }) => loo.total.value - loo.total.plain)),
+      miPerToken: yield* excessOf(({ seq, planned }) => above(seq) / planned.length),
       miToken: tokenExcess,
       entropySeq: seqExcess,
       entropyToken: tokenExcess,
     },
     drawVariance: {
       miSeq: seqVariance,
-      miSeqLoo: meanOf(({ loo }) => loo.total.variance) / rows.length,
-      miPerToken: meanOf(({ seq, planned }) => seq.total.variance / planned.length ** 2) / rows.length,
+      miSeqLoo: (yield* meanOf(({ loo }) => loo.total.variance)) / rows.length,
+      miPerToken: (yield* meanOf(({ seq, planned }) => seq.total.variance / planned.length ** 2)) / rows.length,
       miToken: tokenVariance,
       entropySeq: seqVariance,
       entropyToken: tokenVariance,

@@ -156,6 +156,7 @@ function* everything(
       pValue: { absent: NO_PERMUTATIONS },
     };
     error[key] = partsOf(sums, figure, batch);
+    yield;
   }
   values.mi_upper_bound = Math.log(layout.signatures.length);
   values.mi_attainable_bound = Math.log(layout.distinct);
@@ -183,8 +184,7 @@ function* everything(
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
   }
-  yield;
-  const bounds = addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
+  const bounds = yield* addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
   for (const key of STRICT_KEYS) {
     if (key in values || key in absent) continue;
     absent[key] = complete

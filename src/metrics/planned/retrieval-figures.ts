@@ -6,6 +6,7 @@ import { compensatedSum } from './compensated-sum.js';
 import type { ScorePlan } from './plan.js';
 import { bestOfCandidates, retrievalBounds } from './retrieval.js';
 import type { ScoredRow } from './row.js';
+import type { Interruptible } from './slices.js';
 import type { PlannedSums } from './sums.js';
 import { hitVariance } from './variances.js';
 import { wilsonInterval } from './wilson-interval.js';
@@ -40,31 +41,31 @@ type Bounds = Record<string, { readonly low: number; readonly high: number }>;
  * Puts what can be said of retrieval among the figures.
  * @returns bounds that are certain, of accuracies that cannot be estimated
  */
-export function addRetrieval(
+export function* addRetrieval(
   plan: ScorePlan,
   scored: readonly ScoredRow[],
   sums: PlannedSums,
   confidence: number,
   into: Figures,
-): Bounds {
-  const bounds = addAccuracies(plan, scored, sums, into);
-  addAccuraciesOfCandidates(plan, scored, sums, confidence, into);
+): Interruptible<Bounds> {
+  const bounds = yield* addAccuracies(plan, scored, sums, into);
+  yield* addAccuraciesOfCandidates(plan, scored, sums, confidence, into);
   return bounds;
 }
 
 /** Among the best k of all prompts. */
-function addAccuracies(
+function* addAccuracies(
   { layout, negatives }: ScorePlan,
   scored: readonly ScoredRow[],
   sums: PlannedSums,
   { values, absent }: Figures,
-): Bounds {
+): Interruptible<Bounds> {
   const columns = layout.signatures.length;
   const bounds: Bounds = {};
   // Chance rests on which prompts are equal, of which nothing is drawn: it is known exactly.
   const alike = rowsByEquivalents(sums.own, layout.signatures, layout.counts);
   const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
-  for (const { k, low, high } of retrievalBounds(scored, layout, ks)) {
+  for (const { k, low, high } of yield* retrievalBounds(scored, layout, ks)) {
     const { accuracy, chance, above } = retrievalKeys(k);
     if (k > 1 && k >= columns) {
       const reason = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
@@ -89,20 +90,20 @@ function addAccuracies(
 }
 
 /** Best of c prompts, the own one and others drawn at random. */
-function addAccuraciesOfCandidates(
+function* addAccuraciesOfCandidates(
   { layout }: ScorePlan,
   scored: readonly ScoredRow[],
   sums: PlannedSums,
   confidence: number,
   { values, absent, certainty }: Figures,
-): void {
+): Interruptible<void> {
   for (const candidates of CANDIDATES) {
     const key = `retrieval_accuracy_of_${candidates}`;
     if (candidates > layout.distinct) {
       absent[key] = `this step has ${layout.distinct} different prompts`;
       continue;
     }
-    const hits = bestOfCandidates(scored, layout, candidates);
+    const hits = yield* bestOfCandidates(scored, layout, candidates);
     if (hits === undefined) {
       absent[key] = `needs at least ${candidates - 1} negatives a row, of every kind there may be among the candidates`;
       continue;

@@ -4,6 +4,7 @@
 // the best of c candidates, itself and c − 1 of the others drawn at random, for c up to n + 1.
 import type { PlanLayout } from './plan.js';
 import type { ScoredRow } from './row.js';
+import type { Interruptible } from './slices.js';
 
 /** How many columns stand before the own prompt in a row, and how many nobody has scored. */
 interface Standing {
@@ -37,13 +38,17 @@ function standingOf({ own, negatives, planned }: ScoredRow, layout: PlanLayout, 
 }
 
 /** Shares of rows that are certain to be among the best k, and not certain to be beyond them. Equal if all is known. */
-export function retrievalBounds(
+export function* retrievalBounds(
   rows: readonly ScoredRow[],
   layout: PlanLayout,
   ks: readonly number[],
-): { k: number; low: number; high: number }[] {
+): Interruptible<{ k: number; low: number; high: number }[]> {
   const first = firstColumns(layout);
-  const standings = rows.map((row) => standingOf(row, layout, first));
+  const standings: Standing[] = [];
+  for (const row of rows) {
+    standings.push(standingOf(row, layout, first));
+    yield;
+  }
   return ks.map((k) => ({
     k,
     low: standings.filter(({ ahead, unseen }) => ahead + unseen < k).length / rows.length,
@@ -72,11 +77,11 @@ function hypergeometric(all: number, kind: number, c: number, j: number): number
  * For each row an unbiased estimate of the chance that its own prompt is the best of `candidates` different ones.
  * @returns [rows], each in [0, 1]; undefined if some row has too few negatives
  */
-export function bestOfCandidates(
+export function* bestOfCandidates(
   rows: readonly ScoredRow[],
   layout: PlanLayout,
   candidates: number,
-): Float64Array | undefined {
+): Interruptible<Float64Array | undefined> {
   const first = firstColumns(layout);
   const others = candidates - 1;
   const values = new Float64Array(rows.length);
@@ -101,6 +106,7 @@ export function bestOfCandidates(
         weight * noneBetter(a.drawn, a.better, j) * (b === undefined ? 1 : noneBetter(b.drawn, b.better, others - j));
     }
     values[r] = Math.min(1, value);
+    yield;
   }
   return values;
 }

@@ -14,12 +14,12 @@ export function* scoredRows(
     if (prompt >= 0) signatureOf.set(prompt, signature);
   });
   const byRow = new Map<number, Map<number, number>>();
-  sums.forEach((sum, at) => {
+  for (const [at, sum] of sums.entries()) {
     const row = plan.rows[at] as number;
     const scores = byRow.get(row) ?? new Map<number, number>();
     byRow.set(row, scores.set(signatureOf.get(plan.prompts[at] as number) as number, sum));
-  });
-  yield;
+    yield;
+  }
   const scored: ScoredRow[] = [];
   const nonFinite: number[] = [];
   for (const planned of rows) {
