@@ -120,6 +120,7 @@ describe('a restored monitor', () => {
       seed: 4,
       everySteps: 5,
       earlyStop: { emptyFilter: {} },
+      judge: { permutations: 99, seed: 0 },
     });
     expect(restored.save()).toEqual(state);
   });
@@ -155,6 +156,7 @@ describe('a foreign state', () => {
     ['earlyStop', { earlyStop: false }],
     ['buckets', { buckets: {} }],
     ['judge', { judge: false }],
+    ['judge', { judge: { permutations: 98 } }],
     ['negatives', { negatives: 4 }],
     ['permutations', { permutations: 0 }],
   ])('of a run with another option %s', (name, options) => {

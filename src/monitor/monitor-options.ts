@@ -1,4 +1,5 @@
-// The monitor's options with every default filled in: plain JSON, so that a saved state can say what it was made with.
+// The monitor's options with their defaults filled in, those of filter and judge as they came: plain JSON, so that a saved
+// state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../engine/argument-checks.js';
 import { argumentProblem } from '../engine/argument-problem.js';
@@ -13,7 +14,7 @@ import type { Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
 import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './reward-buckets.js';
-import { Judge, type JudgeOptions } from './verdicts/index.js';
+import { type JudgeOptions, resolveJudgeOptions } from './verdicts/judge-options.js';
 
 export interface MonitorOptions {
   /** Where to compute. Default: an engine that is opened when it is first needed, and goes with `dispose()`. */
@@ -116,7 +117,7 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
   const filter = options.filter === undefined ? null : plainCopy(options.filter, 'options.filter');
   if (filter !== null) filterSettings(filter);
   const judge = options.judge === false ? false : plainCopy(options.judge ?? {}, 'options.judge');
-  if (judge !== false) named('options.judge', () => new Judge(judge));
+  if (judge !== false) judgeSettings(judge);
   return {
     profile,
     samplers,
@@ -226,6 +227,11 @@ function filterSettings(filter: FilterOptions): FilterSettings {
   return named('options.filter', () => resolveFilterOptions(filter));
 }
 
+/** @throws {ArgumentError} as a judge would, naming the option under `options.judge` */
+function judgeSettings(judge: JudgeOptions): ReturnType<typeof resolveJudgeOptions> {
+  return named('options.judge', () => resolveJudgeOptions(judge));
+}
+
 /** Runs another room's check of its `options`, which here stand at `path`. */
 function named<Result>(path: string, check: () => Result): Result {
   try {
@@ -241,6 +247,9 @@ export function differingOption(given: Partial<RunOptions>, run: RunOptions): ke
   return (Object.keys(given) as (keyof RunOptions)[]).find((name) => {
     if (name === 'filter' && given.filter && run.filter) {
       return !isDeepStrictEqual(filterSettings(given.filter), filterSettings(run.filter));
+    }
+    if (name === 'judge' && given.judge && run.judge) {
+      return !isDeepStrictEqual(judgeSettings(given.judge), judgeSettings(run.judge));
     }
     return !isDeepStrictEqual(given[name], run[name]);
   });

@@ -9,12 +9,15 @@ export interface JudgeOptions {
   readonly seed?: number | undefined;
 }
 
+/** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. */
+const PERMUTATIONS = 99;
 const NAMES = optionNames<JudgeOptions>({ permutations: true, seed: true });
 
-/** @throws {ArgumentError} naming the option that is unknown or out of range */
-export function checkJudgeOptions(options: JudgeOptions): void {
+/** With every default filled in. @throws {ArgumentError} naming the option that is unknown or out of range */
+export function resolveJudgeOptions(options: JudgeOptions): { permutations: number; seed: number } {
   checkKnown(optionsObject(options, 'options'), 'options', NAMES);
-  const { permutations, seed } = options;
-  if (permutations !== undefined) checkInteger(permutations, 'options.permutations', 0);
-  if (seed !== undefined) checkInteger(seed, 'options.seed', 0);
+  const { permutations = PERMUTATIONS, seed = 0 } = options;
+  checkInteger(permutations, 'options.permutations', 0);
+  checkInteger(seed, 'options.seed', 0);
+  return { permutations, seed };
 }

@@ -13,7 +13,7 @@ import { FigureHistory, figureHistoryShape } from './figure-history.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import type { Finding } from './finding.js';
 import { Groundedness, groundednessShape } from './grounding.js';
-import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
+import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
 import { Regimes, regimesShape, stepLevels } from './regimes.js';
 import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
@@ -28,7 +28,7 @@ import {
   specificityShares,
 } from './specificity.js';
 import type { StepEvidence } from './step-evidence.js';
-import { PERMUTATIONS, readEvidence, type StepReading } from './step-reading.js';
+import { readEvidence, type StepReading } from './step-reading.js';
 import type { Judgement, RegimeReading, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
 
@@ -87,9 +87,7 @@ export class Judge {
 
   /** @throws {ArgumentError} for an option that is unknown or out of range */
   constructor(options: JudgeOptions = {}) {
-    checkJudgeOptions(options);
-    const { permutations = PERMUTATIONS, seed = 0 } = options;
-    this.#options = { permutations, seed };
+    this.#options = resolveJudgeOptions(options);
   }
 
   /**

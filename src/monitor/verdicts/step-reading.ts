@@ -5,7 +5,7 @@ import { type ActionOscillation, actionOscillation } from './action-oscillation.
 import { checkEvidence } from './check-evidence.js';
 import { type Grounding, grounding } from './grounding.js';
 import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
-import { checkJudgeOptions, type JudgeOptions } from './judge-options.js';
+import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
 import { countSpecificity, type SpecificityCounts } from './specificity.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
@@ -26,9 +26,6 @@ export interface StepReading {
   readonly figures: Readonly<Record<string, number>> | null;
 }
 
-/** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. */
-export const PERMUTATIONS = 99;
-
 /**
  * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at once.
  * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
@@ -36,8 +33,7 @@ export const PERMUTATIONS = 99;
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
  */
 export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
-  checkJudgeOptions(options);
-  const { permutations = PERMUTATIONS, seed = 0 } = options;
+  const { permutations, seed } = resolveJudgeOptions(options);
   checkEvidence(evidence);
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
