@@ -88,6 +88,25 @@ describe('kept groups', () => {
     expect((await fromStdin(rows.join('\n'))).out).toBe('"Solve:\\n2 + 2"\na "b" \u001b\n');
   });
 
+  it('by ids of 64 bits, such as hashes, to the last digit', async () => {
+    const ids = ['9007199254740993', '9007199254740992', '-9223372036854775808'];
+    const rewards = [1, 0, 1, 1, 0.5, 0];
+    const groups = rewards.map((_, row) => ids[row >> 1] as string);
+    const varying = `${ids[0]}\n${ids[2]}\n`;
+    const objects = groups.map((group, row) => `{"group": ${group},"reward":${rewards[row]}}\n`).join('');
+    expect(await fromStdin(objects)).toEqual({ status: 0, out: varying, err: '' });
+    const arrays = groups.map((group, row) => `[${group}, ${rewards[row]}]\n`).join('');
+    expect(await fromStdin(arrays)).toEqual({ status: 0, out: varying, err: '' });
+    // Digits of a fraction, of a name and of a reward are left as they are.
+    const others = '["12345678901234567", 0.12345678901234567]\n["12345678901234567", 12345678901234567]\n';
+    expect(await fromStdin(others)).toEqual({ status: 0, out: '12345678901234567\n', err: '' });
+    const group = BigInt64Array.from([...groups, ...groups], BigInt);
+    const columnGroup = BigInt64Array.from([...ids, '7'], BigInt);
+    const step = { ...smallStep(1), group, columnGroup, rewards: Float32Array.from([...rewards, ...rewards]) };
+    const path = await putStep(join(directory, 'hashed.safetensors'), step);
+    expect(await collapsar(['filter', path])).toEqual({ status: 0, out: varying, err: '' });
+  });
+
   it('of a step file', async () => {
     const step = join(exampleRuns, 'collapse', 'step_00001.safetensors');
     const { status, out } = await collapsar(['filter', step, '--strategy', 'top_k_abs', '--value', '3']);

@@ -3,6 +3,7 @@
 import { counted } from '../engine/counted.js';
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
+import { NamedIds } from './named-ids.js';
 import type { FilterSource } from './reward-source.js';
 import { separatedFields } from './separated-fields.js';
 
@@ -97,7 +98,7 @@ export class RewardLines {
   #json(line: string): Partial<Record<Field, unknown>> {
     let value: unknown;
     try {
-      value = JSON.parse(quotedNonFinite(line));
+      value = JSON.parse(quotedNumbers(line));
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
       return this.#fail(`is no JSON: ${problem}; each row has to be on one line of its own (${ONE_A_LINE})`);
@@ -181,15 +182,17 @@ export class RewardLines {
 }
 
 /**
- * JSON has no word for them, Python's json.dumps writes these: as strings they are numbers here all the same. Goes through the line
- * once: an expression for whole strings would begin again at each quote of one that is not closed.
+ * Numbers that JSON.parse would refuse or change, as strings, which are numbers here all the same: NaN and infinities, for which
+ * JSON has no word but Python's json.dumps writes one, and integers too long for a double, which would make two hashed ids one.
+ * Goes through the line once: an expression for whole strings would begin again at each quote of one that is not closed.
  */
-function quotedNonFinite(line: string): string {
-  if (!/NaN|Infinity/.test(line)) return line;
+function quotedNumbers(line: string): string {
+  if (!/NaN|Infinity|\d{16}/.test(line)) return line;
   let inString = false;
-  return line.replace(/\\.|"|-?(?:NaN|Infinity)/g, (found) => {
+  return line.replace(/\\.|"|-?(?:NaN|Infinity)|-?\d[\d.eE+-]*/g, (found) => {
     if (found === '"') inString = !inString;
-    return inString || found === '"' || found.startsWith('\\') ? found : `"${found}"`;
+    if (inString || found === '"' || found.startsWith('\\')) return found;
+    return /^-?\d/.test(found) && !/^-?[1-9]\d{15,}$/.test(found) ? found : `"${found}"`;
   });
 }
 
@@ -208,24 +211,4 @@ const ONE_A_LINE = "jq -c '.[]' does it";
 function fieldNamed(name: string): Field | undefined {
   const fields = Object.entries(NAMES) as [Field, readonly string[]][];
   return fields.find(([, names]) => names.includes(name))?.[0];
-}
-
-/** Names -> numbers by first appearance, and back. */
-class NamedIds {
-  readonly #ids = new Map<string, number>();
-  readonly #names: string[] = [];
-
-  idOf(name: string): number {
-    let id = this.#ids.get(name);
-    if (id === undefined) {
-      id = this.#names.length;
-      this.#ids.set(name, id);
-      this.#names.push(name);
-    }
-    return id;
-  }
-
-  nameOf(id: number): string {
-    return this.#names[id] as string;
-  }
 }

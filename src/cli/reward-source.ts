@@ -13,6 +13,7 @@ import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
+import { NamedIds } from './named-ids.js';
 import { RewardLines } from './reward-lines.js';
 import { textLines } from './text-lines.js';
 
@@ -69,16 +70,24 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
   }
   const wantsEntropy = settings.metric === 'entropy' || settings.metric === 'entropy_variance';
   const outcomes = outcome ?? correct;
+  // Ids may be hashes of 64 bits, which the filter's plain numbers do not hold.
+  const groups = new NamedIds();
+  const groupOfRow = Array.from(group as ArrayLike<number | bigint>, (id) => groups.idOf(String(id)));
   return {
     path: file,
     input: {
-      rewards: { values: rewards, groups: group, episodes: episode, turns: episode === undefined ? undefined : turn },
+      rewards: {
+        values: rewards,
+        groups: groupOfRow,
+        episodes: episode,
+        turns: episode === undefined ? undefined : turn,
+      },
       outcomes,
       lengths: Float64Array.from(step.lengths as ArrayLike<number | bigint>, Number),
       entropies: wantsEntropy ? await tokenMeans(step, signal) : undefined,
     },
-    groupOfRow: Array.from(group as ArrayLike<number | bigint>, Number),
-    nameOf: String,
+    groupOfRow,
+    nameOf: (id) => groups.nameOf(id),
     nameOfRow: LIBRARY_WORDS.row,
   };
 }
