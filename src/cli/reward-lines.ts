@@ -187,7 +187,7 @@ export class RewardLines {
  * Goes through the line once: an expression for whole strings would begin again at each quote of one that is not closed.
  */
 function quotedNumbers(line: string): string {
-  if (!/NaN|Infinity|\d{16}/.test(line)) return line;
+  if (!/NaN|Infinity|(?<![.\d])\d{16}/.test(line)) return line;
   let inString = false;
   return line.replace(/\\.|"|-?(?:NaN|Infinity)|-?\d[\d.eE+-]*/g, (found) => {
     if (found === '"') inString = !inString;
