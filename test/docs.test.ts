@@ -103,6 +103,17 @@ describe('the command', () => {
   });
 });
 
+describe('docs/filter.md', () => {
+  it('names every field of --json, and none that is not there', async () => {
+    const { out } = await command(['filter', 'examples/data/collapse/step_00001.safetensors', '--json']);
+    const sentence = /`--json` prints one object with ([\s\S]*?)\. Warnings/.exec(read('filter.md'))?.[1] ?? '';
+    const named = [...sentence.matchAll(/`([a-z_]+)`/g)].map(([, name]) => name as string);
+    const found = JSON.parse(out) as { groups: object[] };
+    const fields = [...Object.keys(found), ...Object.keys(found.groups[0] ?? {}).filter((name) => name !== 'group')];
+    expect(named.filter((name) => name !== 'dapo').sort()).toEqual(fields.sort());
+  });
+});
+
 describe('docs/cli.md shows what comes', () => {
   /** What stands under a command in the page. */
   const shownUnder = (line: string): string =>
