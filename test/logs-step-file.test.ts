@@ -414,4 +414,17 @@ describe('abort and file handles', () => {
     controller.abort(reason);
     await expect(blocks.next()).rejects.toBe(reason);
   });
+
+  it('refuses by name what is no signal', async () => {
+    const refused = { name: 'ArgumentError', argument: 'signal' };
+    const options = { blockBytes: 1 } as unknown as AbortSignal;
+    const { scores: tokens } = await readStepFile(await write(fileOf(fullStep())));
+    if (tokens.kind !== 'logprobs') throw new Error('expected logprobs');
+    await expect(tokens.blocks(options)[Symbol.asyncIterator]().next()).rejects.toMatchObject(refused);
+    const { cross_logprobs: _, ...others } = smallStep();
+    const cross_logprob_sums: RawTensor = { dtype: 'F64', shape: [4, 2], data: new Float64Array(8).fill(-1) };
+    const { scores: sums } = await readStepFile(await write(fileOf({ ...others, cross_logprob_sums })));
+    if (sums.kind !== 'sums') throw new Error('expected sums');
+    await expect(sums.read(options)).rejects.toMatchObject(refused);
+  });
 });

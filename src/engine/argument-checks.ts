@@ -61,6 +61,13 @@ export function optionNames<Options extends object>(names: Readonly<Record<keyof
 /** Of options that every operation has. */
 export const OPERATION_OPTIONS = optionNames<OperationOptions>({ signal: true, onProgress: true });
 
+/** @throws ArgumentError unless it is one, or undefined */
+export function checkSignal(signal: unknown, argument: string): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new ArgumentError(argument, `got ${shown(signal)}, expected an AbortSignal`);
+  }
+}
+
 /** @throws ArgumentError unless the options are an object of these names, with a usable signal and callback */
 export function checkOptions(
   options: { readonly [Name in keyof OperationOptions]: unknown },
@@ -70,9 +77,7 @@ export function checkOptions(
   checkObject(options, argument);
   checkKnown(options, argument, known);
   const { signal, onProgress } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new ArgumentError(`${argument}.signal`, `got ${shown(signal)}, expected an AbortSignal`);
-  }
+  checkSignal(signal, `${argument}.signal`);
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
   }

@@ -1,5 +1,6 @@
 // The scores of a step file, which stay on disk until they are asked for, and then come block by block in memory that does
 // not grow with them.
+import { checkSignal } from '../engine/argument-checks.js';
 import { FileReadError } from '../engine/file-read-error.js';
 import type { FileScores } from '../engine/operations.js';
 import type { HostTensor } from '../engine/tensor.js';
@@ -70,6 +71,7 @@ async function* readBlocks(
   entry: TensorEntry,
   options: ReadStepOptions,
 ): AsyncGenerator<LogprobBlock, void, undefined> {
+  checkSignal(options.signal, 'signal');
   const [prompts = 0, rows = 0, tokens = 0] = entry.shape;
   const dtype = floatDType(entry);
   const promptBytes = rows * tokens * elementBytes(entry.dtype);
@@ -107,6 +109,7 @@ async function readSums(
   entry: TensorEntry,
   options: ReadStepOptions,
 ): Promise<HostTensor> {
+  checkSignal(options.signal, 'signal');
   const source = await reopen();
   try {
     const bytes = entry.end - entry.begin;
