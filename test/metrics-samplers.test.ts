@@ -119,6 +119,22 @@ describe('metrics of a sample', () => {
     turns,
   };
 
+  it('is saturated where every draw tells its prompt, however unevenly prompts are drawn', async () => {
+    // Twelve turns under one prompt and three under one each: .72 nats is all they can tell, not nine tenths of ln 4.
+    const groups = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3];
+    const sums = Float64Array.from(groups.flatMap((own) => [0, 1, 2, 3].map((p) => (p === own ? -1 : -500))));
+    const uneven: CrossScores = {
+      sums: { data: sums, dtype: 'float64', shape: [15, 4] },
+      lengths: Array(15).fill(5),
+      groups,
+      episodes: groups.map((_, row) => row),
+      turns: Array(15).fill(0),
+    };
+    const { values } = await crossScoreMetrics(engine, uneven, { sampler: { kind: 'turn' } });
+    expect(values.mi_seq_estimate).toBeCloseTo((12 * Math.log(15 / 12) + 3 * Math.log(15)) / 15, 12);
+    expect(values.mi_saturated).toBe(1);
+  });
+
   it('keeps groups: no more than ln(prompts drawn) is claimed, and the effective size is told', async () => {
     const found = await crossScoreMetrics(engine, step, { sampler: { kind: 'trajectory', n: 64, seed: 1 } });
     expect(found.label).toBe('collapse_trajectory_sample');

@@ -5,7 +5,9 @@ import {
   type CrossScores,
   crossScoreMetrics,
   type Engine,
+  estimateFromPairs,
   openEngine,
+  planScores,
   RunningState,
   type StepMetrics,
   type Tensor,
@@ -349,6 +351,36 @@ describe('strict profile', () => {
     expect(found.values.mi_seq_estimate).toBeLessThan(Math.log(P));
     expect(found.values.mi_seq_loo_estimate).toBeCloseTo(6, 12);
     expect(found.notes.join()).toMatch(/saturated/);
+  });
+
+  it('flags saturation by what can be told where prompts are repeated unevenly', async () => {
+    // Columns 0 to 4 are one prompt: rows of it tell ln 8/5 at most, the others ln 8, which is less than ln 4 in the mean.
+    const P = 8;
+    const prompt = (column: number) => Math.max(4, column);
+    const of = async (gap: number) => {
+      const data = Float64Array.from({ length: P * P }, (_, i) =>
+        prompt(i % P) === prompt(Math.floor(i / P)) ? -5 : -5 - gap,
+      );
+      const input = {
+        lengths: Array(P).fill(3),
+        groups: Array.from({ length: P }, (_, r) => r),
+        promptTokens: Array.from({ length: P }, (_, column) => [prompt(column)]),
+      };
+      const plan = planScores(input, { negatives: P });
+      const pairs = Float64Array.from(plan.rows, (row, at) => data[row * P + (plan.prompts[at] as number)] as number);
+      const planned = estimateFromPairs(plan, { sums: pairs });
+      const found = await crossScoreMetrics(engine, { ...input, sums: { data, dtype: 'float64', shape: [P, P] } });
+      expect(planned.values.mi_saturated).toBe(found.values.mi_saturated);
+      return found;
+    };
+    const most = (5 * Math.log(8 / 5) + 3 * Math.log(8)) / 8;
+    const told = await of(60);
+    expect(told.values.mi_seq_estimate).toBeCloseTo(most, 12);
+    expect(told.values.mi_attainable_bound).toBe(Math.log(4));
+    expect(told.values.mi_saturated).toBe(1);
+    expect(told.notes.join()).toContain(`MI is saturated: ${most.toFixed(3)} of at most ${most.toFixed(3)} nats`);
+    expect((await of(1)).values.mi_saturated).toBe(0);
+    expect((await of(0)).values.mi_saturated).toBe(0);
   });
 
   it('says so where sums of log-probs are above 0 by more than rounding, under any prompt', async () => {

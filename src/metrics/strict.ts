@@ -2,6 +2,7 @@
 import { exactChanceLevel } from './chance.js';
 import { type MeasuredStep, RETRIEVAL_AT } from './measured-step.js';
 import type { MarginalSpread } from './running-state.js';
+import { isSaturated, mostInformation } from './saturation.js';
 import { sharedValues } from './shared-values.js';
 import type { StepSpread } from './step-metrics.js';
 import { stepSpread } from './step-spread.js';
@@ -11,9 +12,6 @@ import { stepSpread } from './step-spread.js';
  * the order of a scorer's own rounding (bfloat16 log-probs), and dividing by it would make noise read as health.
  */
 const MARGINAL_STD_FLOOR = 0.05;
-
-/** MI from this share of its attainable bound on is called saturated (repair 2). */
-const SATURATION = 0.9;
 
 export interface StrictValues {
   readonly values: Record<string, number>;
@@ -44,11 +42,12 @@ export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): Stric
         ? 'all columns have the same prompt, so that none is left when the own prompt is left out'
         : 'every other prompt gives some row a log-prob of minus infinity, so that its leave-one-out value is infinite';
   }
-  const saturated = distinct > 1 && moments.excessSeq.mean >= SATURATION * Math.log(distinct);
+  const most = mostInformation(step.rowsByEquivalents);
+  const saturated = isSaturated(moments.excessSeq.mean, most);
   values.mi_saturated = saturated ? 1 : 0;
   if (saturated) {
     notes.push(
-      `MI is saturated: ${moments.excessSeq.mean.toFixed(3)} of at most ${Math.log(distinct).toFixed(3)} nats; ` +
+      `MI is saturated: ${moments.excessSeq.mean.toFixed(3)} of at most ${most.toFixed(3)} nats; ` +
         `the true value may be larger (leave-one-out gives an upper estimate), score more prompts to see it`,
     );
   }

@@ -3,6 +3,8 @@
 import { checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
+import { rowsByEquivalents } from '../chance.js';
+import { isSaturated, mostInformation } from '../saturation.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 import { STRICT_KEYS } from '../strict.js';
 import { expectationHolds, scoresDescribeSampling } from './calibration-check.js';
@@ -64,9 +66,6 @@ const FIGURE_OF: Readonly<Record<string, PlannedFigure>> = {
   reasoning_entropy_seq_est: 'entropySeq',
   reasoning_entropy_est: 'entropyToken',
 };
-
-/** `mi_saturated` of strict.ts. */
-const SATURATION = 0.9;
 
 /**
  * The figures of a step from the scores of a plan's pairs. Computed on the calling thread before it returns, in some .05 ms a
@@ -165,8 +164,8 @@ function* everything(
   values.conditional_entropy_seq_est = -sums.matchedSeqMean;
   negate('reasoning_entropy_est', 'marginal_log_prob_mean', values, certainty, error);
 
-  const saturated =
-    layout.distinct > 1 && (values.mi_seq_estimate ?? 0) >= SATURATION * (values.mi_attainable_bound as number);
+  const most = mostInformation(rowsByEquivalents(sums.own, layout.signatures, layout.counts));
+  const saturated = isSaturated(values.mi_seq_estimate ?? 0, most);
   if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
   if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
   // As crossScoreMetrics says of its intervals: a prompt's only row shows no spread of its own.
