@@ -372,11 +372,18 @@ describe('bad input', () => {
 
   it.each<[MonitorOptions, object, string, string]>([
     [{}, { rewards: [1, 2] }, 'outcomes.rewards', '2 values for 12 rows'],
-    [{}, { rewards: [...Array(11).fill(0), Number.NaN] }, 'rewards', 'row 11'],
+    [
+      {},
+      { rewards: [...Array(11).fill(0), Number.NaN] },
+      'outcomes.rewards',
+      'the option filter: { nonFinite: "exclude" }',
+    ],
     [{}, { rewards: [...Array(11).fill(0), '1'] }, 'outcomes.rewards', 'row 11 is "1"'],
     [{}, { rewards: {} }, 'outcomes.rewards', 'array of numbers'],
     [{ filter: {} }, {}, 'outcomes.rewards', 'missing'],
-    [{ filter: { metric: 'entropy' } }, { rewards: Array(12).fill(0) }, 'input.entropies', 'missing'],
+    [{ filter: { metric: 'entropy' } }, { rewards: Array(12).fill(0) }, 'outcomes.entropies', 'missing'],
+    [{ filter: { metric: 'length' } }, { rewards: Array(12).fill(0) }, 'outcomes.responseLengths', 'missing'],
+    [{ filter: {} }, { rewards: Array(12).fill(1e200) }, 'outcomes.rewards', '1e+100'],
     [{}, { entropies: [] }, 'outcomes.entropies', '0 values for 12 rows'],
     [{}, { responseLengths: Array(12).fill(0.5) }, 'outcomes.responseLengths', 'a count of tokens'],
     [{}, { valid: Array(12).fill(2) }, 'outcomes.valid', 'row 0 is 2'],
@@ -392,8 +399,26 @@ describe('bad input', () => {
     const step = open(options).step(2, labels);
     if (outcomes === undefined) return expect((await step.finish(outcomes)).step).toBe(2);
     const error = await refusal(() => step.finish(outcomes));
-    expect(error.argument.endsWith(argument) || error.argument.startsWith(argument)).toBe(true);
-    expect(error.message).toContain(words);
+    expect([error.argument, error.message]).toEqual([argument, expect.stringContaining(words)]);
+  });
+
+  it('finds in labels what the filter cannot use, and names its own options', async () => {
+    const given = (more: Partial<StepLabels>) => ({ groups: [0, 0, 1], ...more });
+    const finish = (filter: MonitorOptions['filter'], more: Partial<StepLabels>) =>
+      refusal(() =>
+        open({ filter })
+          .step(2, given(more))
+          .finish({ rewards: [1, 0, 1] }),
+      );
+    const twice = await finish({}, { episodes: [1, 1, 2], turns: [3, 3, 0] });
+    expect([twice.argument, twice.message]).toEqual(['turns', expect.stringContaining('turn 3 of its episode')]);
+    const unlike = await finish({}, { episodes: [1, 1, 2], turns: [0, 1, 0] });
+    expect([unlike.argument, unlike.message]).toEqual([
+      'outcomes.rewards',
+      expect.stringContaining('say with filter.turnRewards'),
+    ]);
+    const alone = await finish({ singletons: 'error' }, {});
+    expect(alone.message).toContain('say with filter.singletons');
   });
 
   it('what is written into outcomes after finish() was called has no effect', async () => {

@@ -1,10 +1,11 @@
 // A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
 // that are made of them.
 import { ArgumentError } from '../errors.js';
-import { type FilterResult, filterGroups } from '../filter/index.js';
+import type { FilterResult } from '../filter/index.js';
 import { type GroupRewards, groupRewards, KEEP_ALL } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
 import { bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
+import { filterStep } from './step-filter.js';
 import type { OpenLabels } from './step-labels.js';
 import type { CheckedOutcomes } from './step-outcomes.js';
 
@@ -31,7 +32,7 @@ export function filteredGroups(
     lengths: outcomes.responseLengths,
   };
   const rules = options ?? KEEP_ALL;
-  const result = filterGroups(input, rules);
+  const result = filterStep(input, rules);
   const measured = groupRewards(result, ids);
   return { filter: options === null ? undefined : result, groups: measured };
 }
