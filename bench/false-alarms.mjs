@@ -9,6 +9,7 @@ import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/monitor/verdicts/index.js';
 import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
+import { stepMetrics } from './step-metrics.mjs';
 import { storeResult } from './stored.mjs';
 
 const { runs, steps, seed, only } = readOptions({
@@ -27,17 +28,6 @@ const ALARMS = new Set([
   'entropy_gaming',
 ]);
 
-/** Metrics as crossScoreMetrics gives them, as far as the judge reads them. */
-function metricsOf(mi, error, entropy) {
-  const batch = { low: mi - 1.96 * error, high: mi + 1.96 * error, error };
-  return {
-    profile: 'strict',
-    values: { mi_seq_estimate: mi, conditional_entropy_est: entropy },
-    absent: {},
-    certainty: { mi_seq_estimate: { batch, population: batch, pValue: 0.001 } },
-  };
-}
-
 /**
  * A run whose figures scatter about their levels. `spread`: standard deviation of a step as a share of the level;
  * `memory`: correlation of neighbouring steps; `level(step)`: where MI stands, 1 at the start.
@@ -51,7 +41,7 @@ function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.0
       entropy = memory * entropy + fresh * bell(uniform);
       const height = 1.5 * level(at);
       // Part of the scatter is that of the batch, which its interval knows; the rest is the prompts' and the policy's.
-      yield metricsOf(height + 1.5 * spread * mi, 0.6 * 1.5 * spread, 0.8 * (1 + entropySpread * entropy));
+      yield stepMetrics(height + 1.5 * spread * mi, 0.6 * 1.5 * spread, 0.8 * (1 + entropySpread * entropy));
     }
   };
 }

@@ -217,6 +217,23 @@ describe('regimes', () => {
     const { verdicts } = judge.add({ step: 41 });
     expect(verdicts).toMatchObject([{ kind: 'template_collapse', since: 21, step: 41 }]);
   });
+
+  it.each<[string, VerdictKind, (at: number) => number, (at: number) => number]>([
+    ['I(X;Z)', 'template_collapse', (at) => (at < 20 ? 2 : 0.8), () => 0.8],
+    ['H(Z|X)', 'compressed', () => 2, (at) => (at < 20 ? 0.8 : 0.32)],
+  ])(
+    'a fall of %s to two fifths is said soon: it is no part of the scatter that it is measured with',
+    (_, kind, mi, entropy) => {
+      const delays = Array.from({ length: 40 }, (_, run) => {
+        const { judgements } = judged(120, mi, entropy, { noise: 0.05, seed: run + 1 });
+        const said = judgements.findIndex(({ verdicts }) => verdicts.some((verdict) => verdict.kind === kind));
+        return said < 0 ? Number.POSITIVE_INFINITY : said - 19;
+      }).sort((a, b) => a - b);
+      expect(delays[0]).toBeGreaterThan(0);
+      expect(delays[19]).toBeLessThanOrEqual(4);
+      expect(delays[35]).toBeLessThanOrEqual(20);
+    },
+  );
 });
 
 describe('early warning', () => {

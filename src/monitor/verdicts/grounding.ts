@@ -4,9 +4,10 @@ import type { Integers } from '../../engine/tensor.js';
 import type { Finding } from './finding.js';
 import { rowsByGroup } from './group-outcomes.js';
 import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
-import { fields, nullable, number, type Shaped } from './saved-shape.js';
+import { fields, nullable, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';
 import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
+import { carryYardstick, type Yardstick, yardstickAt, yardstickShape } from './yardstick.js';
 
 export interface Grounding {
   /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */
@@ -34,8 +35,7 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
 export const groundednessShape = fields({
   level: runLevelShape,
   standing: nullable(standingShape),
-  /** Standard error of the start, as it was before a fall. */
-  startError: number,
+  yardstick: nullable(yardstickShape),
 });
 export type GroundednessJson = Shaped<typeof groundednessShape>;
 
@@ -43,12 +43,12 @@ export type GroundednessJson = Shaped<typeof groundednessShape>;
 export class Groundedness {
   readonly #level: RunLevel;
   #standing: Standing | null;
-  #startError: number;
+  #yardstick: Yardstick | null;
 
   constructor(saved?: GroundednessJson) {
     this.#level = new RunLevel(saved?.level);
     this.#standing = saved?.standing ?? null;
-    this.#startError = saved?.startError ?? 0;
+    this.#yardstick = saved?.yardstick ?? null;
   }
 
   /** Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it stands */
@@ -57,14 +57,13 @@ export class Groundedness {
     level.add(step, now.gain, now.error);
     if (!level.comparable) return undefined;
     const { start } = level;
-    // A fall is part of the scatter from the next step on: it must neither lengthen the yardstick that it is measured with, nor
-    // take away what it fell from.
-    if (this.#standing?.state !== 'fallen') this.#startError = level.startError;
-    if (this.#standing === null && start <= WIDTH_95 * this.#startError) return undefined;
+    const yardstick = yardstickAt(this.#yardstick, level);
+    if (this.#standing === null && start <= WIDTH_95 * yardstick.startError) return undefined;
     const half = WIDTH_95 * now.error;
-    const { state } = place(now.gain, half, half, FALLEN * start, FALLEN * this.#startError);
+    const found = place(now.gain, half, half, FALLEN * start, FALLEN * yardstick.startError);
+    this.#yardstick = carryYardstick(yardstick, level, found);
     // One step is never enough here: rows of few prompts give the error.
-    this.#standing = carry(this.#standing, { state, beyondDoubt: false }, step);
+    this.#standing = carry(this.#standing, { ...found, beyondDoubt: false }, step);
     if (this.#standing.state !== 'fallen' || this.#standing.sure < SURE) return undefined;
     return ungrounded(this.#standing.since, now, start);
   }
@@ -73,7 +72,7 @@ export class Groundedness {
     return {
       level: this.#level.toJSON(),
       standing: this.#standing && { ...this.#standing },
-      startError: this.#startError,
+      yardstick: this.#yardstick && { ...this.#yardstick },
     };
   }
 }

@@ -8,6 +8,7 @@ import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import { figure, percent, percentOf } from './sentence-numbers.js';
 import { carry, FALLEN, type Place, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
 import type { Regime, RegimeReading } from './verdict.js';
+import { carryYardstick, type Yardstick, yardstickAt, yardstickShape } from './yardstick.js';
 
 const MI = 'mi_seq_estimate';
 const ENTROPY = 'conditional_entropy_est';
@@ -17,6 +18,8 @@ export const regimesShape = fields({
   entropy: runLevelShape,
   miStanding: nullable(standingShape),
   entropyStanding: nullable(standingShape),
+  miYardstick: nullable(yardstickShape),
+  entropyYardstick: nullable(yardstickShape),
   regime: nullable(
     fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
   ),
@@ -70,6 +73,8 @@ export class Regimes {
   readonly entropy: RunLevel;
   #miStanding: Standing | null;
   #entropyStanding: Standing | null;
+  #miYardstick: Yardstick | null;
+  #entropyYardstick: Yardstick | null;
   #regime: RegimesJson['regime'];
 
   constructor(saved?: RegimesJson) {
@@ -77,6 +82,8 @@ export class Regimes {
     this.entropy = new RunLevel(saved?.entropy);
     this.#miStanding = saved?.miStanding ?? null;
     this.#entropyStanding = saved?.entropyStanding ?? null;
+    this.#miYardstick = saved?.miYardstick ?? null;
+    this.#entropyYardstick = saved?.entropyYardstick ?? null;
     this.#regime = saved?.regime ?? null;
   }
 
@@ -86,6 +93,8 @@ export class Regimes {
       entropy: this.entropy.toJSON(),
       miStanding: this.#miStanding && { ...this.#miStanding },
       entropyStanding: this.#entropyStanding && { ...this.#entropyStanding },
+      miYardstick: this.#miYardstick && { ...this.#miYardstick },
+      entropyYardstick: this.#entropyYardstick && { ...this.#entropyYardstick },
       regime: this.#regime && { ...this.#regime },
     };
   }
@@ -108,18 +117,22 @@ export class Regimes {
       const sentence = `Step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
       return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
     }
+    const ofMi = yardstickAt(this.#miYardstick, mi);
+    const ofEntropy = yardstickAt(this.#entropyYardstick, entropy);
     // Asked until a regime is known: a collapse soon after the start must not take away what it fell from.
-    if (this.#miStanding === null && mi.start <= WIDTH_95 * mi.startError) {
+    if (this.#miStanding === null && mi.start <= WIDTH_95 * ofMi.startError) {
       const sentence =
         `I(X;Z) was ${figure(mi.start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
         'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.';
       return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
     }
     // Half of the start is itself known only to so much.
-    const miHalf = FALLEN * mi.startError;
+    const miHalf = FALLEN * ofMi.startError;
     const fell = place(levels.mi, levels.high - levels.mi, levels.mi - levels.low, FALLEN * mi.start, miHalf);
-    const spread = WIDTH_95 * entropy.sigma;
-    const narrowed = place(levels.entropy, spread, spread, FALLEN * entropy.start, FALLEN * entropy.startError);
+    const spread = WIDTH_95 * ofEntropy.sigma;
+    const narrowed = place(levels.entropy, spread, spread, FALLEN * entropy.start, FALLEN * ofEntropy.startError);
+    this.#miYardstick = carryYardstick(ofMi, mi, fell);
+    this.#entropyYardstick = carryYardstick(ofEntropy, entropy, narrowed);
     this.#miStanding = carry(this.#miStanding, fell, step);
     this.#entropyStanding = carry(this.#entropyStanding, narrowed, step);
 
