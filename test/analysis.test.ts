@@ -354,6 +354,20 @@ describe('ending', () => {
     await expect(late).rejects.toBe(reason);
   });
 
+  it('by abort gives none of what was measured ahead, not even where that is all there is', async () => {
+    const controller = new AbortController();
+    const reports = analyze(join(exampleRuns, 'healthy', 'step_0000*'), {
+      engine,
+      profile: 'ragen',
+      signal: controller.signal,
+    });
+    expect((await reports.next()).value?.step).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 100)); // the two others are measured meanwhile
+    controller.abort(new Error('enough'));
+    await expect(reports.next()).rejects.toThrow('enough');
+    expect(await reports.next()).toEqual({ done: true, value: undefined });
+  });
+
   it('opens and disposes an engine of its own where none is given', async () => {
     const reports = [];
     for await (const report of analyze(join(exampleRuns, 'healthy', 'step_00001.safetensors'), { threads: 1 })) {

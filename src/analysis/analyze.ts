@@ -148,6 +148,8 @@ export async function* analyze(
         );
     const runs = new RunSequence(measuring, { interleaved: files === undefined });
     for await (const { step, outcome, wasMeasured } of outcomes) {
+      // What was measured ahead, or stands in a journal, is not reported after an abort either.
+      options.signal?.throwIfAborted();
       if (outcome instanceof FileError) fail(outcome);
       progress.finish(step, wasMeasured);
       if (!(outcome instanceof FileError)) yield runs.report(step, outcome, choice);
