@@ -368,6 +368,23 @@ describe('ending', () => {
     expect(await reports.next()).toEqual({ done: true, value: undefined });
   });
 
+  it.each([
+    new FileError({ path: 'elsewhere' }, 'the disk is full'),
+    new ArgumentError('theirs', 'is wrong'),
+    new RangeError('too long'),
+  ])('by abort blames no step, whatever the reason: %s', async (reason) => {
+    const controller = new AbortController();
+    const failures: FileError[] = [];
+    const onFailure = (failure: FileError) => failures.push(failure);
+    const reading = async () => {
+      for await (const { step } of analyze(exampleRuns, { engine, signal: controller.signal, onFailure })) {
+        if (step === 8) controller.abort(reason);
+      }
+    };
+    await expect(reading()).rejects.toBe(reason);
+    expect(failures).toEqual([]);
+  });
+
   it('opens and disposes an engine of its own where none is given', async () => {
     const reports = [];
     for await (const report of analyze(join(exampleRuns, 'healthy', 'step_00001.safetensors'), { threads: 1 })) {

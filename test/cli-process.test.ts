@@ -58,6 +58,7 @@ describe('the process', () => {
     .skipIf(process.platform !== 'linux')
     .each([
       [`analyze "${exampleRuns}/healthy" --permutations 0 --quiet`],
+      [`analyze "${exampleRuns}/healthy" --jsonl`],
       [`plan "${exampleRuns}/healthy" --out "${join(directory, 'manifest.json')}"`],
       ['--version'],
     ])('says so when its output cannot be written: %s', (args) => {

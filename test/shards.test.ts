@@ -530,6 +530,17 @@ describe('mapping', () => {
     expect(readFileSync(statePath(runs.states, 0)).equals(readFileSync(statePath(whole.states, 0)))).toBe(true);
   });
 
+  it('that is aborted with an error of another file blames no step', async () => {
+    const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [20]), fresh());
+    const ending = new AbortController();
+    const reason = new FileError({ path: 'elsewhere' }, 'the disk is full');
+    const onProgress = ({ done }: { done: number }) => {
+      if (done === 5) ending.abort(reason);
+    };
+    await expect(mapOne(runs, engine, 0, { signal: ending.signal, onProgress })).rejects.toBe(reason);
+    expect(namesIn(join(runs.states, 'shards'))).toEqual(['.00000.journal']);
+  });
+
   it('that is aborted before anything was measured leaves nothing', async () => {
     const runs = await planRuns(await putRuns(join(fresh(), 'runs'), [3]), fresh());
     await expect(mapOne(runs, engine, 0, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');

@@ -196,6 +196,7 @@ async function ofFile(
       identity: step.identity,
       onBytes: (bytes) => progress.advance(step, bytes),
     }),
+    signal,
   );
   if (!(outcome instanceof FileError)) await journal?.keep(step, outcome);
   return { step, outcome, wasMeasured };
@@ -211,7 +212,7 @@ async function ofData(
   const step = stepOfRun(data);
   progress.expect(step, false);
   const onBytes = (bytes: number) => progress.advance(step, bytes);
-  const outcome = await orFileError(measureStepData(engine, data, measuring, signal, onBytes));
+  const outcome = await orFileError(measureStepData(engine, data, measuring, signal, onBytes), signal);
   return { step, outcome, wasMeasured: false };
 }
 

@@ -84,7 +84,7 @@ export async function measureStep(
 ): Promise<StepMeasurement> {
   const reading = { blockBytes, signal, identity, unread: UNUSED };
   const measure = (data: StepData) => measureData(engine, data, options, signal, onBytes);
-  return asFileError(path, () => withStepFile(path, reading, measure));
+  return asFileError(path, signal, () => withStepFile(path, reading, measure));
 }
 
 /**
@@ -98,7 +98,7 @@ export function measureStepData(
   signal: AbortSignal,
   onBytes?: (bytes: number) => void,
 ): Promise<StepMeasurement> {
-  return asFileError(data.file, () => measureData(engine, data, options, signal, onBytes));
+  return asFileError(data.file, signal, () => measureData(engine, data, options, signal, onBytes));
 }
 
 async function measureData(
@@ -117,11 +117,12 @@ async function measureData(
   return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
 }
 
-async function asFileError<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof FileError) throw error;
+    // The signal's reason may be an error of any kind.
+    if (error instanceof FileError || error === signal.reason) throw error;
     // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
     if (error instanceof ArgumentError || error instanceof DeviceError) {
       throw new FileError({ path }, error.message, { cause: error });

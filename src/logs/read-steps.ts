@@ -106,7 +106,7 @@ export async function* readSteps(
   const report = reporter(options);
   const { onError, onListing, ...reading } = options;
   for (const { file } of await listSteps(source, { onError, onListing, signal: options.signal })) {
-    const step = await orFileError(readStepFile(file, reading));
+    const step = await orFileError(readStepFile(file, reading), options.signal);
     if (step instanceof FileError) report(step);
     else yield step;
   }
@@ -131,7 +131,7 @@ async function readHeaders<Kept>(
   const readSome = async () => {
     for (const [index, { path, runDirectory }] of queue) {
       signal?.throwIfAborted();
-      const header = await orFileError(readStepHeader(path, { signal }));
+      const header = await orFileError(readStepHeader(path, { signal }), signal);
       steps[index] = header instanceof FileError ? header : keep({ ...header, runDirectory });
       onListing?.({ done: ++done, total: files.length, file: path });
     }
@@ -140,12 +140,15 @@ async function readHeaders<Kept>(
   return steps;
 }
 
-/** The FileError with which `reading` fails, as a value. */
-export async function orFileError<T>(reading: Promise<T>): Promise<T | FileError> {
+/**
+ * The FileError with which `reading` fails, as a value.
+ * @param signal that `reading` ends for: its reason, which may be a FileError of another file, is no failure of this one
+ */
+export async function orFileError<T>(reading: Promise<T>, signal: AbortSignal | undefined): Promise<T | FileError> {
   try {
     return await reading;
   } catch (error) {
-    if (error instanceof FileError) return error;
+    if (error instanceof FileError && error !== signal?.reason) return error;
     throw error;
   }
 }

@@ -218,7 +218,8 @@ async function writeSteps(
       const measuring = { identity: step.identity, onBytes };
       outcome = await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring);
     } catch (error) {
-      if (!(error instanceof FileError)) throw error;
+      // What the map was aborted with may be a FileError, and is not this step's.
+      if (!(error instanceof FileError) || error === signal.reason) throw error;
       if (await isOutOfReach(error, step.path)) throw outOfReach(error, step);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }

@@ -28,7 +28,7 @@ export async function findObjects(path: string, options: ListingOptions = {}): P
     if (key !== '' && !key.endsWith('/') && isStepName(lastName(key))) return { paths: [path], problems: [] };
     return await below(path, bucket, key.replace(/\/+$/, ''), options);
   } catch (error) {
-    if (error instanceof FileError) return { paths: [], problems: [error] };
+    if (error instanceof FileError && error !== options.signal?.reason) return { paths: [], problems: [error] };
     throw error;
   }
 }
