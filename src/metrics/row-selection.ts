@@ -5,6 +5,7 @@ import type { Columns } from './columns.js';
 import { renumber } from './columns.js';
 import { effectiveSize, firstTurnRows, type SamplerOptions, sampleRows } from './samplers.js';
 import type { Profile } from './step-metrics.js';
+import { trajectoryIds } from './trajectory-ids.js';
 
 export interface RowSelection {
   /** Rows of the step, in order of use; the trajectory sampler may name one more than once. */
@@ -52,7 +53,8 @@ export function selectRows(
     // Each row is there once.
     return select(columns, usable, kept, rowCount, usable.length, usable.length);
   }
-  const { episodes, turns } = trajectories;
+  const { turns } = trajectories;
+  const episodes = trajectoryIds(columns.own, trajectories.episodes, turns);
   const rows = sampleRows(episodes, turns, sampler, hasReasoning, profile);
   if (sampler.kind === 'first_turn') {
     const first = firstTurnRows(episodes, turns);

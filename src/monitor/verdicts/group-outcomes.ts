@@ -1,6 +1,7 @@
 // Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an episode:
 // the last turn's reward and outcome, and all its actions in order.
 import type { Integers } from '../../engine/tensor.js';
+import { idsWithGroups, trajectoryIds } from '../../metrics/trajectory-ids.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
 
 export interface RolloutGroup {
@@ -80,12 +81,12 @@ export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
   return found;
 }
 
-/** Rows of each episode by rising turn, in order of first appearance. */
+/** Rows of each episode by rising turn (without turns: in their order), in order of first appearance. */
 export function episodesOf(groups: Integers, episodes: Integers, turns: Integers | undefined): number[][] {
+  const ids = turns === undefined ? idsWithGroups(groups, episodes) : trajectoryIds(groups, episodes, turns);
   const found = new Map<string, number[]>();
   for (let row = 0; row < groups.length; row++) {
-    // Trainers number episodes within a group or within the batch: both are told apart by group and episode.
-    const key = `${groups[row]}/${episodes[row]}`;
+    const key = String(ids[row]);
     const members = found.get(key);
     if (members === undefined) found.set(key, [row]);
     else members.push(row);
