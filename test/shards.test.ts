@@ -301,6 +301,11 @@ describe('merging', () => {
     rmSync(statePath(runs.states, 3));
     const out = join(fresh(), 'part');
     expect(await mergeStates([runs.states], { out })).toMatchObject({ states: 4, steps: 4, runs: 2 });
+    // As a shell has state/*: the states, and the markers beside them.
+    const all = namesIn(runs.states).map((name) => join(runs.states, name));
+    expect(all.map((path) => path.slice(runs.states.length))).toEqual(['/completions', '/shards']);
+    expect(await mergeStates(all, { out })).toMatchObject({ states: 4, steps: 4, runs: 2 });
+    await expect(mergeStates([all[0] as string], { out })).rejects.toThrow(/there is no \*\.state file here/);
     const missing = finalized(runs.manifest, out);
     await expect(missing).rejects.toThrow(StateError);
     await expect(missing).rejects.toThrow(/1 step is missing, all of shard 3: run collapsar map .* --index 3/);

@@ -1,6 +1,7 @@
 // Where the parts of a mapped manifest lie in their directory, and which of them are complete. A marker is written when a
 // shard's state is on disk: whoever waits for all shards counts markers, and opens no state.
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
 import { FileError, StateError } from '../../errors.js';
 import { errorCode } from '../../logs/system-problem.js';
 import { textOfFile } from '../regular-file.js';
@@ -35,11 +36,21 @@ export function journalPath(directory: string, index: number): string {
 
 /** `S/completions/00003` */
 export function markerPath(directory: string, index: number): string {
-  return join(directory, 'completions', shardName(index));
+  return join(directory, MARKERS, shardName(index));
 }
 
 export const STATES = 'shards';
 export const STATE_EXTENSION = '.state';
+const MARKERS = 'completions';
+
+/** Whether this is the directory of markers beside states: what `S/*` names, too. */
+export async function holdsMarkers(path: string): Promise<boolean> {
+  if (basename(resolve(path)) !== MARKERS) return false;
+  return stat(join(resolve(path), '..', STATES)).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
 
 /** The same shard of the same manifest has the same marker, to the byte. */
 export async function writeMarker(

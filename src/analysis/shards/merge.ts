@@ -7,7 +7,7 @@ import { ArgumentError, FileError } from '../../errors.js';
 import { systemProblem } from '../../logs/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
 import { makeDirectory } from '../make-directory.js';
-import type { ShardCounts } from './completion.js';
+import { holdsMarkers, type ShardCounts } from './completion.js';
 import { aggregatesLine, headerLine, lastLineStart, type RunAggregates } from './state-file.js';
 import { StateMerge, statePaths } from './state-merge.js';
 import { StateWriter } from './state-writer.js';
@@ -51,7 +51,9 @@ export async function mergeStates(paths: readonly string[], options: MergeOption
   }
   for (const [at, path] of Array.from(paths).entries()) checkPath(path, `paths[${at}]`);
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');
-  const states = (await Promise.all(Array.from(paths, statePaths))).flat();
+  const areMarkers = await Promise.all(Array.from(paths, holdsMarkers));
+  const named = paths.filter((_, at) => !areMarkers[at]);
+  const states = (await Promise.all((named.length > 0 ? named : paths).map(statePaths))).flat();
   await refuseOwnInput(states, out);
   // Before anything is written: it may be what fills the disk.
   await removeAbandoned(out);
