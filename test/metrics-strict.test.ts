@@ -462,6 +462,22 @@ describe('strict profile', () => {
     }
   });
 
+  it('averages to the same bits on every version of Node, whose ** round differently', () => {
+    const weights = {
+      3: 0.9387403933595694,
+      4: 0.9191661188401214,
+      11: 0.793110173512391,
+      400: 0.00021847450052839078,
+    };
+    for (const [elapsed, weight] of Object.entries(weights)) {
+      const state = new RunningState();
+      state.update('strict', 'collapse_turn_sample', { std: 1, stdSeq: 1 }, 1);
+      expect(state.update('strict', 'collapse_turn_sample', { std: 0, stdSeq: 0 }, 1 + Number(elapsed)).std).toBe(
+        weight,
+      );
+    }
+  });
+
   it('continues from saved state to the bit', async () => {
     const state = new RunningState();
     state.update('strict', 'collapse_turn_sample', { std: 1 / 3, stdSeq: Math.PI }, 4);

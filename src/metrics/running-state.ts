@@ -3,12 +3,16 @@ import { checkObject } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, StateError } from '../errors.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
+import { wholePower } from './whole-power.js';
 
 /** The reference's decay, per computed step (docs/metrics.md). */
 const RAGEN_DECAY = 0.9;
 
-/** `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default cadence. */
-const STRICT_DECAY_PER_STEP = 0.9 ** (1 / 5);
+/**
+ * `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default cadence.
+ * The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
+ */
+const STRICT_DECAY_PER_STEP = 0.9791483623609768;
 
 export interface MarginalSpread {
   /** Of per-token marginals. */
@@ -68,7 +72,7 @@ export class RunningState {
       return current;
     }
     const elapsed = step === undefined ? 1 : Math.max(1, step - last.step);
-    const keep = profile === 'ragen' ? RAGEN_DECAY : STRICT_DECAY_PER_STEP ** elapsed;
+    const keep = profile === 'ragen' ? RAGEN_DECAY : wholePower(STRICT_DECAY_PER_STEP, elapsed);
     // A step without a finite spread would poison every later one; the reference lets it.
     const mix = (old: number, now: number): number =>
       profile === 'strict' && !Number.isFinite(now) ? old : keep * old + (1 - keep) * now;

@@ -3,6 +3,7 @@
 // the variances measure. Their remaining bias: the interval grows by what the orders of correction, and an estimate that errs to
 // the other side, differ by.
 import type { Interval } from '../step-metrics.js';
+import { wholePower } from '../whole-power.js';
 import type { PlannedFigure } from './figures.js';
 import { roundingOf } from './rounding.js';
 import { studentT } from './student-t.js';
@@ -170,5 +171,5 @@ function largestMean(sum: number, variance: number, quantile: number): number {
   if (!(variance > 0)) return sum;
   const size = variance / sum;
   const count = sum / size + 1;
-  return size * count * (1 - 1 / (9 * count) + quantile / (3 * Math.sqrt(count))) ** 3;
+  return size * count * wholePower(1 - 1 / (9 * count) + quantile / (3 * Math.sqrt(count)), 3);
 }
