@@ -6,16 +6,16 @@
 
 #include "call.h"
 #include "failure.h"
+#include "portions.h"
 
 using collapsar::cuda::check;
 using collapsar::cuda::checkAllocation;
+using collapsar::cuda::kKeptBytes;
+using collapsar::cuda::kSpaceGranule;
+using collapsar::cuda::kStagingBytes;
 using collapsar::cuda::Space;
 
 namespace {
-
-constexpr std::int64_t kStagingBytes = 8 << 20;  // each of two: a copy of 0.2 ms, long beside what starting it takes
-constexpr std::int64_t kKeptBytes = 256 << 20;   // workspace for one purpose that is kept between calls
-constexpr std::int64_t kSpaceGranule = 1 << 20;
 
 constexpr const char* kSpaceNames[] = {"a block of the tensor", "a block of the tensor", "labels of rows", "results",
                                        "partial results",       "sums of tokens",        "a counter"};

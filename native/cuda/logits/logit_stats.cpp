@@ -7,6 +7,7 @@
 #include "cuda/argument_checks.h"
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
+#include "cuda/portions.h"
 #include "cuda/result_block.h"
 #include "cuda/rows/blocks.h"
 #include "engine/sequence_means.h"

@@ -4,15 +4,12 @@
 #include <cstring>
 
 #include "cuda/failure.h"
+#include "cuda/portions.h"
 #include "pack_rows.h"
 
 namespace collapsar::cuda {
 
 namespace {
-
-// Read in place between two looks at `cancelled`: 4 ms of an H200's bandwidth.
-constexpr std::int64_t kDirectBytes = std::int64_t{16} << 30;
-constexpr std::int64_t kBlockBytes = 64 << 20;
 
 class Event {
  public:

@@ -9,7 +9,7 @@
 namespace collapsar::cuda {
 
 struct RowPieces {
-  int32_t rows;       // that there is work for, at most kMostRows
+  int32_t rows;       // that there is work for, at most kMostRows (portions.h)
   int32_t wholeRows;  // the first so many are one piece each
   int32_t pieces;     // of each of the others
   int32_t pieceColumns;
@@ -18,7 +18,6 @@ struct RowPieces {
   COLLAPSAR_BOTH int32_t cutUnits() const { return units() - wholeRows; }
 };
 
-constexpr int64_t kMostRows = 1 << 20;         // of one start of a kernel; numbers of rows are 32 bits there
 constexpr int64_t kLeastPieceBytes = 1 << 15;  // less than this, and starting a block takes as long as reading
 
 constexpr int64_t kMostPiecesInWaves = 8;  // with room for more in one wave, it is full enough

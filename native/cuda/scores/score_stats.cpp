@@ -7,6 +7,7 @@
 #include "cuda/argument_checks.h"
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
+#include "cuda/portions.h"
 #include "cuda/rows/blocks.h"
 #include "engine/columns_by_signature.h"
 #include "short_score_rows.h"

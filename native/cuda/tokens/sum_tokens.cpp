@@ -9,6 +9,7 @@
 #include "cuda/call.h"
 #include "cuda/label_block.h"
 #include "cuda/operations.h"
+#include "cuda/portions.h"
 #include "cuda/rows/pieces.h"
 #include "cuda/scores/score_stats.h"
 #include "token_sums.h"
@@ -17,8 +18,6 @@ namespace collapsar::cuda {
 
 namespace {
 
-constexpr std::int64_t kSumsBytes = 256 << 20;   // sums of a range of rows
-constexpr std::int64_t kTokenBytes = 256 << 20;  // of host tokens sent at a time
 constexpr unsigned long long kNoSuspect = ~0ull;
 
 struct Invalid {
