@@ -1,6 +1,7 @@
 // As much of CUDA as native/cuda uses, on the host: the tests compile the kernels and the backend with a C++ compiler
 // and run them where there is no GPU. Every CUDA thread is a fiber; __syncthreads and the warp's exchanges switch to
-// the next one. It shows wrong indices, results and (under AddressSanitizer) accesses; not races, and no speed.
+// the next one. It shows wrong indices and results, what is read before it is written or waited for, and under
+// ThreadSanitizer races within a block, under AddressSanitizer wrong accesses; no speed.
 #pragma once
 
 #include <math.h>
@@ -16,7 +17,8 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static
+// All that is thread_local here, so that emulateKernel finds it and each block finds nothing of the block before.
+#define __shared__ static thread_local
 
 struct EmulatedIndex {
   unsigned x;
@@ -24,8 +26,10 @@ struct EmulatedIndex {
 extern EmulatedIndex threadIdx, blockIdx, gridDim;
 
 void emulateSyncThreads();
+void emulateSyncWarp();
 uint32_t emulateExchange(uint32_t value, unsigned lane);  // the value of another lane of the warp
-void emulateLaunch(unsigned blocks, unsigned threads, const std::function<void()>& thread);
+void emulateKernel(unsigned blocks, unsigned threads, const std::function<void()>& thread);
+void emulateLaunch(unsigned blocks, unsigned threads, struct EmulatedStream* stream, std::function<void()> thread);
 
 inline void __syncthreads() { emulateSyncThreads(); }
 inline uint32_t __shfl_xor_sync(unsigned, uint32_t value, int laneMask) {
@@ -59,28 +63,22 @@ inline int __reduce_add_sync(unsigned, int value) {
   }
   return value;
 }
-inline void __syncwarp(unsigned = 0xffffffffu) { __shfl_xor_sync(0, 0, 0); }
+inline void __syncwarp(unsigned = 0xffffffffu) { emulateSyncWarp(); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
-  const unsigned long long old = *at;
-  if (value < old) *at = value;
+  unsigned long long old = __atomic_load_n(at, __ATOMIC_RELAXED);
+  if (value < old) __atomic_store_n(at, value, __ATOMIC_RELAXED);
   return old;
 }
 inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
-  const unsigned long long old = *at;
-  *at += value;
-  return old;
+  return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 
 #define COLLAPSAR_LAUNCH(kernel, blocks, threads, stream, ...) \
-  emulateLaunch((blocks), (threads), [=] {                     \
-    (void)(stream);                                            \
-    kernel(__VA_ARGS__);                                       \
-  })
+  emulateLaunch((blocks), (threads), (stream), [=] { kernel(__VA_ARGS__); })
 
-// --- the runtime library
-// -----------------------------------------------------------------------------------------------
+// --- the runtime library ---------------------------------------------------------------------------------------------
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,

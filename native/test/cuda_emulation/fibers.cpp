@@ -1,29 +1,14 @@
-// The threads of a block as fibers: each runs until it waits for the others, then the next one does.
+// The threads of a block as fibers: each runs until it waits for the others, then the next one does. Nothing may depend
+// on who comes first: it changes from block to block.
+#include <link.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
-#include <memory>
 #include <vector>
 
 #include "cuda_runtime.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
-EmulatedIndex threadIdx, blockIdx, gridDim;
-
-namespace {
-
-constexpr size_t kStackBytes = 256 << 10;
-constexpr unsigned kLanes = 32;
+#include "fiber.h"
 
 #if defined(__x86_64__)
-// Switching by hand: swapcontext asks the kernel for the signal mask each time.
-struct Context {
-  void* stack;
-};
-extern "C" void collapsarSwitchFiber(void** from, void* to);
 asm(R"(
 .text
 .globl collapsarSwitchFiber
@@ -47,126 +32,140 @@ collapsarSwitchFiber:
   ret
 .size collapsarSwitchFiber, .-collapsarSwitchFiber
 )");
-void switchTo(Context& from, Context& to) { collapsarSwitchFiber(&from.stack, to.stack); }
-void prepare(Context& context, char* memory, void (*entry)()) {
-  void** top = reinterpret_cast<void**>(memory + kStackBytes);
-  *--top = nullptr;  // so that the entry finds its stack aligned as after a call
-  *--top = reinterpret_cast<void*>(entry);
-  for (int i = 0; i < 6; i++) *--top = nullptr;
-  context.stack = top;
-}
-#else
-using Context = ucontext_t;
-void switchTo(Context& from, Context& to) { swapcontext(&from, &to); }
-void prepare(Context& context, char* memory, void (*entry)()) {
-  getcontext(&context);
-  context.uc_stack.ss_sp = memory;
-  context.uc_stack.ss_size = kStackBytes;
-  context.uc_link = nullptr;
-  makecontext(&context, entry, 0);
-}
 #endif
 
-// What AddressSanitizer wants to know about each switch; `ending`: the stack that is left is not come back to.
-struct Stack {
-  const void* bottom = nullptr;
-  size_t size = 0;
-  void* fake = nullptr;
+EmulatedIndex threadIdx, blockIdx, gridDim;
+
+namespace {
+
+using emulation::acquire;
+using emulation::Fiber;
+using emulation::release;
+
+constexpr unsigned kLanes = 32;
+constexpr unsigned char kPoison = 0xcb;
+
+// Threads that wait for one another. Whose wait orders memory has one place for each of two turns that follow each
+// other: who goes on early must not seem to have been waited for.
+struct Meeting {
+  unsigned arrived = 0, turn = 0;
+  char ordered[2] = {};
 };
-void leaveFor([[maybe_unused]] Stack& from, [[maybe_unused]] const Stack& to, [[maybe_unused]] bool ending) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(ending ? nullptr : &from.fake, to.bottom, to.size);
-#endif
-}
-void arriveOn([[maybe_unused]] Stack& here, [[maybe_unused]] Stack* cameFrom) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(here.fake, cameFrom != nullptr ? &cameFrom->bottom : nullptr,
-                                  cameFrom != nullptr ? &cameFrom->size : nullptr);
-#endif
-}
 
 struct Warp {
+  Meeting meeting;
   uint32_t values[2][kLanes];
-  unsigned arrived = 0, turn = 0;
 };
 
 struct Block {
-  std::vector<std::unique_ptr<char[]>> stacks;
-  std::vector<Context> contexts;
+  std::vector<Fiber> fibers;
   std::vector<char> ended;
-  std::vector<Stack> fiberStacks;
-  Stack mainStack;
   std::vector<Warp> warps;
-  Context main;
-  unsigned running = 0, arrived = 0, turn = 0;
+  Meeting meeting;
+  Fiber main;
+  char started = 0, done = 0;
+  unsigned threads = 0;
   const std::function<void()>* thread = nullptr;
 };
 Block block;
 
 void yield(bool ending = false) {
   const unsigned me = threadIdx.x;
-  leaveFor(block.fiberStacks[me], block.mainStack, ending);
-  switchTo(block.contexts[me], block.main);
-  arriveOn(block.fiberStacks[me], nullptr);
+  block.fibers[me].switchTo(block.main, ending);
   threadIdx.x = me;
 }
 
 void runFiber() {
-  arriveOn(block.fiberStacks[threadIdx.x], &block.mainStack);
+  const unsigned me = threadIdx.x;
+  block.fibers[me].arrive(&block.main);
+  acquire(&block.started);
   (*block.thread)();
-  block.ended[threadIdx.x] = 1;
+  release(&block.done);
+  block.ended[me] = 1;
   yield(true);
   abort();  // nobody comes back
 }
 
+// Waits until `count` threads have come: which turn it was.
+unsigned meet(Meeting& meeting, unsigned count, bool ordersMemory) {
+  const unsigned turn = meeting.turn;
+  if (ordersMemory) release(&meeting.ordered[turn % 2]);
+  if (++meeting.arrived == count) {
+    meeting.arrived = 0;
+    meeting.turn++;
+  }
+  while (meeting.turn == turn) yield();
+  if (ordersMemory) acquire(&meeting.ordered[turn % 2]);
+  return turn;
+}
+
+// Shared memory of all kernels: what this library has of thread_local memory.
+struct SharedMemory {
+  void* memory = nullptr;
+  size_t bytes = 0;
+};
+SharedMemory sharedMemory() {
+  [[maybe_unused]] static thread_local volatile char used;
+  used = 1;  // before that, there is none
+  SharedMemory found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, size_t, void* result) {
+        const auto here = reinterpret_cast<uintptr_t>(&sharedMemory);
+        SharedMemory shared;
+        bool isThis = false;
+        for (int i = 0; i < library->dlpi_phnum; i++) {
+          const auto& part = library->dlpi_phdr[i];
+          if (part.p_type == PT_TLS) shared = {library->dlpi_tls_data, part.p_memsz};
+          isThis = isThis || (part.p_type == PT_LOAD && here - library->dlpi_addr - part.p_vaddr < part.p_memsz);
+        }
+        if (isThis) *static_cast<SharedMemory*>(result) = shared;
+        return 0;
+      },
+      &found);
+  return found;
+}
+
 }  // namespace
 
-void emulateSyncThreads() {
-  const unsigned turn = block.turn;
-  if (++block.arrived == block.contexts.size()) {
-    block.arrived = 0;
-    block.turn++;
-  }
-  while (block.turn == turn) yield();
-}
+void emulateSyncThreads() { meet(block.meeting, block.threads, true); }
 
+void emulateSyncWarp() { meet(block.warps[threadIdx.x / kLanes].meeting, kLanes, true); }
+
+// Exchanges order no memory, says CUDA.
 uint32_t emulateExchange(uint32_t value, unsigned lane) {
   Warp& warp = block.warps[threadIdx.x / kLanes];
-  const unsigned turn = warp.turn;
-  warp.values[turn % 2][threadIdx.x % kLanes] = value;
-  if (++warp.arrived == kLanes) {
-    warp.arrived = 0;
-    warp.turn++;
-  }
-  while (warp.turn == turn) yield();
-  return warp.values[turn % 2][lane];
+  warp.values[warp.meeting.turn % 2][threadIdx.x % kLanes] = value;
+  return warp.values[meet(warp.meeting, kLanes, false) % 2][lane];
 }
 
-void emulateLaunch(unsigned blocks, unsigned threads, const std::function<void()>& thread) {
-  while (block.stacks.size() < threads) block.stacks.push_back(std::make_unique<char[]>(kStackBytes));
+void emulateKernel(unsigned blocks, unsigned threads, const std::function<void()>& thread) {
+  while (block.fibers.size() < threads) block.fibers.push_back(Fiber::another());
+  block.main = Fiber::current();
   gridDim.x = blocks;
+  block.threads = threads;
   block.thread = &thread;
+  static unsigned launches = 0;
+  const SharedMemory shared = sharedMemory();
+  if (shared.memory == nullptr) abort();
+  const bool backwards = launches++ % 2 != 0;
   for (unsigned b = 0; b < blocks; b++) {
-    blockIdx.x = b;
-    block.contexts.assign(threads, Context{});
+    blockIdx.x = backwards ? blocks - 1 - b : b;
+    memset(shared.memory, kPoison, shared.bytes);
     block.ended.assign(threads, 0);
-    block.fiberStacks.assign(threads, Stack{});
     block.warps.assign((threads + kLanes - 1) / kLanes, Warp{});
-    block.arrived = block.turn = 0;
-    for (unsigned t = 0; t < threads; t++) {
-      block.fiberStacks[t] = {block.stacks[t].get(), kStackBytes, nullptr};
-      prepare(block.contexts[t], block.stacks[t].get(), runFiber);
-    }
-    for (unsigned left = threads; left > 0;) {
+    block.meeting = {};
+    for (unsigned t = 0; t < threads; t++) block.fibers[t].start(runFiber);
+    release(&block.started);
+    for (unsigned left = threads, round = b; left > 0; round++) {
       left = 0;
-      for (unsigned t = 0; t < threads; t++) {
+      for (unsigned i = 0; i < threads; i++) {
+        const unsigned t = round % 2 != 0 ? threads - 1 - i : i;
         if (block.ended[t] != 0) continue;
         threadIdx.x = t;
-        leaveFor(block.mainStack, block.fiberStacks[t], false);
-        switchTo(block.main, block.contexts[t]);
-        arriveOn(block.mainStack, nullptr);
+        block.main.switchTo(block.fibers[t]);
         left += block.ended[t] == 0;
       }
     }
+    acquire(&block.done);
   }
 }

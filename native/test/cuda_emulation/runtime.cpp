@@ -1,8 +1,7 @@
-// The runtime library: device memory is host memory, poisoned when it is allocated; everything is done at once. One
-// device of 4 multiprocessors and 1 GB. It knows no other process.
+// The runtime library but for its streams: one device of 4 multiprocessors and 1 GB. Its memory is host memory,
+// poisoned when it is allocated and when it is freed. It knows no other process.
 #include <stdlib.h>
 
-#include <chrono>
 #include <map>
 
 #include "cuda_runtime.h"
@@ -24,13 +23,6 @@ size_t taken() {
 }
 
 }  // namespace
-
-struct EmulatedStream {
-  int unused;
-};
-struct EmulatedEvent {
-  std::chrono::steady_clock::time_point recorded;
-};
 
 const char* cudaGetErrorString(cudaError_t) { return "an error of the emulated runtime"; }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorEmulated"; }
@@ -71,53 +63,21 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* pointer) {
-  if (allocations().erase(pointer) == 0) return cudaErrorInvalidValue;
+  const auto allocation = allocations().find(pointer);
+  if (allocation == allocations().end()) return cudaErrorInvalidValue;
+  memset(pointer, kPoison, allocation->second);
+  allocations().erase(allocation);
   free(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
   *pointer = malloc(bytes);
+  if (*pointer == nullptr) return cudaErrorMemoryAllocation;
+  memset(*pointer, kPoison, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* pointer) {
   free(pointer);
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  memcpy(to, from, bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  memset(to, value, bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new EmulatedStream{};
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new EmulatedEvent{};
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  event->recorded = std::chrono::steady_clock::now();
-  return cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = std::chrono::duration<float, std::milli>(end->recorded - begin->recorded).count();
   return cudaSuccess;
 }
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void*) {
