@@ -148,8 +148,8 @@ async function measure(engine, cell) {
     const { sums, own, lengths, trueValues } = drawBatch(model, uniform, cell);
     const stats = await engine.scoreStats(sums, { own, lengths });
     const options = { own, lengths, permutations: cell.noise > 0 ? permutations : 0, seed: draw };
-    const { figures, nearBound } = await engine.inferStep(sums, stats, options);
-    found[draw] = { figures, nearBound, trueValues };
+    const { figures } = await engine.inferStep(sums, stats, options);
+    found[draw] = { figures, trueValues };
   };
   // A few draws at a time, so that the engine's threads do not wait for the sampling of the next batch.
   for (let first = 0; first < draws; first += 8) {
@@ -177,7 +177,6 @@ async function measure(engine, cell) {
     ...(cell.sizes && { sizes: cell.sizes }),
     figures,
     shareOfBound: figures.miSeq.trueValue / Math.log(cell.prompts),
-    nearBound: mean((one) => (one.nearBound ? 1 : 0)),
     uniformity: cell.noise > 0 ? kolmogorovSmirnov(found.map((one) => one.figures.miSeq.pValue)) : null,
   };
   const missed = [];

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kDigest = 0x43eb8bd1b8054e62u;
 constexpr std::uint64_t kLogitDigest = 0xaee82c3062d6d2acu;
-constexpr std::uint64_t kInferenceDigest = 0x2dd146addce9f393u;
+constexpr std::uint64_t kInferenceDigest = 0x66a302b8b2a08735u;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -192,7 +192,7 @@ void addInference(Digest& digest, ThreadPool& pool) {
             digest.add(&known, sizeof known);
           }
         }
-        for (const bool flag : {out.withinVariance, out.nearBound, out.calibrated}) digest.add(&flag, sizeof flag);
+        for (const bool flag : {out.withinVariance, out.calibrated}) digest.add(&flag, sizeof flag);
       }
     }
   }

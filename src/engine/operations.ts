@@ -247,8 +247,6 @@ export interface StepInference {
   figures: Record<Figure, FigureInference>;
   /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */
   withinVariance: boolean;
-  /** MI lies within a tenth of its attainable bound: its batch interval may cover less than 95%. */
-  nearBound: boolean;
   /**
    * False: rows cannot have been sampled from what the scores describe (labels of other rows, another temperature, a mask, rows
    * picked by reward).

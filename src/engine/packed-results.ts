@@ -46,5 +46,5 @@ export function inferenceFrom(numbers: Float64Array): StepInference {
     retrieval4: figure(),
     retrieval8: figure(),
   };
-  return { figures, withinVariance: next() === 1, nearBound: next() === 1, calibrated: next() === 1 };
+  return { figures, withinVariance: next() === 1, calibrated: next() === 1 };
 }

@@ -133,7 +133,7 @@ export function metricsReporter(
 }
 
 /** What to know of the intervals before trusting them. */
-function caveats({ withinVariance, nearBound, calibrated }: StepInference, nonFinite: readonly number[]): string[] {
+function caveats({ withinVariance, calibrated }: StepInference, nonFinite: readonly number[]): string[] {
   const notes: string[] = [];
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
@@ -142,9 +142,6 @@ function caveats({ withinVariance, nearBound, calibrated }: StepInference, nonFi
     notes.push(
       'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
     );
-  }
-  if (nearBound) {
-    notes.push('MI is within a tenth of its attainable bound: its batch interval may cover less than 95%');
   }
   if (!calibrated) {
     notes.push(

@@ -48,7 +48,8 @@ export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): Stric
   if (saturated) {
     notes.push(
       `MI is saturated: ${moments.excessSeq.mean.toFixed(3)} of at most ${most.toFixed(3)} nats; ` +
-        `the true value may be larger (leave-one-out gives an upper estimate), score more prompts to see it`,
+        'the true value may be larger (leave-one-out gives an upper estimate) and its batch interval cover less than ' +
+        'it says, score more prompts to see it',
     );
   }
   values.posterior_entropy_mean = retrieval.moments.posteriorEntropy.mean;

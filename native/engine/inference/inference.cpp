@@ -13,7 +13,6 @@ namespace collapsar {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNearBound = 0.9;
 
 // The mean over rows as stepMoments has it, bit for bit.
 double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
@@ -41,7 +40,6 @@ double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figur
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control) {
   for (FigureInference& figure : out.figures) figure = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
   out.withinVariance = false;
-  out.nearBound = false;
   out.calibrated = true;
   control.totalUnits.store(input.rows * (input.columns + input.permutations), std::memory_order_relaxed);
   if (input.rows < 1 || input.columns < 1) return Outcome::Done;
@@ -70,9 +68,6 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
-  // Against ln of the distinct signatures: that of a batch without repeated prompts is its number of columns.
-  const double attainable = columns.logOthers[columns.distinct];
-  out.nearBound = columns.distinct > 1 && out.figures[kMiSeq].estimate > kNearBound * attainable;
   return Outcome::Done;
 }
 

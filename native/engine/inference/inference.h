@@ -39,7 +39,6 @@ struct InferenceInput {
 struct Inference {
   FigureInference figures[kFigures];
   bool withinVariance;  // false: a prompt has one row only, so the batch intervals hold between-prompt variance as well
-  bool nearBound;       // MI above nine tenths of ln(distinct signatures), where few rows tell it from the bound
   bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
 };
 

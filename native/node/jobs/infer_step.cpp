@@ -33,7 +33,7 @@ class InferStepJob : public Job {
                      {figure.estimate, figure.batchLow, figure.batchHigh, figure.batchError, figure.populationLow,
                       figure.populationHigh, figure.populationError, figure.pValue});
     }
-    for (const bool flag : {inference.withinVariance, inference.nearBound, inference.calibrated}) {
+    for (const bool flag : {inference.withinVariance, inference.calibrated}) {
       numbers.push_back(flag ? 1 : 0);
     }
     return numbersOf(env, numbers);

@@ -242,11 +242,4 @@ inline bool naiveCalibrated(const Step& step) {
   return surprise <= 3 * std::sqrt(naiveLabelVariance(step, kMiSeq)) + roundingOf(step, kMiSeq);
 }
 
-inline bool naiveNearBound(const Step& step) {
-  std::vector<bool> used(static_cast<std::size_t>(step.columns));
-  for (std::int32_t p = 0; p < step.columns; p++) used[static_cast<std::size_t>(step.signatureOf(p))] = true;
-  const auto distinct = std::count(used.begin(), used.end(), true);
-  return distinct > 1 && meanOver(step, kMiSeq, false) > 0.9L * std::log(static_cast<long double>(distinct));
-}
-
 }  // namespace collapsar::test
