@@ -58,16 +58,6 @@ struct TopList {
       column[0] = at;
     }
   }
-
-  __device__ void dropFirst() {
-    COLLAPSAR_UNROLLED
-    for (int i = 0; i + 1 < kMostTop; i++) {
-      order[i] = order[i + 1];
-      column[i] = column[i + 1];
-    }
-    order[kMostTop - 1] = 0;
-    column[kMostTop - 1] = kNoColumn;
-  }
 };
 
 // Where a row's, or a piece's, best columns go. `orders` may be null.
@@ -235,46 +225,28 @@ __device__ Ranked<Order> topOfBlock(Ranked<Order> ranked, int k) {
   return ranked;
 }
 
-// --- less than a warp a row: each lane goes through its columns again
+// --- a thread a row: it goes through its columns again
 
-template <class T, int kLanes>
-__device__ Ranked<OrderOf<T>> firstColumnOfFew(const RowVectors<T>& columns, int lane,
-                                               const LaneMaximum<typename Element<T>::Compute>& mine,
-                                               const TopPlace& place) {
-  using C = typename Element<T>::Compute;
-  const C best = reduceLanes<kLanes>(mine.best, BetterOf<C>{});
-  int column = best == -infinity<C>() ? columns.begin : columns.end;
-  if (mine.chunk >= 0 && (mine.best == best || mine.best != mine.best)) {
-    column = columns.template firstIn<kLanes>(mine.chunk, lane, best);
+template <class T>
+__device__ Ranked<OrderOf<T>> topColumnsOfOne(const RowVectors<T>& columns,
+                                              const LaneMaximum<typename Element<T>::Compute>& mine, int k,
+                                              const TopPlace& place) {
+  if (k == 1) {
+    const int column = mine.chunk < 0 ? columns.begin : columns.template firstIn<1>(mine.chunk, 0, mine.best);
+    const Ranked<OrderOf<T>> first{orderOf(mine.best), column};
+    place.put(0, first);
+    return first;
   }
-  column = reduceLanes<kLanes>(column, [](int a, int b) { return a < b ? a : b; });
-  const Ranked<OrderOf<T>> first{orderOf(best), column};
-  if (lane == 0) place.put(0, first);
-  return first;
-}
-
-template <class T, int kLanes>
-__device__ Ranked<OrderOf<T>> topColumnsOfFew(const RowVectors<T>& columns, int lane, int k, const TopPlace& place) {
   TopList<OrderOf<T>> list;
-  for (int vector = lane; vector < columns.vectors(); vector += kLanes) {
-    const int64_t first = columns.columnOf(vector);
-    COLLAPSAR_ROLLED
-    for (int e = 0; e < Element<T>::kPerVector; e++) {
-      const int64_t column = first + e;
-      if (column < columns.begin || column >= columns.end) continue;
-      list.insert(orderOf(floatOf(columns.row[column])), static_cast<int32_t>(column));
-    }
-  }
-  Ranked<OrderOf<T>> best{0, kNoColumn};
   COLLAPSAR_ROLLED
-  for (int i = 0; i < k; i++) {
-    const Ranked<OrderOf<T>> mine{list.order[0], list.column[0]};
-    const Ranked<OrderOf<T>> first = reduceLanes<kLanes>(mine, RankedFirst<OrderOf<T>>{});
-    if (mine.column == first.column) list.dropFirst();
-    if (i == 0) best = first;
-    if (lane == 0) place.put(i, first);
+  for (int column = columns.begin; column < columns.end; column++) {
+    list.insert(orderOf(floatOf(columns.row[column])), column);
   }
-  return best;
+  COLLAPSAR_UNROLLED
+  for (int i = 0; i < kMostTop; i++) {
+    if (i < k) place.put(i, Ranked<OrderOf<T>>{list.order[i], list.column[i]});
+  }
+  return {list.order[0], list.column[0]};
 }
 
 // k >= 1. Every thread of the block must call; the first column is returned to the row's lane 0.
@@ -282,9 +254,8 @@ template <class T, int kLanes>
 __device__ Ranked<OrderOf<T>> topColumns(const RowVectors<T>& columns, int lane,
                                          const LaneMaximum<typename Element<T>::Compute>& mine, int k,
                                          const TopPlace& place) {
-  if constexpr (kLanes < kWarpLanes) {
-    return k == 1 ? firstColumnOfFew<T, kLanes>(columns, lane, mine, place)
-                  : topColumnsOfFew<T, kLanes>(columns, lane, k, place);
+  if constexpr (kLanes == 1) {
+    return topColumnsOfOne<T>(columns, mine, k, place);
   } else {
     Ranked<OrderOf<T>> ranked = topOfWarp<T, kLanes>(columns, lane, mine, k);
     if constexpr (kLanes > kWarpLanes) ranked = topOfBlock(ranked, k);
