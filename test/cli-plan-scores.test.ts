@@ -120,13 +120,38 @@ describe('plan-scores', () => {
     const refused = planScoresCommand('-', flags, streams, binary);
     await expect(refused).rejects.toThrow(/^stdin: line 1 has more than 67108864 characters: expected lines of text/);
     expect(given).toBeLessThan(100);
-    const long = Readable.from([`{"group":"${'x'.repeat(1e6)}","length":1}\n`]);
+    const long = Readable.from([`{"group":["${'x'.repeat(1e6)}"],"length":1}\n`]);
     const shortly = await planScoresCommand('-', flags, streams, long).catch((error: Error) => error.message);
-    expect(shortly).toMatch(/^stdin: line 1: "group" got "x{119}…; expected a whole number$/);
+    expect(shortly).toMatch(/^stdin: line 1: "group" got \["x{118}…; expected a whole number or a name$/);
+  });
+
+  it('takes the ids that trainers give: of 64 bits by rising number, names as they come', async () => {
+    const groupsOf = async (rows: string[], ...more: string[]) => {
+      const path = join(directory, `ids-${files++}.jsonl`);
+      writeFileSync(path, rows.join('\n'));
+      return (await collapsar(['plan-scores', path, '--negatives', '3', ...more])).out;
+    };
+    const long = ['9007199254740993', '7', '9007199254740992', '-5'];
+    const numbered = await groupsOf(long.map((id) => `{"group":${id},"length":3}`));
+    expect(numbered.match(/"group":[^,]+/g)).toEqual(
+      ['-5', '7', '9007199254740992', '9007199254740993'].map((id) => `"group":${id}`),
+    );
+    expect(linesOf(numbered)[3]?.rows).toContain(0);
+    const uids = ['b1', '7', 'a,"2"', 'b1'].map((uid) => `{"uid":${JSON.stringify(uid)},"length":3,"reward":NaN}`);
+    const named = linesOf(await groupsOf(uids));
+    expect(named.map(({ group }) => group)).toEqual(['b1', '7', 'a,"2"']);
+    const [, ...pairs] = (await groupsOf(uids, '--csv')).trimEnd().split('\n');
+    expect(pairs.filter((pair) => pair.startsWith('2,'))).toEqual([0, 1, 2, 3].map((row) => `2,"a,""2""",${row},1`));
   });
 
   it.each([
     ['a line that is no object', (rows: unknown[]) => rows.splice(2, 1, [1]), /line 5: not a JSON object/],
+    [
+      'half a group',
+      (rows: Record<string, unknown>[]) => Object.assign(rows[0] ?? {}, { group: 1.5 }),
+      /line 1: "group" got 1.5; .* name\n$/,
+    ],
+    ['a row without group', (rows: Record<string, unknown>[]) => delete rows[1]?.group, /line 3: "group" missing/],
     ['a row without length', (rows: Record<string, unknown>[]) => delete rows[1]?.length, /line 3: "length" missing/],
     [
       'half a token',

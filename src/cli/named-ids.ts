@@ -1,4 +1,4 @@
-// Names of groups and episodes -> numbers, which the filter goes by, and back.
+// Names of groups and episodes -> numbers, which the library goes by, and back.
 
 /** Numbered by first appearance. */
 export class NamedIds {
@@ -13,6 +13,11 @@ export class NamedIds {
       this.#names.push(name);
     }
     return id;
+  }
+
+  /** By id. */
+  get names(): readonly string[] {
+    return this.#names;
   }
 
   nameOf(id: number): string {

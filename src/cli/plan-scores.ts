@@ -6,7 +6,6 @@ import { argumentProblem } from '../engine/argument-problem.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { onAbort } from '../logs/abort-listeners.js';
-import { printable } from '../logs/printable.js';
 import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
@@ -14,6 +13,7 @@ import { systemProblem } from '../logs/system-problem.js';
 import { planScores, type ScorePlan, type ScorePlanInput } from '../metrics/planned/plan.js';
 import { turnsByRows } from '../metrics/planned/prompt-turns.js';
 import { EXIT } from './exit-codes.js';
+import { PlannedLines } from './planned-lines.js';
 import type { Streams } from './streams.js';
 import { textLines } from './text-lines.js';
 
@@ -30,8 +30,8 @@ export interface PlanScoresFlags {
 /** A step without its scores. */
 interface PlannedStep {
   readonly input: ScorePlanInput;
-  /** Group id of each prompt, in the plan's numbering. */
-  readonly columnGroups: ArrayLike<number | bigint>;
+  /** [P] the group of each prompt, in the plan's numbering, as JSON. */
+  readonly groupNames: readonly string[];
 }
 
 /** Where stdin is meant. */
@@ -47,13 +47,13 @@ export async function planScoresCommand(
   stdin: Readable = process.stdin,
 ): Promise<number> {
   const { out, err, signal } = streams;
-  const { input, columnGroups } = isStepName(nameOf(path))
+  const { input, groupNames } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
     : await fromLines(path, stdin, flags, signal);
   const plan = planned(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
-    await out.write(lines(plan, columnGroups, first, flags.csv === true));
+    await out.write(lines(plan, groupNames, first, flags.csv === true));
   }
   if (!flags.quiet) await err.write(`${saving(plan)}\n`);
   return EXIT.ok;
@@ -69,17 +69,24 @@ function planned(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScor
   }
 }
 
-function lines(plan: ScorePlan, columnGroups: ArrayLike<number | bigint>, first: number, csv: boolean): string {
+function lines(plan: ScorePlan, groupNames: readonly string[], first: number, csv: boolean): string {
   return plan.byPrompt
     .slice(first, first + CHUNK)
     .map(({ prompt, rows, first: from }) => {
-      const group = String(columnGroups[prompt]);
+      const group = groupNames[prompt] as string;
       const chances = plan.inclusion.subarray(from, from + rows.length);
+      const field = csv ? csvField(group) : '';
       return csv
-        ? Array.from(rows, (row, at) => `${prompt},${group},${row},${chances[at]}\n`).join('')
+        ? Array.from(rows, (row, at) => `${prompt},${field},${row},${chances[at]}\n`).join('')
         : `{"prompt":${prompt},"group":${group},"rows":[${rows.join(',')}],"inclusion":[${chances.join(',')}]}\n`;
     })
     .join('');
+}
+
+/** Names that hold a separator are quoted, as RFC 4180 has it. */
+function csvField(json: string): string {
+  const text = json.startsWith('"') ? (JSON.parse(json) as string) : json;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function saving({ cost, complete }: ScorePlan): string {
@@ -101,11 +108,14 @@ async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortS
     throw new FileError({ path, tensor: 'turn' }, 'missing; --hard needs the turn of each row');
   }
   const promptTurns = flags.hard && step.turn ? turns(path, groups, step.turn, columnGroups) : undefined;
-  return { input: { groups, lengths, columnGroups, promptTokens, promptTurns }, columnGroups };
+  return {
+    input: { groups, lengths, columnGroups, promptTokens, promptTurns },
+    groupNames: Array.from(columnGroups, String),
+  };
 }
 
 /**
- * One JSON object a line: {"group": 3, "length": 120, "turn": 1}, a row each; columns are the groups that occur.
+ * Columns are the groups that occur.
  * @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing
  */
 async function fromLines(
@@ -116,20 +126,9 @@ async function fromLines(
 ): Promise<PlannedStep> {
   signal.throwIfAborted();
   const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
-  const groups: number[] = [];
-  const lengths: number[] = [];
-  const rowTurns: number[] = [];
+  const rows = new PlannedLines(path, flags.hard === true);
   const readAll = async () => {
-    let number = 0;
-    for await (const text of textLines(stream, path)) {
-      number++;
-      const line = text.trim();
-      if (line === '') continue;
-      const row = parse(path, line, number);
-      groups.push(whole(path, row, 'group', number));
-      lengths.push(whole(path, row, 'length', number));
-      if (flags.hard) rowTurns.push(whole(path, row, 'turn', number));
-    }
+    for await (const text of textLines(stream, path)) rows.add(text);
   };
   // A read of a pipe that nobody writes to cannot be called off.
   const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
@@ -142,34 +141,10 @@ async function fromLines(
   } finally {
     stream.destroy();
   }
-  if (groups.length === 0) {
-    throw new FileError({ path }, 'no rows; expected a line {"group": …, "length": …} for each');
-  }
-  const columnGroups = [...new Set(groups)].sort((a, b) => a - b);
+  const { groups, lengths, turns: rowTurns, groupNames } = rows.finish();
+  const columnGroups = Int32Array.from(groupNames, (_, place) => place);
   const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;
-  return { input: { groups, lengths, columnGroups, promptTurns }, columnGroups };
-}
-
-function parse(path: string, line: string, number: number): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    value = undefined;
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new FileError({ path }, `line ${number}: not a JSON object; expected {"group": …, "length": …}`);
-  }
-  return value as Record<string, unknown>;
-}
-
-function whole(path: string, row: Record<string, unknown>, key: string, number: number): number {
-  const value = row[key];
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || (key !== 'group' && value < 0)) {
-    const what = value === undefined ? 'missing' : `got ${printable(JSON.stringify(value))}`;
-    throw new FileError({ path }, `line ${number}: "${key}" ${what}; expected a whole number`);
-  }
-  return value;
+  return { input: { groups, lengths, columnGroups, promptTurns }, groupNames };
 }
 
 /** The file is at fault where its turns contradict each other. */

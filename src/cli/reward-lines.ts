@@ -3,6 +3,7 @@
 import { counted } from '../engine/counted.js';
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
+import { parseJsonLine } from './json-line.js';
 import { NamedIds } from './named-ids.js';
 import type { FilterSource } from './reward-source.js';
 import { separatedFields } from './separated-fields.js';
@@ -98,7 +99,7 @@ export class RewardLines {
   #json(line: string): Partial<Record<Field, unknown>> {
     let value: unknown;
     try {
-      value = JSON.parse(quotedNumbers(line));
+      value = parseJsonLine(line);
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
       return this.#fail(`is no JSON: ${problem}; each row has to be on one line of its own (${ONE_A_LINE})`);
@@ -179,21 +180,6 @@ export class RewardLines {
   #fail(problem: string): never {
     throw new FileError({ path: this.#path }, `line ${this.#line} ${problem}`);
   }
-}
-
-/**
- * Numbers that JSON.parse would refuse or change, as strings, which are numbers here all the same: NaN and infinities, for which
- * JSON has no word but Python's json.dumps writes one, and integers too long for a double, which would make two hashed ids one.
- * Goes through the line once: an expression for whole strings would begin again at each quote of one that is not closed.
- */
-function quotedNumbers(line: string): string {
-  if (!/NaN|Infinity|(?<![.\d])\d{16}/.test(line)) return line;
-  let inString = false;
-  return line.replace(/\\.|"|-?(?:NaN|Infinity)|-?\d[\d.eE+-]*/g, (found) => {
-    if (found === '"') inString = !inString;
-    if (inString || found === '"' || found.startsWith('\\')) return found;
-    return /^-?\d/.test(found) && !/^-?[1-9]\d{15,}$/.test(found) ? found : `"${found}"`;
-  });
 }
 
 /** Also as Python prints them: nan, inf, -inf. */
