@@ -101,12 +101,21 @@ TEST_CASE("when the last end is reported the pool's threads are gone") {
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
   };
+  // A thread that was joined can still be listed for a moment: the kernel wakes the joiner before it takes it off.
+  const auto waitForFewer = [&](std::ptrdiff_t most) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (threads() > most && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    return threads();
+  };
   Ends ends;
   CountingTask task, last;
-  std::ptrdiff_t before = threads(), during = 0, after = 0;
+  std::ptrdiff_t during = 0, after = 0;
   {
     Dispatcher dispatcher(5, [&](Task* ended) {
-      (ended == &last ? after : during) = threads();
+      if (ended == &task)
+        during = threads();
+      else
+        after = waitForFewer(during - 4);
       ends.add(ended);
     });
     dispatcher.submit(&task);
@@ -114,8 +123,8 @@ TEST_CASE("when the last end is reported the pool's threads are gone") {
     dispatcher.submitLast(&last);
     ends.wait(2);
   }
-  CHECK_EQUAL(during - before, 5);
-  CHECK_EQUAL(after - before, 1);
+  CHECK(during >= 6);
+  CHECK(after <= during - 4);
 }
 #endif
 
