@@ -10,26 +10,32 @@ const script =
   (name, env, ...args) =>
   () =>
     start(process.execPath, [join('scripts', name), ...args], { env });
-const program =
-  (name, ...args) =>
-  () =>
-    start(tool(name), args);
 
 /** vitest; names the tests that were skipped (what they need is not here), which its own report only counts. */
 async function unitTests() {
   mkdirSync(join(root, 'build'), { recursive: true });
   const report = join(root, 'build', 'vitest.json');
-  const result = await program(
-    'vitest',
+  const result = await start(tool('vitest'), [
     'run',
     '--reporter=default',
     '--reporter=json',
     `--outputFile.json=${report}`,
-  )();
+  ]);
   const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : [];
   const tests = files.flatMap((file) => file.assertionResults);
   const skipped = tests.filter((test) => test.status === 'skipped' || test.status === 'pending');
-  return { ...result, skipped: [...result.skipped, ...skipped.map((test) => `test "${test.fullName}"`)] };
+  const names = skipped.map((test) => `test "${test.fullName}"`);
+  const { status, skipped: also } = result.status === 0 ? await emulatedDeviceTests() : { ...result, skipped: [] };
+  return { status, skipped: [...result.skipped, ...names, ...also] };
+}
+
+/** The device tests once more, with the backend's own sources on the emulated GPU, which the C++ tests' build leaves. */
+async function emulatedDeviceTests() {
+  const backend = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda_emulated.so');
+  if (!existsSync(backend)) return { status: 0, skipped: ['device tests on the emulated GPU, which was not built'] };
+  const env = { COLLAPSAR_TEST_DEVICE: 'cuda', COLLAPSAR_CUDA_BACKEND: backend };
+  console.log('\nThe device tests on the emulated GPU; those of the fake one are left out:');
+  return await start(tool('vitest'), ['run', 'test/engine-device'], { env });
 }
 
 // The stage CUDA compiles the backend for one GPU; the other builds leave it out, each of which would take minutes.

@@ -1,5 +1,6 @@
 // Which CUDA backend the device tests run with: a fake one on host memory (native/test/fake_cuda), or with
-// COLLAPSAR_TEST_DEVICE=cuda the real one on this machine's GPU.
+// COLLAPSAR_TEST_DEVICE=cuda the real one, on this machine's GPU, or, where COLLAPSAR_CUDA_BACKEND names the one that
+// the C++ tests build, on the emulated GPU (native/test/cuda_emulation).
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,8 +14,9 @@ import { type EngineOptions, openEngine } from '../src/engine/open-engine.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const native = join(root, 'native');
 
-/** Whether a real GPU is tested. */
+/** Whether the real backend is tested. */
 export const onGpu = process.env.COLLAPSAR_TEST_DEVICE === 'cuda';
+const realBackend = process.env.COLLAPSAR_CUDA_BACKEND;
 
 /** The fake, as the C++ tests' build left it, or compiled now; undefined where it cannot be had. */
 function findFake(): string | undefined {
@@ -60,8 +62,9 @@ export function useBackend(path: string | undefined = fakePath): void {
 }
 
 function setPath(path: string | undefined): void {
-  if (onGpu || path === undefined) delete process.env.COLLAPSAR_CUDA_BACKEND;
-  else process.env.COLLAPSAR_CUDA_BACKEND = path;
+  const chosen = onGpu ? realBackend : path;
+  if (chosen === undefined) delete process.env.COLLAPSAR_CUDA_BACKEND;
+  else process.env.COLLAPSAR_CUDA_BACKEND = chosen;
 }
 
 /** An engine with a GPU, for `await using`. */

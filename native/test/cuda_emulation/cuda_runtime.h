@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <functional>
+#include <mutex>
 
 // --- the language ----------------------------------------------------------------------------------------------------
 #define __global__ [[maybe_unused]]
@@ -131,6 +132,20 @@ enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEn
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaEventInterprocess = 4,
                    cudaHostAllocDefault = 0, cudaIpcMemLazyEnablePeerAccess = 1;
 constexpr unsigned long long cudaEnableDefault = 0;
+
+// The device's own.
+constexpr size_t kEmulatedBytes = size_t{1} << 30;
+
+// The emulated device does one thing at a time, whichever thread asks for it.
+struct EmulationLock {
+  EmulationLock() { mutex().lock(); }
+  ~EmulationLock() { mutex().unlock(); }
+  EmulationLock(const EmulationLock&) = delete;
+  static std::recursive_mutex& mutex() {
+    static std::recursive_mutex one;
+    return one;
+  }
+};
 
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);

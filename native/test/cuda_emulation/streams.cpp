@@ -63,6 +63,7 @@ struct EmulatedEvent {
 namespace {
 
 cudaError_t put(cudaStream_t stream, std::function<void()> work) {
+  const EmulationLock lock;
   stream->queue->work.push_back(std::move(work));
   stream->queue->put++;
   runSomething();
@@ -82,25 +83,30 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   return put(stream, [=] { memset(to, value, bytes); });
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const EmulationLock lock;
   *stream = new EmulatedStream{std::make_shared<Queue>()};
   queues().push_back((*stream)->queue);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const EmulationLock lock;
   stream->queue->runUntil(stream->queue->put);
   std::erase(queues(), stream->queue);
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const EmulationLock lock;
   runSomething();
   return stream->queue->work.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const EmulationLock lock;
   stream->queue->runUntil(stream->queue->put);
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const EmulationLock lock;
   return put(stream, [awaited = EmulatedEvent{event->last}] { awaited.wait(); });
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -109,20 +115,24 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const EmulationLock lock;
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const EmulationLock lock;
   event->last = std::make_shared<EmulatedEvent::Record>();
   event->last->queue = stream->queue;
   event->last->number = stream->queue->put + 1;
   return put(stream, [record = event->last] { record->time = std::chrono::steady_clock::now(); });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const EmulationLock lock;
   event->wait();
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const EmulationLock lock;
   for (const cudaEvent_t event : {begin, end}) {
     if (event->last->queue == nullptr) return cudaErrorInvalidResourceHandle;
     if (event->last->queue->done < event->last->number) return cudaErrorNotReady;

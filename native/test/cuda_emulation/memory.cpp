@@ -1,0 +1,201 @@
+// The device's memory: host memory of this process, poisoned when it is allocated and when it is freed. Each allocation
+// is a file without a name, which another process can map: a handle says whose it is.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+
+#include "cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+#endif
+
+namespace {
+
+constexpr unsigned char kPoison = 0xcb;
+constexpr char kMagic[8] = "emulate";
+
+struct Allocation {
+  size_t bytes = 0, mapped = 0;
+  int file = -1;
+};
+
+struct Import {
+  size_t mapped = 0;
+  int opened = 0;
+};
+
+struct Handle {
+  char magic[8];
+  int process, file;
+};
+static_assert(sizeof(Handle) <= sizeof(cudaIpcMemHandle_t));
+
+using Allocations = std::map<char*, Allocation>;
+Allocations& allocations() {
+  static Allocations all;
+  return all;
+}
+
+// By the file's number, which no other file has.
+struct Imports {
+  std::map<ino_t, char*> bases;
+  std::map<char*, Import> all;
+};
+Imports& imports() {
+  static Imports all;
+  return all;
+}
+
+size_t taken() {
+  size_t sum = 0;
+  for (const auto& [base, allocation] : allocations()) sum += allocation.bytes;
+  return sum;
+}
+
+// The allocation that the pointer lies in.
+Allocations::iterator allocationOf(const void* pointer) {
+  const char* const at = static_cast<const char*>(pointer);
+  auto next = allocations().upper_bound(const_cast<char*>(at));
+  if (next == allocations().begin()) return allocations().end();
+  --next;
+  return at < next->first + next->second.bytes ? next : allocations().end();
+}
+
+// cuMemGetAddressRange, of the driver: 0, or 1 for an invalid value.
+int addressRange(unsigned long long* base, size_t* bytes, unsigned long long pointer) {
+  const EmulationLock lock;
+  char* const at = reinterpret_cast<char*>(pointer);
+  if (const auto own = allocationOf(at); own != allocations().end()) {
+    *base = reinterpret_cast<unsigned long long>(own->first);
+    *bytes = own->second.bytes;
+    return 0;
+  }
+  const auto import = imports().all.find(at);
+  if (import == imports().all.end()) return 1;
+  *base = pointer;
+  *bytes = import->second.mapped;
+  return 0;
+}
+
+}  // namespace
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const EmulationLock lock;
+  *total = kEmulatedBytes;
+  *free = kEmulatedBytes - taken();
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  const EmulationLock lock;
+  if (bytes > kEmulatedBytes || bytes > kEmulatedBytes - taken()) return cudaErrorMemoryAllocation;
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t mapped = (bytes + page - 1) / page * page;
+  const int file = memfd_create("emulated-gpu", MFD_CLOEXEC);
+  if (file < 0) return cudaErrorMemoryAllocation;
+  void* const base = ftruncate(file, static_cast<off_t>(mapped)) == 0
+                         ? mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+                         : MAP_FAILED;
+  if (base == MAP_FAILED) {
+    close(file);
+    return cudaErrorMemoryAllocation;
+  }
+  memset(base, kPoison, mapped);
+  // AddressSanitizer shall see what is read behind them.
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(base) + bytes, mapped - bytes);
+  allocations()[static_cast<char*>(base)] = {bytes, mapped, file};
+  *pointer = base;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  const EmulationLock lock;
+  const auto found = allocations().find(static_cast<char*>(pointer));
+  if (found == allocations().end()) return cudaErrorInvalidValue;
+  const auto [bytes, mapped, file] = found->second;
+  ASAN_UNPOISON_MEMORY_REGION(pointer, mapped);
+  memset(pointer, kPoison, mapped);
+  munmap(pointer, mapped);
+  close(file);
+  allocations().erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  *pointer = malloc(bytes);
+  if (*pointer == nullptr) return cudaErrorMemoryAllocation;
+  memset(*pointer, kPoison, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* pointer) {
+  free(pointer);
+  return cudaSuccess;
+}
+
+// The handle is that of the whole allocation, as CUDA's is.
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* pointer) {
+  const EmulationLock lock;
+  const auto found = allocationOf(pointer);
+  if (found == allocations().end()) return cudaErrorInvalidValue;
+  Handle made{{}, getpid(), found->second.file};
+  memcpy(made.magic, kMagic, sizeof kMagic);
+  *handle = {};
+  memcpy(handle, &made, sizeof made);
+  return cudaSuccess;
+}
+
+// Opened a second time it is the same memory, and is closed twice.
+cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsigned) {
+  const EmulationLock lock;
+  Handle made;
+  memcpy(&made, &handle, sizeof made);
+  if (memcmp(made.magic, kMagic, sizeof kMagic) != 0) return cudaErrorInvalidValue;
+  if (made.process == getpid()) return cudaErrorInvalidValue;
+  const std::string path = "/proc/" + std::to_string(made.process) + "/fd/" + std::to_string(made.file);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return cudaErrorMapBufferObjectFailed;
+  struct stat status {};
+  fstat(file, &status);
+  const size_t mapped = static_cast<size_t>(status.st_size);
+  const auto known = imports().bases.find(status.st_ino);
+  void* const base = known != imports().bases.end()
+                         ? known->second
+                         : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (base == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
+  char* const at = static_cast<char*>(base);
+  imports().bases[status.st_ino] = at;
+  Import& import = imports().all[at];
+  import.mapped = mapped;
+  import.opened++;
+  *pointer = base;
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcCloseMemHandle(void* pointer) {
+  const EmulationLock lock;
+  const auto found = imports().all.find(static_cast<char*>(pointer));
+  if (found == imports().all.end()) return cudaErrorInvalidValue;
+  if (--found->second.opened > 0) return cudaSuccess;
+  munmap(pointer, found->second.mapped);
+  std::erase_if(imports().bases, [&](const auto& base) { return base.second == pointer; });
+  imports().all.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** entry, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* found) {
+  const bool known = strcmp(name, "cuMemGetAddressRange") == 0;
+  *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  if (known) *entry = reinterpret_cast<void*>(addressRange);
+  return cudaSuccess;
+}
