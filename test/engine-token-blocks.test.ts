@@ -467,7 +467,11 @@ describe('what is refused', () => {
       'a negative stride reaches before',
       { prompts: [0], tokens: { from: 0 }, logprobs: tensor([1, 4, 3], [0, 3, -1]) },
     ],
-    ['lengths', '9', { prompts: [0], rows: [2], logprobs: tensor([1, 1, 3]) }],
+    [
+      'logprobs.shape',
+      'holds 3 tokens a row, but row 2 of the step has 9',
+      { prompts: [0], rows: [2], logprobs: tensor([1, 1, 3]) },
+    ],
   ])('%s: %s', async (argument, words, block) => {
     const sink = sinkOf(step);
     await refused(sink.add(block as TokenBlock), argument, words);

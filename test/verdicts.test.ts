@@ -170,7 +170,7 @@ describe('regimes', () => {
     for (const { sentence } of [back.regime, ...back.verdicts]) {
       expect(sentence).toContain('101% of its start');
       expect(sentence).toMatch(
-        /so since step 13; this step alone does not decide it, with I\(X;Z\) not clearly above or below half of the start\.$/,
+        /so since step 13; in this step alone, I\(X;Z\) is not clearly above or below half of the start and counts as before\.$/,
       );
     }
     const sure = judge.add({ step: 16, metrics: metricsOf(0.1, 0.8, 0.03) });

@@ -1,6 +1,7 @@
 // One block of a step's scores, as a caller names it -> the prompts, rows and tokens that it holds, checked.
 import { ArgumentError } from '../errors.js';
 import { checkCount } from './argument-checks.js';
+import { counted } from './counted.js';
 import { integerArray } from './integers.js';
 import { shown } from './shown.js';
 import type { Integers, Tensor } from './tensor.js';
@@ -63,11 +64,30 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
   const promptAxis = blockAxis(block.prompts, prompts, promptCount, 'prompts', 'prompt');
   const rowAxis = blockAxis(block.rows, lengths.length, packed ? undefined : rowCount, 'rows', 'row');
   const { from, to } = block.tokens === undefined ? { from: 0, to: ALL_TOKENS } : tokenRange(block.tokens, tokenCount);
+  if (block.tokens === undefined) expectWholeRows(view.shape, rowAxis, lengths);
   const wholeLengths = BigInt64Array.from(rowAxis, (row) => {
     const length = lengths[row] as number;
     return from === 0 && to >= length ? BigInt(length) : 0n;
   });
   return { prompts: promptAxis, rows: rowAxis, from, to, view, wholeLengths };
+}
+
+/**
+ * @param shape [p, r, T], or packed [p, N]
+ * @param rows r of the step
+ * @param lengths tokens of each row of the step
+ * @throws {ArgumentError} if some row has more tokens than the scores, in which no part of the rows is named
+ */
+export function expectWholeRows(shape: readonly number[], rows: Int32Array, lengths: Float64Array): void {
+  const [, , tokens] = shape;
+  if (shape.length !== 3 || tokens === undefined) return;
+  const short = rows.find((row) => (lengths[row] as number) > tokens);
+  if (short === undefined) return;
+  throw new ArgumentError(
+    'logprobs.shape',
+    `holds ${counted(tokens, 'tokens')} a row, but row ${short} of the step has ${lengths[short]}: give all of them, ` +
+      'or a block of part of them with `tokens: { from }`',
+  );
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   blockAxis,
   type CheckedBlock,
   checkBlock,
+  expectWholeRows,
   type SumsBlock,
   type TokenBlock,
   type TokenBox,
@@ -198,6 +199,7 @@ export class TokenSumsSink {
     }
     const count = logprobs.shape.length === 2 ? undefined : logprobs.shape[1];
     const indices = blockAxis(rows, this.rows, count, 'rows', 'row');
+    expectWholeRows(logprobs.shape, indices, this.#lengths);
     const lengths = BigInt64Array.from(indices, (row) => BigInt(this.#lengths[row] as number));
     await this.#track(options.signal, async (signal) => {
       const engine = await this.#open(signal);

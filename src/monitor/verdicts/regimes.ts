@@ -226,7 +226,7 @@ function describe(
   const interval = `[${figure(levels.low)}, ${figure(levels.high)}]`;
   const hits =
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
-  const undecided = `; this step alone does not decide it, with ${open} not clearly above or below half of the start`;
+  const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
     `${IN_WORDS[name]}: I(X;Z) is ${figure(levels.mi)} ${interval} nats a response, ${percent(levels.mi / mi.start)} of its ` +
     `start (${figure(mi.start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
