@@ -61,6 +61,18 @@ size_t taken() {
   return sum;
 }
 
+size_t pageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+// With a page behind it that cannot be read.
+void* mapFile(int file, size_t bytes) {
+  void* const all = mmap(nullptr, bytes + pageBytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return all;
+  void* const base = mmap(all, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (base == MAP_FAILED) munmap(all, bytes + pageBytes());
+  return base;
+}
+void unmap(void* base, size_t bytes) { munmap(base, bytes + pageBytes()); }
+
 // The allocation that the pointer lies in.
 Allocations::iterator allocationOf(const void* pointer) {
   const char* const at = static_cast<const char*>(pointer);
@@ -98,13 +110,10 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   const EmulationLock lock;
   if (bytes > kEmulatedBytes || bytes > kEmulatedBytes - taken()) return cudaErrorMemoryAllocation;
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t mapped = (bytes + page - 1) / page * page;
+  const size_t mapped = (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
   const int file = memfd_create("emulated-gpu", MFD_CLOEXEC);
   if (file < 0) return cudaErrorMemoryAllocation;
-  void* const base = ftruncate(file, static_cast<off_t>(mapped)) == 0
-                         ? mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-                         : MAP_FAILED;
+  void* const base = ftruncate(file, static_cast<off_t>(mapped)) == 0 ? mapFile(file, mapped) : MAP_FAILED;
   if (base == MAP_FAILED) {
     close(file);
     return cudaErrorMemoryAllocation;
@@ -124,7 +133,7 @@ cudaError_t cudaFree(void* pointer) {
   const auto [bytes, mapped, file] = found->second;
   ASAN_UNPOISON_MEMORY_REGION(pointer, mapped);
   memset(pointer, kPoison, mapped);
-  munmap(pointer, mapped);
+  unmap(pointer, mapped);
   close(file);
   allocations().erase(found);
   return cudaSuccess;
@@ -167,9 +176,7 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
   fstat(file, &status);
   const size_t mapped = static_cast<size_t>(status.st_size);
   const auto known = imports().bases.find(status.st_ino);
-  void* const base = known != imports().bases.end()
-                         ? known->second
-                         : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const base = known != imports().bases.end() ? known->second : mapFile(file, mapped);
   close(file);
   if (base == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
   char* const at = static_cast<char*>(base);
@@ -186,7 +193,7 @@ cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   const auto found = imports().all.find(static_cast<char*>(pointer));
   if (found == imports().all.end()) return cudaErrorInvalidValue;
   if (--found->second.opened > 0) return cudaSuccess;
-  munmap(pointer, found->second.mapped);
+  unmap(pointer, found->second.mapped);
   std::erase_if(imports().bases, [&](const auto& base) { return base.second == pointer; });
   imports().all.erase(found);
   return cudaSuccess;
