@@ -258,6 +258,20 @@ describe('a report', () => {
     expect(JSON.stringify(report)).toBe(JSON.stringify(await take(open(options), 1, small)));
   });
 
+  it('takes ids that no number holds, where nothing has to name a group', async () => {
+    const small = smallStep(13);
+    const hashes = BigInt64Array.from(small.labels.groups, (group) => 2n ** 62n + BigInt(group));
+    const labels = { groups: hashes, lengths: small.labels.lengths };
+    const report = await take(open({ judge: {} }), 1, { ...small, labels } as unknown as SmallStep);
+    expect(report.metrics).toEqual((await take(open({ judge: {} }), 1, small)).metrics);
+    expect(report.metrics).toHaveProperty('rollout/in_group_reward_std');
+    for (const options of [{ filter: {} }, { buckets: {} }]) {
+      const step = () => open(options).step(1, labels);
+      expect(step).toThrow(ArgumentError);
+      expect(step).toThrow(/^groups: row 0 is 4611686018427387904, beyond 2\^53.*number the groups/);
+    }
+  });
+
   it('has verdicts, unless they are switched off', async () => {
     const small = smallStep(7);
     const report = await take(open({ judge: {} }), 1, small);

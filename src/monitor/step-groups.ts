@@ -1,5 +1,6 @@
 // A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
 // that are made of them.
+import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
 import type { FilterResult } from '../filter/index.js';
 import { type GroupRewards, groupRewards, KEEP_ALL } from './group-rewards.js';
@@ -8,10 +9,28 @@ import { bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
 import { filterStep } from './step-filter.js';
 import type { OpenLabels } from './step-labels.js';
 import type { CheckedOutcomes } from './step-outcomes.js';
+import { numbered } from './verdicts/numbered-labels.js';
+
+/** First row of a group whose id no plain number holds; -1 where there is none. */
+function firstBeyondNumbers(groups: Integers): number {
+  return (groups as readonly (number | bigint)[]).findIndex((id) => !Number.isSafeInteger(Number(id)));
+}
+
+/**
+ * Filter and buckets name groups by plain numbers: told before anything is scored.
+ * @throws {ArgumentError} naming the first id that is none
+ */
+export function expectGroupNames({ groups }: OpenLabels, { filter, buckets }: RunOptions): void {
+  if (filter === null && buckets === false) return;
+  const row = firstBeyondNumbers(groups);
+  if (row < 0) return;
+  const problem = `row ${row} is ${groups[row]}, beyond 2^53, which filter and buckets could not name`;
+  throw new ArgumentError('groups', `${problem}: number the groups, for example by first appearance`);
+}
 
 /** The filter's choice, and what each group got. Without rewards there is neither. */
 export function filteredGroups(
-  { groups: ids, episodes, turns }: OpenLabels,
+  { groups, episodes, turns }: OpenLabels,
   outcomes: CheckedOutcomes,
   { filter: options }: RunOptions,
 ): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
@@ -25,6 +44,7 @@ export function filteredGroups(
     }
     return { filter: undefined, groups: undefined };
   }
+  const ids = firstBeyondNumbers(groups) < 0 ? groups : numbered(groups).labels;
   const input = {
     rewards: { values: rewards, groups: ids, episodes, turns: episodes && turns },
     outcomes: outcomes.outcomes,
