@@ -24,7 +24,7 @@ await run(tool('cmake-js'), ['configure', '--out', asan, ...asanOptions], { quie
 await run('cmake', ['--build', asan, ...parallel]);
 // Whether a kernel gives the same bits again is told without a sanitizer.
 const leftOut = ['-E', '^cuda_emulated_repeats$'];
-await run('ctest', ['--output-on-failure', '--parallel', '2', ...leftOut], { cwd: asan, env });
+await run('ctest', ['--output-on-failure', ...parallel, ...leftOut], { cwd: asan, env });
 
 console.log('\nthe addon under ASan and UBSan');
 // The runtime must be there before Node is, which only preloading can do; GCC names its file.

@@ -10,6 +10,9 @@ export function parseJsonLine(line: string): unknown {
   return JSON.parse(quotedNumbers(line));
 }
 
+/** An integer that may be too long for a double: parseJsonLine gives its digits. */
+export const isLongInteger = (text: string): boolean => /^-?[1-9]\d{15,}$/.test(text);
+
 /** Goes through the line once: an expression for whole strings would begin again at each quote of one that is not closed. */
 function quotedNumbers(line: string): string {
   if (!/NaN|Infinity|(?<![.\d])\d{16}/.test(line)) return line;
@@ -17,6 +20,6 @@ function quotedNumbers(line: string): string {
   return line.replace(/\\.|"|-?(?:NaN|Infinity)|-?\d[\d.eE+-]*/g, (found) => {
     if (found === '"') inString = !inString;
     if (inString || found === '"' || found.startsWith('\\')) return found;
-    return /^-?\d/.test(found) && !/^-?[1-9]\d{15,}$/.test(found) ? found : `"${found}"`;
+    return /^-?\d/.test(found) && !isLongInteger(found) ? found : `"${found}"`;
   });
 }

@@ -2,7 +2,7 @@
 // any length, or names, as trainers give them (verl's uid).
 import { FileError } from '../errors.js';
 import { printable } from '../logs/printable.js';
-import { parseJsonLine } from './json-line.js';
+import { isLongInteger, parseJsonLine } from './json-line.js';
 import { NamedIds } from './named-ids.js';
 
 const GROUP_NAMES = ['group', 'group_id', 'uid'] as const;
@@ -80,7 +80,7 @@ export class PlannedLines {
     if (typeof value !== 'string' || value === '') {
       this.#fail(`"${key}" got ${printable(JSON.stringify(value))}; expected a whole number or a name`);
     }
-    return isLongNumber(value) ? value : JSON.stringify(value);
+    return isLongInteger(value) ? value : JSON.stringify(value);
   }
 
   #whole(row: Record<string, unknown>, key: 'length' | 'turn'): number {
@@ -96,9 +96,6 @@ export class PlannedLines {
     throw new FileError({ path: this.#path }, `line ${this.#line}: ${problem}`);
   }
 }
-
-/** A number that parseJsonLine gives as it was written. */
-const isLongNumber = (text: string): boolean => /^-?[1-9]\d{15,}$/.test(text);
 
 /** Numbers by size; with names among them, all as they come. */
 function inOrder(names: readonly string[]): number[] {

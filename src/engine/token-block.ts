@@ -79,8 +79,8 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
  * @throws {ArgumentError} if some row has more tokens than the scores, in which no part of the rows is named
  */
 export function expectWholeRows(shape: readonly number[], rows: Int32Array, lengths: Float64Array): void {
-  const [, , tokens] = shape;
-  if (shape.length !== 3 || tokens === undefined) return;
+  const tokens = shape[2];
+  if (tokens === undefined) return; // packed
   const short = rows.find((row) => (lengths[row] as number) > tokens);
   if (short === undefined) return;
   throw new ArgumentError(

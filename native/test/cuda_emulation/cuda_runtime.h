@@ -133,8 +133,10 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaEv
                    cudaHostAllocDefault = 0, cudaIpcMemLazyEnablePeerAccess = 1;
 constexpr unsigned long long cudaEnableDefault = 0;
 
-// The device's own.
+// The device's own; and what stands in memory that nothing was written to.
 constexpr size_t kEmulatedBytes = size_t{1} << 30;
+constexpr int kEmulatedMultiprocessors = 2;
+constexpr unsigned char kPoison = 0xcb;
 
 // The emulated device does one thing at a time, whichever thread asks for it.
 struct EmulationLock {

@@ -43,7 +43,6 @@ using emulation::Fiber;
 using emulation::release;
 
 constexpr unsigned kLanes = 32;
-constexpr unsigned char kPoison = 0xcb;
 
 // Threads that wait for one another. Whose wait orders memory has one place for each of two turns that follow each
 // other: who goes on early must not seem to have been waited for.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -20,7 +21,6 @@
 
 namespace {
 
-constexpr unsigned char kPoison = 0xcb;
 constexpr char kMagic[8] = "emulate";
 
 struct Allocation {
@@ -29,6 +29,7 @@ struct Allocation {
 };
 
 struct Import {
+  ino_t file = 0;  // the number of its file, which no other has
   size_t mapped = 0;
   int opened = 0;
 };
@@ -45,11 +46,7 @@ Allocations& allocations() {
   return all;
 }
 
-// By the file's number, which no other file has.
-struct Imports {
-  std::map<ino_t, char*> bases;
-  std::map<char*, Import> all;
-};
+using Imports = std::map<char*, Import>;
 Imports& imports() {
   static Imports all;
   return all;
@@ -91,8 +88,8 @@ int addressRange(unsigned long long* base, size_t* bytes, unsigned long long poi
     *bytes = own->second.bytes;
     return 0;
   }
-  const auto import = imports().all.find(at);
-  if (import == imports().all.end()) return 1;
+  const auto import = imports().find(at);
+  if (import == imports().end()) return 1;
   *base = pointer;
   *bytes = import->second.mapped;
   return 0;
@@ -175,27 +172,24 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
   struct stat status {};
   fstat(file, &status);
   const size_t mapped = static_cast<size_t>(status.st_size);
-  const auto known = imports().bases.find(status.st_ino);
-  void* const base = known != imports().bases.end() ? known->second : mapFile(file, mapped);
+  const auto known = std::find_if(imports().begin(), imports().end(),
+                                  [&](const auto& import) { return import.second.file == status.st_ino; });
+  void* const base = known != imports().end() ? known->first : mapFile(file, mapped);
   close(file);
   if (base == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
-  char* const at = static_cast<char*>(base);
-  imports().bases[status.st_ino] = at;
-  Import& import = imports().all[at];
-  import.mapped = mapped;
-  import.opened++;
+  Import& import = imports()[static_cast<char*>(base)];
+  import = {status.st_ino, mapped, import.opened + 1};
   *pointer = base;
   return cudaSuccess;
 }
 
 cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   const EmulationLock lock;
-  const auto found = imports().all.find(static_cast<char*>(pointer));
-  if (found == imports().all.end()) return cudaErrorInvalidValue;
+  const auto found = imports().find(static_cast<char*>(pointer));
+  if (found == imports().end()) return cudaErrorInvalidValue;
   if (--found->second.opened > 0) return cudaSuccess;
   unmap(pointer, found->second.mapped);
-  std::erase_if(imports().bases, [&](const auto& base) { return base.second == pointer; });
-  imports().all.erase(found);
+  imports().erase(found);
   return cudaSuccess;
 }
 

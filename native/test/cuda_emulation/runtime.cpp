@@ -1,4 +1,4 @@
-// The runtime library but for its streams and its memory: one device of 2 multiprocessors.
+// The runtime library but for its streams and its memory: one device.
 #include "cuda_runtime.h"
 
 const char* cudaGetErrorString(cudaError_t) { return "an error of the emulated runtime"; }
@@ -14,7 +14,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"emulated GPU", kEmulatedBytes, 9, 0, 2};
+  *properties = {"emulated GPU", kEmulatedBytes, 9, 0, kEmulatedMultiprocessors};
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int) {
@@ -22,7 +22,9 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrMultiProcessorCount ? 2 : which == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+  *value = which == cudaDevAttrMultiProcessorCount      ? kEmulatedMultiprocessors
+           : which == cudaDevAttrComputeCapabilityMajor ? 9
+                                                        : 0;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
