@@ -1,16 +1,10 @@
-// How far ahead of what a kernel works on it asks memory for more.
+// How a kernel asks memory for what it will work on.
 #pragma once
-
-#include <cstdint>
 
 namespace collapsar {
 
-// In bytes: of what is asked for into the L1 cache, and into the L2 cache.
-struct PrefetchDistances {
-  std::uintptr_t near, far;
-};
-
-// Of this processor.
-PrefetchDistances prefetchDistances();
+// Whether, on this processor, what is far ahead is asked for into the L2 cache, and into the L1 cache when it is near;
+// else what is far is asked for into the L1 cache.
+bool asksL2First();
 
 }  // namespace collapsar

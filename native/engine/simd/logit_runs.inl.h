@@ -207,12 +207,14 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   }
   const T* reaching[kLeafRuns];  // the runs that reach up to the target
   int reached = 0;
-  const PrefetchDistances distances = prefetchDistances();
+  // What the L1 cache is asked for at once is at hand when the L2 cache is.
+  const bool l2First = asksL2First();
+  const uintptr_t near = l2First ? 2048 : 16384, far = l2First ? 16384 : 0;
   int64_t at = first;
   for (; at < count; at += kLogitRun) {
     const T* const from = at < whole ? source + at : tail;
     const auto here = reinterpret_cast<uintptr_t>(source + at);
-    const Ahead ahead = {here + distances.near, here + distances.far};
+    const Ahead ahead = {here + near, here + far};
     const LogitRun<V> run = sumRun<kRanking == Ranking::Along>(from, ahead, terms, scan);
     if (anyAbove(run.largest, notable)) {
       const C highest = foldLarger<V, kLogitLanes>(run.largest);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/prefetch.h"
 #include "kernel_table.h"
 #include "short_token_sums.inl.h"
 #include "token_sums.inl.h"
@@ -12,20 +13,20 @@
 namespace collapsar {
 namespace {
 
-constexpr uintptr_t kLineBytes = 64;
-
-// The cache lines that hold tokens, segment after segment.
-template <class T>
+// The cache lines that hold tokens, segment after segment, asked for into one of the caches.
+template <class T, Cache kInto>
 class LineCursor {
  public:
-  COLLAPSAR_INLINE LineCursor(const T* tokens, const int64_t* starts, const int64_t* lengths, int64_t count)
+  // Asks for the first `lines`.
+  COLLAPSAR_INLINE LineCursor(const T* tokens, const int64_t* starts, const int64_t* lengths, int64_t count, int lines)
       : tokens_(tokens), starts_(starts), lengths_(lengths), count_(count) {
     enter();
+    for (int i = 0; i < lines; i++) ask();
   }
 
-  // Asks memory for the next line; in the end for the last one again.
+  // Asks for the next line; in the end for the last one again.
   COLLAPSAR_INLINE void ask() {
-    __builtin_prefetch(reinterpret_cast<const void*>(line_));
+    askFor<kInto>(line_);
     if (line_ + kLineBytes < end_) {
       line_ += kLineBytes;
     } else {
@@ -52,12 +53,12 @@ class LineCursor {
 
 // Lines asked for beyond the one that is added. Where half of the tokens are there, that takes 10% less time than
 // asking for the same places of a later segment (512 tokens), or for the head of the next one (4096; one thread, Zen
-// 5).
-constexpr int kLinesAhead = 80;
+// 5). By way of the L2 cache: 2% to 5% less (512) and 5% to 8% (4096; Emerald Rapids).
+constexpr int kLinesAhead = 80, kLinesNear = 16;
 
-// One segment; for each of its lines the cursor asks for one.
-template <class T>
-COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, LineCursor<T>& ahead) {
+// One segment; for each of its lines each cursor asks for one.
+template <class T, class... Cursor>
+COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, Cursor&... ahead) {
   constexpr int kLines = static_cast<int>(kTokenLanes * sizeof(T) / kLineBytes);
   static_assert(kLines > 0);
   const uintptr_t firstLine = reinterpret_cast<uintptr_t>(tokens) / kLineBytes;
@@ -70,7 +71,7 @@ COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, LineCursor<T>
     int64_t t = 0;
     for (; t + kTokenLanes <= leaf; t += kTokenLanes, lines -= kLines) {
 #pragma GCC unroll 4
-      for (int line = 0; line < kLines; line++) ahead.ask();
+      for (int line = 0; line < kLines; line++) (ahead.ask(), ...);
       add32(sum, tokens + t);
     }
     addFirst(sum, tokens + t, static_cast<int>(leaf - t));
@@ -78,19 +79,26 @@ COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, LineCursor<T>
     tokens += leaf;
     count -= leaf;
   }
-  for (; lines > 0; lines--) ahead.ask();
+  for (; lines > 0; lines--) (ahead.ask(), ...);
   return total;
 }
 
 template <class T>
 void sumSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
   const T* tokens = static_cast<const T*>(data);
+  const bool l2First = asksL2First();
   if (kMasksLoads<T> && longestOf(lengths, count) <= kShortTokens) {
-    return sumShortSegments<true>(tokens, starts, lengths, count, sums);
+    return l2First ? sumShortSegments<Asking::L2First>(tokens, starts, lengths, count, sums)
+                   : sumShortSegments<Asking::L1>(tokens, starts, lengths, count, sums);
   }
-  LineCursor<T> ahead(tokens, starts, lengths, count);
-  for (int i = 0; i < kLinesAhead; i++) ahead.ask();
-  for (int64_t i = 0; i < count; i++) sums[i] = sumSegment(tokens + starts[i], lengths[i], ahead);
+  if (l2First) {
+    LineCursor<T, Cache::L2> far(tokens, starts, lengths, count, kLinesAhead);
+    LineCursor<T, Cache::L1> near(tokens, starts, lengths, count, kLinesNear);
+    for (int64_t i = 0; i < count; i++) sums[i] = sumSegment(tokens + starts[i], lengths[i], far, near);
+  } else {
+    LineCursor<T, Cache::L1> ahead(tokens, starts, lengths, count, kLinesAhead);
+    for (int64_t i = 0; i < count; i++) sums[i] = sumSegment(tokens + starts[i], lengths[i], ahead);
+  }
 }
 
 }  // namespace

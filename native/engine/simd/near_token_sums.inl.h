@@ -111,7 +111,7 @@ template <class T>
 void sumNearSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
   const T* tokens = static_cast<const T*>(data);
   if (kMasksLoads<T> && longestOf(lengths, count) <= kShortTokens) {
-    return sumShortSegments<false>(tokens, starts, lengths, count, sums);
+    return sumShortSegments<Asking::Nothing>(tokens, starts, lengths, count, sums);
   }
   int64_t i = 0;
   for (; i + 2 <= count; i += 2) {
