@@ -25,7 +25,7 @@ using namespace collapsar::test;
 namespace {
 
 constexpr std::uint64_t kDigest = 0x43eb8bd1b8054e62u;
-constexpr std::uint64_t kLogitDigest = 0xaee82c3062d6d2acu;
+constexpr std::uint64_t kLogitDigest = 0x313e41d98b930ac2u;
 constexpr std::uint64_t kInferenceDigest = 0x66a302b8b2a08735u;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

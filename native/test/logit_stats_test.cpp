@@ -169,6 +169,40 @@ TEST_CASE("offsets and scales far from zero, with -inf among the logits") {
   }
 }
 
+TEST_CASE("a row with one finite logit has exactly that, and entropy 0") {
+  Numbers numbers(76);
+  for (const DType dtype : kAllTypes) {
+    for (const std::int64_t columns : {1, 2, 17, 300, 33000, 70000}) {
+      for (const double temperature : {1.0, 0.7, 3.0, 1e-3}) {
+        for (const double spread : {1.0, 30.0, 1e4}) {
+          const std::int64_t rows = columns > 1000 ? 2 : 40;
+          Elements elements(dtype, rows * columns);
+          std::vector<std::int32_t> targets;
+          for (std::int64_t i = 0; i < rows * columns; i++) elements.set(i, -kInfinity);
+          for (std::int64_t r = 0; r < rows; r++) {
+            targets.push_back(static_cast<std::int32_t>(numbers.below(columns)));
+            elements.set(r * columns + targets.back(), spread * numbers.bell());
+          }
+          for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+            if (!forceIsa(isaName(isa))) continue;
+            Buffers out(rows);
+            ThreadPool pool(2);
+            JobControl control;
+            logitStats({elements.data(), dtype, rows, columns, columns, 1}, {targets.data(), nullptr, temperature},
+                       out.stats, {}, pool, control);
+            for (std::int64_t r = 0; r < rows; r++) {
+              const double logit = elements.get(r * columns + targets[static_cast<std::size_t>(r)]);
+              CHECK_EQUAL(out.stats.logsumexp[r], logit / temperature, isaName(isa), " ", columns);
+              CHECK_EQUAL(out.stats.entropy[r], 0.0, isaName(isa), " ", columns);
+              CHECK_EQUAL(out.stats.targetLogprob[r], 0.0, isaName(isa), " ", columns);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("very large and very small numbers") {
   Numbers numbers(74);
   for (const DType dtype : {DType::Float64, DType::Float32, DType::BFloat16}) {

@@ -165,9 +165,21 @@ void addColumnsOf(const void* sourceData, int64_t count, int64_t firstColumn, Lo
       firstColumn + peak.run + firstEqual<V>(source + peak.run, smallerOf(kLogitRun, count - peak.run), peak.value);
 }
 
+// A leaf of one term is made 1 relative to itself: a row with one finite logit has that as its log-sum-exp, and entropy
+// 0. Allowed for in t: the rounding of one product, and what the depth of the exponentials left of -inf.
+template <class C>
+COLLAPSAR_INLINE void takeAlone(LogitLeaf<C>& leaf, double term, double difference) {
+  const double product = term * difference, rest = leaf.t + leaf.tLow - product;
+  const double allowed = __builtin_fma(sizeof(C) == 4 ? 0x1p-23 : 0x1p-52, __builtin_fabs(product), 0x1p-100);
+  if (leaf.s != term || leaf.sLow != 0.0 || !(__builtin_fabs(rest) <= allowed)) return;
+  leaf.reference.value = static_cast<double>(leaf.largest);
+  leaf.s = 1.0;
+  leaf.t = leaf.tLow = 0.0;
+}
+
 // The largest term, which a confident row has almost all its mass in, is put in exactly.
 template <class Terms>
-COLLAPSAR_INLINE void sharpenLargest(const Terms& terms, LogitRow<float>& row) {
+COLLAPSAR_INLINE void settleLargest(const Terms& terms, LogitRow<float>& row) {
   LogitLeaf<float>& leaf = row.leaf;
   const FloatVec largest[1] = {set(leaf.largest)};
   FloatVec e[1], d[1];
@@ -182,6 +194,15 @@ COLLAPSAR_INLINE void sharpenLargest(const Terms& terms, LogitRow<float>& row) {
   const double exact = deterministicExp(difference / row.temperature);
   addExactly(leaf.s, leaf.sLow, exact - s);
   addExactly(leaf.t, leaf.tLow, __builtin_fma(exact, difference, -t));
+  takeAlone(leaf, exact, difference);
+}
+
+template <class Terms>
+COLLAPSAR_INLINE void settleLargest(const Terms& terms, LogitRow<double>& row) {
+  const DoubleVec largest[1] = {set(row.leaf.largest)};
+  DoubleVec e[1], d[1];
+  terms.template of<1>(largest, e, d);
+  takeAlone(row.leaf, foldLarger(e[0]), foldLarger(d[0]));
 }
 
 // Whether anything above -inf has come.
@@ -194,18 +215,18 @@ bool closeLeaf(LogitRow<C>& row) {
   return false;
 }
 
-void finishLeaf(LogitRow<float>* row) {
-  if (closeLeaf(*row)) withTerms(*row, [&](const auto& terms) { sharpenLargest(terms, *row); });
+template <class C>
+void finishLeafOf(LogitRow<C>* row) {
+  if (closeLeaf(*row)) withTerms(*row, [&](const auto& terms) { settleLargest(terms, *row); });
 }
-void finishLeaf(LogitRow<double>* row) { closeLeaf(*row); }
 
 constexpr LogitKernelTable kLogitTable = {
     beginRowOf<double, double>,
     {nullptr, beginRowOf<float, float>, beginRowOf<Float16, float>, beginRowOf<BFloat16, float>},
     addColumnsOf<double, double>,
     {nullptr, addColumnsOf<float, float>, addColumnsOf<Float16, float>, addColumnsOf<BFloat16, float>},
-    finishLeaf,
-    finishLeaf,
+    finishLeafOf<double>,
+    finishLeafOf<float>,
 };
 
 }  // namespace
