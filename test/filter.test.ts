@@ -173,6 +173,7 @@ describe('upstream', () => {
 
   it('top_k is a number of groups', () => {
     expect(filterGroups(signal, { dialect: 'upstream', strategy: 'top_k', value: 2 }).kept).toEqual([5, 3]);
+    expect(filterGroups(signal, { dialect: 'upstream', strategy: 'top_k' }).kept).toEqual([5]); // its top_k = 1
     const mixed = rows([-1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 2, 2]);
     const options = { dialect: 'upstream', strategy: 'top_k', value: 2 } as const;
     expect(filterGroups(mixed, options).kept).toEqual([0]);

@@ -35,7 +35,11 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     .argument('<FILE>', 'a step file with rewards, lines of group and reward, or - for stdin')
     .addOption(new Option('--dialect <name>', 'whose rules to follow').choices(DIALECTS).default('strict'))
     .addOption(new Option('--strategy <name>', 'rule for how many groups to keep').choices(STRATEGIES).default('top_p'))
-    .option('--value <v>', 'share or number that the strategy asks for (default: 0.9 for top_p)', anyNumber)
+    .option(
+      '--value <v>',
+      'share or number that the strategy asks for (default: 0.9 for top_p, 1 for top_k of upstream)',
+      anyNumber,
+    )
     .addOption(new Option('--metric <name>', 'what groups are ranked by').choices(METRICS).default('reward_variance'))
     .addOption(new Option('--direction <name>', 'which scores are kept').choices(DIRECTIONS).default('largest'))
     .option('--include-zero', 'let groups of zero score be kept, such as those whose rollouts are all alike')

@@ -30,7 +30,7 @@ export interface FilterOptions {
   strategy?: FilterStrategy | undefined;
   /**
    * top_p, top_k: a share in (0, 1]. top_k_abs, and `top_k` of the `upstream` dialect: a number of groups, at least 1.
-   * min_p: a share in [0, 1]. Default .9 for top_p; the others have none.
+   * min_p: a share in [0, 1]. Default .9 for top_p, 1 for `top_k` of `upstream`; the others have none.
    */
   value?: number | undefined;
   /** Default `reward_variance`. */
@@ -109,6 +109,7 @@ const OPTIONS = optionNames<FilterOptions>({
 });
 
 const DEFAULT_TOP_P = 0.9;
+const UPSTREAM_TOP_K = 1;
 const REFERENCE_EPS = 0.01;
 /** Rounding of sums stays below this share of them. */
 const STRICT_EPS = 1e-9;
@@ -171,6 +172,7 @@ function defaultEps(dialect: FilterDialect): number {
 function checkedValue(value: number | undefined, dialect: FilterDialect, strategy: FilterStrategy): number {
   if (value === undefined) {
     if (strategy === 'top_p' || dialect === 'dapo') return DEFAULT_TOP_P;
+    if (dialect === 'upstream' && strategy === 'top_k') return UPSTREAM_TOP_K;
     throw new ArgumentError('options.value', `missing: ${expectedValue(dialect, strategy)}`);
   }
   if (typeof value !== 'number' || !Number.isFinite(value) || !isInRange(value, dialect, strategy)) {
