@@ -135,6 +135,12 @@ describe('metrics of a sample', () => {
     expect(values.mi_saturated).toBe(1);
   });
 
+  it.each(['first_turn', 'trajectory', 'turn'] as const)('%s alone is the sampler with its defaults', async (kind) => {
+    const spelled = await crossScoreMetrics(engine, step, { sampler: { kind } });
+    expect(await crossScoreMetrics(engine, step, { sampler: kind })).toEqual(spelled);
+    expect(spelled.label).toBe(`collapse_${kind}_sample`);
+  });
+
   it('keeps groups: no more than ln(prompts drawn) is claimed, and the effective size is told', async () => {
     const found = await crossScoreMetrics(engine, step, { sampler: { kind: 'trajectory', n: 64, seed: 1 } });
     expect(found.label).toBe('collapse_trajectory_sample');

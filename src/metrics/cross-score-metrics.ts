@@ -10,6 +10,7 @@ import { checkMetricArguments, givenScores, toLengths, trajectoriesOf } from './
 import { metricsReporter } from './metrics-reporter.js';
 import { withAverages } from './moving-averages.js';
 import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './row-selection.js';
+import { samplerOptions } from './samplers.js';
 import { measure, type ScoredStep, summed } from './scored-step.js';
 import type { StepMetrics } from './step-metrics.js';
 
@@ -46,14 +47,9 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
   }
   const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
   const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
-  let selection = selectRows(
-    columns,
-    hasReasoning,
-    profile,
-    options.sampler,
-    trajectoriesOf(scores, options, shape.rows),
-  );
-  const report = metricsReporter(profile, options, shape, lengths);
+  const sampler = options.sampler === undefined ? undefined : samplerOptions(options.sampler);
+  let selection = selectRows(columns, hasReasoning, profile, sampler, trajectoriesOf(scores, options, shape.rows));
+  const report = metricsReporter(profile, { ...options, sampler }, shape, lengths);
 
   if (selection.rows.length === 0) {
     const lost = selection.valid > 0; // only under ragen

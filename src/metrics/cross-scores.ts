@@ -2,7 +2,7 @@
 import type { OperationOptions } from '../engine/operations.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
 import type { RunningState } from './running-state.js';
-import type { SamplerOptions } from './samplers.js';
+import type { SamplerKind, SamplerOptions } from './samplers.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
 
 /** One step's cross-scores (docs/metrics.md). Exactly one of `logprobs` and `sums` is given. */
@@ -29,7 +29,7 @@ export interface MetricOptions extends OperationOptions {
   /** `strict` (default): defects of the reference repaired; `ragen`: the reference's numbers, key for key. */
   profile?: Profile | undefined;
   /** Draws rows before computing; needs `episodes` and `turns`. Default: all rows. */
-  sampler?: SamplerOptions | undefined;
+  sampler?: SamplerKind | SamplerOptions | undefined;
   /** Prefix of the logged keys. Default: the sampler's, else `collapse_first_turn_sample`. */
   label?: SampleLabel | undefined;
   /** Training step, for the time-aware EMA of `strict`. Default: one more than the last. */

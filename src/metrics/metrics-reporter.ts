@@ -8,6 +8,7 @@ import type { MeasuredStep } from './measured-step.js';
 import type { Lengths, ScoresShape } from './metric-arguments.js';
 import { ragenValues } from './ragen.js';
 import type { RowSelection } from './row-selection.js';
+import type { SamplerOptions } from './samplers.js';
 import type { ScoredStep } from './scored-step.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
@@ -24,10 +25,14 @@ interface ScoredSample {
   readonly drawn: ScoredStep;
 }
 
+interface ReportOptions extends Omit<MetricOptions, 'sampler'> {
+  readonly sampler: SamplerOptions | undefined;
+}
+
 /** Puts what was found into a StepMetrics. */
 export function metricsReporter(
   profile: 'strict' | 'ragen',
-  options: MetricOptions,
+  options: ReportOptions,
   shape: ScoresShape,
   lengths: Lengths,
 ) {

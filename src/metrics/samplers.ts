@@ -28,6 +28,11 @@ export interface SamplerOptions {
 /** Draws with replacement are held in memory, however few rows there are. */
 const MOST_DRAWS = 2 ** 24;
 
+/** A sampler's name alone stands for it with its defaults. */
+export function samplerOptions(sampler: SamplerKind | SamplerOptions): SamplerOptions {
+  return typeof sampler === 'string' ? { kind: sampler } : sampler;
+}
+
 export const SAMPLER_OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
 
 /** A trajectory's turns: row of each turn, ordered by turn number. */
@@ -105,11 +110,12 @@ function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<num
 export function sampleRows(
   episodes: ArrayLike<number | bigint>,
   turns: ArrayLike<number | bigint>,
-  options: SamplerOptions,
+  sampler: SamplerKind | SamplerOptions,
   usable: (row: number) => boolean = () => true,
   profile: Profile = 'strict',
 ): Int32Array {
   checkColumns(episodes, turns);
+  const options = samplerOptions(sampler);
   checkObject(options, 'sampler');
   if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
   checkKnown(options, 'sampler', SAMPLER_OPTIONS);

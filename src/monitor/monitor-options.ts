@@ -9,7 +9,7 @@ import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
 import { planScores } from '../metrics/planned/plan.js';
-import { SAMPLER_OPTIONS, type SamplerKind, type SamplerOptions } from '../metrics/samplers.js';
+import { SAMPLER_OPTIONS, type SamplerKind, type SamplerOptions, samplerOptions } from '../metrics/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
 import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
@@ -165,7 +165,9 @@ function resolveSamplers(given: MonitorOptions['sampler'], seed: number): Sample
       kind,
       n,
       seed: own = seed,
-    } = typeof entry === 'string' ? { kind: entry } : (optionsObject(entry, argument) as unknown as SamplerOptions);
+    } = typeof entry === 'string'
+      ? samplerOptions(entry)
+      : (optionsObject(entry, argument) as unknown as SamplerOptions);
     if (typeof entry !== 'string') checkKnown({ ...entry }, argument, SAMPLER_OPTIONS);
     checkChoice(kind, `${argument}.kind`, ['first_turn', 'trajectory', 'turn']);
     if (n !== undefined) checkInteger(n, `${argument}.n`, 1);
