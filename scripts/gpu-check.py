@@ -108,6 +108,7 @@ def run(command, limit, env=None, cwd=ROOT):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         start_new_session=True,
     )
     RUNNING.add(process)

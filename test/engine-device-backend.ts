@@ -44,6 +44,9 @@ export const fakePath = findFake();
 /** Whether there is any backend to test with. */
 export const hasBackend = onGpu || fakePath !== undefined;
 
+/** Whether events of other processes are files that are there when they have happened: not on a real GPU. */
+export const eventsAreFiles = onGpu ? (realBackend ?? '').includes('emulated') : fakePath !== undefined;
+
 type Setting = 'FAIL' | 'DEVICES' | 'BYTES' | 'ROW_US' | 'TRACE';
 
 /** Sets what the fake shall do, and nothing else; no effect on a real backend. */

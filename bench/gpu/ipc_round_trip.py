@@ -1,6 +1,6 @@
 """How long it takes from another process's CUDA IPC handle to results, beyond the kernel's own time.
 
-  python bench/gpu/ipc_round_trip.py BACKEND.so     prints {"case", "wall_seconds", "kernel_seconds", "beyond_seconds"}
+  python bench/gpu/ipc_round_trip.py BACKEND.so     prints {"case", "wall_seconds", "kernel_seconds", "beyond_seconds", ...}
 
 A child process allocates logits with torch and shares them as a trainer does (UntypedStorage._share_cuda_); this
 process opens the handle, computes, closes it, many times over. The results must be those of the child.
@@ -46,7 +46,7 @@ def main():
     event = base64.b64decode(shared["event"]) if shared["event"] else None
     backend = Backend(sys.argv[1])
     lse = torch.full((ROWS,), -777.0, dtype=torch.float64)
-    walls, kernels = [], []
+    opens, walls, closes, kernels = [], [], [], []
     for _ in range(60):
         start = time.perf_counter()
         given = Import(
@@ -54,6 +54,7 @@ def main():
             *(c.cast(c.c_char_p(event), ptr) if event else None, None, None),
         )
         backend.call("ipc_import", backend.device, c.byref(given))
+        opens.append(time.perf_counter() - start)
         logits = Logits(
             *(c.sizeof(Logits), DTYPES[torch.bfloat16], given.pointer, 1, 0, ROWS, COLUMNS, COLUMNS, 1),
             *(None, None, 1.0, 0, None, None),
@@ -62,17 +63,21 @@ def main():
         backend.call("logit_stats", backend.device, c.byref(logits), c.byref(out), c.byref(backend.control))
         walls.append(time.perf_counter() - start)
         kernels.append(backend.kernel_seconds.value)
+        start = time.perf_counter()
         backend.call("ipc_close", backend.device, ptr(given.base))
+        closes.append(time.perf_counter() - start)
     child.stdin.write("\n")
     child.stdin.close()
     child.wait()
     worst = (lse - torch.tensor(shared["expected"], dtype=torch.float64)).abs().max().item()
-    wall, kernel = statistics.median(walls[10:]), statistics.median(kernels[10:])
+    opening, wall, closing, kernel = (statistics.median(times[10:]) for times in (opens, walls, closes, kernels))
     print(
         json.dumps(
             {
                 "case": f"ipc bf16 {ROWS}x{COLUMNS}",
+                "open_seconds": opening,
                 "wall_seconds": wall,
+                "close_seconds": closing,
                 "kernel_seconds": kernel,
                 "beyond_seconds": wall - kernel,
                 "problem": None if worst < 1e-5 else f"results differ from the producer's by {worst:.3g}",

@@ -24,7 +24,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   let answer;
   try {
     const started = performance.now();
-    // What is asked then waits, on the GPU, for what the trainer's stream was doing.
+    // What is asked then waits for what the trainer's stream was doing.
     tensor = await engine.importDevice(source);
     const result = await questions[question](engine, tensor, more);
     answer = { result, milliseconds: performance.now() - started };

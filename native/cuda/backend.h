@@ -10,7 +10,8 @@
 //  - Calls block the calling thread until results are in place. A device is used by one thread at a time, which need
 //    not always be the same; different devices may be used at once.
 //  - After COLLAPSAR_CUDA_OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After
-//    _DEVICE_LOST no call but close(), free() and ipc_close() succeeds, on any device of this process.
+//    _DEVICE_LOST no call succeeds, on any device of this process; close(), free() and ipc_close() may be made all the
+//    same.
 //
 // What is computed, special values and tie rules: native/engine/{logit_stats,score_stats,tokens/sum_tokens}.h, whose
 // structs these mirror. Results agree with the CPU's to the accuracy gates, indices and counts exactly; the same call
@@ -222,7 +223,8 @@ typedef struct CollapsarCudaBackend {
   uint32_t abi_version;
   const char* build;  // for people: the toolkit and the architectures, "CUDA 13.0, sm_80 sm_89 sm_90 sm_100 ptx_100"
 
-  // Creates no context, so that it may be asked in a process that forks later. *count may be 0 only with an error.
+  // Creates no context, but starts the driver: a child that is forked later must exec to use it. *count may be 0 only
+  // with an error.
   CollapsarCudaStatus (*device_count)(int32_t* count, CollapsarCudaError* error);
   // As device_count; info->size is the caller's, index 0..count-1.
   CollapsarCudaStatus (*device_info)(int32_t index, CollapsarCudaDeviceInfo* info, CollapsarCudaError* error);
@@ -244,9 +246,9 @@ typedef struct CollapsarCudaBackend {
   CollapsarCudaStatus (*download)(CollapsarCudaDevice* device, void* to_host, const void* from, int64_t bytes,
                                   const CollapsarCudaControl* control, CollapsarCudaError* error);
 
-  // Opens another process's memory. Later work of this device waits for the producer's event (as it stands now), on
-  // the GPU; the caller does not. The producer must keep the memory until ipc_close. Opening in the process that
-  // exported it fails with COLLAPSAR_CUDA_BAD_HANDLE: CUDA cannot.
+  // Opens another process's memory, at once. Later operations of this device begin when the producer's event has
+  // happened, or the memory is closed; they can be cancelled until then. The producer must keep memory and event until
+  // ipc_close. Opening in the process that exported it fails with COLLAPSAR_CUDA_BAD_HANDLE: CUDA cannot.
   CollapsarCudaStatus (*ipc_import)(CollapsarCudaDevice* device, CollapsarCudaIpcImport* import,
                                     CollapsarCudaError* error);
   CollapsarCudaStatus (*ipc_close)(CollapsarCudaDevice* device, void* base, CollapsarCudaError* error);

@@ -10,6 +10,7 @@
 
 using collapsar::cuda::check;
 using collapsar::cuda::checkAllocation;
+using collapsar::cuda::Failure;
 using collapsar::cuda::kKeptBytes;
 using collapsar::cuda::kSpaceGranule;
 using collapsar::cuda::kStagingBytes;
@@ -39,6 +40,9 @@ CollapsarCudaDevice::~CollapsarCudaDevice() {
   cudaSetDevice(index_);
   cudaStreamSynchronize(stream_);
   cudaStreamSynchronize(inputStream_);
+  for (const auto& [base, import] : imports_) {
+    for (const cudaEvent_t event : import.awaited) cudaEventDestroy(event);
+  }
   for (void* memory : spaces_) {
     if (memory != nullptr) cudaFree(memory);
   }
@@ -109,7 +113,15 @@ void CollapsarCudaDevice::makeStaging() {
   for (Staging& staging : staging_) {
     if (staging.memory == nullptr) {
       void* memory = nullptr;
-      checkAllocation(cudaHostAlloc(&memory, kStagingBytes, cudaHostAllocDefault), kStagingBytes, "pinned host memory");
+      const cudaError_t result = cudaHostAlloc(&memory, kStagingBytes, cudaHostAllocDefault);
+      if (result == cudaErrorMemoryAllocation) {  // of the host: what is free on the GPU says nothing
+        cudaGetLastError();
+        throw Failure{COLLAPSAR_CUDA_FAILED,
+                      "no pinned host memory: " + std::to_string(kStagingBytes) +
+                          " bytes asked for; free memory of the machine, or raise the container's limit",
+                      result};
+      }
+      check(result, "taking pinned host memory");
       staging.memory = static_cast<char*>(memory);
     }
     if (staging.copied == nullptr) {
@@ -175,23 +187,32 @@ void CollapsarCudaDevice::download(void* to, const void* from, std::int64_t byte
   takeOut(nextStaging_ ^ 1);
 }
 
-void CollapsarCudaDevice::waitFor(cudaEvent_t event) {
-  check(cudaStreamWaitEvent(stream_, event, 0), "waiting for the producer's event");
-  check(cudaStreamWaitEvent(inputStream_, event, 0), "waiting for the producer's event");
-  awaitsProducer_ = true;
+void CollapsarCudaDevice::opened(void* base, cudaEvent_t event) {
+  Import& import = imports_[base];
+  import.opened++;
+  if (event != nullptr) import.awaited.push_back(event);
+}
+
+void CollapsarCudaDevice::closed(void* base) {
+  const auto found = imports_.find(base);
+  if (found == imports_.end() || --found->second.opened > 0) return;
+  for (const cudaEvent_t event : found->second.awaited) cudaEventDestroy(event);
+  imports_.erase(found);
 }
 
 bool CollapsarCudaDevice::awaitsProducer() {
-  if (!awaitsProducer_) return false;
-  for (const cudaStream_t stream : {stream_, inputStream_}) {
-    const cudaError_t result = cudaStreamQuery(stream);
-    if (result == cudaErrorNotReady) {
-      cudaGetLastError();
-      return true;
+  for (auto& [base, import] : imports_) {
+    while (!import.awaited.empty()) {
+      const cudaError_t result = cudaEventQuery(import.awaited.back());
+      if (result == cudaErrorNotReady) {
+        cudaGetLastError();
+        return true;
+      }
+      check(result, "waiting for the producer's event");
+      cudaEventDestroy(import.awaited.back());
+      import.awaited.pop_back();
     }
-    check(result, "waiting for the producer's event");
   }
-  awaitsProducer_ = false;
   return false;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <vector>
 
 #include "backend.h"
 
@@ -45,9 +47,12 @@ struct CollapsarCudaDevice {
   };
   void trim(Trim which);
 
-  // Both streams wait for another process's event before they go on to what they are given from now on.
-  void waitFor(cudaEvent_t event);
-  // Whether such an event has still to come.
+  // Another process's memory was opened, once more perhaps: no operation begins before `event` (null: at once). The
+  // event is the device's from here on.
+  void opened(void* base, cudaEvent_t event);
+  // It was closed: what it alone was waiting for is waited for no longer.
+  void closed(void* base);
+  // Whether an event has still to come.
   bool awaitsProducer();
 
   void* allocate(std::int64_t bytes, const char* what);
@@ -75,6 +80,11 @@ struct CollapsarCudaDevice {
   void* allocateAfter(Trim spared, std::int64_t bytes, const char* what);
   void freeSpace(int which);  // once nothing uses it
 
+  struct Import {
+    int opened = 0;
+    std::vector<cudaEvent_t> awaited;
+  };
+
   int index_, multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr, inputStream_ = nullptr;
   Staging staging_[2];
@@ -82,5 +92,7 @@ struct CollapsarCudaDevice {
   void* spaces_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
   std::int64_t spaceBytes_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
   bool spaceInUse_[static_cast<int>(collapsar::cuda::Space::Count)] = {};
-  bool awaitsProducer_ = false;
+  // By base: memory that is open twice has one. Events are asked for and never put into a stream, because nothing takes
+  // such a wait out again: a producer that hangs would hold up all that is asked of this device, and freeing memory.
+  std::map<void*, Import> imports_;
 };

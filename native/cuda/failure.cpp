@@ -18,6 +18,9 @@ std::string adviceFor(cudaError_t error, CollapsarCudaStatus status) {
   if (error == cudaErrorDevicesUnavailable) {
     return "; other processes have it, or it is in exclusive or prohibited mode: see nvidia-smi, and try again";
   }
+  if (error == cudaErrorSystemNotReady) {
+    return "; machines whose GPUs are joined by NVSwitch need the service nvidia-fabricmanager: see whether it runs";
+  }
   switch (status) {
     case COLLAPSAR_CUDA_DEVICE_LOST:
       return "; the GPU or its context is lost to this process: start a new process, and see nvidia-smi and dmesg";
@@ -42,6 +45,7 @@ CollapsarCudaStatus statusOf(cudaError_t error) {
     case cudaErrorMemoryAllocation:
       return COLLAPSAR_CUDA_OUT_OF_MEMORY;
     case cudaErrorNoDevice:
+    case cudaErrorSystemNotReady:
       return COLLAPSAR_CUDA_NO_DEVICE;
     case cudaErrorInvalidDevice:
     case cudaErrorNoKernelImageForDevice:

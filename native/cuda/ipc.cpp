@@ -58,7 +58,7 @@ bool allocationOf(const void* pointer, std::uint64_t& base, std::size_t& bytes) 
   return true;
 }
 
-void waitForProducer(CollapsarCudaDevice& device, const void* eventHandle) {
+cudaEvent_t openEvent(const void* eventHandle) {
   cudaIpcEventHandle_t handle;
   std::memcpy(&handle, eventHandle, sizeof handle);
   cudaEvent_t event = nullptr;
@@ -69,14 +69,7 @@ void waitForProducer(CollapsarCudaDevice& device, const void* eventHandle) {
                   "; the producer must keep its event until the tensor is released",
               opened);
   }
-  // The streams wait, not this thread; and they hold the wait, so that the event may go.
-  try {
-    device.waitFor(event);
-  } catch (const Failure&) {
-    cudaEventDestroy(event);
-    throw;
-  }
-  cudaEventDestroy(event);
+  return event;
 }
 
 }  // namespace
@@ -112,8 +105,8 @@ void importMemory(CollapsarCudaDevice& device, CollapsarCudaIpcImport& import) {
                   std::to_string(offset) + " and the size of " + std::to_string(size) + " ask for");
       }
     }
-    if (import.event_handle != nullptr) waitForProducer(device, import.event_handle);
-  } catch (const Failure&) {
+    device.opened(base, import.event_handle == nullptr ? nullptr : openEvent(import.event_handle));
+  } catch (...) {
     cudaIpcCloseMemHandle(base);
     throw;
   }
@@ -125,6 +118,7 @@ void closeMemory(CollapsarCudaDevice& device, void* base) {
   if (base == nullptr) return;
   device.use();
   device.synchronize();  // nothing may read it any more
+  device.closed(base);
   check(cudaIpcCloseMemHandle(base), "closing another process's memory");
 }
 
@@ -132,13 +126,12 @@ void exportMemory(CollapsarCudaDevice& device, CollapsarCudaIpcExport& out) {
   expectVersion(out, "out");
   expect(out.pointer != nullptr, "pointer: null");
   device.use();
-  cudaIpcMemHandle_t handle;
-  check(cudaIpcGetMemHandle(&handle, const_cast<void*>(out.pointer)), "making a handle");
   std::uint64_t first = 0;
   std::size_t bytes = 0;
-  out.offset_bytes = allocationOf(out.pointer, first, bytes)
-                         ? static_cast<std::int64_t>(reinterpret_cast<std::uint64_t>(out.pointer) - first)
-                         : 0;
+  if (!allocationOf(out.pointer, first, bytes)) invalid("pointer: the driver knows no allocation that it lies in");
+  cudaIpcMemHandle_t handle;
+  check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(first)), "making a handle");
+  out.offset_bytes = static_cast<std::int64_t>(reinterpret_cast<std::uint64_t>(out.pointer) - first);
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess), "making an event");
   cudaIpcEventHandle_t eventHandle;

@@ -30,7 +30,7 @@ export interface DeviceImport {
   strides?: readonly number[] | null | undefined;
   /** First element of the tensor in the storage (`tensor.storage_offset()`). Default 0. */
   storageOffset?: number | null | undefined;
-  /** cudaIpcEventHandle_t, 64 bytes: the GPU waits for this event before anything reads the memory. */
+  /** cudaIpcEventHandle_t, 64 bytes: no operation of the engine begins before this event. The producer keeps it as long as the memory. */
   event?: Bytes | null | undefined;
   /** False: `event` means nothing (PyTorch has already waited). Default true. */
   eventRequired?: boolean | null | undefined;

@@ -453,8 +453,15 @@ void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
 
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors) {
   if (columns <= 32) return 1;
-  if (columns * elementBytes <= 8192 || rows >= int64_t{16} * multiprocessors) return kWarpLanes;
-  return kBlockThreads;
+  const int64_t bytes = columns * elementBytes;
+  if (bytes <= 8192) return kWarpLanes;
+  const int64_t warps = scoreGroupsAtOnce(kWarpLanes, multiprocessors), left = rows % warps;
+  if (rows < warps) return kBlockThreads;
+  // Blocks can cut the rows of their last round, warps cannot. Where a long row is a warp's, few that are left over run
+  // almost alone for as long as a full round.
+  const bool isLastRoundFull = left == 0 || left >= warps * 9 / 10;
+  const bool isLong = bytes > 2 * kLeastPieceBytes && rows / warps < 16;
+  return isLong && !isLastRoundFull ? kBlockThreads : kWarpLanes;
 }
 
 int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {

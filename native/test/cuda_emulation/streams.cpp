@@ -1,10 +1,13 @@
 // Streams and events. What is put into a stream is done at the latest moment that CUDA allows, when somebody waits for
 // it, or at any moment before: by chance, the same one in every run. Who reads a result too early, or gives memory back
 // that is still to be used, is found out.
+#include <unistd.h>
+
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -54,6 +57,7 @@ struct EmulatedEvent {
     std::chrono::steady_clock::time_point time;
   };
   std::shared_ptr<Record> last = std::make_shared<Record>();
+  std::string file = {};  // another process's event: a file that is there when it has happened
 
   void wait() const {
     if (last->queue != nullptr) last->queue->runUntil(last->number);
@@ -95,11 +99,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  const EmulationLock lock;
-  runSomething();
-  return stream->queue->work.empty() ? cudaSuccess : cudaErrorNotReady;
-}
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const EmulationLock lock;
   stream->queue->runUntil(stream->queue->put);
@@ -117,6 +116,21 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cuda
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const EmulationLock lock;
   delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const EmulationLock lock;
+  runSomething();
+  if (!event->file.empty()) return access(event->file.c_str(), F_OK) == 0 ? cudaSuccess : cudaErrorNotReady;
+  return event->last->queue == nullptr || event->last->queue->done >= event->last->number ? cudaSuccess
+                                                                                          : cudaErrorNotReady;
+}
+// The handle is the file's path.
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  const size_t length = strnlen(handle.reserved, sizeof handle.reserved);
+  if (handle.reserved[0] != '/' || length == sizeof handle.reserved) return cudaErrorInvalidResourceHandle;
+  *event = new EmulatedEvent{};
+  (*event)->file = handle.reserved;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {

@@ -50,16 +50,20 @@ Status expectAlive(Error* error) {
 
 }  // namespace
 
-Status begin(const char* call, CollapsarCudaDevice* device, const CollapsarCudaControl* control, Error* error) {
+Status enter(const char* call, CollapsarCudaDevice* device, Error* error) {
   trace(call, device);
-  COLLAPSAR_FAKE_TRY(expectAlive(error));
-  for (const std::string& event : device->events) {
-    while (access(event.c_str(), F_OK) != 0) {
+  return expectAlive(error);
+}
+
+Status begin(const char* call, CollapsarCudaDevice* device, const CollapsarCudaControl* control, Error* error) {
+  COLLAPSAR_FAKE_TRY(enter(call, device, error));
+  for (auto& [address, allocation] : device->memory) {
+    while (!allocation.event.empty() && access(allocation.event.c_str(), F_OK) != 0) {
       if (isCancelled(control)) return failure(error, COLLAPSAR_CUDA_CANCELLED, "cancelled");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    allocation.event.clear();
   }
-  device->events.clear();
   return COLLAPSAR_CUDA_OK;
 }
 

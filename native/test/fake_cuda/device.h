@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "cuda/backend.h"
 
@@ -14,12 +13,12 @@ struct CollapsarCudaDevice {
     void* address;
     std::size_t mapped;
     std::int64_t bytes;
-    int file;  // of the memory, to be shared through /proc; -1: another process's
+    int file;                // of the memory, to be shared through /proc; -1: another process's
+    std::string event = {};  // a file that must be there before an operation begins; empty: none
   };
   int index;
   std::map<const void*, Allocation> memory;
   std::int64_t used = 0;
-  std::vector<std::string> events;  // files that must be there before the memory may be read
 };
 
 namespace fake_cuda {
@@ -44,7 +43,8 @@ Status checkSize(const Struct* given, Error* error) {
 bool isCancelled(const CollapsarCudaControl* control);
 void report(const CollapsarCudaControl* control, std::int64_t done, std::int64_t total);
 
-// What every call that works on the device does first.
+// What every call that works on the device does first; and every one that may read memory.
+Status enter(const char* call, CollapsarCudaDevice* device, Error* error);
 Status begin(const char* call, CollapsarCudaDevice* device, const CollapsarCudaControl* control, Error* error);
 
 // Takes from the device's memory without giving any: `used` goes back by whoever is through with it.

@@ -46,7 +46,7 @@ Status copy(void* to, const void* from, std::int64_t bytes, const CollapsarCudaC
 }  // namespace
 
 Status allocate(CollapsarCudaDevice* device, std::int64_t bytes, void** pointer, Error* error) {
-  COLLAPSAR_FAKE_TRY(begin("alloc", device, nullptr, error));
+  COLLAPSAR_FAKE_TRY(enter("alloc", device, error));
   *pointer = nullptr;
   if (bytes == 0) return COLLAPSAR_CUDA_OK;
   COLLAPSAR_FAKE_TRY(reserve(device, bytes, error));
@@ -86,7 +86,7 @@ Status download(CollapsarCudaDevice* device, void* to, const void* from, std::in
 }
 
 Status memoryInfo(CollapsarCudaDevice* device, std::int64_t* free, std::int64_t* total, Error* error) {
-  COLLAPSAR_FAKE_TRY(begin("memory_info", device, nullptr, error));
+  COLLAPSAR_FAKE_TRY(enter("memory_info", device, error));
   *total = deviceBytes();
   *free = *total - device->used;
   return COLLAPSAR_CUDA_OK;
@@ -94,7 +94,7 @@ Status memoryInfo(CollapsarCudaDevice* device, std::int64_t* free, std::int64_t*
 
 Status ipcImport(CollapsarCudaDevice* device, CollapsarCudaIpcImport* import, Error* error) {
   COLLAPSAR_FAKE_TRY(checkSize(import, error));
-  COLLAPSAR_FAKE_TRY(begin("ipc_import", device, nullptr, error));
+  COLLAPSAR_FAKE_TRY(enter("ipc_import", device, error));
   Handle handle;
   std::memcpy(&handle, import->handle, sizeof handle);
   const bool ours = std::memcmp(handle.magic, kMagic, sizeof kMagic) == 0;
@@ -115,13 +115,14 @@ Status ipcImport(CollapsarCudaDevice* device, CollapsarCudaIpcImport* import, Er
   void* const base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (base == MAP_FAILED) return failure(error, COLLAPSAR_CUDA_FAILED, "mmap");
-  device->memory.emplace(base, Allocation{base, mapped, import->bytes, -1});
-  import->base = base;
-  import->pointer = static_cast<char*>(base) + import->offset_bytes;
+  Allocation imported{base, mapped, import->bytes, -1};
   if (import->event_handle != nullptr) {
     const char* const path = static_cast<const char*>(import->event_handle);
-    device->events.emplace_back(path, strnlen(path, COLLAPSAR_CUDA_HANDLE_BYTES));
+    imported.event.assign(path, strnlen(path, COLLAPSAR_CUDA_HANDLE_BYTES));
   }
+  device->memory.emplace(base, imported);
+  import->base = base;
+  import->pointer = static_cast<char*>(base) + import->offset_bytes;
   return COLLAPSAR_CUDA_OK;
 }
 
