@@ -109,9 +109,11 @@ describe('progress', () => {
     const one: Tensor = { data: new Float32Array([-1]), dtype: 'float32', shape: [1, 1, 1] };
     await engine.sumTokens(one, [1], { onProgress: (fraction) => seen.push(fraction) });
     await before;
-    expect(seen.pop()).toBe(1);
-    expect(seen).toEqual(seen.map(() => 0));
-    if (!sanitized) expect(seen.length).toBeGreaterThan(0);
+    expect(seen.at(-1)).toBe(1);
+    // The clock may strike once more between the job's end and the promise's: 1 can be said twice.
+    const unfinished = seen.filter((fraction) => fraction < 1);
+    expect(unfinished).toEqual(unfinished.map(() => 0));
+    if (!sanitized) expect(unfinished.length).toBeGreaterThan(0);
   });
 
   it('cancels the job if its callback throws', async () => {
