@@ -1,7 +1,7 @@
 // scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost, and
 // the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -24,23 +24,27 @@ function run(program: string) {
   return { status, stdout, stderr };
 }
 
-/** The script with made-up sections, which `changes` says (`check` is the object); its results go to the folder. */
-function gpuCheck(sections: string[], changes: string) {
-  const ran = run(`
+/** Loads the script, for the folder and a made-up card. */
+const script = `
 import argparse, importlib.util, os, sys
 from pathlib import Path
-spec = importlib.util.spec_from_file_location("gpu_check", "scripts/gpu-check.py")
+spec = importlib.util.spec_from_file_location("script", "scripts/gpu-check.py")
 script = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(script)
 script.ROOT = Path(os.environ["FOLDER"])
 script.GpuCheck.find_card = lambda self: {"name": "A card", "driver": "1", "capability": "9.0", "memory": "1 MiB"}
-check = script.GpuCheck(argparse.Namespace(dry_run=False, budget=60.0, sections=${JSON.stringify(sections)}))
+`;
+
+/** The script with made-up sections, which `changes` says (`check` is the object); its results go to the folder. */
+function gpuCheck(sections: string[], changes: string) {
+  const ran = run(`${script}
+check = script.GpuCheck(argparse.Namespace(dry_run=False, budget=60.0, results=None, commit=None, sections=${JSON.stringify(sections)}))
 check.build = lambda: (True, "made up")
 ${changes}
 sys.exit(check.run())
 `);
   const results = join(folder, 'bench', 'results');
-  const [name] = readdirSync(results);
+  const name = readdirSync(results).find((each) => each.endsWith('.json'));
   return { ...ran, stored: JSON.parse(readFileSync(join(results, name as string), 'utf8')) };
 }
 
@@ -81,20 +85,18 @@ check.sanitize = lambda: (True, "made up")
 
   it('leaves nothing running when it is interrupted', () => {
     const { status, stdout } = run(`
-import importlib.util, os, signal, threading, time
-from pathlib import Path
-spec = importlib.util.spec_from_file_location("gpu_check", "scripts/gpu-check.py")
-script = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(script)
+import os, signal, sys, threading, time
+sys.path.insert(0, "scripts")
+from gpu_check import processes
 signal.signal(signal.SIGINT, signal.default_int_handler)
-script.stop_on_signals()
+processes.stop_on_signals()
 def interrupt():
-    while len(script.RUNNING) < 2:
+    while len(processes.RUNNING) < 2:
         time.sleep(0.01)
-    print("pids", *(process.pid for process in script.RUNNING), flush=True)
+    print("pids", *(process.pid for process in processes.RUNNING), flush=True)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
-script.run_together([["sleep", "300"]] * 3, 300, at_once=2)
+processes.run_together([["sleep", "300"]] * 3, 300, ".", at_once=2)
 `);
     expect(status).toBe(130);
     const pids = /^pids (\d+) (\d+)$/m.exec(stdout)?.slice(1) as string[];
@@ -144,6 +146,60 @@ check.peers_section = peers_section
     if (reached === null) expect(stored.goals[2].value).toBeNull();
   });
 
+  it('believes no figure of a peer that computes something else', () => {
+    const other = eager({ peer: 'plain Triton', problem: 'entropy differs by 3' });
+    const { status, stdout, stored } = gpuCheck(['peers'], peers(...all.slice(0, 2), other));
+    expect(status).toBe(3);
+    expect(stdout).toContain('(entropy differs by 3)');
+    expect(stored.goals[2]).toMatchObject({ value: '20.00x', reached: null });
+  });
+
+  it('finds the figures between what libraries print, and keeps all of it', () => {
+    const figures = `{${['case', 'bytes', 'seconds', 'wall_seconds', 'read_seconds', 'fraction']
+      .map((key) => `"${key}": ${key === 'case' ? '"logits bf16 8192x151936"' : '0.95'}`)
+      .join(', ')}}`;
+    mkdirSync(join(folder, 'build', 'gpu'), { recursive: true });
+    writeFileSync(
+      join(folder, 'build', 'gpu', 'cuda_timing'),
+      `#!/bin/sh\necho '{-# triton'\necho '{"warning": 1}'\necho '${figures}'\necho '{"case"'`,
+      { mode: 0o755 },
+    );
+    const { stored, stdout } = gpuCheck(['time'], '');
+    expect(stored.sections.time, stdout).toMatchObject({ status: 'passed', note: '1 cases' });
+    expect(stored.goals[0]).toMatchObject({ value: '0.950 of read', reached: true });
+    const results = join(folder, 'bench', 'results');
+    const log = readdirSync(results).find((name) => name.endsWith('.log')) as string;
+    expect(readFileSync(join(results, log), 'utf8')).toContain('{-# triton');
+  });
+
+  it('writes where --results says, with what was there when a section ran out of time', () => {
+    const elsewhere = join(folder, 'else', 'where');
+    const { stdout } = run(`${script}
+check = script.GpuCheck(argparse.Namespace(dry_run=False, budget=60.0, results=${JSON.stringify(elsewhere)}, commit="abc", sections=["check"]))
+check.build = lambda: check.run_command(["echo", "built"], 10)[0] == 0 and (True, "made up")
+check.check = lambda: sys.exit(7)
+check.run()
+`);
+    expect(stdout).toContain('=== check');
+    const json = readdirSync(elsewhere).find((name) => name.endsWith('.json')) as string;
+    expect(JSON.parse(readFileSync(join(elsewhere, json), 'utf8'))).toMatchObject({
+      commit: 'abc',
+      sections: { build: { status: 'passed' } },
+    });
+  });
+
+  it('stops a program at its limit, whatever that has left behind', () => {
+    const { stdout } = run(`
+import sys, time
+sys.path.insert(0, "scripts")
+from gpu_check import processes
+start = time.monotonic()
+status, output = processes.run(["sh", "-c", "echo said; setsid sleep 20 & sleep 60"], 1, ".")
+print(status, "said" in output, time.monotonic() - start < 10)
+`);
+    expect(stdout).toContain('124 True True');
+  });
+
   it('counts the goals of a section that was skipped, not those of one that was not asked for', () => {
     const skips = (name: string) => `check.${name} = lambda: (None, "made up")\n`;
     const skipped = gpuCheck(['time', 'ipc'], skips('time') + skips('ipc_section'));
@@ -178,7 +234,7 @@ def module(name, **members):
 x = types.SimpleNamespace(dtype="torch.bfloat16")
 ok = lambda *arguments: {}
 module("torch", compile=lambda call, dynamic: call, cuda=types.SimpleNamespace(empty_cache=lambda: None))
-module("tensors", seconds=lambda call: call() or 1.0)
+module("tensors", seconds=lambda call: call() or 1.0, flush=lambda: None)
 module("eager", logit_stats=ok)
 module("backend", Backend=None)
 module("triton_logits", logit_stats=ok)

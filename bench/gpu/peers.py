@@ -9,6 +9,7 @@ line with the problem and no times.
 
 import argparse
 import json
+import statistics
 import time
 
 import eager
@@ -68,25 +69,33 @@ def cases(small):
     yield "sum_tokens", "64x2048x4096", tensors.tokens(64, 2048, 4096, bf16)
 
 
+def our_samples(backend, operation, arguments, count=10):
+    samples = []
+    for _ in range(count):
+        tensors.flush()
+        getattr(backend, operation)(*arguments)  # waits for the device
+        samples.append(backend.kernel_seconds.value)
+    return samples
+
+
 def run_case(backend, operation, shape, arguments, until):
+    """Each peer's time beside ours: medians, ours of samples before and after the peer's."""
     x = arguments[0]
     ours = getattr(backend, operation)(*arguments)
-    samples = []
-    for _ in range(15):
-        getattr(backend, operation)(*arguments)
-        samples.append(backend.kernel_seconds.value)
-    ours_seconds = sorted(samples)[len(samples) // 2]
+    our_samples(backend, operation, arguments)  # not counted
     for name, make in peers_of(operation):
         line = {"operation": operation, "shape": shape, "dtype": str(x.dtype).removeprefix("torch."), "peer": name}
-        line |= {"seconds": None, "ours_seconds": ours_seconds, "times_faster": None, "problem": None}
+        line |= {"seconds": None, "ours_seconds": None, "times_faster": None, "problem": None}
         if time.monotonic() > until:
             line["problem"] = "no time was left for it"
         else:
             try:
                 call = make()
                 line["problem"] = problem_of(ours, call(*arguments), x)
+                samples = our_samples(backend, operation, arguments)
                 seconds = tensors.seconds(lambda call=call: call(*arguments))
-                line |= {"seconds": seconds, "times_faster": seconds / ours_seconds}
+                ours_seconds = statistics.median(samples + our_samples(backend, operation, arguments))
+                line |= {"seconds": seconds, "ours_seconds": ours_seconds, "times_faster": seconds / ours_seconds}
             except Exception as error:  # Triton's derive from nothing closer; the other peers are timed all the same
                 line["problem"] = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         print(json.dumps(line), flush=True)

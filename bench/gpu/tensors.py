@@ -3,6 +3,7 @@
 Shapes and distributions are those of native/test/cuda_timing.cpp, so that the lines of one table belong together.
 """
 
+import functools
 import statistics
 
 import torch
@@ -46,15 +47,24 @@ def scores(rows, columns, dtype, device="cuda"):
     return x, own, lengths
 
 
+@functools.cache
+def cold_memory():
+    return torch.zeros(CACHE_BYTES, dtype=torch.int8, device="cuda")
+
+
+def flush():
+    """Fills the cache with something else, by reading: lines that were written would be stored while a call is timed."""
+    cold_memory().sum(dtype=torch.int64)
+
+
 def seconds(call, at_least=0.4, most=200):
     """The median of a call's time by the GPU's clock, after three calls that are not counted."""
-    flush = torch.empty(CACHE_BYTES, dtype=torch.int8, device="cuda")
     for _ in range(3):
         call()
     torch.cuda.synchronize()
     samples, spent = [], 0.0
     while len(samples) < 5 or (spent < at_least and len(samples) < most):
-        flush.zero_()
+        flush()
         torch.cuda._sleep(1_000_000)  # half a millisecond, in which a call that is slow to start catches up
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()

@@ -22,7 +22,7 @@ __device__ __forceinline__ uint64_t turned(uint64_t word, unsigned shift) {
   return shift == 0 ? word : word >> shift | word << (64 - shift);
 }
 
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
     readBytes(const unsigned char* data, int64_t bytes, unsigned long long* total) {
   const int64_t whole = bytes / 8 * 8;
   const int64_t untilAligned =
@@ -44,10 +44,14 @@ __global__ void __launch_bounds__(kBlockThreads)
     COLLAPSAR_UNROLLED
     for (int j = 0; j < kLoads; j++) sum += turned(wordOf(v[j], 0), shift) + turned(wordOf(v[j], 1), shift);
   }
-  for (; i < vectors; i += threads) {
-    const Vector v = loadVector<false>(aligned + i);
-    sum += turned(wordOf(v, 0), shift) + turned(wordOf(v, 1), shift);
+  // The rest of up to kLoads - 1 in flight together, too: one after the other they took as long as three rounds.
+  Vector rest[kLoads - 1] = {};
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < kLoads - 1; j++) {
+    if (i + j * threads < vectors) rest[j] = loadVector<false>(aligned + i + j * threads);
   }
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < kLoads - 1; j++) sum += turned(wordOf(rest[j], 0), shift) + turned(wordOf(rest[j], 1), shift);
   if (blockIdx.x == 0) {
     const int64_t tail = head + vectors * kVectorBytes;
     for (int64_t at = threadIdx.x; at < head; at += kBlockThreads) sum += static_cast<uint64_t>(data[at]) << at % 8 * 8;

@@ -6,6 +6,7 @@
 // Inputs are random and larger than the cache, or taken in turns so that together they are. `bytes`: what must be read
 // and written, labels and results included.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <utility>
@@ -63,8 +64,7 @@ class Tensor {
 };
 
 struct Times {
-  double kernel, wall;  // medians
-  int samples;
+  std::vector<double> kernels, walls;
 };
 
 double median(std::vector<double> values) {
@@ -72,45 +72,52 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// `call(turn, control)`: turn counts up, so that inputs can be taken in turns.
-Times timed(const std::function<CollapsarCudaStatus(int, const CollapsarCudaControl*)>& call) {
+// Call(turn, control): turn counts up over all calls, so that inputs can be taken in turns.
+using Call = std::function<CollapsarCudaStatus(int, const CollapsarCudaControl*)>;
+
+// An operation, and a read of so many bytes of its input (the tensor has `turns` of them side by side): in turns, so
+// that both meet the same state of the device.
+std::array<Times, 2> timedBesideRead(const Call& operation, const Tensor& tensor, std::int64_t bytes, int turns) {
   double seconds = 0;
   CollapsarCudaControl control{};
   control.size = sizeof control;
   control.kernel_seconds = &seconds;
-  std::vector<double> kernels, walls;
+  const Call read = [&](int turn, const CollapsarCudaControl* given) {
+    std::uint64_t sum;
+    const char* const input = tensor.at(turn % turns * (tensor.bytes() / turns));
+    return (*device)->read_bytes(device->get(), input, bytes, &sum, given, &device->error);
+  };
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
+  constexpr std::size_t kWarmUps = 3;
+  std::array<Times, 2> times;
   int turn = 0;
-  for (; turn < 3; turn++) device->expectOk(call(turn, &control));  // warm up
-  const Clock::time_point start = Clock::now();
-  while (kernels.size() < 5 || (since(start) < options.seconds && kernels.size() < 2000)) {
-    const Clock::time_point from = Clock::now();
-    device->expectOk(call(turn++, &control));
-    walls.push_back(since(from));
-    kernels.push_back(seconds);
+  Clock::time_point start = Clock::now();
+  for (std::size_t round = 0; round < kWarmUps + 5 || (since(start) < options.seconds && round < 2000); round++) {
+    if (round == kWarmUps) {
+      start = Clock::now();
+      times = {};
+    }
+    for (std::size_t i = 0; i < 2; i++) {
+      const Clock::time_point from = Clock::now();
+      device->expectOk((i == 0 ? operation : read)(turn++, &control));
+      times[i].walls.push_back(since(from));
+      times[i].kernels.push_back(seconds);
+    }
   }
-  return {median(kernels), median(walls), static_cast<int>(kernels.size())};
+  return times;
 }
 
-Times timeRead(const Tensor& tensor, std::int64_t bytesEach, int turns) {
-  return timed([&](int turn, const CollapsarCudaControl* control) {
-    std::uint64_t sum;
-    return (*device)->read_bytes(device->get(), tensor.at(turn % turns * bytesEach), bytesEach, &sum, control,
-                                 &device->error);
-  });
-}
-
-void report(const std::string& name, std::int64_t bytes, std::int64_t inputBytes, const Times& ours,
-            const Times& read) {
-  // The read's time for as many bytes as the operation moves.
-  const double readSeconds = read.kernel * static_cast<double>(bytes) / static_cast<double>(inputBytes);
+// `bytes`: what the operation moves; `inputBytes`: what was read beside it.
+void report(const std::string& name, std::int64_t bytes, std::int64_t inputBytes, const std::array<Times, 2>& times) {
+  const double ours = median(times[0].kernels);
+  const double read = median(times[1].kernels) * static_cast<double>(bytes) / static_cast<double>(inputBytes);
   std::cout << "{\"case\": \"" << name << "\", \"bytes\": " << bytes << ", \"input_bytes\": " << inputBytes
-            << ", \"seconds\": " << ours.kernel << ", \"wall_seconds\": " << ours.wall
-            << ", \"samples\": " << ours.samples << ", \"read_seconds\": " << readSeconds
-            << ", \"fraction\": " << readSeconds / ours.kernel << "}\n"
+            << ", \"seconds\": " << ours << ", \"wall_seconds\": " << median(times[0].walls)
+            << ", \"samples\": " << times[0].kernels.size() << ", \"read_seconds\": " << read
+            << ", \"fraction\": " << read / ours << "}\n"
             << std::flush;
 }
 
@@ -167,11 +174,11 @@ void timeLogits(const std::string& name, DType dtype, std::int64_t rows, std::in
   out.argmax = integers.data();
   out.rank_above = integers.data() + rows;
   out.rank_equal = integers.data() + 2 * rows;
-  const Times ours = timed([&](int turn, const CollapsarCudaControl* control) {
+  const Call operation = [&](int turn, const CollapsarCudaControl* control) {
     given.data = tensor.at(turn % turns * each);
     return (*device)->logit_stats(device->get(), &given, &out, control, &device->error);
-  });
-  report(name, each + rows * (4 + 3 * 8 + 3 * 4), each, ours, timeRead(tensor, each, turns));
+  };
+  report(name, each + rows * (4 + 3 * 8 + 3 * 4), each, timedBesideRead(operation, tensor, each, turns));
 }
 
 void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::int64_t columns, int topK) {
@@ -212,11 +219,11 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
   given.row_stride = columns;
   given.column_stride = 1;
   const CollapsarCudaRowLabels labels{sizeof(CollapsarCudaRowLabels), 0, own.data(), lengths.data(), nullptr};
-  const Times ours = timed([&](int turn, const CollapsarCudaControl* control) {
+  const Call operation = [&](int turn, const CollapsarCudaControl* control) {
     given.data = tensor.at(turn % turns * each);
     return (*device)->score_stats(device->get(), &given, &labels, &out, control, &device->error);
-  });
-  report(name, each + rows * (4 + 8 + 7 * 8 + (3 + topK) * 4), each, ours, timeRead(tensor, each, turns));
+  };
+  report(name, each + rows * (4 + 8 + 7 * 8 + (3 + topK) * 4), each, timedBesideRead(operation, tensor, each, turns));
 }
 
 void timeTokens(const std::string& name, DType dtype, std::int64_t prompts, std::int64_t rows, std::int64_t tokens) {
@@ -248,12 +255,12 @@ void timeTokens(const std::string& name, DType dtype, std::int64_t prompts, std:
   out.on_device = 1;
   out.sums = sums.as<double>();
   out.columns = prompts;
-  const Times ours = timed([&](int turn, const CollapsarCudaControl* control) {
+  const Call operation = [&](int turn, const CollapsarCudaControl* control) {
     given.data = tensor.at(turn % turns * each);
     return (*device)->sum_tokens(device->get(), &given, &out, control, &device->error);
-  });
+  };
   const std::int64_t validBytes = valid * size;
-  report(name, validBytes + rows * prompts * 8, validBytes, ours, timeRead(tensor, validBytes, turns));
+  report(name, validBytes + rows * prompts * 8, validBytes, timedBesideRead(operation, tensor, validBytes, turns));
 }
 
 void timeFused(const std::string& name, std::int64_t prompts, std::int64_t rows, std::int64_t tokens) {
@@ -287,10 +294,10 @@ void timeFused(const std::string& name, std::int64_t prompts, std::int64_t rows,
   out.marginal_seq = results.as<double>();
   out.marginal_token = results.as<double>() + rows;
   const CollapsarCudaRowLabels labels{sizeof(CollapsarCudaRowLabels), 0, own.data(), lengths.data(), nullptr};
-  const Times ours = timed([&](int, const CollapsarCudaControl* control) {
+  const Call operation = [&](int, const CollapsarCudaControl* control) {
     return (*device)->tokens_to_row_stats(device->get(), &given, &labels, &out, nullptr, control, &device->error);
-  });
-  report(name, valid * 2 + rows * 28, each / 2, ours, timeRead(tensor, each / 2, 1));
+  };
+  report(name, valid * 2 + rows * 28, each / 2, timedBesideRead(operation, tensor, each / 2, 1));
 }
 
 }  // namespace
