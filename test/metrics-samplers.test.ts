@@ -215,6 +215,11 @@ describe('metrics of a sample', () => {
         [batch, same?.batch],
         [population, same?.population],
       ]) {
+        // Some figures have an interval for these very prompts alone.
+        if (one === population && 'absent' in population) {
+          expect([key, other]).toEqual([expect.stringMatching(/^mi_seq_(at_2|margin)$/), population]);
+          continue;
+        }
         if (one === undefined || !('low' in one)) throw new Error(`${key} has no interval`);
         expect(other).toMatchObject({ low: expect.closeTo(one.low, 10), high: expect.closeTo(one.high, 10) });
       }

@@ -1,9 +1,10 @@
 // A profile -> every key that an analysis under it can log: what can be chosen is known before anything is read.
 import { filterGroups } from '../filter/filter-groups.js';
-import { CERTAINTY_KEYS } from '../metrics/certainty.js';
+import { batchKeys, CERTAINTY_KEYS } from '../metrics/certainty.js';
 import { RAGEN_KEYS } from '../metrics/ragen.js';
 import type { Profile, SampleLabel } from '../metrics/step-metrics.js';
 import { STRICT_KEYS } from '../metrics/strict.js';
+import { ALL_AMONG_KEYS } from '../metrics/subset-figures.js';
 import { RECORD_PARTS } from './step-report.js';
 
 const SAMPLES: readonly SampleLabel[] = [
@@ -21,10 +22,18 @@ const ABOUT_ROWS = [
   'collapse/first_turn_valid_rate',
 ] as const;
 
+const STRICT_STEP_KEYS = [
+  ...STRICT_KEYS,
+  ...ALL_AMONG_KEYS,
+  ...CERTAINTY_KEYS,
+  ...['mi_seq_margin', ...ALL_AMONG_KEYS].flatMap(batchKeys),
+  ...ABOUT_SAMPLE,
+];
+
 /** Logged keys, and the names of the other parts of a record. A step has some of them. */
 export function possibleKeys(profile: Profile): string[] {
   const isStrict = profile === 'strict';
-  const keys = isStrict ? [...STRICT_KEYS, ...CERTAINTY_KEYS, ...ABOUT_SAMPLE] : RAGEN_KEYS;
+  const keys = isStrict ? STRICT_STEP_KEYS : RAGEN_KEYS;
   const ofSamples = SAMPLES.flatMap((label) => keys.map((key) => `${label}/${key}`));
   return [...ABOUT_ROWS, ...ofSamples, ...(isStrict ? [...filterKeys(), ...RECORD_PARTS] : [])];
 }

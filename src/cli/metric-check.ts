@@ -17,13 +17,18 @@ export function impossibleMetrics(metrics: readonly string[] | undefined, profil
 /** Bounds and p-values go by the name of their metric: they are said once for all. */
 const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
 const DERIVED_NAMES =
-  'Those with intervals also end in _batch_low, _batch_high, _population_low, _population_high and _p_value.';
+  'Those with intervals also end in _batch_low, _batch_high, _population_low, _population_high and _p_value. ' +
+  'Of mi_seq_at_<k> (k = 2, 4, 8, …) and mi_seq_margin, there are _batch_low and _batch_high.';
+
+/** One for each number of prompts, k = 2, 4, 8, … */
+const AMONG = /^(mi_seq_at_)\d+$/;
 
 /** @param none what has none of the names, in words */
 export function unmatchedList(choice: MetricChoice, none: string): string {
   const wrong = choice.unmatched.map((name) => `"${printable(name)}"`).join(', ');
-  const names = choice.namesSeen.filter((name) => !DERIVED.test(name));
-  const anyDerived = names.length < choice.namesSeen.length;
+  const named = choice.namesSeen.filter((name) => !DERIVED.test(name));
+  const names = [...new Set(named.map((name) => name.replace(AMONG, '$1<k>')))];
+  const anyDerived = named.length < choice.namesSeen.length;
   return [
     wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, TABLE_WIDTH),
     wrap(`There are: ${names.map(printable).join(', ')}`, TABLE_WIDTH, '  '),

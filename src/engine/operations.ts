@@ -243,8 +243,27 @@ export interface FigureInference {
   pValue: number;
 }
 
+/** Of the value for these very prompts alone: 95%; a bound that cannot be given is NaN. */
+export interface SubsetInference {
+  estimate: number;
+  batchLow: number;
+  batchHigh: number;
+  batchError: number;
+}
+
 export interface StepInference {
+  rows: number;
   figures: Record<Figure, FigureInference>;
+  /**
+   * For `prompts` = 2, 4, 8, … up to the distinct ones: the mean over rows of S under the own prompt − ln of the mean of exp S
+   * over it and others drawn without replacement, nats. Exact for 2 and for all; between, draws that `seed` decides.
+   */
+  among: readonly (SubsetInference & { prompts: number })[];
+  /**
+   * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no other prompt
+   * gives −infinity, which are left out; NaN where none is.
+   */
+  margin: SubsetInference & { rows: number };
   /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */
   withinVariance: boolean;
   /**

@@ -1,6 +1,6 @@
 // The numbers of a native result, in the order in which native code has them -> what the operation gives. Native code would have
 // to name each property anew for every step, a hundred of them, which took as long as computing them.
-import type { Figure, FigureInference, Moments, StepInference, StepMoments } from './operations.js';
+import type { Figure, FigureInference, Moments, StepInference, StepMoments, SubsetInference } from './operations.js';
 
 /** In the order of native/node/jobs/step_moments.cpp. */
 export function momentsFrom(numbers: Float64Array): StepMoments {
@@ -46,5 +46,17 @@ export function inferenceFrom(numbers: Float64Array): StepInference {
     retrieval4: figure(),
     retrieval8: figure(),
   };
-  return { figures, withinVariance: next() === 1, calibrated: next() === 1 };
+  const withinVariance = next() === 1;
+  const calibrated = next() === 1;
+  const subset = (): SubsetInference => ({
+    estimate: next(),
+    batchLow: next(),
+    batchHigh: next(),
+    batchError: next(),
+  });
+  const rows = next();
+  const margin = { ...subset(), rows: next() };
+  const among: StepInference['among'][number][] = [];
+  for (let prompts = 2; at < numbers.length; prompts *= 2) among.push({ prompts, ...subset() });
+  return { rows, figures, among, margin, withinVariance, calibrated };
 }

@@ -31,7 +31,7 @@ interface Place {
   readonly most: number;
 }
 
-function interval(low: number, high: number, error: number, place: Place, absent: string): Interval {
+export function interval(low: number, high: number, error: number, place: Place, absent: string): Interval {
   if (!Number.isFinite(low) || !Number.isFinite(high)) return { absent };
   const { value, from, to, widening, least, most } = place;
   return {
@@ -118,29 +118,40 @@ interface FlatKeys {
   readonly pValue: string;
 }
 
-const FLAT_KEYS = new Map<string, FlatKeys>(
-  Object.keys(FIGURE_OF).map((key) => [
-    key,
-    {
+/** Made once a key: a long run's steps have the same. */
+const FLAT_KEYS = new Map<string, FlatKeys>();
+
+function flatKeysOf(key: string): FlatKeys {
+  let keys = FLAT_KEYS.get(key);
+  if (keys === undefined) {
+    keys = {
       batchLow: `${key}_batch_low`,
       batchHigh: `${key}_batch_high`,
       populationLow: `${key}_population_low`,
       populationHigh: `${key}_population_high`,
       pValue: `${key}_p_value`,
-    },
-  ]),
+    };
+    FLAT_KEYS.set(key, keys);
+  }
+  return keys;
+}
+
+/** Every key that `flattenCertainty` can give of `certaintyByKey`. */
+export const CERTAINTY_KEYS: readonly string[] = Object.keys(FIGURE_OF).flatMap((key) =>
+  Object.values(flatKeysOf(key)),
 );
 
-/** Every key that `flattenCertainty` can give. */
-export const CERTAINTY_KEYS: readonly string[] = [...FLAT_KEYS.values()].flatMap((keys) => Object.values(keys));
+/** Keys of the interval of a figure that has one for these very prompts alone. */
+export function batchKeys(key: string): string[] {
+  const { batchLow, batchHigh } = flatKeysOf(key);
+  return [batchLow, batchHigh];
+}
 
 /** The same as flat numbers: `<key>_batch_low`, `_batch_high`, `_population_low`, `_population_high`, `_p_value`. */
 export function flattenCertainty(certainty: Readonly<Record<string, Certainty>>): Record<string, number> {
   const flat: Record<string, number> = {};
-  for (const [key, { batchLow, batchHigh, populationLow, populationHigh, pValue: pValueKey }] of FLAT_KEYS) {
-    const found = certainty[key];
-    if (found === undefined) continue;
-    const { batch, population, pValue } = found;
+  for (const [key, { batch, population, pValue }] of Object.entries(certainty)) {
+    const { batchLow, batchHigh, populationLow, populationHigh, pValue: pValueKey } = flatKeysOf(key);
     if ('low' in batch) {
       flat[batchLow] = batch.low;
       flat[batchHigh] = batch.high;

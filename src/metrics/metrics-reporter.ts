@@ -12,6 +12,7 @@ import type { SamplerOptions } from './samplers.js';
 import type { ScoredStep } from './scored-step.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
 import { STRICT_KEYS, strictValues } from './strict.js';
+import { amongKeys, subsetFigures } from './subset-figures.js';
 
 /** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
 const PERMUTATIONS = 999;
@@ -100,7 +101,8 @@ export function metricsReporter(
 
   return {
     nothing(selection: RowSelection, reason: string, nonFinite: number[] = []): StepMetrics {
-      const keys = profile === 'strict' ? STRICT_KEYS : [];
+      const distinct = new Set(selection.signatures).size;
+      const keys = profile === 'strict' ? [...STRICT_KEYS, ...amongKeys(distinct)] : [];
       return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
@@ -115,22 +117,29 @@ export function metricsReporter(
         const { values, spread } = ragenValues(measured);
         return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
       }
-      const { sums, stats, own, lengths: ofRows, signatures } = scored.drawn;
-      const labels = { own, lengths: ofRows, signatures };
+      const infer = ({ sums, stats, own, lengths, signatures }: ScoredStep, permutations: number) =>
+        engine.inferStep(sums, stats, { own, lengths, signatures, permutations, seed, signal });
       // None needs another: asked for together, the engine's threads are woken once.
-      const [measured, apart, inference] = await Promise.all([
+      const [measured, apart, inference, rowsAsDrawn] = await Promise.all([
         withMoments(engine, scored.measured),
         scored.retrieval === scored.measured ? undefined : withMoments(engine, scored.retrieval),
-        engine.inferStep(sums, stats, { ...labels, permutations, seed, signal }),
+        infer(scored.drawn, permutations),
+        scored.drawn === scored.retrieval ? undefined : infer(scored.retrieval, 0),
       ]);
       const retrieval = apart ?? measured;
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
       notes.push(...caveats(inference, nonFinite));
+      const widening = Math.sqrt(scored.drawn.own.length / selection.effectiveRows);
       const certainty = certaintyByKey(inference, values, permutations, {
         promptsRepeat: scored.retrieval !== scored.measured,
-        rowsRepeat: scored.drawn !== scored.retrieval,
-        widening: Math.sqrt(own.length / selection.effectiveRows),
+        rowsRepeat: rowsAsDrawn !== undefined,
+        widening,
       });
+      const subsets = subsetFigures(rowsAsDrawn ?? inference, inference, rowsAsDrawn === undefined ? 1 : widening);
+      Object.assign(values, subsets.values);
+      Object.assign(absent, subsets.absent);
+      Object.assign(certainty, subsets.certainty);
+      notes.push(...subsets.notes);
       Object.assign(values, aboutSample(selection));
       return build(selection, nonFinite, values, absent, certainty, notes, { step: measured, spread });
     },

@@ -6,6 +6,7 @@ import { isSaturated, mostInformation } from './saturation.js';
 import { sharedValues } from './shared-values.js';
 import type { StepSpread } from './step-metrics.js';
 import { stepSpread } from './step-spread.js';
+import { MARGIN_KEYS } from './subset-figures.js';
 
 /**
  * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread is of
@@ -129,12 +130,13 @@ export function strictAverages({ excess, floor }: StepSpread, average: MarginalS
   };
 }
 
-/** Every key that `strictValues` can give: what is absent when nothing can be computed. */
+/** Every key that any step has under `strict`: what is absent when nothing can be computed. Those of numbers of prompts are apart. */
 export const STRICT_KEYS: readonly string[] = [
   'mi_estimate',
   'mi_seq_estimate',
   'mi_seq_loo_estimate',
   'mi_per_token',
+  ...MARGIN_KEYS,
   'mi_upper_bound',
   'mi_attainable_bound',
   'mi_saturated',

@@ -13,6 +13,7 @@ namespace collapsar {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The mean over rows as stepMoments has it, bit for bit.
 double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
@@ -35,18 +36,41 @@ double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figur
   return sum.round() / static_cast<double>(input.rows);
 }
 
+// Rows with an infinite value are left out: of those there are only margins'.
+SubsetInference inferMean(const InferenceInput& input, const std::vector<double>& values, double scoreScale,
+                          double highest, std::int64_t& rows) {
+  std::vector<double> used;
+  std::vector<std::int32_t> own;
+  ExactSum sum;
+  for (std::int64_t r = 0; r < input.rows; r++) {
+    if (!std::isfinite(values[r])) continue;
+    used.push_back(values[r]);
+    own.push_back(input.labels.own[r]);
+    sum.add(values[r]);
+  }
+  rows = static_cast<std::int64_t>(used.size());
+  if (rows < 1) return {kNaN, kNaN, kNaN, kNaN};
+  const double estimate = sum.round() / static_cast<double>(rows);
+  const Interval batch = stratifiedInterval(own, input.columns, used, estimate, scoreScale, highest);
+  return {estimate, batch.low, batch.high, batch.error};
+}
+
 }  // namespace
 
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control) {
   for (FigureInference& figure : out.figures) figure = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
+  out.among.clear();
+  out.margin = {kNaN, kNaN, kNaN, kNaN};
+  out.marginRows = 0;
   out.withinVariance = false;
   out.calibrated = true;
   control.totalUnits.store(input.rows * (input.columns + input.permutations), std::memory_order_relaxed);
   if (input.rows < 1 || input.columns < 1) return Outcome::Done;
 
   const StepColumns columns(input);
+  const PromptSubsets subsets(columns, input.seed);
   RowSums sums;
-  if (sumRows(input, columns, sums, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+  if (sumRows(input, columns, subsets, sums, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
   double pValues[kFigures];
   if (permutationPValues(input, sums, pValues, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
 
@@ -68,6 +92,12 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
+  const double scale = sums.scoreScale;
+  for (int i = 0; i < subsets.sizes; i++) {
+    std::int64_t rows;
+    out.among.push_back(inferMean(input, sums.among[i], scale, columns.logOthers[std::int64_t{2} << i], rows));
+  }
+  if (subsets.sizes > 0) out.margin = inferMean(input, sums.margins, scale, kInfinity, out.marginRows);
   return Outcome::Done;
 }
 

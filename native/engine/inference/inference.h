@@ -1,6 +1,8 @@
 // How sure a step's figures are: intervals of two estimands and permutation p-values (docs/intervals.md).
 #pragma once
 
+#include <vector>
+
 #include "engine/job_control.h"
 #include "engine/score_stats.h"
 #include "engine/thread_pool.h"
@@ -27,6 +29,12 @@ struct FigureInference {
   double pValue;  // (1 + #{permuted >= observed}) / (permutations + 1); NaN when permutations = 0
 };
 
+// A figure with the interval of its value for these very prompts alone.
+struct SubsetInference {
+  double estimate;
+  double batchLow, batchHigh, batchError;  // 95%; NaN where it cannot be given
+};
+
 struct InferenceInput {
   const double* scores;  // dense [rows, columns] sums S, all rows used and finite in matched and marginal
   std::int64_t rows, columns;
@@ -38,6 +46,9 @@ struct InferenceInput {
 
 struct Inference {
   FigureInference figures[kFigures];
+  std::vector<SubsetInference> among;  // entry i: information among 2^(i + 1) distinct prompts, as far as there are
+  SubsetInference margin;              // own score - mean of those under the other distinct prompts; NaN without rows
+  std::int64_t marginRows;             // the rows that it is the mean of: impossible under no other prompt
   bool withinVariance;  // false: a prompt has one row only, so the batch intervals hold between-prompt variance as well
   bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
 };

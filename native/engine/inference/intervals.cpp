@@ -108,7 +108,7 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
   // Leave-one-out values have no bound: a row unlike its prompt's others weighs more than the posterior lets expect.
   if (!calibrated || singles || figure == kMiSeqLoo) {
     const bool alike = figure == kMiSeq || isHit(figure);
-    const Variance strata = stratifiedVariance(input, columns, sums.values[figure], alike);
+    const Variance strata = stratifiedVariance(input.labels.own, input.columns, sums.values[figure], alike);
     const Variance& larger = strata.value > variance.value ? strata : variance;
     // Both are too large for single rows: there neither is short of pieces.
     const double degrees = singles ? std::max(variance.degrees, strata.degrees) : larger.degrees;
@@ -126,6 +126,16 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
   if (figure == kMiSeq || figure == kMiToken)
     high = std::min(high, std::max(estimate, columns.logOthers[input.columns]));
   return {estimate - half, high, error};
+}
+
+Interval stratifiedInterval(const std::vector<std::int32_t>& own, std::int64_t columns,
+                            const std::vector<double>& values, double estimate, double scoreScale, double highest) {
+  const auto rows = static_cast<double>(values.size());
+  if (values.size() < 2) return kUnknown;
+  const Variance variance = stratifiedVariance(own.data(), columns, values, false);
+  const double error = std::sqrt(variance.value);
+  const double half = studentT975(variance.degrees) * error + kRounding * scoreScale / rows;
+  return {estimate - half, std::min(estimate + half, std::max(estimate, highest)), error};
 }
 
 Interval populationInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,

@@ -92,7 +92,7 @@ inline __attribute__((always_inline)) LabelValues::Row LabelValues::beginRow(std
     const double size = std::fabs(scores[p]);
     if (size > scoreScale && size < kInfinity) scoreScale = size;
   }
-  row.top = top;
+  row.top = highest = top;
   row.best = best;
 
   double* const argument = argument_.data();
@@ -236,7 +236,7 @@ inline __attribute__((always_inline)) void LabelValues::labelPosterior(const Row
   }
 }
 
-// dropToken; last, because exp_ gets the terms of the per-token means.
+// dropToken; after dropFromLoo(), whose other_ gets the terms of the per-token means.
 inline __attribute__((always_inline)) void LabelValues::dropTokens(const Row& row) {
   if (row.divisor == 1.0) {
     dropToken = dropSeq;
@@ -245,7 +245,7 @@ inline __attribute__((always_inline)) void LabelValues::dropTokens(const Row& ro
   const std::int64_t columns = input_.columns;
   const double* const scores = row.scores;
   double* const argument = argument_.data();
-  double* const terms = exp_.data();
+  double* const terms = other_.data();
   for (std::int64_t p = 0; p < columns; p++) argument[p] = (scores[p] - row.top) / row.divisor;
   kernels_.exponentials(argument, columns, terms);
   double total = 0;

@@ -31,9 +31,11 @@ class LabelValues {
   std::vector<std::uint8_t> level;        // the first of top 1, 2, 4, 8 that holds p's signature; kNoHit if none does
   // Leaving column j out adds this to a row's value, whatever its label (the marginal's change); NaN if columns < 2.
   std::vector<double> dropSeq, dropToken;
-  std::vector<double> dropLoo;  // the same for the leave-one-out value under the row's own label
-  double perLength = 1;         // 1 / max(length, 1)
-  double scoreScale = 0;        // largest of ln P and any finite |S|
+  std::vector<double> dropLoo;                         // the same for the leave-one-out value under the row's own label
+  double perLength = 1;                                // 1 / max(length, 1)
+  double scoreScale = 0;                               // largest of ln P and any finite |S|
+  double highest = 0;                                  // the largest score
+  const double* terms() const { return exp_.data(); }  // [columns]: exp(score - highest)
   // The top 1 << hit of the columns other than j, written to `out` (at most 8) and counted; -1 if j is not in the row's
   // top 1 << hit, which then stays as it is.
   int topWithout(std::int64_t j, int hit, std::int32_t* out) const;

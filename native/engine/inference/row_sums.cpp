@@ -334,10 +334,13 @@ class RowAdder {
 
 }  // namespace
 
-Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums& out, ThreadPool& pool,
-                JobControl& control) {
+Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets, RowSums& out,
+                ThreadPool& pool, JobControl& control) {
   allocate(out, input.columns);
   for (auto& values : out.values) values.resize(static_cast<std::size_t>(input.rows));
+  out.margins.resize(static_cast<std::size_t>(input.rows));
+  out.among.resize(static_cast<std::size_t>(subsets.sizes));
+  for (auto& values : out.among) values.resize(static_cast<std::size_t>(input.rows));
   if (input.permutations > 0) {
     out.looValues.resize(static_cast<std::size_t>(input.rows * input.columns));
     out.levels.resize(static_cast<std::size_t>(input.rows * input.columns));
@@ -350,15 +353,18 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
   for (RowSums& part : parts) allocate(part, input.columns);
   std::vector<std::unique_ptr<LabelValues>> scratch;
   std::vector<std::unique_ptr<RowAdder>> adders;
+  std::vector<std::unique_ptr<SubsetValues>> subsetValues;
   for (int worker = 0; worker < pool.threads(); worker++) {
     scratch.push_back(std::make_unique<LabelValues>(input, columns));
     adders.push_back(std::make_unique<RowAdder>(input, columns));
+    subsetValues.push_back(std::make_unique<SubsetValues>(input, columns, subsets));
   }
 
   const Outcome outcome = pool.run(blocks, control, [&](std::int64_t block, int worker) {
     LabelValues& row = *scratch[worker];
     RowSums& part = parts[block];
     RowAdder& adder = *adders[worker];
+    SubsetValues& ofSubsets = *subsetValues[worker];
     const std::int64_t end = std::min(input.rows, (block + 1) * blockRows);
     for (std::int64_t r = block * blockRows; r < end; r++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
@@ -366,6 +372,9 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums
       double rowValues[kFigures];
       adder.add(r, row, part, rowValues);
       for (int f = 0; f < kFigures; f++) out.values[f][r] = rowValues[f];
+      ofSubsets.compute(r, row.terms(), row.highest);
+      out.margins[r] = ofSubsets.margin;
+      for (int i = 0; i < subsets.sizes; i++) out.among[i][r] = ofSubsets.at[i];
       if (input.permutations > 0) {
         std::copy(row.value[kMiSeqLoo].begin(), row.value[kMiSeqLoo].end(), out.looValues.begin() + r * input.columns);
         std::copy(row.level.begin(), row.level.end(), out.levels.begin() + r * input.columns);

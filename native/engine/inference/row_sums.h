@@ -2,6 +2,7 @@
 #pragma once
 
 #include "label_values.h"
+#include "prompt_subsets.h"
 
 namespace collapsar {
 
@@ -19,6 +20,8 @@ struct RowSums {
   std::vector<double> without[kFigures];          // [columns]
   std::vector<double> expectedWithout[kFigures];  // [columns]
   std::vector<double> values[kFigures];           // [rows]: under the own label; hits are 0 or 1
+  std::vector<double> margins;                    // [rows]: SubsetValues::margin
+  std::vector<std::vector<double>> among;         // [sizes], [rows]: SubsetValues::at
   double expected[kFigures] = {};                 // sum over rows of the expectation over the posterior
   double scoreScale = 0;                          // sum over rows of the largest of ln P and any finite |S|
   double scoreScaleToken = 0;                     // the same of S / max(length, 1)
@@ -30,7 +33,7 @@ struct RowSums {
 constexpr bool variesByLength(int figure) { return figure == kMiPerToken || figure == kMiToken; }
 
 // The same bits for any number of threads: rows are cut into blocks by their number alone, and blocks merged in order.
-Outcome sumRows(const InferenceInput& input, const StepColumns& columns, RowSums& out, ThreadPool& pool,
-                JobControl& control);
+Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets, RowSums& out,
+                ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

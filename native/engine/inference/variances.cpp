@@ -66,26 +66,28 @@ Variance posteriorVariance(const InferenceInput& input, const StepColumns& colum
   return {aroundTrueMeans.sum() / (rows * rows), aroundTrueMeans.degrees(std::min(rows - 1, most))};
 }
 
-Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& values,
+Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const std::vector<double>& values,
                             bool alike) {
-  std::vector<double> mean(static_cast<std::size_t>(input.columns), 0.0), squares(mean);
+  std::vector<double> mean(static_cast<std::size_t>(columns), 0.0), squares(mean);
+  std::vector<std::int64_t> rowsOf(mean.size(), 0);
   double total = 0;
-  for (std::int64_t r = 0; r < input.rows; r++) {
-    mean[input.labels.own[r]] += values[r];
+  for (std::size_t r = 0; r < values.size(); r++) {
+    mean[own[r]] += values[r];
+    rowsOf[own[r]]++;
     total += values[r];
   }
-  const auto rows = static_cast<double>(input.rows);
-  for (std::int64_t p = 0; p < input.columns; p++) mean[p] /= static_cast<double>(columns.rowsOf[p]);
+  const auto rows = static_cast<double>(values.size());
+  for (std::size_t p = 0; p < mean.size(); p++) mean[p] /= static_cast<double>(rowsOf[p]);
   double around = 0;
-  for (std::int64_t r = 0; r < input.rows; r++) {
-    const double within = values[r] - mean[input.labels.own[r]], overall = values[r] - total / rows;
-    squares[input.labels.own[r]] += within * within;
+  for (std::size_t r = 0; r < values.size(); r++) {
+    const double within = values[r] - mean[own[r]], overall = values[r] - total / rows;
+    squares[own[r]] += within * within;
     around += overall * overall;
   }
   PromptVariances strata;
   double degrees = 0, singles = 0;
-  for (std::int64_t p = 0; p < input.columns; p++) {
-    const auto count = static_cast<double>(columns.rowsOf[p]);
+  for (std::size_t p = 0; p < mean.size(); p++) {
+    const auto count = static_cast<double>(rowsOf[p]);
     if (count == 1) singles++;
     if (count < 2) continue;
     strata.add(count * squares[p] / (count - 1), count - 1);

@@ -19,7 +19,8 @@ Variance posteriorVariance(const InferenceInput& input, const StepColumns& colum
 
 // Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
 // from all rows, which adds the spread between prompts. `alike`: prompts are taken to spread alike.
-Variance stratifiedVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& values,
+// own: [values.size()], each in [0, columns).
+Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const std::vector<double>& values,
                             bool alike);
 
 // Prompts left out one at a time, each with its column and its rows: (P-1)/P sum (theta_-j - mean)^2. By Efron and

@@ -36,6 +36,13 @@ class InferStepJob : public Job {
     for (const bool flag : {inference.withinVariance, inference.calibrated}) {
       numbers.push_back(flag ? 1 : 0);
     }
+    const auto add = [&numbers](const SubsetInference& of) {
+      numbers.insert(numbers.end(), {of.estimate, of.batchLow, of.batchHigh, of.batchError});
+    };
+    numbers.push_back(static_cast<double>(input.rows));
+    add(inference.margin);
+    numbers.push_back(static_cast<double>(inference.marginRows));
+    for (const SubsetInference& among : inference.among) add(among);
     return numbersOf(env, numbers);
   }
 

@@ -7,6 +7,7 @@ import { rowsByEquivalents } from '../chance.js';
 import { isSaturated, mostInformation } from '../saturation.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 import { STRICT_KEYS } from '../strict.js';
+import { amongKeys } from '../subset-figures.js';
 import { expectationHolds, scoresDescribeSampling } from './calibration-check.js';
 import type { PlannedFigure } from './figures.js';
 import { batchInterval, biasAllowance, populationInterval } from './intervals.js';
@@ -106,10 +107,11 @@ export function* estimation(
     cost: plan.cost,
     confidence,
   };
+  const keys = [...STRICT_KEYS, ...amongKeys(layout.distinct)];
   const nothing = (reason: string): PairEstimates => ({
     ...report,
     values: {},
-    absent: Object.fromEntries(STRICT_KEYS.map((key) => [key, reason])),
+    absent: Object.fromEntries(keys.map((key) => [key, reason])),
     certainty: {},
     error: {},
     bounds: {},
@@ -184,11 +186,11 @@ function* everything(
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
   }
   const bounds = yield* addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
-  for (const key of STRICT_KEYS) {
+  for (const key of [...STRICT_KEYS, ...amongKeys(layout.distinct)]) {
     if (key in values || key in absent) continue;
     absent[key] = complete
       ? 'every pair is scored: crossScoreMetrics gives it from completeSums'
-      : 'needs every pair: it is about the spread or the entropy over all prompts, which draws of negatives blur';
+      : 'needs every pair: it is about the spread, the entropy or the scores over all prompts, which draws of negatives blur';
   }
   return { values, absent, certainty, error, bounds, notes };
 }

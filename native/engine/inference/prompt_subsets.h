@@ -1,0 +1,57 @@
+// What a step's figures are among fewer prompts than it has: each row's information among its own and k - 1 other
+// distinct prompts for k = 2, 4, 8, ..., and its contrastive margin (docs/metrics.md, repair 10).
+#pragma once
+
+#include <vector>
+
+#include "inference.h"
+#include "step_columns.h"
+
+namespace collapsar {
+
+// Which prompts are drawn: random orders of the distinct prompts, which depend on their number and the seed alone.
+// Read-only once made.
+struct PromptSubsets {
+  PromptSubsets(const StepColumns& columns, std::uint64_t seed);
+
+  std::int64_t distinct;                     // D
+  int sizes = 0;                             // k = 2, 4, ..., 2^sizes <= D
+  std::int64_t orders;                       // prompts take them in turn, so that the error of the draws averages out
+  std::vector<std::int32_t> representative;  // [D]: a column of each distinct prompt, rising
+  std::vector<std::int32_t> promptOf;        // [columns]: which of them the column stands for
+  std::vector<std::int32_t> columnAt;        // [orders, D]: representative column at each place
+  std::vector<std::int32_t> placeOf;         // [orders, D]: its inverse, by distinct prompt
+};
+
+// One worker's scratch.
+//
+// Exact for k = 2, the mean over all other prompts, and for k = D. Between, an order of all prompts is halved and its
+// halves laid upon one another until blocks of k prompts remain, floor(D / k) of them; each is a draw without
+// replacement. The block that holds the row's own prompt gives k - 1 others; of any other block all but one are taken.
+// Blocks of size 2k are two of size k, so that all sizes together take two additions a column. All terms are positive:
+// nothing cancels.
+class SubsetValues {
+ public:
+  SubsetValues(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets);
+
+  // terms: [columns] exp(score - top), top the row's largest score.
+  void compute(std::int64_t r, const double* terms, double top);
+
+  double margin = 0;       // own score - mean of those under the other distinct prompts; inf where one of them is -inf
+  std::vector<double> at;  // [sizes]: own score - ln of the mean of exp(score) over own and others, among 2^(i + 1)
+
+ private:
+  void computeBody(std::int64_t r, const double* terms, double top);
+  void computeAvx2(std::int64_t r, const double* terms, double top);
+  void computeAvx512(std::int64_t r, const double* terms, double top);
+  double marginOf(const double* scores, std::int32_t own) const;
+  void computeInLogs(const double* scores, std::int32_t own, const std::int32_t* columnAt, std::int64_t place);
+
+  const InferenceInput& input_;
+  const StepColumns& columns_;
+  const PromptSubsets& subsets_;
+  // Whole vectors. Of each block: the sum of its terms, and the same without its first.
+  std::vector<double> sum_, rest_;
+};
+
+}  // namespace collapsar
