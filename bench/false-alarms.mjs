@@ -1,10 +1,10 @@
 // How often is a healthy run called ill? Synthetic healthy runs of several kinds through the judge -> the share in which any
-// collapse, early warning or entropy verdict was given at any step, against the rate that docs/verdicts.md states.
+// collapse, early warning or entropy verdict was given at any step, against the rate that docs/verdicts.md states at most.
 // A Markdown table on stdout, bench/results/false-alarms-<date>.json.
 //
 //   npm run build && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
 //
-// Exit status 1 if a stated rate lies outside the 95% binomial interval (Clopper–Pearson) of the measured one.
+// Exit status 1 if the 95% binomial interval (Clopper–Pearson) of a measured rate lies above the stated one.
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/monitor/verdicts/index.js';
 import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
@@ -23,6 +23,9 @@ const ALARMS = new Set([
   'template_collapse',
   'low_entropy_collapse',
   'compressed',
+  'input_agnostic',
+  'start_falling',
+  'margin_falling',
   'mi_falling',
   'mi_overshoot',
   'entropy_gaming',
@@ -34,28 +37,39 @@ const ALARMS = new Set([
  */
 function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.05 }) {
   return async function* (uniform) {
-    let [mi, entropy] = [bell(uniform), bell(uniform)];
+    let [mi, entropy, margin] = [bell(uniform), bell(uniform), bell(uniform)];
     for (let at = 1; at <= steps; at++) {
       const fresh = Math.sqrt(1 - memory ** 2);
       mi = memory * mi + fresh * bell(uniform);
       entropy = memory * entropy + fresh * bell(uniform);
-      const height = 1.5 * level(at);
+      // The margin scatters with MI in part, and on its own.
+      margin = memory * margin + fresh * (0.6 * mi + 0.8 * bell(uniform));
       // Part of the scatter is that of the batch, which its interval knows; the rest is the prompts' and the policy's.
-      yield stepMetrics(height + 1.5 * spread * mi, 0.6 * 1.5 * spread, 0.8 * (1 + entropySpread * entropy));
+      const figure = (height, scatter) => ({
+        value: height * (level(at) + spread * scatter),
+        error: 0.6 * height * spread,
+      });
+      const { value, error } = figure(1.5, mi);
+      yield stepMetrics(value, error, 0.8 * (1 + entropySpread * entropy), { mi_seq_margin: figure(12, margin) });
     }
   };
 }
 
-/** A fixed policy p(z|x) over 64 sequences; each step draws 16 of 256 prompts and 8 responses of each, scored exactly. */
-function drawnPolicy(engine) {
-  const [pool, kinds, prompts, rollouts] = [256, 64, 16, 8];
+/**
+ * A fixed policy p(z|x) over 64 sequences; each step draws some of 256 prompts and 8 responses of each, scored exactly.
+ * @param scale standard deviation of its logits: how much it depends on its prompt
+ * @param prompts of a step
+ */
+function drawnPolicy(engine, { scale = 1.8, prompts: promptsOf = () => 16, permutations = 0 } = {}) {
+  const [pool, kinds, rollouts] = [256, 64, 8];
   return async function* (uniform) {
     const table = Array.from({ length: pool }, () => {
-      const logits = Array.from({ length: kinds }, () => 1.8 * bell(uniform));
+      const logits = Array.from({ length: kinds }, () => scale * bell(uniform));
       const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
       return logits.map((logit) => logit - norm);
     });
     for (let at = 1; at <= steps; at++) {
+      const prompts = promptsOf(uniform);
       const chosen = new Set();
       while (chosen.size < prompts) chosen.add(Math.floor(uniform() * pool));
       const columns = [...chosen].map((prompt) => table[prompt]);
@@ -76,7 +90,7 @@ function drawnPolicy(engine) {
           lengths: groups.map(() => 1),
           groups,
         },
-        { permutations: 0 },
+        { permutations },
       );
     }
   };
@@ -84,36 +98,57 @@ function drawnPolicy(engine) {
 
 const engine = await openEngine();
 
-/** `stated`: the rate of docs/verdicts.md, for runs of 51 computed steps. */
+const COUNTS = [4, 6, 8, 12, 16, 32, 64];
+/** Another number of prompts at each step. */
+const ragged = (uniform) => COUNTS[Math.floor(uniform() * COUNTS.length)];
+/** 32 prompts, and 4 in one step of ten. */
+const sometimesFew = (uniform) => (uniform() < 0.1 ? 4 : 32);
+
+/** `stated`: the most that docs/verdicts.md states, for runs of up to 51 and of up to 200 computed steps. */
 const MODELS = {
-  flat: { stated: 0.008, words: 'level, scatter 10%', draw: drawnFigures({ spread: 0.1 }) },
-  noisy: { stated: 0.018, words: 'level, scatter 30%', draw: drawnFigures({ spread: 0.3 }) },
+  flat: { stated: [0.005, 0.005], words: 'level, scatter 10%', draw: drawnFigures({ spread: 0.1 }) },
+  noisy: { stated: [0.02, 0.05], words: 'level, scatter 30%', draw: drawnFigures({ spread: 0.3 }) },
   alike: {
-    stated: 0.019,
+    stated: [0.02, 0.03],
     words: 'level, scatter 10%, neighbours alike (.5)',
     draw: drawnFigures({ spread: 0.1, memory: 0.5 }),
   },
   rising: {
-    stated: 0.0005,
+    stated: [0.005, 0.01],
     words: 'rises by half over 20 steps, neighbours alike (.5)',
     draw: drawnFigures({ spread: 0.1, memory: 0.5, level: (at) => 1 + 0.5 * Math.min(1, at / 20) }),
   },
   edge: {
-    stated: 0.007,
+    stated: [0.01, 0.02],
     words: 'settles at 3/4 of its start, scatter 10%',
     draw: drawnFigures({ spread: 0.1, level: (at) => (at <= 5 ? 1 : 0.75) }),
   },
   'noisy-edge': {
-    stated: 0.021,
+    stated: [0.02, 0.05],
     words: 'settles at 3/4 of its start, scatter 15%',
     draw: drawnFigures({ spread: 0.15, level: (at) => (at <= 5 ? 1 : 0.75) }),
   },
   'alike-edge': {
-    stated: 0.02,
+    stated: [0.025, 0.05],
     words: 'settles at 3/4 of its start, scatter 10%, neighbours alike (.5)',
     draw: drawnFigures({ spread: 0.1, memory: 0.5, level: (at) => (at <= 5 ? 1 : 0.75) }),
   },
-  policy: { stated: 0.002, words: 'a fixed policy, other prompts at each step', draw: drawnPolicy(engine) },
+  policy: { stated: [0.005, 0.005], words: 'a fixed policy, other prompts at each step', draw: drawnPolicy(engine) },
+  ragged: {
+    stated: [0.005, 0.005],
+    words: 'a fixed policy, 4 to 64 prompts a step',
+    draw: drawnPolicy(engine, { prompts: ragged }),
+  },
+  'few-prompts': {
+    stated: [0.005, 0.005],
+    words: 'a fixed policy, 32 prompts a step, 4 in one of ten',
+    draw: drawnPolicy(engine, { prompts: sometimesFew }),
+  },
+  'ragged-weak': {
+    stated: [0.005, 0.01],
+    words: 'a fixed policy that depends little on its prompt, 4 to 64 prompts a step',
+    draw: drawnPolicy(engine, { scale: 1, prompts: ragged, permutations: 99 }),
+  },
 };
 
 /** log of the binomial coefficient times the powers, summed: P(at most k of n). */
@@ -154,7 +189,8 @@ const results = [];
 console.log(`${runs} healthy runs of ${steps} computed steps each, seed ${seed}\n`);
 console.log('| healthy run | stated | measured | 95% interval | by verdict |\n|---|---|---|---|---|');
 for (const name of wanted) {
-  const { stated, words, draw } = MODELS[name];
+  const { stated: bounds, words, draw } = MODELS[name];
+  const stated = bounds[steps <= 51 ? 0 : 1];
   const kinds = {};
   let alarmed = 0;
   for (let run = 0; run < runs; run++) {
@@ -177,6 +213,6 @@ await engine.dispose();
 console.error(
   `wrote ${await storeResult(`false-alarms-${new Date().toISOString().slice(0, 10)}`, { runs, steps, seed, results }, 2)}`,
 );
-const wrong = results.filter(({ stated, low, high }) => stated < low || stated > high);
-for (const { name, stated } of wrong) console.error(`${name}: the stated ${percent(stated)} is outside its interval`);
+const wrong = results.filter(({ stated, low }) => low > stated);
+for (const { name, stated } of wrong) console.error(`${name}: more than the stated ${percent(stated)}`);
 process.exitCode = wrong.length > 0 ? 1 : 0;

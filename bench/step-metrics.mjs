@@ -1,11 +1,17 @@
 // A step's figures -> metrics as crossScoreMetrics gives them, as far as the judge reads them.
 
-export function stepMetrics(mi, error, entropy) {
-  const batch = { low: mi - 1.96 * error, high: mi + 1.96 * error, error };
-  return {
-    profile: 'strict',
-    values: { mi_seq_estimate: mi, conditional_entropy_est: entropy },
-    absent: {},
-    certainty: { mi_seq_estimate: { batch, population: batch, pValue: 0.001 } },
-  };
+/** @param more other figures of the step: key -> { value, error } */
+export function stepMetrics(mi, error, entropy, more = {}) {
+  const values = { mi_seq_estimate: mi, conditional_entropy_est: entropy };
+  const certainty = { mi_seq_estimate: certain(mi, error) };
+  for (const [key, figure] of Object.entries(more)) {
+    values[key] = figure.value;
+    certainty[key] = certain(figure.value, figure.error);
+  }
+  return { profile: 'strict', values, absent: {}, certainty };
+}
+
+function certain(value, error) {
+  const batch = { low: value - 1.96 * error, high: value + 1.96 * error, error };
+  return { batch, population: batch, pValue: 0.001 };
 }

@@ -200,7 +200,7 @@ describe('the verdicts', () => {
     const verdictsOf = async (path: string) =>
       (await collapsar(['analyze', path, '--permutations', '0'])).out.split('  verdicts\n')[1]?.replace(/\s+/g, ' ');
     expect(await verdictsOf(join(healthy, 'step_0000*'))).toMatch(
-      /^ none that is an alarm state not known: Step 8 is one of the first 5 computed steps, which later ones are compared with\./,
+      /^ none that is an alarm state not known: Undecided: step 8 is one of the first 5 computed steps, which later ones are compared with\./,
     );
     const run = join(directory, 'collapsed-from-the-start');
     for (let step = 1; step <= 7; step++) await putStep(join(run, `${step}.safetensors`), smallStep(step, 0));

@@ -66,7 +66,9 @@ describe('README.md', () => {
       logger: { log: (metrics: object, n: number) => logged.push([n, 'rollout/filter_kept_count' in metrics]) },
       batch,
     };
-    expect(await run('README.md', 0, given, 'await onStep(1, batch); return onStep(2, batch);')).toEqual([0, 1, 2, 3]);
+    expect(await run('README.md', 0, given, 'await onStep(1, batch); return await onStep(2, batch);')).toEqual([
+      0, 1, 2, 3,
+    ]);
     expect(logged).toEqual([
       [1, true],
       [2, true],

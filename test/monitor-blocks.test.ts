@@ -229,9 +229,10 @@ describe('blocks of a step', () => {
     const plain = open(small);
     await scorePrompts(plain, small);
     expect(await metricsOf(step)).toBe(await metricsOf(plain));
-    await refused(monitorOf().step(3, small.labels).scoreBlock(block(small, {})), 'prompt', 'step 3 is not due');
-    expect(() => monitorOf().step(3, small.labels).writable()).toThrow('step 3 is not due');
-    expect(monitorOf().step(3, small.labels).held).toEqual(nothing);
+    const idle = () => monitorOf({ judge: false }).step(3, small.labels);
+    await refused(idle().scoreBlock(block(small, {})), 'prompt', 'step 3 is not due');
+    expect(() => idle().writable()).toThrow('step 3 is not due');
+    expect(idle().held).toEqual(nothing);
   });
 
   it('may be given up with the step', async () => {
@@ -551,7 +552,7 @@ describe('an end before the end', () => {
   it('cancels a stream of blocks that nobody wants', async () => {
     const cancelled: number[] = [];
     const unwanted = (step: number) => new ReadableStream<ScoreBlock>({ cancel: () => void cancelled.push(step) });
-    const monitor = monitorOf();
+    const monitor = monitorOf({ judge: false });
     const reports = monitor.reports([
       { step: 3, labels: small.labels, scores: unwanted(3) },
       { step: 2, labels: small.labels, scores: unwanted(2) },

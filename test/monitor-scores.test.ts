@@ -358,7 +358,7 @@ describe('refused scores', () => {
   });
 
   it('at a step that is not due', async () => {
-    const step = open(small, {}, 3);
+    const step = open(small, { judge: false }, 3);
     expect([step.due, step.pairs().rows.length]).toEqual([false, 0]);
     await refused(step.score(0, columnOf(small, 0)), 'prompt', 'step 3 is not due (everySteps is 5)');
     await refused(step.scoreAll({ logprobs: small.logprobs }), 'prompt', '{ due: true }');

@@ -43,17 +43,38 @@ async function refusal(work: () => unknown): Promise<ArgumentError> {
 }
 
 describe('cadence', () => {
-  it('is step 1, then every everySteps; a step may ask otherwise', () => {
+  it('is step 1, then every everySteps, where no judge needs a start; a step may ask otherwise', () => {
     const { labels } = smallStep(1);
     const due = (options: MonitorOptions, steps: readonly number[]) =>
-      steps.filter((step) => open(options).step(step, labels).due);
+      steps.filter((step) => open({ judge: false, ...options }).step(step, labels).due);
     const steps = Array.from({ length: 13 }, (_, step) => step);
     expect(due({}, steps)).toEqual([0, 1, 5, 10]);
     expect(due({ everySteps: 4 }, steps)).toEqual([0, 1, 4, 8, 12]);
     expect(due({ everySteps: 1 }, steps)).toEqual(steps);
     expect(due({ everySteps: 'never' }, steps)).toEqual([]);
-    expect(open().step(3, { ...labels, due: true }).due).toBe(true);
+    expect(due({ judge: {}, profile: 'ragen' }, steps)).toEqual([0, 1, 5, 10]);
+    expect(open({ judge: false }).step(3, { ...labels, due: true }).due).toBe(true);
     expect(open().step(5, { ...labels, due: false }).due).toBe(false);
+  });
+
+  it.each([
+    ['five steps with evidence', 4, [1, 2, 3, 4, 5, 10]],
+    ['eight steps, where there are too few prompts for any', 3, [1, 2, 3, 4, 5, 6, 7, 8, 10]],
+  ])('is every step first, until the run has its start: %s', async (_, prompts, due) => {
+    const monitor = open({ judge: {}, everySteps: 5, permutations: 0 });
+    const found: number[] = [];
+    for (let at = 1; at <= 12; at++) {
+      const small = smallStep(at, { prompts });
+      const step = monitor.step(at, small.labels);
+      if (step.due) {
+        found.push(at);
+        await scorePrompts(step, small);
+      }
+      await step.finish(small.outcomes);
+    }
+    expect(found).toEqual(due);
+    expect(monitor.step(13, smallStep(13).labels).due).toBe(false);
+    expect(open({ judge: {}, everySteps: 'never' }).step(1, smallStep(1).labels).due).toBe(false);
   });
 
   it('needs no engine and no lengths where nothing is scored', async () => {
@@ -223,7 +244,8 @@ describe('a report', () => {
       [1, 1, 4],
     );
     const monitor = open({ filter: { nonFinite: 'exclude' }, buckets: { count: 1 }, judge: {} });
-    const report = await monitor.step(2, labels).finish({ rewards: Float32Array.from(rewards) });
+    const step = monitor.step(2, { ...labels, due: false });
+    const report = await step.finish({ rewards: Float32Array.from(rewards) });
     expect(report.filter?.kept).toEqual([10, 30]);
     // The third group has one reward left, and so no std.
     expect(report.buckets?.[0]).toMatchObject({ groups: [0, 10, 30], rewardMean: 1 });

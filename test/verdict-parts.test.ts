@@ -2,9 +2,11 @@
 // of a prompt do not vary, the error of a difference, when an early warning begins, and how ranks go together.
 import { describe, expect, it } from 'vitest';
 import { correlate } from '../src/monitor/verdicts/correlation.js';
-import { EarlyWarning, type EarlyWarningJson, levelBelow } from '../src/monitor/verdicts/early-warning.js';
 import { FigureHistory } from '../src/monitor/verdicts/figure-history.js';
 import { idOf, outcomesAlone, rolloutGroups, rowsByGroup } from '../src/monitor/verdicts/group-outcomes.js';
+import { MiFalling, type MiFallingJson } from '../src/monitor/verdicts/mi-falling.js';
+import { MiOvershoot, type MiOvershootJson } from '../src/monitor/verdicts/mi-overshoot.js';
+import { levelBelow } from '../src/monitor/verdicts/present-level.js';
 import {
   type PromptTriage,
   promptRewards,
@@ -283,21 +285,34 @@ describe('an early warning begins', () => {
   /** A level of a start at 1 and the given latest values, which scatter by 0.01 as if they were independent. */
   const levelAt = (recent: readonly number[], seen = 13) =>
     new RunLevel({
-      start: [1, 1, 1, 1, 1],
+      ...new RunLevel().toJSON(),
+      first: [1, 1, 1, 1, 1],
       recent: recent.map((value, at) => ({ step: seen - recent.length + 1 + at, value })),
       seen,
-      scatter: SCATTER ** 2,
+      // Without what so few differences are corrected by.
+      farSquare: SCATTER ** 2 * (1 - 4 / Math.min(seen - 5, 32) ** 2),
       nearScatter: SCATTER ** 2,
-      noise: 0,
     });
   const flat = (value: number) => Array<number>(8).fill(value);
+  interface State {
+    falling: MiFallingJson;
+    overshoot: MiOvershootJson;
+  }
+  const none: State = { falling: null, overshoot: { peak: null, since: null } };
   const look = (
     mi: readonly number[],
-    { entropy = 1, seen = 13, state }: { entropy?: number; seen?: number; state?: EarlyWarningJson } = {},
+    { entropy = 1, seen = 13, state = none }: { entropy?: number; seen?: number; state?: State } = {},
   ) => {
-    const warning = new EarlyWarning(state);
-    const found = warning.look(seen, levelAt(mi, seen), levelAt(flat(entropy), seen));
-    return { kinds: found.map(({ kind }) => kind), since: found.map(({ since }) => since), state: warning.toJSON() };
+    const [falling, overshoot] = [new MiFalling(state.falling), new MiOvershoot(state.overshoot)];
+    const [level, ofEntropy] = [levelAt(mi, seen), levelAt(flat(entropy), seen)];
+    const found = [falling.look(level, ofEntropy), overshoot.look(seen, level, 16, ofEntropy)].filter(
+      (finding) => finding !== undefined,
+    );
+    return {
+      kinds: found.map(({ kind }) => kind),
+      since: found.map(({ since }) => since),
+      state: { falling: falling.toJSON(), overshoot: overshoot.toJSON() },
+    };
   };
   const falling = [0.95, 1, 1, 0.9, 0.85, 0.8, 0.7, 0.6];
 
@@ -313,29 +328,33 @@ describe('an early warning begins', () => {
   it('as long as entropy has three quarters of its start, and ends where MI has them again', () => {
     expect(look(falling, { entropy: 0.75 }).kinds).toEqual(['mi_falling']);
     expect(look(falling, { entropy: 0.74 }).kinds).toEqual([]);
-    const state: EarlyWarningJson = { falling: { since: 5 }, peak: null, overshoot: null };
+    const state: State = { ...none, falling: { since: 5 } };
     expect(look(flat(0.74), { state }).kinds).toEqual(['mi_falling']);
     expect(look(flat(0.75), { state })).toMatchObject({ kinds: [], state: { falling: null } });
     expect(look(flat(0.74), { state, entropy: 0.74 })).toMatchObject({ kinds: [], state: { falling: null } });
   });
 
   it('to know a peak that is above the start beyond both their errors, and above the last peak', () => {
-    expect(look(flat(1.5)).state.peak).toEqual({ step: 13, value: 1.5 });
-    expect(look(flat(1.5), { seen: 12 }).state.peak).toBeNull();
+    expect(look(flat(1.5)).state.overshoot.peak).toEqual({ step: 13, value: 1.5, prompts: 16 });
+    expect(look(flat(1.5), { seen: 12 }).state.overshoot.peak).toBeNull();
     // Two standard errors of the difference, which would be 2.7 of the mean of four steps alone.
-    expect(look(flat(1.0134)).state.peak).toBeNull();
-    expect(look(flat(1.03)).state.peak).not.toBeNull();
-    const peak = { step: 9, value: 2 };
-    expect(look(flat(1.5), { state: { falling: null, peak, overshoot: null } }).state.peak).toEqual(peak);
+    expect(look(flat(1.0134)).state.overshoot.peak).toBeNull();
+    expect(look(flat(1.03)).state.overshoot.peak).not.toBeNull();
+    const peak = { step: 9, value: 2, prompts: 16 };
+    const state: State = { ...none, overshoot: { peak, since: null } };
+    expect(look(flat(1.5), { state }).state.overshoot.peak).toEqual(peak);
   });
 
   it('to tell of an overshoot that is back at the start, beyond the error of both means', () => {
     const back = (value: number, mi: number, entropy = 1) =>
-      look(flat(mi), { entropy, state: { falling: null, peak: { step: 9, value }, overshoot: null } });
+      look(flat(mi), {
+        entropy,
+        state: { ...none, overshoot: { peak: { step: 9, value, prompts: 16 }, since: null } },
+      });
     expect(back(1.2, 1)).toMatchObject({
       kinds: ['mi_overshoot'],
       since: [9],
-      state: { overshoot: { since: 9, peakStep: 9, peakValue: 1.2 } },
+      state: { overshoot: { since: 9, peak: { step: 9, value: 1.2 } } },
     });
     expect(back(1.2, 1.01).kinds).toEqual([]);
     expect(back(1.2, 1, 0.74).kinds).toEqual([]);
@@ -345,16 +364,12 @@ describe('an early warning begins', () => {
   });
 
   it('and once told, an overshoot ends above the start, with its peak', () => {
-    const state: EarlyWarningJson = {
-      falling: null,
-      peak: { step: 9, value: 1.2 },
-      overshoot: { since: 9, peakStep: 9, peakValue: 1.2 },
-    };
+    const state: State = { ...none, overshoot: { peak: { step: 9, value: 1.2, prompts: 16 }, since: 9 } };
     expect(look(flat(1), { state }).kinds).toEqual(['mi_overshoot']);
-    expect(look(flat(1.01), { state })).toMatchObject({ kinds: [], state: { overshoot: null, peak: null } });
+    expect(look(flat(1.01), { state })).toMatchObject({ kinds: [], state: { overshoot: none.overshoot } });
     expect(look(flat(1), { state, entropy: 0.74 })).toMatchObject({
       kinds: [],
-      state: { overshoot: null, peak: null },
+      state: { overshoot: none.overshoot },
     });
   });
 
@@ -368,12 +383,10 @@ describe('an early warning begins', () => {
 
   it('by any gap where values never vary', () => {
     const constant = new RunLevel({
-      start: [1, 1, 1, 1, 1],
+      ...new RunLevel().toJSON(),
+      first: [1, 1, 1, 1, 1],
       recent: flat(0.5).map((value, at) => ({ step: 6 + at, value })),
       seen: 13,
-      scatter: 0,
-      nearScatter: 0,
-      noise: 0,
     });
     expect([0.5001, 0.5, 0.4].map((floor) => levelBelow(constant, floor))).toEqual([0, 1, 1]);
   });

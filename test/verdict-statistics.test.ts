@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { StepMetrics } from '../src/metrics/step-metrics.js';
 import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
 import { correlate } from '../src/monitor/verdicts/correlation.js';
-import { EarlyWarning, type EarlyWarningJson } from '../src/monitor/verdicts/early-warning.js';
+import { MiFalling } from '../src/monitor/verdicts/mi-falling.js';
+import { MiOvershoot } from '../src/monitor/verdicts/mi-overshoot.js';
 import { rankTrend } from '../src/monitor/verdicts/rank-trend.js';
-import { stepLevels } from '../src/monitor/verdicts/regimes.js';
 import { RunLevel } from '../src/monitor/verdicts/run-level.js';
-import { carry, place, SURE } from '../src/monitor/verdicts/standing.js';
+import { carry, isSurelyFallen, place } from '../src/monitor/verdicts/standing.js';
+import { fallsFromStart } from '../src/monitor/verdicts/start-fall.js';
+import { stepLevels } from '../src/monitor/verdicts/step-levels.js';
 import { normalTail, studentTail } from '../src/monitor/verdicts/tail-probabilities.js';
 
 function levelOf(values: readonly number[], error = 0): RunLevel {
@@ -25,6 +27,45 @@ describe('the level of a run', () => {
     for (let step = 5; step <= 8; step++) mixed.add(step, 1);
     expect(mixed.sigma).toBeCloseTo(Math.sqrt(0.25 ** 2 / 2), 12);
   });
+
+  it('scatters about its trend: a steady fall adds nothing to what it is measured with', () => {
+    const bends = [0.01, -0.01, 0.01, 0.01, -0.01];
+    const around = (slope: number) =>
+      levelOf(Array.from({ length: 24 }, (_, at) => 1 - slope * at + (bends[at % 5] ?? 0)));
+    expect(around(0.02).sigma).toBeLessThan(1.7 * around(0).sigma);
+    expect(around(0.02).start).toBeGreaterThan(1.5 * around(0.02).recentMean(1));
+  });
+
+  it('scatters more where a step has fewer prompts than those before', () => {
+    const level = new RunLevel();
+    for (let step = 1; step <= 12; step++) level.add(step, 1 + 0.1 * (-1) ** step, 0, 32);
+    expect(level.excessSigma(32)).toBe(0);
+    expect(level.excessSigma(64)).toBe(0);
+    expect(level.excessSigma(4)).toBeCloseTo(level.sigma * Math.sqrt(7), 12);
+  });
+
+  it('starts from the mean of five, or where these fall from the highest mean of three among eight', () => {
+    const level = levelOf([3, 5, 4, 2, 1, 1, 1, 1, 9]);
+    expect(level.start).toBe(3);
+    level.noteFallFromStart();
+    expect(level.start).toBe(4);
+  });
+});
+
+describe('a start that falls', () => {
+  const falls = (...values: number[]) => fallsFromStart(levelOf(values));
+  it('does so steadily or at once, to less than three fifths', () => {
+    // Margins of real runs: every fifth step of a fall, and one that slows down.
+    expect(falls(24.6, 15.9, 7.7, 5.8, 3.2)).toBe(true);
+    expect(falls(24.5, 24.1, 17.5, 12.8, 11.8, 11.3)).toBe(true);
+    expect(falls(25, 24.8, 25.1, 8, 8.1)).toBe(true);
+  });
+  it('does not where it scatters, rises, settles at three quarters, or there are too few values', () => {
+    expect(falls(24.5, 25.7, 24, 26.3, 25.5, 26, 24.8, 25.9)).toBe(false);
+    expect(falls(8.4, 10.3, 10.6, 10.1, 11, 10.4)).toBe(false);
+    expect(falls(1.02, 0.98, 1, 1.01, 0.99, 0.76, 0.75, 0.74)).toBe(false);
+    expect(falls(10, 6, 3, 1)).toBe(false);
+  });
 });
 
 describe('where a figure stands', () => {
@@ -35,8 +76,10 @@ describe('where a figure stands', () => {
     expect(at(0.8, 0.1)).toEqual({ state: 'fallen', beyondDoubt: true });
     const once = carry(null, at(0.8, 0.15), 7);
     expect(once).toEqual({ state: 'fallen', since: 7, sure: 1 });
-    expect(carry(once, at(0.8, 0.15), 8)).toEqual({ state: 'fallen', since: 7, sure: SURE });
-    expect(carry(null, at(0.8, 0.1), 7).sure).toBe(SURE);
+    expect(carry(once, at(0.8, 0.15), 8)).toEqual({ state: 'fallen', since: 7, sure: 2 });
+    expect(isSurelyFallen(once)).toBe(false);
+    expect(isSurelyFallen(carry(once, at(0.8, 0.15), 8))).toBe(true);
+    expect(isSurelyFallen(carry(null, at(0.8, 0.1), 7))).toBe(true);
   });
 
   it('what stands is never beyond doubt, and what is open stays what it was', () => {
@@ -45,6 +88,8 @@ describe('where a figure stands', () => {
     const fallen = carry(null, at(0.8, 0.15), 7);
     expect(carry(fallen, at(1, 0.1), 8)).toEqual(fallen);
     expect(carry(fallen, at(9, 0.1), 8)).toEqual({ state: 'stands', since: 8, sure: 1 });
+    // Before the first that says something, nothing is known.
+    expect(carry(null, at(1, 0.1), 7)).toBeNull();
   });
 
   it('the threshold’s own error widens the gap that is asked for', () => {
@@ -81,20 +126,14 @@ describe('correlations over steps', () => {
 });
 
 describe('an early warning', () => {
-  const said: EarlyWarningJson = {
-    falling: { since: 5 },
-    peak: { step: 9, value: 2 },
-    overshoot: { since: 9, peakStep: 9, peakValue: 2 },
-  };
   const start = Array(5).fill(1);
   const look = (mi: number, entropy: number) => {
-    const warning = new EarlyWarning(said);
-    const found = warning.look(
-      25,
-      levelOf([...start, ...Array(20).fill(mi)]),
-      levelOf([...start, ...Array(20).fill(entropy)]),
-    );
-    return { kinds: found.map(({ kind }) => kind), state: warning.toJSON() };
+    const level = levelOf([...start, ...Array(20).fill(mi)]);
+    const ofEntropy = levelOf([...start, ...Array(20).fill(entropy)]);
+    const falling = new MiFalling({ since: 5 });
+    const overshoot = new MiOvershoot({ peak: { step: 9, value: 2, prompts: 16 }, since: 9 });
+    const found = [falling.look(level, ofEntropy), overshoot.look(25, level, 16, ofEntropy)];
+    return { kinds: found.flatMap((one) => one?.kind ?? []), state: [falling.toJSON(), overshoot.toJSON()] };
   };
 
   it('stays while MI is down and entropy holds, and ends with either', () => {
@@ -103,7 +142,7 @@ describe('an early warning', () => {
     expect(look(0.9, 1).kinds).toEqual(['mi_overshoot']);
     for (const ended of [look(1.1, 1), look(0.7, 0.5)]) {
       expect(ended.kinds).toEqual([]);
-      expect(ended.state).toEqual({ falling: null, peak: null, overshoot: null });
+      expect(ended.state).toEqual([null, { peak: null, since: null }]);
     }
   });
 });
@@ -185,6 +224,40 @@ describe('the levels of a step', () => {
     expect(stepLevels(metrics({ mi_seq_estimate: 1 }))).toBe('because');
     expect(stepLevels(metrics({ mi_seq_estimate: Number.NaN, conditional_entropy_est: 1 }))).toMatch(/not finite/);
     expect(stepLevels(metrics({ mi_seq_estimate: 1, conditional_entropy_est: 1 }))).toBe('MI has no interval');
+  });
+
+  const certain = (value: number) => ({ batch: { low: value - 0.1, high: value + 0.1, error: 0.05 } });
+  const of = (total: number, distinct: number, values: Record<string, number>) => {
+    const certainty = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, certain(value)]));
+    const all = { ...values, conditional_entropy_est: 1 };
+    return {
+      profile: 'strict',
+      values: all,
+      certainty,
+      absent: {},
+      columns: { total, distinct },
+    } as unknown as StepMetrics;
+  };
+  const promptsOf = (metrics: StepMetrics) => {
+    const found = stepLevels(metrics);
+    return typeof found === 'string' ? found : found.mi.map(({ prompts, value }) => [prompts, value]);
+  };
+
+  it('are of 2, 4, 8 … prompts and of all, and no evidence below four', () => {
+    const at = { mi_seq_at_2: 0.6, mi_seq_at_4: 1.1, mi_seq_at_8: 1.5 };
+    expect(promptsOf(of(8, 8, { ...at, mi_seq_estimate: 1.5 }))).toEqual([
+      [2, 0.6],
+      [4, 1.1],
+      [8, 1.5],
+    ]);
+    expect(promptsOf(of(12, 12, { ...at, mi_seq_estimate: 1.7 })).at(-1)).toEqual([12, 1.7]);
+    // Repeated columns weigh in mi_seq_estimate as often as they are there.
+    expect(promptsOf(of(12, 11, { ...at, mi_seq_estimate: 1.7 })).at(-1)).toEqual([8, 1.5]);
+    expect(promptsOf(of(16, 8, { ...at, mi_seq_estimate: 2.1 })).at(-1)).toEqual([8, 1.5]);
+    // Estimates from sampled pairs are of all prompts alone.
+    expect(promptsOf(of(12, 12, { mi_seq_estimate: 1.7 }))).toEqual([[12, 1.7]]);
+    expect(promptsOf(of(12, 11, { mi_seq_estimate: 1.7 }))).toEqual([[11, 1.7]]);
+    expect(promptsOf(of(16, 3, { mi_seq_at_2: 0.6, mi_seq_estimate: 1 }))).toMatch(/3 different prompts; fewer than 4/);
   });
 });
 

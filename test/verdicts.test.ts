@@ -795,10 +795,10 @@ describe('the saved judge', () => {
   it.each([
     [null, 'an object'],
     [{}, 'format'],
-    [{ ...new Judge().toJSON(), version: 2 }, 'version 2'],
+    [{ ...new Judge().toJSON(), version: 1 }, 'version 1'],
     [{ ...new Judge().toJSON(), lastStep: 'x' }, 'lastStep'],
     [{ ...new Judge().toJSON(), gate: undefined }, 'gate'],
-    [{ ...new Judge().toJSON(), success: { ...new Judge().toJSON().success, start: [1, 2, 3, 4, 5, 6] } }, 'start'],
+    [{ ...new Judge().toJSON(), success: { ...new Judge().toJSON().success, first: Array(9).fill(1) } }, 'first'],
     [{ format: 'collapsar/running-state', version: 1 }, 'format'],
   ])('foreign or damaged: %#', (json, hint) => {
     expect(() => Judge.from(json)).toThrow(StateError);

@@ -28,7 +28,11 @@ export interface MonitorOptions {
    * metrics each. Every step draws anew, by seed and step number. Default: all rows.
    */
   readonly sampler?: SamplerKind | SamplerOptions | readonly (SamplerKind | SamplerOptions)[] | undefined;
-  /** Cross-scores are due at step 1 and at every multiple of this; `never`: only where a step asks for it. Default 5. */
+  /**
+   * Cross-scores are due at every step until the run has its start to compare with (the first five steps with evidence; not with
+   * `judge: false` or the `ragen` profile), at step 1, and at every multiple of this; `never`: only where a step asks for it.
+   * Default 5.
+   */
   readonly everySteps?: number | 'never' | undefined;
   /**
    * Score each row under its own prompt and under so many others instead of under all: `strict` only, at least 3 (see

@@ -116,8 +116,11 @@ export class Monitor {
   }
 
   #isDue(step: number): boolean {
-    const { everySteps } = this.options;
-    return everySteps !== 'never' && (step === 1 || step % everySteps === 0);
+    const { everySteps, profile } = this.options;
+    if (everySteps === 'never') return false;
+    // A fall is measured from the run's start: five steps in succession show it best.
+    const isStarting = profile === 'strict' && this.#run.judge?.isStarting === true;
+    return isStarting || step === 1 || step % everySteps === 0;
   }
 
   #expectLater(step: number): void {

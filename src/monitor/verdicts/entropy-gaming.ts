@@ -1,6 +1,6 @@
 // Entropy that is bought, not earned: H(Z|X) has doubled while neither I(X;Z) nor success rises. An entropy curve calls it health.
-import { levelBelow } from './early-warning.js';
 import type { Finding } from './finding.js';
+import { levelBelow } from './present-level.js';
 import { rankTrend } from './rank-trend.js';
 import type { RunLevel } from './run-level.js';
 import { figure, percent } from './sentence-numbers.js';

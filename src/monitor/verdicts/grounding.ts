@@ -2,12 +2,12 @@
 // (docs/verdicts.md).
 import type { Integers } from '../../engine/tensor.js';
 import type { Finding } from './finding.js';
+import { FollowedLevel, followedLevelShape } from './followed-level.js';
 import { rowsByGroup } from './group-outcomes.js';
-import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
+import { isMeasurable } from './run-level.js';
 import { fields, nullable, type Shaped } from './saved-shape.js';
 import { figure, percent } from './sentence-numbers.js';
-import { carry, FALLEN, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
-import { carryYardstick, type Yardstick, yardstickAt, yardstickShape } from './yardstick.js';
+import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from './standing.js';
 
 export interface Grounding {
   /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */
@@ -32,48 +32,33 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
   return isMeasurable(gain) && isMeasurable(error) ? { gain, error, rows } : null;
 }
 
-export const groundednessShape = fields({
-  level: runLevelShape,
-  standing: nullable(standingShape),
-  yardstick: nullable(yardstickShape),
-});
+export const groundednessShape = fields({ followed: followedLevelShape, standing: nullable(standingShape) });
 export type GroundednessJson = Shaped<typeof groundednessShape>;
 
 /** The run's gains, and whether they stand. */
 export class Groundedness {
-  readonly #level: RunLevel;
+  readonly #followed: FollowedLevel;
   #standing: Standing | null;
-  #yardstick: Yardstick | null;
 
   constructor(saved?: GroundednessJson) {
-    this.#level = new RunLevel(saved?.level);
+    this.#followed = new FollowedLevel(saved?.followed);
     this.#standing = saved?.standing ?? null;
-    this.#yardstick = saved?.yardstick ?? null;
   }
 
   /** Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it stands */
   read(step: number, now: Grounding): Finding | undefined {
-    const level = this.#level;
-    level.add(step, now.gain, now.error);
-    if (!level.comparable) return undefined;
-    const { start } = level;
-    const yardstick = yardstickAt(this.#yardstick, level);
-    if (this.#standing === null && start <= WIDTH_95 * yardstick.startError) return undefined;
+    const followed = this.#followed;
+    followed.level.add(step, now.gain, now.error);
+    if (!followed.level.comparable || (this.#standing === null && !followed.hasStart)) return undefined;
     const half = WIDTH_95 * now.error;
-    const found = place(now.gain, half, half, FALLEN * start, FALLEN * yardstick.startError);
-    this.#yardstick = carryYardstick(yardstick, level, found);
+    const found = followed.place(now.gain, { above: half, below: half });
     // One step is never enough here: rows of few prompts give the error.
     this.#standing = carry(this.#standing, { ...found, beyondDoubt: false }, step);
-    if (this.#standing.state !== 'fallen' || this.#standing.sure < SURE) return undefined;
-    return ungrounded(this.#standing.since, now, start);
+    return isSurelyFallen(this.#standing) ? ungrounded(this.#standing.since, now, followed.level.start) : undefined;
   }
 
   toJSON(): GroundednessJson {
-    return {
-      level: this.#level.toJSON(),
-      standing: this.#standing && { ...this.#standing },
-      yardstick: this.#yardstick && { ...this.#yardstick },
-    };
+    return { followed: this.#followed.toJSON(), standing: this.#standing && { ...this.#standing } };
   }
 }
 

@@ -7,16 +7,20 @@ import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './action-information.js';
 import { oscillationFinding } from './action-oscillation.js';
 import { checkReading, checkStep } from './check-evidence.js';
-import { EarlyWarning, earlyWarningShape } from './early-warning.js';
 import { entropyGaming } from './entropy-gaming.js';
 import { FigureHistory, figureHistoryShape } from './figure-history.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import type { Finding } from './finding.js';
 import { Groundedness, groundednessShape } from './grounding.js';
+import { InputAgnostic, inputAgnosticShape } from './input-agnostic.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
+import { MarginFalling, marginFallingShape } from './margin-falling.js';
+import { MiFalling, miFallingShape } from './mi-falling.js';
+import { MiOvershoot, miOvershootShape } from './mi-overshoot.js';
+import { levelBelow } from './present-level.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
-import { Regimes, regimesShape, stepLevels } from './regimes.js';
-import { isMeasurable, RunLevel, runLevelShape } from './run-level.js';
+import { Regimes, regimesShape } from './regimes.js';
+import { isMeasurable, RunLevel, runLevelShape, START_STEPS, START_WINDOW } from './run-level.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import {
@@ -27,7 +31,9 @@ import {
   specificityShape,
   specificityShares,
 } from './specificity.js';
+import { StartFalling, startFallingShape } from './start-falling.js';
 import type { StepEvidence } from './step-evidence.js';
+import { stepLevels } from './step-levels.js';
 import { readEvidence, type StepReading } from './step-reading.js';
 import type { Judgement, RegimeReading, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
@@ -39,8 +45,13 @@ const judgeShape = fields({
   lastStep: nullable(count),
   firstStep: nullable(count),
   steps: count,
+  computed: count,
   regimes: regimesShape,
-  earlyWarning: earlyWarningShape,
+  inputAgnostic: inputAgnosticShape,
+  startFalling: startFallingShape,
+  marginFalling: marginFallingShape,
+  miFalling: miFallingShape,
+  miOvershoot: miOvershootShape,
   success: runLevelShape,
   rewardRange: rewardRangeShape,
   specificity: specificityShape,
@@ -55,17 +66,13 @@ const judgeShape = fields({
 /** Plain JSON. */
 export type JudgeJson = Shaped<typeof judgeShape>;
 
-const VERSION = 1;
+const VERSION = 2;
 
-/** Kinds that a step's usable metrics decide. */
-const BY_METRICS: readonly VerdictKind[] = [
-  'template_collapse',
-  'low_entropy_collapse',
-  'compressed',
-  'mi_falling',
-  'mi_overshoot',
-  'entropy_gaming',
-];
+/** Kinds that a regime decides. */
+const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
+
+/** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
+const FALL_LEVEL = 0.05;
 
 /** One object a run. */
 export class Judge {
@@ -73,8 +80,13 @@ export class Judge {
   #firstStep: number | null = null;
   #lastStep: number | null = null;
   #steps = 0;
+  #computed = 0;
   #regimes = new Regimes();
-  #earlyWarning = new EarlyWarning();
+  #inputAgnostic = new InputAgnostic();
+  #startFalling = new StartFalling();
+  #marginFalling = new MarginFalling();
+  #miFalling = new MiFalling();
+  #miOvershoot = new MiOvershoot();
   #success = new RunLevel();
   #rewardRange: RewardRange = { lowest: null, highest: null };
   #specificity: SpecificityCounts = NO_COUNTS;
@@ -114,6 +126,7 @@ export class Judge {
     this.#lastStep = step;
     this.#firstStep ??= step;
     this.#steps++;
+    if (metrics !== undefined) this.#computed++;
     const findings: Finding[] = [];
     const judged = new Set<VerdictKind>();
     const say = (kinds: readonly VerdictKind[], found: Finding | undefined): void => {
@@ -190,17 +203,45 @@ export class Judge {
   ): RegimeReading {
     const levels = stepLevels(metrics);
     if (typeof levels === 'string') return this.#regimes.unread(step, levels);
-    for (const kind of BY_METRICS) judged.add(kind);
-    const { reading, finding } = this.#regimes.read(step, levels);
+    const say = (kind: VerdictKind, found: Finding | undefined): void => {
+      judged.add(kind);
+      if (found !== undefined) findings.push(found);
+    };
+    for (const kind of REGIME_KINDS) judged.add(kind);
+    const { mi: compared, reading, finding } = this.#regimes.read(step, levels);
     if (finding !== undefined) findings.push(finding);
-    if (reading.regime === null) return reading;
+    say('input_agnostic', this.#inputAgnostic.look(step, levels));
+    this.#marginFalling.add(step, levels);
+    const { level } = compared.followed;
     const { mi, entropy } = this.#regimes;
-    const warnings = this.#earlyWarning.look(step, mi, entropy);
-    // Once it has collapsed nothing needs to be warned of.
-    if (finding?.severity !== 'critical') findings.push(...warnings);
-    const gaming = entropyGaming(mi, entropy, this.#success);
-    if (gaming !== undefined) findings.push(gaming);
+    const startFalls = this.#startFalling.look(mi, this.#marginFalling.level, entropy);
+    if (finding?.severity === 'critical') {
+      // It says more than a warning; when it is over, only new evidence may warn again.
+      const warnings = [this.#startFalling, this.#marginFalling, this.#miFalling, this.#miOvershoot];
+      for (const warning of warnings) warning.forget();
+      for (const kind of ['start_falling', 'margin_falling', 'mi_falling', 'mi_overshoot'] as const) judged.add(kind);
+    } else {
+      say('start_falling', startFalls);
+      const isBelow = level.comparable && levelBelow(level, level.start) <= FALL_LEVEL;
+      if (levels.margin !== null) say('margin_falling', this.#marginFalling.look(levels, isBelow));
+      if (compared.place !== null) {
+        say('mi_falling', this.#miFalling.look(level, entropy));
+        const { prompts } = compared.at;
+        if (this.#miOvershoot.canTell(prompts)) {
+          say('mi_overshoot', this.#miOvershoot.look(step, level, prompts, entropy));
+        }
+      }
+    }
+    if (compared.place !== null) say('entropy_gaming', entropyGaming(level, entropy, this.#success));
     return reading;
+  }
+
+  /**
+   * Whether the run's start is still to come: the first START_STEPS steps with evidence, which later ones are compared with. A
+   * run that gives none among its first START_WINDOW computed steps is not waited for.
+   */
+  get isStarting(): boolean {
+    return this.#regimes.mi.steps < START_STEPS && this.#computed < START_WINDOW;
   }
 
   /** Verdicts of the whole run, and how each figure goes with `against`. */
@@ -225,8 +266,13 @@ export class Judge {
       lastStep: this.#lastStep,
       firstStep: this.#firstStep,
       steps: this.#steps,
+      computed: this.#computed,
       regimes: this.#regimes.toJSON(),
-      earlyWarning: this.#earlyWarning.toJSON(),
+      inputAgnostic: this.#inputAgnostic.toJSON(),
+      startFalling: this.#startFalling.toJSON(),
+      marginFalling: this.#marginFalling.toJSON(),
+      miFalling: this.#miFalling.toJSON(),
+      miOvershoot: this.#miOvershoot.toJSON(),
       success: this.#success.toJSON(),
       rewardRange: { ...this.#rewardRange },
       specificity: { ...this.#specificity, products: [...this.#specificity.products] },
@@ -255,8 +301,13 @@ export class Judge {
     judge.#firstStep = saved.firstStep;
     judge.#lastStep = saved.lastStep;
     judge.#steps = saved.steps;
+    judge.#computed = saved.computed;
     judge.#regimes = new Regimes(saved.regimes);
-    judge.#earlyWarning = new EarlyWarning(saved.earlyWarning);
+    judge.#inputAgnostic = new InputAgnostic(saved.inputAgnostic);
+    judge.#startFalling = new StartFalling(saved.startFalling);
+    judge.#marginFalling = new MarginFalling(saved.marginFalling);
+    judge.#miFalling = new MiFalling(saved.miFalling);
+    judge.#miOvershoot = new MiOvershoot(saved.miOvershoot);
     judge.#success = new RunLevel(saved.success);
     judge.#rewardRange = saved.rewardRange;
     judge.#specificity = saved.specificity;

@@ -1,25 +1,21 @@
 // I(X;Z) and H(Z|X) of each step against the run's own start -> one of the four regimes, and the verdict when it is sure
 // (docs/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands when the interval is
-// above; between, it stays what it was.
-import type { StepMetrics } from '../../metrics/step-metrics.js';
+// above; between, it stays what it was; before the first of either the regime is undecided.
 import type { Finding } from './finding.js';
-import { isMeasurable, RunLevel, runLevelShape, START_STEPS } from './run-level.js';
+import { FollowedLevel, followedLevelShape } from './followed-level.js';
+import { type ComparedMi, MiLevels, miLevelsShape } from './mi-levels.js';
+import { type RunLevel, START_STEPS } from './run-level.js';
 import { count, fields, nullable, oneOf, type Shaped } from './saved-shape.js';
 import { figure, percent, percentOf } from './sentence-numbers.js';
-import { carry, FALLEN, type Place, place, type Standing, SURE, standingShape, WIDTH_95 } from './standing.js';
+import { carry, isSurelyFallen, type Place, type Standing, standingShape, WIDTH_95 } from './standing.js';
+import type { StepLevels } from './step-levels.js';
 import type { Regime, RegimeReading } from './verdict.js';
-import { carryYardstick, type Yardstick, yardstickAt, yardstickShape } from './yardstick.js';
-
-const MI = 'mi_seq_estimate';
-const ENTROPY = 'conditional_entropy_est';
 
 export const regimesShape = fields({
-  mi: runLevelShape,
-  entropy: runLevelShape,
+  mi: miLevelsShape,
+  entropy: followedLevelShape,
   miStanding: nullable(standingShape),
   entropyStanding: nullable(standingShape),
-  miYardstick: nullable(yardstickShape),
-  entropyYardstick: nullable(yardstickShape),
   regime: nullable(
     fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
   ),
@@ -27,76 +23,40 @@ export const regimesShape = fields({
 
 export type RegimesJson = Shaped<typeof regimesShape>;
 
-/** One computed step's figures, as far as regimes and trends need them. */
-export interface StepLevels {
-  readonly mi: number;
-  readonly low: number;
-  readonly high: number;
-  readonly error: number;
-  readonly entropy: number;
-  readonly retrieval: number | null;
-  readonly chance: number | null;
-  readonly pValue: number | null;
-}
-
-/** @returns the figures, or in words why the step has none that can be used */
-export function stepLevels(metrics: StepMetrics | undefined): StepLevels | string {
-  if (metrics === undefined) return 'no metrics were computed at this step';
-  if (metrics.profile !== 'strict') return 'profile ragen gives no intervals; the strict profile does';
-  const { values, certainty, absent } = metrics;
-  const [mi, entropy, batch] = [values[MI], values[ENTROPY], certainty[MI]?.batch];
-  if (mi === undefined || entropy === undefined) return absent[MI] ?? 'MI is not among the metrics';
-  if (!Number.isFinite(mi) || !Number.isFinite(entropy)) return 'MI or entropy is not finite';
-  if (![mi, entropy].every(isMeasurable)) return 'MI or entropy is beyond 1e150, as no log-probs make them';
-  if (batch === undefined || !('low' in batch)) return batch?.absent ?? 'MI has no interval';
-  if (![batch.low, batch.high, batch.error].every(isMeasurable)) return 'the interval of MI is beyond 1e150';
-  const p = certainty[MI]?.pValue;
-  return {
-    mi,
-    low: batch.low,
-    high: batch.high,
-    error: batch.error,
-    entropy,
-    retrieval: known(values.retrieval_accuracy),
-    chance: known(values.retrieval_chance_level),
-    pValue: known(p),
-  };
-}
-
-/** They are evidence of verdicts that are saved, as JSON, which has no NaN. */
-function known(figure: unknown): number | null {
-  return typeof figure === 'number' && Number.isFinite(figure) ? figure : null;
+/** What a step's figures came to. */
+export interface RegimeStep {
+  readonly mi: ComparedMi;
+  readonly reading: RegimeReading;
+  readonly finding: Finding | undefined;
 }
 
 export class Regimes {
-  readonly mi: RunLevel;
-  readonly entropy: RunLevel;
+  readonly mi: MiLevels;
+  readonly #entropy: FollowedLevel;
   #miStanding: Standing | null;
   #entropyStanding: Standing | null;
-  #miYardstick: Yardstick | null;
-  #entropyYardstick: Yardstick | null;
   #regime: RegimesJson['regime'];
 
   constructor(saved?: RegimesJson) {
-    this.mi = new RunLevel(saved?.mi);
-    this.entropy = new RunLevel(saved?.entropy);
+    this.mi = new MiLevels(saved?.mi);
+    this.#entropy = new FollowedLevel(saved?.entropy);
     this.#miStanding = saved?.miStanding ?? null;
     this.#entropyStanding = saved?.entropyStanding ?? null;
-    this.#miYardstick = saved?.miYardstick ?? null;
-    this.#entropyYardstick = saved?.entropyYardstick ?? null;
     this.#regime = saved?.regime ?? null;
   }
 
   toJSON(): RegimesJson {
     return {
       mi: this.mi.toJSON(),
-      entropy: this.entropy.toJSON(),
+      entropy: this.#entropy.toJSON(),
       miStanding: this.#miStanding && { ...this.#miStanding },
       entropyStanding: this.#entropyStanding && { ...this.#entropyStanding },
-      miYardstick: this.#miYardstick && { ...this.#miYardstick },
-      entropyYardstick: this.#entropyYardstick && { ...this.#entropyYardstick },
       regime: this.#regime && { ...this.#regime },
     };
+  }
+
+  get entropy(): RunLevel {
+    return this.#entropy.level;
   }
 
   /** The regime of the last step that had one. */
@@ -105,43 +65,52 @@ export class Regimes {
   }
 
   /** Takes in a computed step; `unread` is for one without usable figures. */
-  read(step: number, levels: StepLevels): { reading: RegimeReading; finding: Finding | undefined } {
-    const { mi, entropy } = this;
-    mi.add(step, levels.mi, levels.error);
+  read(step: number, levels: StepLevels): RegimeStep {
+    const { entropy } = this;
     entropy.add(step, levels.entropy);
+    // Asked until a standing is known: a collapse soon after the start must not take away what it fell from.
+    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miStanding !== null);
+    const { at, followed, place: fell } = mi;
+    const { start } = followed.level;
     const figures = {
-      mi: { value: levels.mi, low: levels.low, high: levels.high, start: mi.start },
+      mi: { value: at.value, low: at.low, high: at.high, start, prompts: at.prompts },
       entropy: { value: levels.entropy, start: entropy.start },
     };
-    if (!mi.comparable) {
-      const sentence = `Step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
-      return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    const undecided = (sentence: string): RegimeStep => {
+      return { mi, reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    };
+    if (!entropy.comparable) {
+      return undecided(
+        `Undecided: step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`,
+      );
     }
-    const ofMi = yardstickAt(this.#miYardstick, mi);
-    const ofEntropy = yardstickAt(this.#entropyYardstick, entropy);
-    // Asked until a regime is known: a collapse soon after the start must not take away what it fell from.
-    if (this.#miStanding === null && mi.start <= WIDTH_95 * ofMi.startError) {
-      const sentence =
-        `I(X;Z) was ${figure(mi.start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
-        'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.';
-      return { reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    if (!followed.level.comparable) {
+      return undecided(
+        `Undecided: I(X;Z) is of ${at.prompts} prompts at step ${step}, of which the run's first steps had none to ` +
+          'compare with.',
+      );
     }
-    // Half of the start is itself known only to so much.
-    const miHalf = FALLEN * ofMi.startError;
-    const fell = place(levels.mi, levels.high - levels.mi, levels.mi - levels.low, FALLEN * mi.start, miHalf);
-    const spread = WIDTH_95 * ofEntropy.sigma;
-    const narrowed = place(levels.entropy, spread, spread, FALLEN * entropy.start, FALLEN * ofEntropy.startError);
-    this.#miYardstick = carryYardstick(ofMi, mi, fell);
-    this.#entropyYardstick = carryYardstick(ofEntropy, entropy, narrowed);
+    if (fell === null) {
+      return undecided(
+        `I(X;Z) was ${figure(start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
+          'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.',
+      );
+    }
+    const spread = WIDTH_95 * this.#entropy.errors.sigma;
+    const narrowed = this.#entropy.place(levels.entropy, { above: spread, below: spread });
     this.#miStanding = carry(this.#miStanding, fell, step);
     this.#entropyStanding = carry(this.#entropyStanding, narrowed, step);
 
     const name = regimeOf(this.#miStanding, this.#entropyStanding);
+    if (name === null) {
+      const figures = openFigures(this.#miStanding, this.#entropyStanding);
+      return undecided(`Undecided: ${figures} has not yet been clearly above or below half of its start.`);
+    }
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
     const since = this.#regime.since;
     const open = openFigures(fell, narrowed);
-    const reading = { regime: name, since, ...figures, sentence: describe(name, since, levels, mi, entropy, open) };
-    return { reading, finding: this.#finding(levels, open) };
+    const reading = { regime: name, since, ...figures, sentence: describe(name, since, mi, levels, entropy, open) };
+    return { mi, reading, finding: this.#finding(mi, levels, open) };
   }
 
   /** A step whose figures cannot be used: nothing changes. */
@@ -150,23 +119,26 @@ export class Regimes {
   }
 
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
-  #finding(levels: StepLevels, open: string): Finding | undefined {
-    const { mi, entropy } = this;
-    const fallen = [this.#miStanding, this.#entropyStanding].map((standing) =>
-      standing?.state === 'fallen' && standing.sure >= SURE ? standing.since : undefined,
+  #finding(mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
+    const { entropy } = this;
+    const [miFell, entropyFell] = [this.#miStanding, this.#entropyStanding].map((standing) =>
+      isSurelyFallen(standing) ? standing.since : undefined,
     );
-    const [miFell, entropyFell] = fallen;
     if (miFell === undefined && entropyFell === undefined) return undefined;
     // Until the entropy's own fall is sure, MI alone decides what to call it.
     const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
     const kind = miFell === undefined ? 'compressed' : collapse;
-    const since = Math.max(...fallen.filter((step) => step !== undefined));
+    const since = Math.max(miFell ?? 0, entropyFell ?? 0);
+    const { at, followed } = mi;
+    const { start } = followed.level;
     const evidence = {
-      mi: levels.mi,
-      miLow: levels.low,
-      miHigh: levels.high,
-      miStart: mi.start,
-      miShare: levels.mi / mi.start,
+      mi: at.value,
+      miLow: at.low,
+      miHigh: at.high,
+      miPrompts: at.prompts,
+      miStart: start,
+      miShare: at.value / start,
+      margin: levels.margin?.value ?? null,
       entropy: levels.entropy,
       entropyStart: entropy.start,
       retrieval: levels.retrieval,
@@ -179,7 +151,7 @@ export class Regimes {
       since,
       evidence,
       advice: ADVICE[kind],
-      sentence: describe(kind, since, levels, mi, entropy, open),
+      sentence: describe(kind, since, mi, levels, entropy, open),
     };
   }
 }
@@ -196,9 +168,11 @@ const ADVICE = {
     'and raise the entropy bonus if exploration is wanted.',
 } as const;
 
-function regimeOf(mi: Standing, entropy: Standing): Regime {
-  if (mi.state === 'stands') return entropy.state === 'stands' ? 'diverse' : 'compressed';
-  return entropy.state === 'stands' ? 'template_collapse' : 'low_entropy_collapse';
+/** Null without evidence of what I(X;Z) does, or that nothing has fallen. */
+function regimeOf(mi: Standing | null, entropy: Standing | null): Regime | null {
+  if (mi === null || (mi.state === 'stands' && entropy === null)) return null;
+  if (mi.state === 'stands') return entropy?.state === 'stands' ? 'diverse' : 'compressed';
+  return entropy?.state === 'fallen' ? 'low_entropy_collapse' : 'template_collapse';
 }
 
 const IN_WORDS: Readonly<Record<Regime, string>> = {
@@ -208,28 +182,30 @@ const IN_WORDS: Readonly<Record<Regime, string>> = {
   low_entropy_collapse: 'Low-entropy collapse: the reasoning is nearly the same for every prompt',
 };
 
-/** The figures that this step decides nothing of: what was known before goes on, whatever their values look like. */
-function openFigures(mi: Place, entropy: Place): string {
-  const open = [mi.state === 'open' ? 'I(X;Z)' : '', entropy.state === 'open' ? 'H(Z|X)' : ''].filter(Boolean);
-  return open.join(' and ');
+/** The figures that nothing is decided of; in a step that decides nothing, what was known before goes on. */
+function openFigures(mi: Place | Standing | null, entropy: Place | Standing | null): string {
+  const isOpen = (found: Place | Standing | null): boolean => found === null || found.state === 'open';
+  return [isOpen(mi) ? 'I(X;Z)' : '', isOpen(entropy) ? 'H(Z|X)' : ''].filter(Boolean).join(' and ');
 }
 
 function describe(
   name: Regime,
   since: number,
+  { at, followed }: ComparedMi,
   levels: StepLevels,
-  mi: RunLevel,
   entropy: RunLevel,
   open: string,
 ): string {
   const { retrieval, chance } = levels;
-  const interval = `[${figure(levels.low)}, ${figure(levels.high)}]`;
+  const { start } = followed.level;
+  const interval = `[${figure(at.low)}, ${figure(at.high)}]`;
+  const among = at.prompts === levels.prompts ? '' : ` among ${at.prompts} prompts`;
   const hits =
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
   const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
-    `${IN_WORDS[name]}: I(X;Z) is ${figure(levels.mi)} ${interval} nats a response, ${percent(levels.mi / mi.start)} of its ` +
-    `start (${figure(mi.start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
+    `${IN_WORDS[name]}: I(X;Z) is ${figure(at.value)} ${interval} nats a response${among}, ` +
+    `${percent(at.value / start)} of its start (${figure(start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
     `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}` +
     `${open === '' ? '' : undecided}.`
   );

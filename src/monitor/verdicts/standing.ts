@@ -1,5 +1,5 @@
 // A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how surely. Fallen
-// is what lies below; what lies above stands; between, it stays what it was.
+// is what lies below; what lies above stands; between, it stays what it was; before the first of either it is not known.
 import { count, fields, oneOf, type Shape } from './saved-shape.js';
 
 /** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
@@ -10,7 +10,7 @@ export const WIDTH_95 = 1.96;
 const WIDTH_999 = 3.29;
 
 /** Steps that agree, from which a standing is a verdict. */
-export const SURE = 2;
+const SURE = 2;
 
 export const standingShape = fields({
   state: oneOf('stands', 'fallen'),
@@ -36,10 +36,15 @@ export function place(value: number, above: number, below: number, threshold: nu
   return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
 }
 
-export function carry(before: Standing | null, now: Place, step: number): Standing {
-  // A run begins as it should: only evidence says otherwise.
-  const state = now.state === 'open' ? (before?.state ?? 'stands') : now.state;
-  const told = now.state === 'open' ? 0 : now.beyondDoubt ? SURE : 1;
-  if (before === null || before.state !== state) return { state, since: step, sure: Math.max(1, told) };
+/** @returns null until a step's interval has said something */
+export function carry(before: Standing | null, now: Place, step: number): Standing | null {
+  if (now.state === 'open') return before;
+  const told = now.beyondDoubt ? SURE : 1;
+  if (before?.state !== now.state) return { state: now.state, since: step, sure: told };
   return { ...before, sure: before.sure + told };
+}
+
+/** Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no alarm. */
+export function isSurelyFallen(standing: Standing | null): standing is Standing {
+  return standing?.state === 'fallen' && standing.sure >= SURE;
 }

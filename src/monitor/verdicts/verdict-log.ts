@@ -15,6 +15,9 @@ export interface RunVerdict extends Verdict {
   readonly times: number;
 }
 
+/** An information that comes back within so many steps that could say it is the same one: it is not raised again. */
+const RETURN_STEPS = 10;
+
 const SEVERITIES: readonly Severity[] = ['info', 'warning', 'critical'];
 
 const evidenceValue: Shape<number | string | null> = (value, path) =>
@@ -32,6 +35,8 @@ const entryShape = fields({
   lastRaised: count,
   until: count,
   holds: flag,
+  /** Steps with evidence on it since it last held. */
+  absent: count,
   times: count,
   ...saying,
   /** What was said last: it stands over steps that bring no new evidence. */
@@ -56,7 +61,10 @@ export class VerdictLog {
     const verdicts: Verdict[] = [];
     for (const [key, entry] of this.#entries) {
       const kind = key as VerdictKind;
-      if (judged.has(kind) && !findings.some((finding) => finding.kind === kind)) entry.holds = false;
+      if (judged.has(kind) && !findings.some((finding) => finding.kind === kind)) {
+        entry.holds = false;
+        entry.absent++;
+      }
       if (!entry.holds) continue;
       entry.until = step;
       // While it holds its beginning stands, whatever a later step would take for it.
@@ -70,16 +78,27 @@ export class VerdictLog {
     const latest = { severity, evidence: { ...evidence }, advice, sentence };
     const entry = this.#entries.get(kind);
     if (entry === undefined) {
-      const now = { since, raised: step, lastSince: since, lastRaised: step, until: step, holds: true, times: 1 };
+      const now = {
+        since,
+        raised: step,
+        lastSince: since,
+        lastRaised: step,
+        until: step,
+        holds: true,
+        absent: 0,
+        times: 1,
+      };
       this.#entries.set(kind, { severity, ...now, ...copy(latest), latest });
       return;
     }
-    if (!entry.holds) {
+    const isInfo = severity === 'info' && entry.latest.severity === 'info';
+    if (!entry.holds && !(isInfo && entry.absent <= RETURN_STEPS)) {
       entry.lastSince = since;
       entry.lastRaised = step;
       entry.times++;
     }
     entry.holds = true;
+    entry.absent = 0;
     entry.latest = latest;
     if (SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(entry.severity)) entry.severity = severity;
   }

@@ -13,6 +13,9 @@ export type VerdictKind =
   | 'template_collapse' // I(X;Z) is far below the run's start, entropy is not
   | 'low_entropy_collapse' // both are
   | 'compressed' // entropy is far below the start, I(X;Z) is not
+  | 'input_agnostic' // I(X;Z) and retrieval are what a policy that ignores its prompt has, whatever the start was
+  | 'start_falling' // early warning: the first steps fall already
+  | 'margin_falling' // early warning: the contrastive margin is far below its start, which I(X;Z) near its ceiling shows late
   | 'mi_falling' // early warning: a downward trend of I(X;Z) while entropy holds
   | 'mi_overshoot' // early warning: I(X;Z) rose above its start and has begun to fall back
   | 'prompts_too_easy' // low reward variance because all rollouts succeed
@@ -48,12 +51,21 @@ export interface Verdict {
 
 /** Where a step stands on (H(Z|X), I(X;Z)). */
 export interface RegimeReading {
-  /** null where the evidence does not suffice: `sentence` says what is missing. */
+  /** null where the evidence does not suffice (undecided): `sentence` says what is missing. */
   readonly regime: Regime | null;
   /** First step of the unbroken stretch in this regime. */
   readonly since: number;
-  /** I(X;Z) in nats a response with its 95% batch interval, and the run's start to compare with. */
-  readonly mi: { readonly value: number; readonly low: number; readonly high: number; readonly start: number } | null;
+  /**
+   * I(X;Z) in nats a response with its 95% batch interval, and the run's start to compare with: both where the own prompt is
+   * one of `prompts` different ones, the most that the step and the start have (0: the metrics do not say how many).
+   */
+  readonly mi: {
+    readonly value: number;
+    readonly low: number;
+    readonly high: number;
+    readonly start: number;
+    readonly prompts: number;
+  } | null;
   /** H(Z|X) in nats a token, and the run's start to compare with. */
   readonly entropy: { readonly value: number; readonly start: number } | null;
   readonly sentence: string;
