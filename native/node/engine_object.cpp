@@ -117,7 +117,9 @@ Napi::Function EngineObject::define(Napi::Env env) {
                       InstanceMethod<&EngineObject::call<takeTokensJob>>("takeTokens"),
                       InstanceMethod<&EngineObject::call<takeSumsJob>>("takeSums"),
                       InstanceMethod<&EngineObject::call<stepMomentsJob>>("stepMoments"),
-                      InstanceMethod<&EngineObject::call<inferStepJob>>("inferStep")});
+                      InstanceMethod<&EngineObject::call<inferStepJob>>("inferStep"),
+                      InstanceMethod<&EngineObject::call<textFiguresJob>>("textFigures"),
+                      InstanceMethod<&EngineObject::call<phraseSharesJob>>("phraseShares")});
 }
 
 }  // namespace collapsar

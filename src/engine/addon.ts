@@ -7,6 +7,7 @@ import { moduleUrl, packageRoot } from '../package-root.js';
 import type { MissingTokens } from './missing-tokens.js';
 import type { LogitStats, RowStats } from './operations.js';
 import type { TensorData } from './tensor.js';
+import type { NativeTextFigures, TextRowsArguments, TextsArguments } from './text-rows.js';
 import type { HeldTokens } from './token-sums-sink.js';
 
 /** Integers on their way to native code, which copies and checks them. */
@@ -168,6 +169,8 @@ export interface NativeEngine {
     isProtected: boolean,
     ...rest: [...RowStatsArguments, ...LabelArguments, permutations: number, seed: number]
   ): number;
+  textFigures(settle: Settle, ...rest: [...TextRowsArguments, permutations: number, seed: number]): number;
+  phraseShares(settle: Settle, ...rest: [...TextRowsArguments, ...phrases: TextsArguments]): number;
 }
 
 /**
@@ -241,6 +244,9 @@ export interface NativeResults {
   /** See packed-results.ts. */
   stepMoments: Float64Array;
   inferStep: Float64Array;
+  /** See text-rows.ts. */
+  textFigures: NativeTextFigures;
+  phraseShares: Float64Array;
 }
 
 /** native/node/addon.cpp */

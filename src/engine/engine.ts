@@ -52,6 +52,15 @@ import {
   viewHostTensor,
   viewTensor,
 } from './tensor-view.js';
+import {
+  phraseArguments,
+  type Text,
+  type TextFigures,
+  type TextFiguresOptions,
+  type TextRows,
+  textFiguresFrom,
+  textRowsArguments,
+} from './text-rows.js';
 import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
 
 const OPERATION = { signal: true, onProgress: true } as const;
@@ -76,6 +85,7 @@ const INFERENCE_OPTIONS = optionNames<InferenceOptions>({
   ...LABELS,
   ...OPERATION,
 });
+const TEXT_OPTIONS = optionNames<TextFiguresOptions>({ permutations: true, seed: true, ...OPERATION });
 
 const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 
@@ -481,6 +491,46 @@ export class Engine {
           seed,
         ),
       inferenceFrom,
+    );
+  }
+
+  /**
+   * How much a step's texts depend on their prompts, and what they look like (docs/text-figures.md). Texts are copied at
+   * the call.
+   * @param rows one entry a row, in any order: it does not change a bit
+   */
+  async textFigures(rows: TextRows, options: TextFiguresOptions): Promise<TextFigures> {
+    this.#begin('textFigures', options, TEXT_OPTIONS);
+    const { permutations, seed } = options;
+    checkCount(permutations, 'options.permutations');
+    checkCount(seed, 'options.seed');
+    const { arguments: given, count } = textRowsArguments(rows);
+    return this.#jobs.run<NativeResults['textFigures'], TextFigures>(
+      'textFigures',
+      options,
+      (settle) => this.#native.textFigures(settle, ...given, permutations, seed),
+      (native) => textFiguresFrom(native, count),
+    );
+  }
+
+  /**
+   * How much of a step's texts is made of given phrases, such as those of a later step.
+   * @param phrases texts, or token ids where the rows are token ids
+   * @returns for each phrase the mean over used rows of the share of tokens that lie in it; NaN where the step has no figures
+   */
+  async phraseShares(
+    rows: TextRows,
+    phrases: readonly (Text | Integers)[],
+    options: OperationOptions = {},
+  ): Promise<Float64Array> {
+    this.#begin('phraseShares', options);
+    const { arguments: given } = textRowsArguments(rows);
+    const wanted = phraseArguments(phrases, rows);
+    return this.#jobs.run<NativeResults['phraseShares'], Float64Array>(
+      'phraseShares',
+      options,
+      (settle) => this.#native.phraseShares(settle, ...given, ...wanted),
+      (shares) => shares,
     );
   }
 

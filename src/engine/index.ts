@@ -7,6 +7,7 @@ export type { MissingTokens } from './missing-tokens.js';
 export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations.js';
 export type * from './tensor.js';
+export type { TemplatePhrase, Text, TextFigures, TextFiguresOptions, TextProblem, TextRows } from './text-rows.js';
 export type { IndexRange, SumsBlock, TokenBlock, TokenBox } from './token-block.js';
 export {
   type BlockOptions,

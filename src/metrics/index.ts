@@ -25,3 +25,10 @@ export {
 export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
 export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
 export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
+export {
+  type MeasuredPhrase,
+  type TextMetricOptions,
+  type TextMetrics,
+  type TextStep,
+  textMetrics,
+} from './text-metrics.js';

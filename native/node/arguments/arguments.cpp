@@ -223,6 +223,13 @@ const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std
   return static_cast<const std::int32_t*>(hold(job, view, bytes, protectedByCaller));
 }
 
+const std::uint8_t* holdBytes(Job& job, Napi::Value array, const char* name, std::size_t* bytes) {
+  const View view = viewOf(array, name);
+  if (view.type != napi_uint8_array) rejectArgument(array.Env(), name, "expected a Uint8Array");
+  *bytes = view.length;
+  return static_cast<const std::uint8_t*>(hold(job, view, view.length, false));
+}
+
 double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count) {
   const Napi::Env env = array.Env();
   if (array.IsNumber()) {

@@ -98,6 +98,9 @@ class MatrixArgument {
 const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std::int64_t count,
                               bool protectedByCaller);
 
+// As holdTensor for a whole Uint8Array; `bytes` receives its length.
+const std::uint8_t* holdBytes(Job& job, Napi::Value array, const char* name, std::size_t* bytes);
+
 // Memory to write `count` doubles into: engine memory, a SharedArrayBuffer or (a number) the job's device; never a
 // copy.
 double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count);

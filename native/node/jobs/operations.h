@@ -20,6 +20,8 @@ std::unique_ptr<Job> takeTokensJob(Arguments& arguments);
 std::unique_ptr<Job> takeSumsJob(Arguments& arguments);
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
 std::unique_ptr<Job> inferStepJob(Arguments& arguments);
+std::unique_ptr<Job> textFiguresJob(Arguments& arguments);
+std::unique_ptr<Job> phraseSharesJob(Arguments& arguments);
 
 // An engine's GPU and its memory.
 std::unique_ptr<Job> openDeviceJob(Arguments& arguments);

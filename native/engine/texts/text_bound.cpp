@@ -1,0 +1,97 @@
+// Sums go by the rows' positions, which their content fixes.
+#include "text_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/deterministic_math.h"
+#include "engine/inference/student_t.h"
+
+namespace collapsar {
+
+namespace {
+
+constexpr double kEpsilons[] = {0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1};
+constexpr double kBetter = 1e-12;  // a later point of the grid must be, or rounding would choose
+constexpr double kSaturated = 0.98;
+
+struct Point {
+  int temperature = 0;
+  double epsilon = 1;
+};
+
+double valueOf(const UsedRows& rows, const RowScores& scores, std::int64_t row, const Point& point) {
+  const auto prompts = static_cast<double>(rows.prompts);
+  const double own = scores.ownShare[row * kTemperatures + point.temperature];
+  return deterministicLog((1 - point.epsilon) * own + point.epsilon / prompts) + deterministicLog(prompts);
+}
+
+// The best point of the grid over rows at the positions of one parity.
+Point bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t parity) {
+  const double least = 1.0 / static_cast<double>(rows.rows);
+  std::vector<double> epsilons = {least};
+  for (const double epsilon : kEpsilons) {
+    if (epsilon > least) epsilons.push_back(epsilon);
+  }
+  double weights = 0;
+  for (std::int64_t at = parity; at < rows.rows; at += 2) weights += rows.weight[rows.atPosition[at]];
+  Point best;
+  double bestMean = -std::numeric_limits<double>::infinity();
+  for (int temperature = 0; temperature < kTemperatures; temperature++) {
+    for (const double epsilon : epsilons) {
+      const Point point{temperature, epsilon};
+      double sum = 0;
+      for (std::int64_t at = parity; at < rows.rows; at += 2) {
+        const std::int64_t row = rows.atPosition[at];
+        sum += rows.weight[row] * valueOf(rows, scores, row, point);
+      }
+      if (sum / weights > bestMean + kBetter) {
+        best = point;
+        bestMean = sum / weights;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+TextBound textBound(const UsedRows& rows, const RowScores& scores) {
+  TextBound out{};
+  const auto prompts = static_cast<double>(rows.prompts);
+  const double ceiling = deterministicLog(prompts);
+  const Point best[2] = {bestPoint(rows, scores, 0), bestPoint(rows, scores, 1)};
+  std::vector<double> values(static_cast<std::size_t>(rows.rows));
+  double mostWeight = 0;
+  for (std::int64_t at = 0; at < rows.rows; at++) {
+    const std::int64_t row = rows.atPosition[at];
+    values[row] = valueOf(rows, scores, row, best[1 - at % 2]);
+    out.bound += rows.weight[row] * values[row];
+    mostWeight = std::max(mostWeight, rows.weight[row]);
+    out.specificity += rows.weight[row] * scores.excess[row];
+    for (int i = 0; i < kTextRetrievals; i++) {
+      const double taken = ((1 << i) - scores.above[row]) / static_cast<double>(scores.equal[row]);
+      out.retrieval[i] += rows.weight[row] * std::clamp(taken, 0.0, 1.0);
+    }
+  }
+  for (int i = 0; i < kTextRetrievals; i++) {
+    if (1 << i >= rows.prompts) out.retrieval[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  double squares = 0;
+  for (std::int64_t j = 0; j < rows.prompts; j++) {
+    double ofPrompt = 0;
+    for (std::int64_t row = rows.firstRow[j]; row < rows.firstRow[j + 1]; row++) {
+      ofPrompt += rows.weight[row] * (values[row] - out.bound);
+    }
+    squares += ofPrompt * ofPrompt;
+  }
+  out.error = std::max(std::sqrt(prompts / (prompts - 1) * squares), ceiling * mostWeight);
+  const double reach = studentT975(prompts - 1) * out.error;
+  out.low = out.bound - reach;
+  out.high = out.bound + reach;
+  out.saturated = out.bound > kSaturated * ceiling;
+  return out;
+}
+
+}  // namespace collapsar

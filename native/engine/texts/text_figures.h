@@ -1,0 +1,41 @@
+// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies (docs/text-figures.md).
+#pragma once
+
+#include "half_split.h"
+#include "text_bound.h"
+#include "text_form.h"
+
+namespace collapsar {
+
+struct TextOptions {
+  std::int64_t permutations;
+  std::uint64_t seed;
+  NgramHash hash;
+};
+
+struct TextFigures {
+  TextProblem problem;  // not None: there are only lengths
+  std::int64_t rowsUsed, promptsUsed;
+  bool byPrompts, promptsKnown;
+  TextBound bound;
+  HalfSplit split;
+  TextForm form;
+  double duplicateShare, duplicateAcrossShare;
+
+  std::int64_t emptyRows;
+  double meanTokens;  // of all rows; NaN if there are none
+  std::int64_t leastTokens, mostTokens;
+};
+
+constexpr std::int64_t kMostTextEntries = std::int64_t{1} << 30;  // bytes or ids, of rows and prompts together
+
+// Same bits for any number of threads, any order of rows and any instruction set. Throws std::bad_alloc.
+Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigures& out, ThreadPool& pool,
+                    JobControl& control);
+
+// Of each phrase (text, or ids where the rows are ids): the share of tokens that lie in it, a mean over used rows; NaN
+// where a step has no figures. shares: [phrases.count].
+Outcome phraseSharesOf(const TextRows& step, const Texts& phrases, double* shares, ThreadPool& pool,
+                       JobControl& control);
+
+}  // namespace collapsar

@@ -1,0 +1,97 @@
+// Engine.textFigures and Engine.phraseShares: a step's texts -> its text figures; phrases -> how much of a step they are.
+#include <vector>
+
+#include "engine/texts/text_figures.h"
+#include "node/arguments/text_rows.h"
+#include "node/results/result_value.h"
+#include "operations.h"
+
+namespace collapsar {
+namespace {
+
+class TextFiguresJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override { return textFigures(rows.rows(), options, figures, pool, control); }
+
+  Napi::Value result(Napi::Env env) override {
+    const TextBound& bound = figures.bound;
+    // In the order of src/engine/text-rows.ts.
+    std::vector<double> numbers = {static_cast<double>(figures.problem),
+                                   static_cast<double>(figures.rowsUsed),
+                                   static_cast<double>(figures.promptsUsed),
+                                   figures.byPrompts ? 1.0 : 0.0,
+                                   figures.promptsKnown ? 1.0 : 0.0,
+                                   bound.bound,
+                                   bound.error,
+                                   bound.low,
+                                   bound.high,
+                                   bound.saturated ? 1.0 : 0.0,
+                                   bound.specificity,
+                                   figures.split.statistic,
+                                   figures.split.pValue,
+                                   figures.form.templateShare,
+                                   figures.form.siblingNovelty,
+                                   figures.form.repetition,
+                                   figures.duplicateShare,
+                                   figures.duplicateAcrossShare,
+                                   static_cast<double>(figures.emptyRows),
+                                   figures.meanTokens,
+                                   static_cast<double>(figures.leastTokens),
+                                   static_cast<double>(figures.mostTokens)};
+    numbers.insert(numbers.end(), bound.retrieval, bound.retrieval + kTextRetrievals);
+    const Napi::Array phrases = Napi::Array::New(env, figures.form.phrases.size());
+    std::uint32_t at = 0;
+    for (const TemplatePhrase& phrase : figures.form.phrases) {
+      const std::vector<double> ids(phrase.ids.begin(), phrase.ids.end());
+      phrases.Set(at++, objectOf(env, {{"text", Napi::String::New(env, phrase.text)},
+                                       {"ids", ids.empty() ? env.Undefined() : numbersOf(env, ids)},
+                                       {"tokens", numberOf(env, phrase.tokens)},
+                                       {"prompts", numberOf(env, phrase.prompts)},
+                                       {"share", Napi::Number::New(env, phrase.share)}}));
+    }
+    return objectOf(env, {{"numbers", numbersOf(env, numbers)}, {"phrases", phrases}});
+  }
+
+  TextRowsArgument rows;
+  TextOptions options{};
+
+ private:
+  TextFigures figures{};
+};
+
+class PhraseSharesJob : public Job {
+ public:
+  Outcome run(ThreadPool& pool) override {
+    shares.resize(static_cast<std::size_t>(phrases.count()));
+    return phraseSharesOf(rows.rows(), phrases.texts(), shares.data(), pool, control);
+  }
+
+  Napi::Value result(Napi::Env env) override { return numbersOf(env, shares); }
+
+  TextRowsArgument rows;
+  TextsArgument phrases;
+
+ private:
+  std::vector<double> shares;
+};
+
+}  // namespace
+
+// textFigures(settle, ...rows (see TextRowsArgument::take), permutations, seed: number): number
+std::unique_ptr<Job> textFiguresJob(Arguments& arguments) {
+  auto job = std::make_unique<TextFiguresJob>();
+  job->rows.take(*job, arguments);
+  job->options.permutations = arguments.integer();
+  job->options.seed = static_cast<std::uint64_t>(arguments.integer());
+  return job;
+}
+
+// phraseShares(settle, ...rows, ...phrases (see TextsArgument::take)): number
+std::unique_ptr<Job> phraseSharesJob(Arguments& arguments) {
+  auto job = std::make_unique<PhraseSharesJob>();
+  job->rows.take(*job, arguments);
+  job->phrases.take(*job, arguments, "phrases");
+  return job;
+}
+
+}  // namespace collapsar

@@ -1,0 +1,2 @@
+#include "engine/texts/text_figures.h"
+#include "check.h"
