@@ -9,6 +9,10 @@ export {
   type ReadStepsOptions,
   readSteps,
 } from './read-steps.js';
+export type { ColumnNames, OwnColumn } from './rollouts/formats/own.js';
+export { type ReadRolloutsOptions, readRollouts } from './rollouts/read-rollouts.js';
+export type { ReasoningTags } from './rollouts/reasoning.js';
+export type { GroupSource, RolloutColumn, RolloutStep, Texts, TokenLists } from './rollouts/rollout.js';
 export type { IntegerArray, LogprobBlock, StepData, StepScores } from './step-data.js';
 export { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 export type { StepLayout } from './step-layout.js';

@@ -1,0 +1,244 @@
+// Logs in CSV, whose columns the user names: a heading, then a row a rollout; fields in quotes may hold line ends.
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { FileError } from '../../errors.js';
+import { LineProblem, ObjectFields } from './fields.js';
+import type { RolloutFormat } from './format.js';
+import { LineFile } from './line-blocks.js';
+import type { LogPart, Range } from './log-part.js';
+import { type BlockContext, checkStep, checkText, formatOf } from './parse-lines.js';
+import { BatchBuilder, type RowBatch } from './row-batch.js';
+
+/** Rows that are given at a time. */
+const BATCH_ROWS = 1024;
+
+/** No field of a rollout is longer. */
+const LONGEST_ROW = 2 ** 28;
+
+interface CsvRow {
+  readonly values: Record<string, string>;
+  /** Rows before it. */
+  readonly row: number;
+  /** What is wrong with it. */
+  readonly problem?: string;
+}
+
+interface Cursor {
+  readonly rows: AsyncGenerator<CsvRow, void, undefined>;
+  next: CsvRow | undefined;
+}
+
+export class CsvFile {
+  /** Where the reading stands: steps come in their order, and going on costs nothing. */
+  #cursor: Cursor | undefined;
+
+  private constructor(
+    private readonly file: LineFile,
+    readonly columns: readonly string[],
+  ) {}
+
+  static async open(path: string, signal?: AbortSignal): Promise<CsvFile> {
+    const file = await LineFile.open(path, signal);
+    try {
+      for await (const { values } of rowsOf(file, signal)) return new CsvFile(file, Object.keys(values));
+      return new CsvFile(file, []);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  get storedBytes(): number {
+    return this.file.storedBytes;
+  }
+
+  async close(): Promise<void> {
+    await this.#cursor?.rows.return();
+    await this.file.close();
+  }
+
+  async index(format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
+    const { stepField, runField } = format;
+    const parts = new Map<string, LogPart & { ranges: Range[] }>();
+    if (stepField !== undefined || runField !== undefined) {
+      for await (const { values, row } of rowsOf(this.file, signal)) {
+        const fields = new CsvFields(values);
+        let step: number | undefined;
+        try {
+          step = stepField === undefined ? undefined : fields.count(stepField);
+        } catch (error) {
+          if (!(error instanceof LineProblem)) throw error;
+        }
+        const run = runField === undefined ? undefined : fields.id(runField);
+        const key = `${step}\n${run}`;
+        const part = parts.get(key) ?? { step, run, ranges: [] };
+        const last = part.ranges.at(-1);
+        if (last?.end === row) last.end = row + 1;
+        else part.ranges.push({ begin: row, end: row + 1, line: row });
+        parts.set(key, part);
+      }
+    }
+    return parts.size === 0
+      ? [{ ranges: [{ begin: 0, end: Number.POSITIVE_INFINITY, line: 0 }] }]
+      : [...parts.values()];
+  }
+
+  /** Rows of these ranges. Going back begins anew: where a row begins is known only from the one before. */
+  async *read(
+    ranges: readonly Range[],
+    context: BlockContext,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<{ batch: RowBatch; line: number; offset: number }, void, undefined> {
+    const format = formatOf(context.choice);
+    const end = ranges.reduce((most, range) => Math.max(most, range.end), 0);
+    let batch = new BatchBuilder();
+    let [first, count, at] = [0, 0, 0];
+    const taken = () => ({ batch: batch.finish(count), line: first, offset: Number.NaN });
+    const cursor = await this.#cursorAt(ranges[0]?.begin ?? 0, signal);
+    for (; cursor.next !== undefined; cursor.next = (await cursor.rows.next()).value ?? undefined) {
+      const { values, row, problem } = cursor.next;
+      if (row >= end) break;
+      while ((ranges[at]?.end ?? end) <= row) at++;
+      if (row < (ranges[at]?.begin ?? end)) continue;
+      // Rows of a batch follow one another: their numbers are counted from its first.
+      if (count > 0 && (row !== first + count || count === BATCH_ROWS)) {
+        yield taken();
+        batch = new BatchBuilder();
+        count = 0;
+      }
+      if (count === 0) first = row;
+      if (problem === undefined) addRow(batch, values, count, format, context);
+      else batch.fail({ line: count, problem });
+      count++;
+    }
+    if (count > 0) yield taken();
+  }
+
+  async #cursorAt(row: number, signal: AbortSignal | undefined): Promise<Cursor> {
+    if (this.#cursor?.next !== undefined && this.#cursor.next.row <= row) return this.#cursor;
+    await this.#cursor?.rows.return();
+    const rows = rowsOf(this.file, signal);
+    this.#cursor = { rows, next: (await rows.next()).value ?? undefined };
+    return this.#cursor;
+  }
+}
+
+/** An empty field is absent; a list is written as JSON. */
+class CsvFields extends ObjectFields {
+  override value(name: string): unknown {
+    const value = super.value(name) as string | undefined;
+    if (value === undefined || value === '') return undefined;
+    return value;
+  }
+
+  override tokens(name: string): Int32Array | undefined {
+    return this.#decoded(name)?.tokens(name);
+  }
+
+  override floats(name: string): Float64Array | undefined {
+    return this.#decoded(name)?.floats(name);
+  }
+
+  override outcome(name: string): number | undefined {
+    const value = this.value(name);
+    if (typeof value === 'string' && /^(true|false)$/i.test(value)) return value.toLowerCase() === 'true' ? 1 : 0;
+    return super.outcome(name);
+  }
+
+  #decoded(name: string): ObjectFields | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    try {
+      return new ObjectFields({ [name]: JSON.parse(text) as unknown });
+    } catch {
+      // Numbers with spaces or commas between them.
+      return new ObjectFields({
+        [name]: text
+          .replace(/[[\]]/g, '')
+          .trim()
+          .split(/[\s,]+/),
+      });
+    }
+  }
+}
+
+function addRow(
+  batch: BatchBuilder,
+  values: Record<string, string>,
+  line: number,
+  format: RolloutFormat,
+  context: BlockContext,
+): void {
+  try {
+    for (const row of format.rows(new CsvFields(values), context)) {
+      checkStep(row.step, context, format);
+      batch.add(row);
+    }
+  } catch (error) {
+    if (!(error instanceof LineProblem)) throw error;
+    batch.fail({ line, problem: error.message });
+  }
+}
+
+/** @throws FileError naming the row that is no CSV, or no UTF-8 */
+async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGenerator<CsvRow, void, undefined> {
+  const { path } = file;
+  let failure: FileError | undefined;
+  async function* texts(): AsyncGenerator<Buffer> {
+    let line = 0;
+    for await (const { bytes } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) {
+      try {
+        checkText(bytes);
+      } catch (error) {
+        if (!(error instanceof LineProblem)) throw error;
+        throw badText(path, bytes, line);
+      }
+      for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) line++;
+      yield bytes;
+    }
+  }
+  // Rows of another length are named one by one below.
+  const parser = parse({ bom: true, relax_column_count: true, skip_empty_lines: true, max_record_size: LONGEST_ROW });
+  const bytes = Readable.from(texts());
+  bytes.on('error', (error) => {
+    if (error instanceof FileError) failure = error;
+    parser.destroy(error);
+  });
+  bytes.pipe(parser);
+  let heading: string[] | undefined;
+  let row = 0;
+  try {
+    for await (const fields of parser as AsyncIterable<string[]>) {
+      if (heading === undefined) heading = fields;
+      else yield rowOf(heading, fields, row++);
+    }
+  } catch (error) {
+    if (failure !== undefined) throw failure;
+    if (!(error instanceof CsvError)) throw error;
+    throw new FileError({ path }, `is no CSV: ${error.message}`, { cause: error });
+  } finally {
+    bytes.destroy();
+    parser.destroy();
+  }
+}
+
+function rowOf(heading: readonly string[], fields: readonly string[], row: number): CsvRow {
+  const values = Object.fromEntries(heading.map((name, at) => [name, fields[at] ?? '']));
+  if (fields.length === heading.length) return { values, row };
+  return { values, row, problem: `has ${fields.length} fields, the heading ${heading.length}` };
+}
+
+/** Names the line and byte within `bytes`, which begin with line `first`. */
+function badText(path: string, bytes: Buffer, first: number): FileError {
+  let line = first;
+  for (let begin = 0; ; line++) {
+    const found = bytes.indexOf(0x0a, begin);
+    const end = found < 0 ? bytes.length : found;
+    try {
+      checkText(bytes.subarray(begin, end));
+    } catch (error) {
+      return new FileError({ path }, `line ${line + 1} ${(error as Error).message}`);
+    }
+    begin = end + 1;
+  }
+}

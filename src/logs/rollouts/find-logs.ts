@@ -1,0 +1,324 @@
+// Paths as a user types them -> the files of rollout logs in them, each with the reader that knows it.
+import type { Dirent } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { ArgumentError, FileError } from '../../errors.js';
+import { isAddress } from '../address.js';
+import { isLink, missingProblem } from '../missing-file.js';
+import { naturalOrder } from '../natural-order.js';
+import { printable } from '../printable.js';
+import { isRemote, UNKNOWN_STORE } from '../store.js';
+import { errorCode, NOT_A_FILE, systemProblem } from '../system-problem.js';
+import { CsvFile } from './csv-log.js';
+import type { Container, Place, RolloutFormat } from './format.js';
+import { FORMATS, PICKLED, PICKLED_ADVICE } from './formats/index.js';
+import { keysOf } from './json-fields.js';
+import { LineFile } from './line-blocks.js';
+import { ParquetFile } from './parquet-log.js';
+import { type FormatChoice, formatOf } from './parse-lines.js';
+
+export interface LogFile {
+  readonly path: string;
+  readonly choice: FormatChoice;
+  readonly container: Container;
+  readonly place: Place;
+  readonly bytes: number;
+}
+
+export interface FoundLogs {
+  /** In natural order. */
+  readonly files: readonly LogFile[];
+  readonly problems: readonly FileError[];
+  /** What was passed over, and why. */
+  readonly notes: readonly string[];
+}
+
+const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Container }[] = [
+  { ending: /\.(jsonl|ndjson)(\.gz|\.zst)?$/, container: 'json-lines' },
+  { ending: /\.parquet$/, container: 'parquet' },
+  { ending: /\.csv(\.gz|\.zst)?$/, container: 'csv' },
+];
+
+const ENDINGS = '*.jsonl, *.ndjson, *.parquet or *.csv file (text also as .gz or .zst)';
+
+const MAX_DEPTH = 64;
+
+/** Of a first line, enough to see its keys. */
+const HEAD_BYTES = 2 ** 16;
+const LONGEST_HEAD = 2 ** 23;
+
+/** Files looked at side by side. */
+const OPEN_AT_ONCE = 16;
+
+/** Files of no format that a message names. */
+const MOST_NAMED = 5;
+
+/**
+ * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what no reader
+ * knows in it is passed over with a note. Never rejects because of a path.
+ * @param choice reader that is forced
+ */
+export async function findLogs(
+  source: string | readonly string[],
+  choice: FormatChoice | undefined,
+  signal: AbortSignal | undefined,
+): Promise<FoundLogs> {
+  const search = new Search(signal);
+  for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
+  const candidates = [...search.files.values()].sort((a, b) => naturalOrder(a.path, b.path));
+  const { problems, notes } = search;
+  const outcomes: (LogFile | FileError | string | undefined)[] = new Array(candidates.length);
+  const queue = candidates.entries();
+  const lookAtSome = async () => {
+    for (const [index, candidate] of queue) {
+      signal?.throwIfAborted();
+      outcomes[index] = await lookAt(candidate, choice, signal);
+    }
+  };
+  await Promise.all(Array.from({ length: OPEN_AT_ONCE }, lookAtSome));
+  const files: LogFile[] = [];
+  const unknown: string[] = [];
+  for (const outcome of outcomes) {
+    if (outcome instanceof FileError) problems.push(outcome);
+    else if (typeof outcome === 'string') unknown.push(outcome);
+    else if (outcome !== undefined) files.push(outcome);
+  }
+  search.reportEmpty(files, unknown);
+  if (unknown.length > 0) {
+    const more = unknown.length > MOST_NAMED ? `, and ${unknown.length - MOST_NAMED} more` : '';
+    notes.push(`passed over, of no format that is read: ${unknown.slice(0, MOST_NAMED).join('; ')}${more}`);
+  }
+  if (search.pickled.length > 0) {
+    const [first] = search.pickled as [string];
+    const others = search.pickled.length > 1 ? ` and ${search.pickled.length - 1} more` : '';
+    notes.push(`passed over: ${first}${others}: ${PICKLED_ADVICE}`);
+  }
+  return { files, problems, notes };
+}
+
+interface Candidate {
+  readonly path: string;
+  /** Named by the user, or found in this folder. */
+  readonly root: string | undefined;
+}
+
+class Search {
+  /** By real path: a file that is reached in two ways comes once. */
+  readonly files = new Map<string, Candidate>();
+  readonly problems: FileError[] = [];
+  readonly notes: string[] = [];
+  readonly pickled: string[] = [];
+  readonly #roots: string[] = [];
+  readonly #searched = new Set<string>();
+
+  constructor(private readonly signal: AbortSignal | undefined) {}
+
+  async argument(path: string): Promise<void> {
+    if (isRemote(path)) return this.#add({ path, root: undefined }, path);
+    if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
+    if (path === '')
+      return this.#problem('""', 'an empty path, as of a variable that is not set: name files or folders');
+    try {
+      const found = await stat(path);
+      if (found.isDirectory()) {
+        this.#roots.push(path);
+        await this.#directory(path, path, 0);
+      } else if (found.isFile()) this.#add({ path, root: undefined }, await realpath(path));
+      else this.#problem(path, NOT_A_FILE);
+    } catch (error) {
+      this.signal?.throwIfAborted();
+      if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
+      this.#problem(path, await missingProblem(path, error), error);
+    }
+  }
+
+  /** Folders that the user named and in which no reader knows a file. */
+  reportEmpty(files: readonly LogFile[], unknown: readonly string[]): void {
+    for (const root of this.#roots) {
+      const inside = resolve(root) + sep;
+      if (files.some(({ path }) => resolve(path).startsWith(inside))) continue;
+      if (this.problems.some(({ path }) => resolve(path).startsWith(inside) || path === root)) continue;
+      const pickled = this.pickled.find((path) => resolve(path).startsWith(inside));
+      if (pickled !== undefined) {
+        this.#problem(root, `holds ${printable(basename(pickled))} and the like: ${PICKLED_ADVICE}`);
+        continue;
+      }
+      const seen = unknown.slice(0, MOST_NAMED).join('; ');
+      const problem =
+        unknown.length === 0
+          ? `neither this directory nor those below it hold a ${ENDINGS}: name the folder that the trainer writes its rollouts to`
+          : `holds no rollouts that a reader knows: ${seen}. ${whatIsRead()}`;
+      this.#problem(root, problem);
+    }
+  }
+
+  async #glob(pattern: string): Promise<boolean> {
+    const { glob, isDynamicPattern } = await import('tinyglobby');
+    if (!isDynamicPattern(pattern)) return false;
+    const matches = await glob(pattern, { absolute: isAbsolute(pattern), onlyFiles: false, expandDirectories: false });
+    const usable = matches.filter((match) => match.endsWith('/') || containerOf(match) !== undefined);
+    if (usable.length === 0)
+      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no ${ENDINGS}`);
+    for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
+    return true;
+  }
+
+  async #directory(path: string, root: string, depth: number): Promise<void> {
+    this.signal?.throwIfAborted();
+    let entries: Dirent[];
+    let real: string;
+    try {
+      real = await realpath(path);
+      if (this.#searched.has(real)) return;
+      this.#searched.add(real);
+      entries = await readdir(path, { withFileTypes: true });
+    } catch (error) {
+      return this.#problem(path, systemProblem(error), error);
+    }
+    if (depth > MAX_DEPTH)
+      return this.#problem(path, `directories nested deeper than ${MAX_DEPTH}: name one further down`);
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue;
+      const inside = join(path, entry.name);
+      if (entry.isDirectory()) await this.#directory(inside, root, depth + 1);
+      else if (entry.isSymbolicLink()) await this.#link(inside, root, depth + 1);
+      else this.#file(inside, join(real, entry.name), root);
+    }
+  }
+
+  async #link(path: string, root: string, depth: number): Promise<void> {
+    try {
+      if ((await stat(path)).isDirectory()) await this.#directory(path, root, depth);
+      else this.#file(path, await realpath(path), root);
+    } catch (error) {
+      if (containerOf(path) !== undefined) this.#problem(path, await missingProblem(path, error), error);
+    }
+  }
+
+  #file(path: string, real: string, root: string): void {
+    if (PICKLED.test(path)) this.pickled.push(path);
+    else if (containerOf(path) !== undefined) this.#add({ path, root }, real);
+  }
+
+  #add(candidate: Candidate, real: string): void {
+    if (!this.files.has(real)) this.files.set(real, candidate);
+  }
+
+  #problem(path: string, problem: string, cause?: unknown): void {
+    this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
+  }
+}
+
+function containerOf(path: string): Container | undefined {
+  return CONTAINERS.find(({ ending }) => ending.test(path))?.container;
+}
+
+/** @returns a log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a log */
+async function lookAt(
+  { path, root }: Candidate,
+  choice: FormatChoice | undefined,
+  signal: AbortSignal | undefined,
+): Promise<LogFile | FileError | string | undefined> {
+  const isNamed = root === undefined;
+  const name = printable(isNamed ? path : relative(root, path));
+  if (PICKLED.test(path)) return new FileError({ path }, PICKLED_ADVICE);
+  const beside = isNamed ? '' : join('/', relative(root, path));
+  if (!isNamed && FORMATS.some((format) => format.passesOver?.(beside) && (!choice || choice.name === format.name))) {
+    return undefined;
+  }
+  const container = containerOf(path) ?? 'json-lines';
+  try {
+    const { keys, bytes } = await keysIn(path, container, signal);
+    if (keys === undefined)
+      return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
+    const format = choice === undefined ? recognised(path, container, keys) : formatOf(choice);
+    if (format === undefined || !format.containers.includes(container)) {
+      const found = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
+      return isNamed ? new FileError({ path }, `no reader knows it: it has ${found}. ${whatIsRead()}`) : found;
+    }
+    const place = format.place(path);
+    const runDirectory = isRemote(path) ? place.runDirectory : resolve(place.runDirectory);
+    return { path, choice: choice ?? { name: format.name }, container, place: { ...place, runDirectory }, bytes };
+  } catch (error) {
+    if (error instanceof FileError && error !== signal?.reason) return error;
+    throw error;
+  }
+}
+
+/** @throws FileError where several readers know it */
+function recognised(path: string, container: Container, keys: ReadonlySet<string>): RolloutFormat | undefined {
+  const fitting = FORMATS.filter((format) => format.containers.includes(container) && format.recognises(keys, path));
+  if (fitting.length < 2) return fitting[0];
+  const names = fitting.map(({ name }) => name);
+  const problem = `its fields (${printable([...keys].join(', '))}) are those of ${names.join(' and ')}: say which it is (--format ${names[0]})`;
+  throw new FileError({ path }, problem);
+}
+
+/** What a file's rows have; undefined for an empty file. */
+async function keysIn(
+  path: string,
+  container: Container,
+  signal: AbortSignal | undefined,
+): Promise<{ keys: ReadonlySet<string> | undefined; bytes: number }> {
+  if (container === 'json-lines') return firstKeys(path, signal);
+  const file = await (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
+  try {
+    const names = file.columns.map((column) => (typeof column === 'string' ? column : column.name));
+    return { keys: names.length === 0 ? undefined : new Set(names), bytes: file.storedBytes };
+  } finally {
+    await file.close();
+  }
+}
+
+async function firstKeys(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<{ keys: ReadonlySet<string> | undefined; bytes: number }> {
+  const file = await LineFile.open(path, signal);
+  try {
+    const bytes = file.storedBytes;
+    for (let head = HEAD_BYTES; ; head *= 8) {
+      for await (const block of file.blocks(0, head, signal, head)) {
+        const begin = contentBegin(block.bytes);
+        checkEncoding(path, block.bytes);
+        if (begin === block.bytes.length) break;
+        const lineEnd = block.bytes.indexOf(0x0a, begin);
+        if (lineEnd >= 0 || block.bytes.length < head || head >= LONGEST_HEAD) {
+          return { keys: keysOf(block.bytes, begin, lineEnd < 0 ? block.bytes.length : lineEnd), bytes };
+        }
+        break;
+      }
+      if (head >= LONGEST_HEAD || head >= bytes) return { keys: undefined, bytes };
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** Past blank lines. */
+function contentBegin(bytes: Buffer): number {
+  let at = 0;
+  while (at < bytes.length && [0x20, 0x09, 0x0d, 0x0a].includes(bytes[at] as number)) at++;
+  return at;
+}
+
+/** @throws FileError for what Windows' shell writes */
+function checkEncoding(path: string, bytes: Buffer): void {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
+    throw new FileError({ path, offset: 0 }, 'is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)');
+  }
+}
+
+/** For messages: what each reader wants, and the way out. */
+function whatIsRead(): string {
+  const formats = FORMATS.map(({ name, needs }) => `${name} (${needs})`).join('; ');
+  return `Read are ${formats}; or name the columns yourself: --columns step=…,group=…,output=…,reward=…`;
+}
+
+/** @throws {ArgumentError} for the name of no format */
+export function checkFormat(name: unknown): asserts name is string {
+  if (FORMATS.some((format) => format.name === name)) return;
+  const names = FORMATS.map((format) => format.name).join(', ');
+  throw new ArgumentError('options.format', `got ${JSON.stringify(name)}, expected one of ${names}`);
+}

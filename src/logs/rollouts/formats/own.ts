@@ -1,0 +1,137 @@
+// `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of anyone's whose
+// columns the user names (`--columns step=…,output=…`), CSV among them.
+import { dirname } from 'node:path';
+import { ArgumentError } from '../../../errors.js';
+import { type Fields, floatsOf } from '../fields.js';
+import { type RolloutFormat, rollout } from '../format.js';
+import { messagesOf, promptText, spokenBy } from '../messages.js';
+import type { Rollout } from '../rollout.js';
+
+/** Columns of a rollouts file, and what they may be mapped to. */
+export const OWN_COLUMNS = [
+  'step',
+  'group',
+  'output',
+  'tokens',
+  'prompt',
+  'prompt_tokens',
+  'reasoning',
+  'action',
+  'reward',
+  'outcome',
+  'turn',
+  'episode',
+  'logprobs',
+  'entropy',
+  'truncated',
+  'length',
+  'sample',
+  'run',
+] as const;
+
+export type OwnColumn = (typeof OWN_COLUMNS)[number];
+
+/** Our name of a column -> the name that it has in the file. */
+export type ColumnNames = Readonly<Partial<Record<OwnColumn, string>>>;
+
+export const rollouts: RolloutFormat = {
+  ...columnsFormat('rollouts', Object.fromEntries(OWN_COLUMNS.map((name) => [name, name]))),
+  containers: ['json-lines', 'parquet'],
+  needs: 'step, output or tokens, and group, prompt, prompt_tokens or reward',
+  setting: 'the Python package: collapsar export, and its callbacks',
+  // A line of verl has a step, an output and perhaps a reward as well.
+  recognises: (keys) =>
+    keys.has('step') &&
+    (keys.has('output') || keys.has('tokens')) &&
+    ['group', 'prompt', 'prompt_tokens', 'reward'].some((name) => keys.has(name)) &&
+    !(keys.has('input') && keys.has('score')),
+};
+
+/**
+ * A reader of a table with these columns.
+ * @throws {ArgumentError} where the names cannot be read
+ */
+export function mappedColumns(names: ColumnNames): RolloutFormat {
+  const given = Object.entries(names).filter(([, column]) => column !== undefined);
+  for (const [name, column] of given) {
+    if (!OWN_COLUMNS.includes(name as OwnColumn)) {
+      throw new ArgumentError(
+        `options.columns.${name}`,
+        `is no column of a rollout; known are ${OWN_COLUMNS.join(', ')}`,
+      );
+    }
+    if (typeof column !== 'string' || column === '') {
+      throw new ArgumentError(`options.columns.${name}`, "expected the column's name in the file");
+    }
+  }
+  if (given.length === 0) throw new ArgumentError('options.columns', 'names no column, expected at least one');
+  return columnsFormat('columns', names);
+}
+
+function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
+  const columns = Object.values(names);
+  return {
+    name,
+    containers: ['json-lines', 'parquet', 'csv'],
+    needs: columns.join(', '),
+    setting: `--columns ${Object.entries(names)
+      .map(([own, column]) => `${own}=${column}`)
+      .join(',')}`,
+    recognises: (keys) => columns.some((column) => keys.has(column)),
+    fields: [...new Set(columns)],
+    ...(names.step !== undefined && { stepField: names.step }),
+    ...(names.run !== undefined && { runField: names.run }),
+    place: (path) => ({ runDirectory: dirname(path) }),
+    rows: (line) => [ownRow(line, names)],
+    absent: {},
+    notes: [],
+  };
+}
+
+function ownRow(line: Fields, names: ColumnNames): Rollout {
+  const read = <T>(name: OwnColumn, as: (column: string) => T | undefined): T | undefined => {
+    const column = names[name];
+    return column === undefined ? undefined : as(column);
+  };
+  const tokens = read('tokens', (column) => line.tokens(column));
+  const said = read('output', (column) => saidIn(line, column));
+  return rollout({
+    step: read('step', (column) => line.count(column)),
+    run: read('run', (column) => line.id(column)),
+    group: read('group', (column) => line.id(column)),
+    prompt: read('prompt', (column) => {
+      const value = line.value(column);
+      return value === undefined ? undefined : promptText(messagesOf(value, column));
+    }),
+    promptTokens: read('prompt_tokens', (column) => line.tokens(column)),
+    ...said,
+    tokens,
+    reasoning: read('reasoning', (column) => line.text(column)) ?? said?.reasoning,
+    action: read('action', (column) => line.id(column)) ?? said?.action,
+    reward: read('reward', (column) => line.outcome(column)),
+    outcome: read('outcome', (column) => line.outcome(column)),
+    turn: read('turn', (column) => line.count(column)),
+    episode: read('episode', (column) => line.id(column)),
+    logprobs: read('logprobs', (column) => line.floats(column)),
+    entropy: read('entropy', (column) => meanIn(line, column)),
+    truncated: read('truncated', (column) => line.flag(column)),
+    length: read('length', (column) => line.count(column)) ?? tokens?.length,
+    sample: read('sample', (column) => line.id(column)),
+  });
+}
+
+/** Text, or a chat of which the assistant's turns count. */
+function saidIn(line: Fields, column: string): ReturnType<typeof spokenBy> | undefined {
+  const value = line.value(column);
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' || typeof value === 'boolean') return { output: String(value) };
+  return spokenBy(messagesOf(value, column).filter(({ role }) => role === 'assistant' || role === ''));
+}
+
+/** One number, or one a token: their mean. */
+function meanIn(line: Fields, column: string): number | undefined {
+  const value = line.value(column);
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) return line.number(column);
+  const values = floatsOf(value, column);
+  return values.length === 0 ? undefined : values.reduce((sum, one) => sum + one, 0) / values.length;
+}

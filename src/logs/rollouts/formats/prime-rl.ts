@@ -1,0 +1,190 @@
+// prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree of nodes, a path
+// from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of `mask`. src/prime_rl/monitors/file.py.
+import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
+import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
+import { messagesOf, promptText, spokenBy } from '../messages.js';
+import type { Rollout } from '../rollout.js';
+
+interface Node {
+  readonly parent: number | undefined;
+  readonly message: ReturnType<typeof messagesOf>[number];
+  readonly sampled: boolean;
+  readonly tokens: Int32Array | undefined;
+  readonly mask: readonly boolean[];
+  readonly logprobs: Float64Array | undefined;
+  readonly entropies: Float64Array | undefined;
+  readonly finish: string | undefined;
+}
+
+export const primeRl: RolloutFormat = {
+  name: 'prime-rl',
+  containers: ['json-lines'],
+  needs: 'traces (each with nodes)',
+  setting: 'on by default; OUTPUT_DIR/rollouts',
+  recognises: (keys, path) => keys.has('traces') && (hasNodes(keys) || /traces\.jsonl/.test(path)),
+  fields: ['id', 'group', 'run', 'task', 'traces'],
+  place: placeOf,
+  rows: (line) => {
+    const work = line.object('run').object('work');
+    const group = line.object('group').id('id');
+    const episode = line.id('id');
+    const step = work.count('step');
+    const rows: Rollout[] = [];
+    for (const [at, value] of (line.list('traces') ?? []).entries()) {
+      const trace = fieldsOf(value, `traces[${at}]`);
+      // A judge or a simulated user beside the policy is not what is trained.
+      if (trace.object('agent').flag('trainable') === false) continue;
+      const id = trace.id('id') ?? `${episode}_${at}`;
+      for (const branch of branchesOf(trace, `traces[${at}]`))
+        rows.push(rowOf(branch, trace, { step, group, episode, id }));
+    }
+    return rows;
+  },
+  absent: { outcome: "prime-rl's traces have rewards alone" },
+  notes: [],
+  passesOver: (path) => foldersOf(path).some(({ name }) => name === 'effective'),
+};
+
+function hasNodes(keys: ReadonlySet<string>): boolean {
+  return keys.has('env') || keys.has('task') || keys.has('group');
+}
+
+/** …/rollouts/step_N/train/all/traces.jsonl: the run is the folder that holds `rollouts`. */
+function placeOf(path: string): Place {
+  const folders = foldersOf(path);
+  const at = folders.findIndex(({ name }) => /^step_\d+$/.test(name));
+  if (at < 0) return { runDirectory: folders[0]?.path ?? path };
+  const above = folders[at + 1];
+  const run = above?.name === 'rollouts' ? folders[at + 2] : above;
+  return {
+    runDirectory: run?.path ?? path,
+    step: Number((folders[at]?.name ?? '').slice('step_'.length)),
+    split: folders.slice(0, at).some(({ name }) => name === 'eval') ? 'eval' : undefined,
+  };
+}
+
+function branchesOf(trace: Fields, name: string): { nodes: Node[]; leaf: number }[] {
+  const nodes = (trace.list('nodes') ?? []).map((value, at) => nodeOf(value, `${name}.nodes[${at}]`, at));
+  const isParent = new Set(nodes.map(({ parent }) => parent));
+  const branches: { nodes: Node[]; leaf: number }[] = [];
+  for (const [leaf, node] of nodes.entries()) {
+    if (isParent.has(leaf)) continue;
+    const path: Node[] = [];
+    // A parent comes before its children: that is checked, so the path ends.
+    for (
+      let at: Node | undefined = node;
+      at !== undefined;
+      at = at.parent === undefined ? undefined : nodes[at.parent]
+    ) {
+      path.push(at);
+    }
+    branches.push({ nodes: path.reverse(), leaf });
+  }
+  return branches;
+}
+
+function nodeOf(value: unknown, name: string, at: number): Node {
+  const node = fieldsOf(value, name);
+  const parent = node.count('parent');
+  if (parent !== undefined && parent >= at)
+    throw new LineProblem(`${name}.parent is ${parent}, expected an earlier node`);
+  const tokens = node.value('token_ids');
+  const logprobs = node.value('logprobs');
+  const entropies = node.value('entropies');
+  const [message] = messagesOf([node.value('message') ?? {}], `${name}.message`);
+  return {
+    parent,
+    message: message as Node['message'],
+    sampled: node.flag('sampled') ?? false,
+    tokens: tokens === undefined ? undefined : tokensOf(tokens, `${name}.token_ids`),
+    mask: (node.list('mask') ?? []).map(Boolean),
+    logprobs: logprobs === undefined ? undefined : floatsOf(logprobs, `${name}.logprobs`),
+    entropies: entropies === undefined ? undefined : floatsOf(entropies, `${name}.entropies`),
+    finish: node.text('finish_reason'),
+  };
+}
+
+function rowOf(
+  { nodes, leaf }: { nodes: Node[]; leaf: number },
+  trace: Fields,
+  {
+    step,
+    group,
+    episode,
+    id,
+  }: { step: number | undefined; group: string | undefined; episode: string | undefined; id: string },
+): Rollout {
+  const first = nodes.findIndex(({ sampled }) => sampled);
+  const before = first < 0 ? nodes : nodes.slice(0, first);
+  const turns = nodes.filter(({ sampled }) => sampled);
+  const sampled = sampledTokens(nodes, id);
+  return rollout({
+    step,
+    group,
+    prompt: promptText(before.map(({ message }) => message)),
+    ...(turns.length > 0 && spokenBy(turns.map(({ message }) => message))),
+    ...sampled,
+    reward: rewardOf(trace),
+    truncated: truncatedOf(trace, turns),
+    sample: `${id}/${leaf}`,
+    episode,
+  });
+}
+
+/** The tokens whose mask is true, of all nodes: what tools and templates added is left out. */
+function sampledTokens(nodes: readonly Node[], id: string): Partial<Rollout> {
+  if (!nodes.some(({ tokens }) => tokens !== undefined)) return {};
+  const prompt: number[] = [];
+  const tokens: number[] = [];
+  const logprobs: number[] = [];
+  const entropies: number[] = [];
+  let hasLogprobs = true;
+  let hasEntropies = true;
+  for (const node of nodes) {
+    const ids = node.tokens ?? new Int32Array(0);
+    const masked = ids.filter((_, at) => node.mask[at] === true);
+    if (tokens.length === 0 && masked.length === 0) prompt.push(...ids);
+    else if (tokens.length === 0) prompt.push(...ids.subarray(0, node.mask.indexOf(true)));
+    for (const token of masked) tokens.push(token);
+    hasLogprobs &&= masked.length === 0 || node.logprobs !== undefined;
+    hasEntropies &&= masked.length === 0 || node.entropies !== undefined;
+    for (const value of compact(node.logprobs, node, masked.length, `logprobs of trace ${id}`)) logprobs.push(value);
+    for (const value of compact(node.entropies, node, masked.length, `entropies of trace ${id}`)) entropies.push(value);
+  }
+  return {
+    promptTokens: Int32Array.from(prompt),
+    tokens: Int32Array.from(tokens),
+    length: tokens.length,
+    ...(hasLogprobs && { logprobs: Float64Array.from(logprobs) }),
+    ...(hasEntropies &&
+      tokens.length > 0 && { entropy: entropies.reduce((sum, value) => sum + value, 0) / tokens.length }),
+  };
+}
+
+/** One value for each true of the mask. A list as long as the mask would put other tokens' values beside them: it is cut to those. */
+function compact(values: Float64Array | undefined, node: Node, masked: number, what: string): Float64Array {
+  if (values === undefined || values.length === masked) return values ?? new Float64Array(0);
+  if (values.length === node.mask.length) return values.filter((_, at) => node.mask[at] === true);
+  throw new LineProblem(`${what}: ${values.length} values for ${masked} sampled tokens`);
+}
+
+/** Σ score · weight. */
+function rewardOf(trace: Fields): number | undefined {
+  const rewards = trace.value('rewards');
+  if (rewards === undefined) return undefined;
+  const named = fieldsOf(rewards, 'rewards');
+  let total: number | undefined;
+  for (const name of named.names) {
+    const one = named.object(name);
+    const score = one.number('score');
+    if (score !== undefined) total = (total ?? 0) + score * (one.number('weight') ?? 1);
+  }
+  return total;
+}
+
+/** The last turn's call ended at the limit of tokens: in newer logs among the calls, in older ones at the node. */
+function truncatedOf(trace: Fields, turns: readonly Node[]): boolean | undefined {
+  const reasons = (trace.list('calls') ?? []).map((call, at) => fieldsOf(call, `calls[${at}]`).text('finish_reason'));
+  const reason = reasons.at(-1) ?? turns.at(-1)?.finish;
+  return reason === undefined ? undefined : reason === 'length';
+}

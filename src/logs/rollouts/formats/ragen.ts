@@ -1,0 +1,35 @@
+// RAGEN: val_rollouts.jsonl (`output.format=jsonl`, or scripts/convert_to_jsonl.py): a chat a line.
+import { dirname } from 'node:path';
+import { hasAll, type RolloutFormat, rollout } from '../format.js';
+import { chatOf, messagesOf } from '../messages.js';
+
+export const ragen: RolloutFormat = {
+  name: 'ragen',
+  containers: ['json-lines'],
+  needs: 'custom_id, messages, metadata (with group_id)',
+  setting: 'output.format=jsonl, or scripts/convert_to_jsonl.py',
+  recognises: (keys) => hasAll(keys, 'custom_id', 'messages', 'metadata'),
+  fields: ['custom_id', 'messages', 'metadata'],
+  place: (path) => ({ runDirectory: dirname(path) }),
+  rows: (line) => {
+    const metadata = line.object('metadata');
+    const messages = line.value('messages');
+    return [
+      rollout({
+        ...(messages !== undefined && chatOf(messagesOf(messages, 'messages'))),
+        group: metadata.id('group_id'),
+        reward: metadata.number('total_reward'),
+        outcome: metadata.outcome('success'),
+        entropy: metadata.number('entropy'),
+        length: metadata.count('n_tokens'),
+        sample: line.id('custom_id'),
+      }),
+    ];
+  },
+  absent: {
+    tokens: "RAGEN's chats have texts alone",
+    logprobs: "RAGEN's chats have no log-probs",
+    truncated: "RAGEN's chats do not say which responses were cut",
+  },
+  notes: [],
+};

@@ -1,0 +1,46 @@
+// SkyRL: dumped_evals/global_step_{N}_evals/{data_source}.jsonl, a line a sample. A score may be a list, a value a token: their sum.
+import { floatsOf } from '../fields.js';
+import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
+import { messagesOf, promptText } from '../messages.js';
+
+export const skyrl: RolloutFormat = {
+  name: 'skyrl',
+  containers: ['json-lines'],
+  needs: 'input_prompt, output_response, score',
+  setting: 'trainer.dump_eval_results=true; EXPORT_PATH/dumped_evals',
+  recognises: (keys) => hasAll(keys, 'input_prompt', 'output_response', 'score'),
+  fields: ['input_prompt', 'output_response', 'score', 'stop_reason'],
+  place: placeOf,
+  rows: (line) => {
+    const prompt = line.value('input_prompt');
+    const score = line.value('score');
+    const stop = line.text('stop_reason');
+    return [
+      rollout({
+        prompt: prompt === undefined ? undefined : promptText(messagesOf(prompt, 'input_prompt')),
+        output: line.text('output_response'),
+        reward: Array.isArray(score)
+          ? floatsOf(score, 'score').reduce((sum, one) => sum + one, 0)
+          : line.number('score'),
+        truncated: stop === undefined ? undefined : stop === 'length',
+      }),
+    ];
+  },
+  absent: {
+    tokens: "SkyRL's evaluations have texts alone",
+    logprobs: "SkyRL's evaluations have no log-probs",
+    sample: "SkyRL's evaluations have no ids",
+    outcome: "SkyRL's evaluations have scores alone",
+    length: "SkyRL's evaluations have no token counts",
+  },
+  notes: ['these are evaluations: SkyRL writes no training rollouts as text'],
+  passesOver: (path) => plainName(path) === 'aggregated_results.jsonl',
+};
+
+function placeOf(path: string): Place {
+  const folders = foldersOf(path);
+  const step = /^global_step_(\d+)/.exec(folders[0]?.name ?? '')?.[1];
+  if (step === undefined) return { runDirectory: folders[0]?.path ?? path };
+  const run = folders[1]?.name === 'dumped_evals' ? folders[2] : folders[1];
+  return { runDirectory: run?.path ?? path, step: Number(step), split: 'eval' };
+}

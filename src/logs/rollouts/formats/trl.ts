@@ -1,0 +1,55 @@
+// TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id. trl/trainer/grpo_trainer.py.
+import { basename, dirname } from 'node:path';
+import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
+
+const OWN = new Set(['step', 'prompt', 'completion', 'advantage']);
+
+/** What is a double and none of TRL's own is a reward, or a number that was logged beside them: the file does not tell them apart. */
+function rewardColumns(columns: readonly TableColumn[]): string[] {
+  return columns.filter(({ name, type }) => type === 'DOUBLE' && !OWN.has(name)).map(({ name }) => name);
+}
+
+export const trl: RolloutFormat = {
+  name: 'trl',
+  containers: ['parquet'],
+  needs: 'Parquet with step, prompt, completion, advantage and a column a reward function',
+  setting: 'GRPOConfig(log_completions=True)',
+  recognises: (keys) => hasAll(keys, 'step', 'prompt', 'completion', 'advantage'),
+  fields: ['step', 'prompt', 'completion'],
+  columnsOf: rewardColumns,
+  stepField: 'step',
+  place: (path) => {
+    const place = placeByName(path, /^completions_(\d+)\.parquet$/);
+    const folder = place.runDirectory;
+    return basename(folder) === 'completions' ? { ...place, runDirectory: dirname(folder) } : place;
+  },
+  rows: (line) => {
+    const rewards: Record<string, number> = {};
+    for (const name of (line as { names?: readonly string[] }).names ?? []) {
+      if (!OWN.has(name)) rewards[name] = line.number(name) ?? Number.NaN;
+    }
+    const scored = Object.values(rewards).filter((value) => !Number.isNaN(value));
+    return [
+      rollout({
+        step: line.count('step'),
+        prompt: line.text('prompt'),
+        output: line.text('completion'),
+        // NaN is a function that does not score this row, as TRL's nansum has it.
+        reward: scored.length === 0 ? undefined : scored.reduce((total, value) => total + value, 0),
+        rewards,
+      }),
+    ];
+  },
+  absent: {
+    tokens: "TRL's Parquet has texts alone, decoded without special tokens",
+    logprobs: "TRL's Parquet has no log-probs",
+    truncated: "TRL's Parquet does not say which completions were cut",
+    length: "TRL's Parquet has no token counts",
+    sample: "TRL's Parquet has no ids",
+    outcome: "TRL's Parquet has rewards alone",
+  },
+  notes: [
+    'the reward is the sum of the columns that are numbers: the weights of the reward functions are not in the file',
+    'a step holds its last generation batch alone; an evaluation at the same step replaces it',
+  ],
+};

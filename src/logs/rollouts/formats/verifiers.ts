@@ -1,0 +1,40 @@
+// verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion as chats.
+import { dirname } from 'node:path';
+import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
+import { messagesOf, promptText, spokenBy } from '../messages.js';
+
+export const verifiers: RolloutFormat = {
+  name: 'verifiers',
+  containers: ['json-lines'],
+  needs: 'example_id, prompt, completion, reward',
+  setting: 'vf-eval --save-results',
+  recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
+  fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated'],
+  place: (path) => {
+    const step = foldersOf(path)
+      .map(({ name }) => /^step_(\d+)$/.exec(name)?.[1])
+      .find((found) => found !== undefined);
+    return { runDirectory: dirname(path), ...(step !== undefined && { step: Number(step) }) };
+  },
+  rows: (line) => {
+    const [prompt, completion] = [line.value('prompt'), line.value('completion')];
+    const said = completion === undefined ? [] : messagesOf(completion, 'completion');
+    return [
+      rollout({
+        group: line.id('example_id'),
+        prompt: prompt === undefined ? undefined : promptText(messagesOf(prompt, 'prompt')),
+        ...(said.length > 0 && spokenBy(said.filter(({ role }) => role === 'assistant' || role === ''))),
+        reward: line.number('reward'),
+        truncated: line.flag('is_truncated'),
+      }),
+    ];
+  },
+  absent: {
+    tokens: "verifiers' results have texts alone",
+    logprobs: "verifiers' results have no log-probs",
+    sample: "verifiers' results have no ids of rollouts",
+    outcome: "verifiers' results have rewards alone",
+    length: "verifiers' results have no token counts",
+  },
+  notes: [],
+};

@@ -1,0 +1,41 @@
+// verl: `trainer.rollout_data_dir` and `trainer.validation_data_dir`, {step}.jsonl, a line a sample. V1 has a `uid` and sorts by it;
+// the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py, ray_trainer.py.
+import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
+
+/** {uid of the prompt}_{session}_{output of the session}. */
+const UID = /^(.*)_(\d+)_(\d+)$/s;
+
+export const verl: RolloutFormat = {
+  name: 'verl',
+  containers: ['json-lines'],
+  needs: 'input, output, score, step',
+  setting: 'trainer.rollout_data_dir=DIR',
+  recognises: (keys) => hasAll(keys, 'input', 'output', 'score'),
+  fields: ['input', 'output', 'score', 'step', 'uid', 'acc', 'request_id'],
+  stepField: 'step',
+  place: (path) => placeByName(path, /^(\d+)\.jsonl$/),
+  rows: (line) => {
+    const uid = line.id('uid');
+    const [, group = uid, session, output] = UID.exec(uid ?? '') ?? [];
+    return [
+      rollout({
+        step: line.count('step'),
+        group,
+        prompt: line.text('input'),
+        output: line.text('output'),
+        reward: line.number('score'),
+        outcome: line.outcome('acc'),
+        sample: uid ?? line.id('request_id'),
+        episode: session === undefined ? undefined : `${group}_${session}`,
+        turn: output === undefined ? undefined : Number(output),
+      }),
+    ];
+  },
+  absent: {
+    tokens: "verl's dump has texts alone, decoded without special tokens",
+    logprobs: "verl's dump has no log-probs",
+    truncated: "verl's dump does not say which responses were cut",
+    length: "verl's dump has no token counts",
+  },
+  notes: [],
+};

@@ -1,0 +1,318 @@
+// The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from what follows it.
+import { counted } from '../../engine/counted.js';
+import { FileError } from '../../errors.js';
+import type { RolloutFormat } from './format.js';
+import { actionIn, type ReasoningTags, splitText, splitTokens } from './reasoning.js';
+import {
+  type GroupSource,
+  ROLLOUT_COLUMNS,
+  type Rollout,
+  type RolloutColumn,
+  type RolloutStep,
+  type Texts,
+  type TokenLists,
+} from './rollout.js';
+import type { RowBatch } from './row-batch.js';
+
+export interface GatherOptions {
+  readonly reasoning: ReasoningTags;
+  /** Ids of the tags among the tokens. */
+  readonly tagTokens: readonly [number, number] | undefined;
+  readonly groupSize: number | undefined;
+}
+
+export interface StepOrigin {
+  readonly format: RolloutFormat;
+  readonly files: readonly string[];
+  readonly step: number;
+  readonly run: string;
+  readonly runDirectory: string;
+  /** The path says the step, and rows may say another. */
+  readonly isNamed: boolean;
+  readonly notes: readonly string[];
+}
+
+/** Rows as they come, in the order of files and lines. */
+export class StepRows {
+  rows = 0;
+  bad = 0;
+  isCut = false;
+  readonly #columns = new Map<string, unknown[]>();
+
+  /** @param firstLine number of the batch's first line in its file */
+  add({ rows, columns, bad, cut }: RowBatch, firstLine: number): void {
+    for (const [name, values] of Object.entries(columns)) {
+      if (name === 'line') {
+        // Of formats in which a line is a group.
+        this.#append(
+          'group',
+          values.map((line) => String(firstLine + (line as number) + 1)),
+        );
+      } else this.#append(name, values);
+    }
+    this.rows += rows;
+    this.bad += bad;
+    this.isCut ||= cut;
+  }
+
+  column<T>(name: RolloutColumn): (T | undefined)[] | undefined {
+    const column = this.#columns.get(name) as (T | undefined)[] | undefined;
+    while (column !== undefined && column.length < this.rows) column.push(undefined);
+    return column;
+  }
+
+  /** Leaves out all rows but these. */
+  keep(rows: readonly number[]): void {
+    for (const name of this.#columns.keys()) {
+      const column = this.column(name as RolloutColumn) as unknown[];
+      this.#columns.set(
+        name,
+        rows.map((row) => column[row]),
+      );
+    }
+    this.rows = rows.length;
+  }
+
+  #append(name: string, values: readonly unknown[]): void {
+    const column = this.#columns.get(name) ?? [];
+    this.#columns.set(name, column);
+    while (column.length < this.rows) column.push(undefined);
+    for (const value of values) column.push(value);
+  }
+}
+
+/** @throws FileError where the rows cannot be split as the options say */
+export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherOptions): RolloutStep {
+  const { format, files, step, run, runDirectory } = origin;
+  const notes = [...format.notes, ...origin.notes];
+  if (rows.isCut) notes.push('the last line is not complete: it is being written, or was cut, and is left out');
+  if (origin.isNamed) noteOtherSteps(rows, step, notes);
+  const repeats = leaveOutRepeats(rows, notes);
+  const absent: Partial<Record<RolloutColumn, string>> = {};
+  for (const [name, what] of Object.entries(ROLLOUT_COLUMNS) as [RolloutColumn, string][]) {
+    if (name !== 'step' && name !== 'run' && !has(rows, name))
+      absent[name] = format.absent[name] ?? `the log has no ${what}`;
+  }
+  const groups = groupsOf(rows, files, options.groupSize);
+  if (groups === undefined) {
+    absent.group ??= 'the log has no group id';
+    absent.group += '; not every row has a prompt either: say how many rows a prompt has (--group-size)';
+  } else delete absent.group;
+  const texts = splitTexts(rows, options.reasoning);
+  const lists = splitLists(rows, options);
+  for (const name of ['reasoning', 'action'] as const) {
+    if (texts[name] !== undefined) delete absent[name];
+    else if (has(rows, 'output')) absent[name] = 'no response has a closing tag of its reasoning';
+  }
+  const tokens = rows.column<Int32Array>('tokens');
+  return {
+    format: format.name,
+    files,
+    step,
+    run,
+    runDirectory,
+    rows: rows.rows,
+    group: groups?.group,
+    groupIds: groups?.ids ?? [],
+    groupSource: groups?.source,
+    prompt: present(rows, 'prompt'),
+    promptTokens: present(rows, 'promptTokens'),
+    output: present(rows, 'output'),
+    tokens: present(rows, 'tokens'),
+    reasoning: texts.reasoning,
+    reasoningTokens: lists?.reasoning,
+    action: texts.action,
+    reward: numbers(rows, 'reward'),
+    rewards: partsOf(rows),
+    outcome: numbers(rows, 'outcome'),
+    logprobs: logprobsOf(rows, tokens, absent),
+    entropy: numbers(rows, 'entropy'),
+    length: numbers(rows, 'length'),
+    truncated: truncatedOf(rows, texts.cut, lists?.cut),
+    sample: present(rows, 'sample'),
+    episode: present(rows, 'episode'),
+    turn: numbers(rows, 'turn'),
+    absent,
+    notes,
+    badRows: rows.bad,
+    repeats,
+  };
+}
+
+function has(rows: StepRows, name: RolloutColumn): boolean {
+  return rows.column(name)?.some((value) => value !== undefined) ?? false;
+}
+
+function present<T>(rows: StepRows, name: RolloutColumn): readonly (T | undefined)[] | undefined {
+  return has(rows, name) ? rows.column<T>(name) : undefined;
+}
+
+function numbers(rows: StepRows, name: RolloutColumn): Float64Array | undefined {
+  if (!has(rows, name)) return undefined;
+  return Float64Array.from(rows.column<number>(name) ?? [], (value) => value ?? Number.NaN);
+}
+
+function noteOtherSteps(rows: StepRows, step: number, notes: string[]): void {
+  const others = rows.column<number>('step')?.filter((said) => said !== undefined && said !== step).length ?? 0;
+  if (others > 0) notes.push(`${counted(others, 'rows')} of step ${step}, as the path has it, say another step`);
+}
+
+/** A trainer that is taken back to a checkpoint logs samples again. */
+function leaveOutRepeats(rows: StepRows, notes: string[]): number {
+  const samples = rows.column<string>('sample');
+  if (samples === undefined) return 0;
+  const [turns, outputs, tokens] = [
+    rows.column<number>('turn'),
+    rows.column<string>('output'),
+    rows.column<Int32Array>('tokens'),
+  ];
+  const seen = new Map<string, number[]>();
+  const kept: number[] = [];
+  let others = 0;
+  for (let row = 0; row < rows.rows; row++) {
+    const sample = samples[row];
+    if (sample !== undefined) {
+      const key = `${turns?.[row]}\n${sample}`;
+      const before = seen.get(key);
+      const isRepeat = before?.some(
+        (one) => outputs?.[one] === outputs?.[row] && sameTokens(tokens?.[one], tokens?.[row]),
+      );
+      if (isRepeat) continue;
+      if (before === undefined) seen.set(key, [row]);
+      else {
+        before.push(row);
+        others++;
+      }
+    }
+    kept.push(row);
+  }
+  const repeats = rows.rows - kept.length;
+  if (repeats > 0) {
+    rows.keep(kept);
+    notes.push(`${counted(repeats, 'rows')} repeat a sample that was logged before: each is counted once`);
+  }
+  if (others > 0) notes.push(`${counted(others, 'rows')} have a sample id that another row has, with another response`);
+  return repeats;
+}
+
+function sameTokens(one: Int32Array | undefined, other: Int32Array | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return one.length === other.length && one.every((token, at) => token === other[at]);
+}
+
+interface Groups {
+  readonly group: Int32Array;
+  readonly ids: string[];
+  readonly source: GroupSource;
+}
+
+/** By ids; else by the prompts' texts, else by their tokens; else by runs of a length that the user says. */
+function groupsOf(rows: StepRows, files: readonly string[], groupSize: number | undefined): Groups | undefined {
+  const ids = rows.column<string>('group');
+  if (ids !== undefined && isFull(ids)) return numbered(ids, 'id');
+  const prompts = rows.column<string>('prompt');
+  if (prompts !== undefined && isFull(prompts)) return numbered(prompts, 'prompt');
+  const tokens = rows.column<Int32Array>('promptTokens');
+  if (tokens !== undefined && isFull(tokens)) {
+    return numbered(
+      tokens.map((list) => list.join(' ')),
+      'prompt',
+    );
+  }
+  if (groupSize === undefined) return undefined;
+  if (rows.rows % groupSize !== 0) {
+    const problem = `${counted(rows.rows, 'rows')} cannot be split into groups of ${groupSize}`;
+    throw new FileError({ path: files[0] ?? '' }, problem);
+  }
+  const runs = Array.from({ length: rows.rows }, (_, row) => String(Math.floor(row / groupSize)));
+  return numbered(runs, 'run length');
+}
+
+function isFull<T>(column: readonly (T | undefined)[]): column is T[] {
+  return column.every((value) => value !== undefined);
+}
+
+function numbered(labels: readonly string[], source: GroupSource): Groups {
+  const known = new Map<string, number>();
+  const group = new Int32Array(labels.length);
+  for (const [row, label] of labels.entries()) {
+    const id = known.get(label) ?? known.size;
+    if (id === known.size) known.set(label, id);
+    group[row] = id;
+  }
+  return { group, ids: [...known.keys()], source };
+}
+
+/** Where the log has no reasoning or action of its own, by the tags. */
+function splitTexts(
+  rows: StepRows,
+  tags: ReasoningTags,
+): { reasoning: Texts | undefined; action: Texts | undefined; cut: boolean[] | undefined } {
+  const [outputs, ownReasoning, ownAction] = (['output', 'reasoning', 'action'] as const).map((name) =>
+    rows.column<string>(name),
+  );
+  const reasoning: (string | undefined)[] = [];
+  const action: (string | undefined)[] = [];
+  const cut: boolean[] = [];
+  for (let row = 0; row < rows.rows; row++) {
+    const output = outputs?.[row];
+    const own = ownReasoning?.[row];
+    const split = own === undefined && output !== undefined ? splitText(output, tags) : undefined;
+    reasoning.push(own ?? split?.reasoning);
+    const said = ownAction?.[row];
+    action.push(said === undefined ? split?.action : actionIn(said));
+    cut.push(split?.isCut ?? false);
+  }
+  const there = (column: (string | undefined)[]): Texts | undefined =>
+    column.some((value) => value !== undefined) ? column : undefined;
+  return { reasoning: there(reasoning), action: there(action), cut: outputs && cut };
+}
+
+function splitLists(
+  rows: StepRows,
+  { reasoning, tagTokens }: GatherOptions,
+): { reasoning: TokenLists; cut: boolean[] } | undefined {
+  const tokens = rows.column<Int32Array>('tokens');
+  if (tokens === undefined) return undefined;
+  const ids = reasoning === 'all' ? undefined : tagTokens;
+  const split = tokens.map((list) => list && splitTokens(list, ids));
+  return { reasoning: split.map((one) => one?.reasoning), cut: split.map((one) => one?.isCut ?? false) };
+}
+
+/** @returns undefined where neither the log nor the tags say it of any row */
+function truncatedOf(
+  rows: StepRows,
+  text: boolean[] | undefined,
+  tokens: boolean[] | undefined,
+): Uint8Array | undefined {
+  const said = rows.column<boolean>('truncated');
+  const isSaid = has(rows, 'truncated');
+  if (!isSaid && !text?.includes(true) && !tokens?.includes(true)) return undefined;
+  return Uint8Array.from({ length: rows.rows }, (_, row) => (said?.[row] || text?.[row] || tokens?.[row] ? 1 : 0));
+}
+
+/** Log-probs that are not one a token are of something else. */
+function logprobsOf(
+  rows: StepRows,
+  tokens: readonly (Int32Array | undefined)[] | undefined,
+  absent: Partial<Record<RolloutColumn, string>>,
+): RolloutStep['logprobs'] {
+  const found = present<Float64Array>(rows, 'logprobs');
+  if (found === undefined) return undefined;
+  const odd = found.findIndex((list, row) => {
+    const length = tokens?.[row]?.length;
+    return list !== undefined && length !== undefined && length !== list.length;
+  });
+  if (odd < 0) return found;
+  absent.logprobs = `row ${odd} has ${found[odd]?.length} log-probs for ${counted(tokens?.[odd]?.length ?? 0, 'tokens')}`;
+  return undefined;
+}
+
+function partsOf(rows: StepRows): RolloutStep['rewards'] {
+  const found = present<NonNullable<Rollout['rewards']>>(rows, 'rewards');
+  if (found === undefined) return undefined;
+  const names = [...new Set(found.flatMap((parts) => Object.keys(parts ?? {})))];
+  return Object.fromEntries(
+    names.map((name) => [name, Float64Array.from(found, (parts) => parts?.[name] ?? Number.NaN)]),
+  );
+}

@@ -1,0 +1,103 @@
+// A response -> its reasoning and what the policy did: by tags in the text, or by their ids among the tokens.
+import { readFile } from 'node:fs/promises';
+import { ArgumentError, FileError } from '../../errors.js';
+import { systemProblem } from '../system-problem.js';
+
+/** `all`: the whole response is reasoning. Else the tags around it. */
+export type ReasoningTags = 'all' | readonly [open: string, close: string];
+
+export const THINK: ReasoningTags = ['<think>', '</think>'];
+
+export interface SplitText {
+  readonly reasoning: string;
+  /** Absent where there was no closing tag. */
+  readonly action?: string;
+  /** The reasoning was opened and never closed. */
+  readonly isCut: boolean;
+}
+
+/**
+ * With a closing tag: what stands after the first opening one (or from the start) up to the first closing one. With an opening
+ * one alone: what follows it. Without either: all.
+ */
+export function splitText(output: string, tags: ReasoningTags): SplitText {
+  if (tags === 'all') return { reasoning: output, isCut: false };
+  const [open, close] = tags;
+  const opened = output.indexOf(open);
+  const closed = output.indexOf(close);
+  if (closed < 0) {
+    return opened < 0
+      ? { reasoning: output, isCut: false }
+      : { reasoning: output.slice(opened + open.length), isCut: true };
+  }
+  const begin = opened >= 0 && opened < closed ? opened + open.length : 0;
+  return {
+    reasoning: output.slice(begin, closed),
+    action: actionIn(output.slice(closed + close.length)),
+    isCut: false,
+  };
+}
+
+/** Without surrounding space; inside <answer>…</answer> where there is such a pair. */
+export function actionIn(rest: string): string {
+  const [, answer] = /<answer>(.*?)<\/answer>/s.exec(rest) ?? [];
+  return (answer ?? rest).trim();
+}
+
+/** The same of token ids. `reasoning` is a view into `tokens`. */
+export function splitTokens(
+  tokens: Int32Array,
+  ids: readonly [open: number, close: number] | undefined,
+): { readonly reasoning: Int32Array; readonly isCut: boolean } {
+  if (ids === undefined) return { reasoning: tokens, isCut: false };
+  const opened = tokens.indexOf(ids[0]);
+  const closed = tokens.indexOf(ids[1]);
+  if (closed < 0) return { reasoning: tokens.subarray(opened + 1), isCut: opened >= 0 };
+  return { reasoning: tokens.subarray(opened >= 0 && opened < closed ? opened + 1 : 0, closed), isCut: false };
+}
+
+/**
+ * Ids of the tags in a tokenizer.json of Hugging Face.
+ * @throws FileError when it cannot be read, or has no token of a tag's name
+ */
+export async function tagIds(path: string, tags: ReasoningTags): Promise<readonly [number, number] | undefined> {
+  if (tags === 'all') return undefined;
+  const vocabulary = await readVocabulary(path);
+  return tags.map((tag) => {
+    const id = vocabulary(tag);
+    if (id !== undefined) return id;
+    throw new FileError(
+      { path },
+      `no token is ${tag}: give the ids of the tags (tagTokens), or other tags (reasoning)`,
+    );
+  }) as [number, number];
+}
+
+async function readVocabulary(path: string): Promise<(token: string) => number | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  }
+  try {
+    const { added_tokens: added = [], model } = JSON.parse(text) as {
+      added_tokens?: { content: string; id: number }[];
+      model?: { vocab?: Record<string, number> };
+    };
+    const known = new Map(added.map(({ content, id }) => [content, id]));
+    return (token) =>
+      known.get(token) ?? (Object.hasOwn(model?.vocab ?? {}, token) ? model?.vocab?.[token] : undefined);
+  } catch (error) {
+    throw new FileError({ path }, 'is no tokenizer.json: expected JSON with added_tokens and model.vocab', {
+      cause: error,
+    });
+  }
+}
+
+/** @throws {ArgumentError} */
+export function checkTags(tags: unknown, argument: string): asserts tags is ReasoningTags {
+  if (tags === 'all') return;
+  const isPair = Array.isArray(tags) && tags.length === 2 && tags.every((tag) => typeof tag === 'string' && tag !== '');
+  if (!isPair) throw new ArgumentError(argument, "expected 'all', or a pair of tags such as ['<think>', '</think>']");
+}
