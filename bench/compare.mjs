@@ -9,7 +9,7 @@
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { doubts, showSeconds } from './report.mjs';
+import { doubts, showSeconds } from './suite/report.mjs';
 
 /** The least rise that is called one, however steady the runs. */
 export const leastRise = 0.03;
@@ -39,8 +39,8 @@ function readChange(before, after) {
 }
 
 /**
- * @param {import('./report.mjs').Results} before
- * @param {import('./report.mjs').Results} after
+ * @param {import('./suite/report.mjs').Results} before
+ * @param {import('./suite/report.mjs').Results} after
  */
 export function compareRuns(before, after) {
   const changes = [];
@@ -87,7 +87,7 @@ function fault(run) {
 
 /**
  * A stored run; throws with the path if the file is not a whole one.
- * @returns {Promise<import('./report.mjs').Results>}
+ * @returns {Promise<import('./suite/report.mjs').Results>}
  */
 export async function readResults(path) {
   const text = await readFile(path, 'utf8');

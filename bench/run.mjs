@@ -12,19 +12,19 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { loadAddon } from '../dist/engine/addon.js';
 import { openEngine } from '../dist/index.js';
-import { measureCalls } from './call-cost.mjs';
-import { chosenCases } from './cases.mjs';
-import { Collected, fastestReads } from './collected.mjs';
-import { makeInput } from './data.mjs';
-import { interleave } from './interleave.mjs';
-import { describeMachine, describeVersions, load, slug } from './machine.mjs';
-import { loadOnnxRuntime } from './onnxruntime.mjs';
-import { callOf, isThere, namedResults } from './operations.mjs';
-import { checkedPeers } from './peers.mjs';
-import { Python } from './python.mjs';
-import { replaceSection, toMarkdown, toText } from './report.mjs';
-import { Reader, readPlans } from './roofline.mjs';
+import { loadOnnxRuntime } from './peers/onnxruntime.mjs';
+import { checkedPeers } from './peers/peers.mjs';
+import { Python } from './peers/python.mjs';
 import { storeResult } from './stored.mjs';
+import { measureCalls } from './suite/call-cost.mjs';
+import { chosenCases } from './suite/cases.mjs';
+import { Collected, fastestReads } from './suite/collected.mjs';
+import { makeInput } from './suite/data.mjs';
+import { interleave } from './suite/interleave.mjs';
+import { describeMachine, describeVersions, load, slug } from './suite/machine.mjs';
+import { callOf, isThere, namedResults } from './suite/operations.mjs';
+import { replaceSection, toMarkdown, toText } from './suite/report.mjs';
+import { Reader, readPlans } from './suite/roofline.mjs';
 
 const USAGE = `npm run bench (or bench:peers) -- [--quick] [--only TEXT] [--docs]
   --quick      about a minute, small inputs
@@ -52,7 +52,7 @@ const { options, cases } = readOptions();
 /**
  * Each case has its turn in every pass, so that the spread of its rounds knows what a machine does over minutes. Peers
  * are held against collapsar in the same round, and one pass is enough.
- * @type {import('./interleave.mjs').Effort}
+ * @type {import('./suite/interleave.mjs').Effort}
  */
 const effort = options.quick
   ? { rounds: 2, slice: 0.02, slowSeconds: 0.3, slowRounds: 2 }
@@ -203,7 +203,7 @@ for (const threads of threadCounts) {
   await readers.get(threads).close();
 }
 
-/** @type {import('./report.mjs').Results} */
+/** @type {import('./suite/report.mjs').Results} */
 const results = {
   schema: 1,
   date: new Date().toISOString(),

@@ -3,7 +3,7 @@
 /**
  * @typedef {object} Measure  one runner's times on one case
  * @property {string} case
- * @property {'collapsar' | 'read' | 'lines' | 'arithmetic' | 'peer'} runner  rooflines: bench/roofline.mjs
+ * @property {'collapsar' | 'read' | 'lines' | 'arithmetic' | 'peer'} runner  rooflines: bench/suite/roofline.mjs
  * @property {string} [peer]
  * @property {number} threads
  * @property {string} isa            of collapsar's kernels

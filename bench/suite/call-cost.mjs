@@ -37,7 +37,7 @@ async function burst(call) {
 }
 
 /**
- * @param {import('../dist/index.js').Engine} engine
+ * @param {import('../../dist/index.js').Engine} engine
  * @param {import('./roofline.mjs').Reader} reader
  * @param {import('./interleave.mjs').Effort} effort
  * @param {import('./collected.mjs').Collected} collected  receives what becomes a CallCost each

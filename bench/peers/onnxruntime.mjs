@@ -65,8 +65,8 @@ const results = {
 
 /**
  * @param {object} runtime  the module
- * @param {import('./cases.mjs').Case} given
- * @param {import('./data.mjs').Input} input
+ * @param {import('../suite/cases.mjs').Case} given
+ * @param {import('../suite/data.mjs').Input} input
  * @returns {Promise<import('./peers.mjs').Peer[]>}
  */
 export async function onnxRuntimePeers(runtime, { operation, dtype, out }, { tensor, targets }, threadCounts) {

@@ -1,8 +1,9 @@
 // A case -> the peers that compute the same or a part of it: found, checked against our results, ready to be timed.
+
+import { median } from '../suite/statistics.mjs';
 import { compareResults } from './checks.mjs';
 import { onnxRuntimePeers } from './onnxruntime.mjs';
 import { plainLoopPeers } from './plain-loops.mjs';
-import { median } from './statistics.mjs';
 
 /**
  * @typedef {object} Peer
@@ -33,8 +34,8 @@ async function timeCalls(run, seconds) {
 }
 
 /**
- * @param {import('./cases.mjs').Case} given
- * @param {import('./data.mjs').Input} input
+ * @param {import('../suite/cases.mjs').Case} given
+ * @param {import('../suite/data.mjs').Input} input
  * @param {Record<string, Float64Array>} ours
  * @param {{ onnx?: object, python?: import('./python.mjs').Python, threadCounts: number[] }} found
  * @returns {Promise<{ peers: CheckedPeer[], failed: string[] }>}

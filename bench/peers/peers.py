@@ -1,6 +1,6 @@
 """Peers in Python: what one would write with torch, numpy or scipy for the same outputs, checked and timed.
 
-A request a line on stdin, an answer a line on stdout, both JSON (bench/python.mjs):
+A request a line on stdin, an answer a line on stdout, both JSON (bench/peers/python.mjs):
   {"do": "versions"}                                   -> {"torch": "2.13.0", ...}
   {"do": "load", "path", "arrays", "operation", ...}   -> {"peers": [{"name", "threads", "errors", "problem"}]}
   {"do": "time", "name", "threads", "seconds"}         -> {"seconds": median of a call}

@@ -1,11 +1,11 @@
-// bench/peers.py as a child process: one request a line to it, one answer a line back. The data goes through a file.
+// bench/peers/peers.py as a child process: one request a line to it, one answer a line back. The data goes through a file.
 import { spawn } from 'node:child_process';
 import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { temporaryFolder } from './temporary.mjs';
+import { temporaryFolder } from '../temporary.mjs';
 
 const script = fileURLToPath(new URL('./peers.py', import.meta.url));
 const arrayTypes = new Map([
