@@ -18,10 +18,12 @@ export const tooNoisy = 0.2;
 
 const nameOf = ({ case: id, isa, threads }) => `${id}, ${isa}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
 
-/** collapsar's own times by name; peers and reads are not ours to regress. */
+/** collapsar's own times by name; peers and reads are not ours to regress, nor sizes that peers' speed has chosen. */
 function ownTimes({ measures, calls }) {
   return new Map([
-    ...measures.filter(({ runner }) => runner === 'collapsar').map((one) => [nameOf(one), one]),
+    ...measures
+      .filter(({ runner, smallerThan }) => runner === 'collapsar' && smallerThan === undefined)
+      .map((one) => [nameOf(one), one]),
     ...calls.map((one) => [`call: ${one.name}`, one]),
   ]);
 }

@@ -85,7 +85,7 @@ test('every case has a name of its own, and inputs keep to the budget', async ()
   const { listCases, elementBytes } = await load('suite/cases');
   for (const peers of [false, true]) {
     const budget = 32 * 2 ** 20;
-    const cases: { id: string; dtype: string; shape: number[] }[] = listCases({ quick: true, peers, budget });
+    const cases: { id: string; dtype: string; shape: number[] }[] = listCases({ peers, budget });
     expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length);
     for (const { dtype, shape } of cases) {
       const bytes = shape.reduce((product, extent) => product * extent, elementBytes[dtype]);
@@ -95,9 +95,25 @@ test('every case has a name of its own, and inputs keep to the budget', async ()
   }
 });
 
+test('a case has smaller ones with fewer rows, a step no fewer than prompts', async () => {
+  const { smallerCase } = await load('suite/cases');
+  const logits = { id: 'logitStats float32 [441, 151936]', operation: 'logitStats', dtype: 'float32' };
+  const whole = { ...logits, shape: [441, 151_936] };
+  expect(smallerCase(whole, 1)).toBe(whole);
+  expect(smallerCase(whole, 4)).toMatchObject({
+    id: 'logitStats float32 [110, 151936]',
+    shape: [110, 151_936],
+    smallerThan: whole.id,
+  });
+  expect(smallerCase(whole, 1000).shape).toEqual([1, 151_936]);
+  const step = { id: 'step float32 [64, 2048, 512]', operation: 'step', dtype: 'float32', shape: [64, 2048, 512] };
+  expect(smallerCase(step, 16).shape).toEqual([64, 128, 512]);
+  expect(smallerCase(step, 64).shape).toEqual([64, 64, 512]);
+});
+
 test('a choice of no case is refused, and so is a part of the tables for the page', async () => {
   const { chosenCases, listCases } = await load('suite/cases');
-  const given = { quick: true, peers: false, only: '', docs: false, budget: 32 * 2 ** 20 };
+  const given = { peers: false, only: '', docs: false, budget: 32 * 2 ** 20 };
   expect(chosenCases(given)).toEqual(listCases(given));
   expect(chosenCases({ ...given, docs: true })).toEqual(listCases(given));
   const some: { id: string }[] = chosenCases({ ...given, only: 'scoreStats' });
@@ -110,8 +126,9 @@ test('a choice of no case is refused, and so is a part of the tables for the pag
 test.each([
   [['--quick', '--only', 'zzz'], "bench: no case contains 'zzz'; cases:\n  logitStats "],
   [['--only', 'scoreStats', '--docs'], 'bench: --docs writes the whole table and --only measures a part'],
+  [['--minutes', '0'], 'bench: --minutes 0: expected a number above 0'],
   [['--onyl', 'scoreStats'], "bench: Unknown option '--onyl'"],
-  [['--help'], 'usage: npm run bench (or bench:peers) -- [--quick] [--only TEXT]'],
+  [['--help'], 'usage: npm run bench (or bench:peers) -- [--quick] [--minutes N] [--only TEXT]'],
 ])('wrong usage has status 2 and measures nothing: %j', (args, message) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.mjs', ...args], { encoding: 'utf8' });
   expect(stderr).toContain(message);
