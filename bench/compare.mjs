@@ -9,7 +9,7 @@
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { doubts, showSeconds } from './report.mjs';
+import { doubts, showSeconds } from './suite/report.mjs';
 
 /** The least rise that is called one, however steady the runs. */
 export const leastRise = 0.03;
@@ -18,10 +18,12 @@ export const tooNoisy = 0.2;
 
 const nameOf = ({ case: id, isa, threads }) => `${id}, ${isa}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
 
-/** collapsar's own times by name; peers and reads are not ours to regress. */
+/** collapsar's own times by name; peers and reads are not ours to regress, nor sizes that peers' speed has chosen. */
 function ownTimes({ measures, calls }) {
   return new Map([
-    ...measures.filter(({ runner }) => runner === 'collapsar').map((one) => [nameOf(one), one]),
+    ...measures
+      .filter(({ runner, smallerThan }) => runner === 'collapsar' && smallerThan === undefined)
+      .map((one) => [nameOf(one), one]),
     ...calls.map((one) => [`call: ${one.name}`, one]),
   ]);
 }
@@ -39,8 +41,8 @@ function readChange(before, after) {
 }
 
 /**
- * @param {import('./report.mjs').Results} before
- * @param {import('./report.mjs').Results} after
+ * @param {import('./suite/report.mjs').Results} before
+ * @param {import('./suite/report.mjs').Results} after
  */
 export function compareRuns(before, after) {
   const changes = [];
@@ -87,7 +89,7 @@ function fault(run) {
 
 /**
  * A stored run; throws with the path if the file is not a whole one.
- * @returns {Promise<import('./report.mjs').Results>}
+ * @returns {Promise<import('./suite/report.mjs').Results>}
  */
 export async function readResults(path) {
   const text = await readFile(path, 'utf8');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { filterGroups } from '../dist/filter/index.js';
 import { readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
-import { median } from './statistics.mjs';
+import { median } from './suite/statistics.mjs';
 import { temporaryFolder } from './temporary.mjs';
 
 const { groups } = readOptions({ groups: { read: whole(1), default: '1000000' } });

@@ -16,11 +16,11 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { list, oneOf, positive, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
-import { describeMachine, describeVersions, load, slug } from './machine.mjs';
-import { median } from './statistics.mjs';
 import { storeResult } from './stored.mjs';
+import { describeMachine, describeVersions, load, slug } from './suite/machine.mjs';
+import { median } from './suite/statistics.mjs';
 import { temporaryFolder } from './temporary.mjs';
-import { stepBytes, writeHollowSteps, writeSteps } from './terabytes-files.mjs';
+import { stepBytes, writeHollowSteps, writeSteps } from './terabytes/files.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const command = here('../dist/cli/main.js');
@@ -79,7 +79,7 @@ const analyze = (directory, watch) =>
     [command, 'analyze', directory, '--jsonl', '--quiet', '--threads', String(given.threads)],
     watch,
   );
-const read = (files) => run(process.execPath, [here('./terabytes-reader.mjs'), String(given.threads), ...files]);
+const read = (files) => run(process.execPath, [here('./terabytes/reader.mjs'), String(given.threads), ...files]);
 
 const rate = (bytes, seconds) => `${(bytes / seconds / 1e9).toFixed(2)} GB/s`;
 
@@ -130,7 +130,7 @@ async function torchPeer(files, ours, bytes, analysis) {
   const python = process.env.COLLAPSAR_PYTHON || 'python3';
   let checked;
   try {
-    checked = JSON.parse((await run(python, [here('./terabytes.py'), '--check', ...files.slice(0, 2)])).output);
+    checked = JSON.parse((await run(python, [here('./terabytes/peer.py'), '--check', ...files.slice(0, 2)])).output);
   } catch (error) {
     console.log(`  torch    left out: ${python}: ${error.message}`);
     return {};
@@ -145,7 +145,7 @@ async function torchPeer(files, ours, bytes, analysis) {
     }
   }
   const runs = [];
-  for (let round = 0; round < 2; round++) runs.push(await run(python, [here('./terabytes.py'), ...files]));
+  for (let round = 0; round < 2; round++) runs.push(await run(python, [here('./terabytes/peer.py'), ...files]));
   const inside = Math.min(...runs.map(({ output }) => JSON.parse(output).seconds));
   const whole = Math.min(...runs.map(({ seconds }) => seconds));
   console.log(

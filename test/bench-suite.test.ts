@@ -9,7 +9,7 @@ const load = (name: string) => import(new URL(`../bench/${name}.mjs`, import.met
 beforeAll(() => buildIfStale()); // bench/run.mjs measures what is in dist/
 
 test('a slow round moves neither the median nor hides in it', async () => {
-  const { summary } = await load('statistics');
+  const { summary } = await load('suite/statistics');
   const { seconds, rounds, spread, samples } = summary([
     [1, 1.1, 0.9],
     [5, 5, 5],
@@ -22,7 +22,7 @@ test('a slow round moves neither the median nor hides in it', async () => {
 });
 
 test('passes join, and of the reads only the fastest is the roofline', async () => {
-  const { Collected, fastestReads } = await load('collected');
+  const { Collected, fastestReads } = await load('suite/collected');
   const collected = new Collected();
   for (const pass of [0, 1]) {
     collected.add({ key: 'slow', case: 'x', runner: 'read', threads: 1, prefetchBytes: 0 }, [[3], [3 + pass]]);
@@ -41,7 +41,7 @@ test('passes join, and of the reads only the fastest is the roofline', async () 
 });
 
 test('targets are sampled as their softmax says, over rows that repeat a pattern', async () => {
-  const [{ sampledColumns }, { uniformNumbers }] = [await load('data'), await load('random')];
+  const [{ sampledColumns }, { uniformNumbers }] = [await load('suite/data'), await load('random')];
   const pattern = Float64Array.of(0, 1, 2, -1, 3);
   const columns = 12; // more than the pattern: it wraps around twice
   const rows = 50_000;
@@ -63,7 +63,7 @@ test('targets are sampled as their softmax says, over rows that repeat a pattern
 });
 
 test('a peer that computes something else is not compared', async () => {
-  const { compareResults } = await load('checks');
+  const { compareResults } = await load('peers/checks');
   const tensor = { data: Float32Array.of(1, 3, 3, 0, 2, 1), shape: [2, 3] };
   const ours = {
     logsumexp: Float64Array.of(3.5, 2.5),
@@ -82,10 +82,10 @@ test('a peer that computes something else is not compared', async () => {
 });
 
 test('every case has a name of its own, and inputs keep to the budget', async () => {
-  const { listCases, elementBytes } = await load('cases');
+  const { listCases, elementBytes } = await load('suite/cases');
   for (const peers of [false, true]) {
     const budget = 32 * 2 ** 20;
-    const cases: { id: string; dtype: string; shape: number[] }[] = listCases({ quick: true, peers, budget });
+    const cases: { id: string; dtype: string; shape: number[] }[] = listCases({ peers, budget });
     expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length);
     for (const { dtype, shape } of cases) {
       const bytes = shape.reduce((product, extent) => product * extent, elementBytes[dtype]);
@@ -95,9 +95,25 @@ test('every case has a name of its own, and inputs keep to the budget', async ()
   }
 });
 
+test('a case has smaller ones with fewer rows, a step no fewer than prompts', async () => {
+  const { smallerCase } = await load('suite/cases');
+  const logits = { id: 'logitStats float32 [441, 151936]', operation: 'logitStats', dtype: 'float32' };
+  const whole = { ...logits, shape: [441, 151_936] };
+  expect(smallerCase(whole, 1)).toBe(whole);
+  expect(smallerCase(whole, 4)).toMatchObject({
+    id: 'logitStats float32 [110, 151936]',
+    shape: [110, 151_936],
+    smallerThan: whole.id,
+  });
+  expect(smallerCase(whole, 1000).shape).toEqual([1, 151_936]);
+  const step = { id: 'step float32 [64, 2048, 512]', operation: 'step', dtype: 'float32', shape: [64, 2048, 512] };
+  expect(smallerCase(step, 16).shape).toEqual([64, 128, 512]);
+  expect(smallerCase(step, 64).shape).toEqual([64, 64, 512]);
+});
+
 test('a choice of no case is refused, and so is a part of the tables for the page', async () => {
-  const { chosenCases, listCases } = await load('cases');
-  const given = { quick: true, peers: false, only: '', docs: false, budget: 32 * 2 ** 20 };
+  const { chosenCases, listCases } = await load('suite/cases');
+  const given = { peers: false, only: '', docs: false, budget: 32 * 2 ** 20 };
   expect(chosenCases(given)).toEqual(listCases(given));
   expect(chosenCases({ ...given, docs: true })).toEqual(listCases(given));
   const some: { id: string }[] = chosenCases({ ...given, only: 'scoreStats' });
@@ -110,8 +126,9 @@ test('a choice of no case is refused, and so is a part of the tables for the pag
 test.each([
   [['--quick', '--only', 'zzz'], "bench: no case contains 'zzz'; cases:\n  logitStats "],
   [['--only', 'scoreStats', '--docs'], 'bench: --docs writes the whole table and --only measures a part'],
+  [['--minutes', '0'], 'bench: --minutes 0: expected a number above 0'],
   [['--onyl', 'scoreStats'], "bench: Unknown option '--onyl'"],
-  [['--help'], 'usage: npm run bench (or bench:peers) -- [--quick] [--only TEXT]'],
+  [['--help'], 'usage: npm run bench (or bench:peers) -- [--quick] [--minutes N] [--only TEXT]'],
 ])('wrong usage has status 2 and measures nothing: %j', (args, message) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.mjs', ...args], { encoding: 'utf8' });
   expect(stderr).toContain(message);
@@ -119,7 +136,7 @@ test.each([
 });
 
 test('the table holds rates, the share of the roofline and the ratio to each peer', async () => {
-  const { measureTable, unbeaten } = await load('report');
+  const { measureTable, unbeaten } = await load('suite/report');
   const common = { case: 'x', isa: 'avx2', threads: 1, elements: 1e9, bytes: 4e9, rounds: [], spread: 0.02 };
   const measures = [
     { ...common, runner: 'read', seconds: 0.8 },
@@ -141,7 +158,7 @@ test('the table holds rates, the share of the roofline and the ratio to each pee
 });
 
 test('a section of the page is replaced between its markers only', async () => {
-  const { replaceSection } = await load('report');
+  const { replaceSection } = await load('suite/report');
   const page = 'a\n<!-- begin: bench -->\nold\n<!-- end: bench -->\nb\n<!-- begin: peers -->\n<!-- end: peers -->\n';
   const once = replaceSection(page, 'bench', 'new');
   expect(once).toBe(page.replace('old', 'new'));
@@ -151,9 +168,9 @@ test('a section of the page is replaced between its markers only', async () => {
 
 test('the suite computes in Node what it compares with: plain loops against the engine', async () => {
   const { openEngine } = await import('../src/index.js');
-  const { makeInput } = await load('data');
-  const { plainLoopPeers } = await load('plain-loops');
-  const { compareResults } = await load('checks');
+  const { makeInput } = await load('suite/data');
+  const { plainLoopPeers } = await load('peers/plain-loops');
+  const { compareResults } = await load('peers/checks');
   const engine = await openEngine({ device: 'cpu', threads: 2 });
   try {
     const summed = { operation: 'sumTokens', dtype: 'float32', shape: [3, 7, 11] };

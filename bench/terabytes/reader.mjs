@@ -1,9 +1,9 @@
 // The baseline of bench/terabytes.mjs: reads every byte of the files given and computes nothing, with the engine's own threads
 // and pieces of the same size, one file queued behind another. Prints seconds and bytes as JSON.
-// node bench/terabytes-reader.mjs THREADS FILE...
+// node bench/terabytes/reader.mjs THREADS FILE...
 import { open } from 'node:fs/promises';
-import { loadAddon } from '../dist/engine/addon.js';
-import { maxBufferBytes } from '../dist/engine/memory.js';
+import { loadAddon } from '../../dist/engine/addon.js';
+import { maxBufferBytes } from '../../dist/engine/memory.js';
 
 const AHEAD = 3;
 

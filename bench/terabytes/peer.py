@@ -1,6 +1,6 @@
 """What one would write with torch for the metrics of `collapsar analyze`: the peer of bench/terabytes.mjs.
 
-    python bench/terabytes.py [--check] FILE...
+    python bench/terabytes/peer.py [--check] FILE...
 
 Loads each step file with the safetensors library, sums the tokens of each row under each prompt, and computes the MI
 estimates, retrieval, entropies and permutation p-values (999), but no intervals. Prints a JSON line: seconds from the

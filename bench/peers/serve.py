@@ -1,10 +1,14 @@
 """Peers in Python: what one would write with torch, numpy or scipy for the same outputs, checked and timed.
 
-A request a line on stdin, an answer a line on stdout, both JSON (bench/python.mjs):
-  {"do": "versions"}                                   -> {"torch": "2.13.0", ...}
-  {"do": "load", "path", "arrays", "operation", ...}   -> {"peers": [{"name", "threads", "errors", "problem"}]}
+  python bench/peers/serve.py torch | numpy | scipy
+
+A request a line on stdin, an answer a line on stdout, both JSON; bench/peers/process.mjs asks:
+  {"do": "versions"}                                   -> {"versions": {"torch": "2.13.0", ...}}
+  {"do": "load", "path", "arrays", "operation", ...}   -> {"peers": [{"name", "threads"}]}, in place of what was loaded
+  {"do": "unload"}                                     -> {}
+  {"do": "check", "name", "threads"}                   -> {"errors": {name: difference}, "problem": text or null}
   {"do": "time", "name", "threads", "seconds"}         -> {"seconds": median of a call}
-Nothing here is needed to use collapsar.
+and {"error": text} to what cannot be done. Nothing here is needed to use collapsar.
 """
 
 import json
@@ -13,12 +17,15 @@ import statistics
 import sys
 import time
 
-modules = {}
-for name in ("numpy", "scipy.special", "torch"):
+# The one library whose peers this process has, and what it takes to load, check and time them.
+library = sys.argv[1] if len(sys.argv) > 1 else ""
+needed = {"torch": ("numpy", "torch"), "numpy": ("numpy",), "scipy": ("numpy", "scipy.special")}[library]
+modules, missing = {}, ""
+for name in needed:
     try:
         modules[name] = __import__(name, fromlist=["special"] if "." in name else [])
     except ImportError:
-        pass
+        missing = f"this Python does not have {name.split('.')[0]}"
 np = modules.get("numpy")
 special = modules.get("scipy.special")
 torch = modules.get("torch")
@@ -119,7 +126,7 @@ def torch_step(x, mask, lengths, own):
 
 
 def peers_of(case):
-    """(name, uses threads, call) of every peer whose module is here."""
+    """(name, uses threads, call) of every peer that this library has."""
     operation, out, dtype, x = case["operation"], case["out"], case["dtype"], case["tensor"]
     listed = []
     if torch is not None:
@@ -142,7 +149,7 @@ def peers_of(case):
         elif operation == "step":
             mask = token_mask(lengths, t.shape[2])
             listed.append(("torch, RAGEN's formulas", True, lambda: torch_step(t, mask, lengths, own)))
-    if np is not None and dtype in ("float32", "float64"):
+    if library == "numpy" and dtype in ("float32", "float64"):
         if operation == "sumTokens":
             valid = np.arange(x.shape[2])[None, :] < case["lengths"][:, None]
             listed.append(
@@ -150,14 +157,15 @@ def peers_of(case):
             )
         if operation == "logitStats" and out == ["argmax"]:
             listed.append(("numpy argmax", False, lambda: {"argmax": x.argmax(-1)}))
-        result = {("logitStats", "logsumexp"): "logsumexp", ("scoreStats", None): "marginalSeq"}.get(
-            (operation, out[0] if out else None)
-        )
-        if result is not None:
-            less = math.log(x.shape[1]) if result == "marginalSeq" else 0.0
+    result = {("logitStats", "logsumexp"): "logsumexp", ("scoreStats", None): "marginalSeq"}.get(
+        (operation, out[0] if out else None)
+    )
+    if library != "torch" and result is not None and dtype in ("float32", "float64"):
+        less = math.log(x.shape[1]) if result == "marginalSeq" else 0.0
+        if library == "numpy":
             listed.append(("numpy logsumexp", False, lambda: {result: numpy_logsumexp(x) - less}))
-            if special is not None:
-                listed.append(("scipy logsumexp", False, lambda: {result: special.logsumexp(x, axis=-1) - less}))
+        else:
+            listed.append(("scipy logsumexp", False, lambda: {result: special.logsumexp(x, axis=-1) - less}))
     return listed
 
 
@@ -213,19 +221,20 @@ def set_threads(count):
 
 class Driver:
     def __init__(self):
-        self.calls = {}
+        self.case, self.calls = None, {}
 
     def versions(self, _):
-        found = {name.split(".")[0]: module for name, module in modules.items()}
-        if "scipy" in found:
-            found["scipy"] = sys.modules["scipy"]
-        versions = {name: module.__version__ for name, module in found.items()}
-        return versions | {"python": sys.version.split()[0]}
+        if missing:
+            raise ImportError(missing)
+        found = {name.split(".")[0]: sys.modules[name.split(".")[0]].__version__ for name in modules}
+        return {"versions": {"python": sys.version.split()[0]} | found}
+
+    def unload(self, _):
+        self.case, self.calls = None, {}
+        return {}
 
     def load(self, request):
-        self.calls = {}
-        if np is None:
-            return {"peers": []}
+        self.unload(request)  # or both would be held at once
         case = dict(request, out=request.get("out"), results={})
         for name, place in request["arrays"].items():
             array = np.fromfile(
@@ -236,18 +245,17 @@ class Driver:
             else:
                 case[name] = array
         case["tensor"] = case["tensor"].reshape(request["shape"])
+        self.case = case
         answers = []
         for name, threaded, call in peers_of(case):
-            counts = request["threadCounts"] if threaded else [1]
-            set_threads(counts[-1])
-            try:
-                errors, problem = check(case, call())
-            except (RuntimeError, MemoryError) as error:
-                errors, problem = {}, str(error).split("\n")[0]
-            for count in counts:
-                answers.append({"name": name, "threads": count, "errors": errors, "problem": problem})
-                self.calls[name] = call
+            self.calls[name] = call
+            answers += [{"name": name, "threads": n} for n in (request["threadCounts"] if threaded else [1])]
         return {"peers": answers}
+
+    def check(self, request):
+        set_threads(request["threads"])
+        errors, problem = check(self.case, self.calls[request["name"]]())
+        return {"errors": errors, "problem": problem or None}
 
     def time(self, request):
         call = self.calls[request["name"]]
@@ -263,13 +271,15 @@ class Driver:
 
 def main():
     driver = Driver()
-    handlers = {"versions": driver.versions, "load": driver.load, "time": driver.time}
+    handlers = {name: getattr(driver, name) for name in ("versions", "load", "unload", "check", "time")}
     for line in sys.stdin:
         request = json.loads(line)
         try:
             answer = handlers[request["do"]](request)
-        except Exception as error:  # told to the suite, which goes on without this case
-            answer = {"error": f"{type(error).__name__}: {error}"}
+        except ImportError as error:
+            answer = {"error": str(error)}
+        except Exception as error:  # told to the suite, which goes on without this peer
+            answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0]}
         print(json.dumps(answer), flush=True)
 
 

@@ -65,9 +65,9 @@ const results = {
 
 /**
  * @param {object} runtime  the module
- * @param {import('./cases.mjs').Case} given
- * @param {import('./data.mjs').Input} input
- * @returns {Promise<import('./peers.mjs').Peer[]>}
+ * @param {import('../suite/cases.mjs').Case} given
+ * @param {import('../suite/data.mjs').Input} input
+ * @returns {Promise<import('./serve.mjs').Peer[]>}
  */
 export async function onnxRuntimePeers(runtime, { operation, dtype, out }, { tensor, targets }, threadCounts) {
   if (results[operation] === undefined || (dtype !== 'float32' && dtype !== 'float64')) return [];

@@ -2,7 +2,7 @@
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { uniformNumbers } from './random.mjs';
+import { uniformNumbers } from '../random.mjs';
 
 const dtypes = { float32: { name: 'F32', bytes: 4 }, bfloat16: { name: 'BF16', bytes: 2 } };
 

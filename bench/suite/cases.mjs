@@ -1,6 +1,5 @@
 // What is measured: every operation in several dtypes and shapes, sized to a budget of bytes.
 import { readFileSync } from 'node:fs';
-import { totalmem } from 'node:os';
 
 /**
  * @typedef {'logitStats' | 'sumTokens' | 'scoreStats' | 'step'} Operation  `step`: crossScoreMetrics, profile `ragen`
@@ -16,6 +15,7 @@ import { totalmem } from 'node:os';
  * @property {boolean} [anyTargets]  logitStats: each column is as likely to be a target; default: as likely as it is sampled
  * @property {boolean} [isas]     also on every instruction set that the machine has, with one thread
  * @property {boolean} [peers]    also in the run with peers
+ * @property {string} [smallerThan]  the id of the case that this has fewer rows of
  */
 
 export const vocabularies = { qwen: 151_936, llama: 128_256 };
@@ -34,35 +34,44 @@ export function lastLevelCache() {
   return 0;
 }
 
-/**
- * Bytes of the largest inputs: enough that no cache holds them, at most a sixteenth of the memory (peers make
- * temporaries of several times their input). From the machine alone, so that two runs measure the same work.
- * @param {{ quick: boolean, peers: boolean }} options
- */
-export function inputBudget({ quick, peers }) {
-  const wanted = (quick ? 64 : peers ? 256 : 512) * 2 ** 20;
-  return Math.min(Math.max(wanted, (quick ? 2 : 4) * lastLevelCache()), Math.floor(totalmem() / 16));
-}
-
 /** Rows of so many bytes that fit the budget: at least one, and a number that is not round. */
 const rowsWithin = (budget, rowBytes) => Math.max(1, Math.floor(budget / rowBytes));
 
+/** What tells a case from the others. */
+function idOf({ operation, dtype, shape, out, packed, reuse, anyTargets }) {
+  const notes = [
+    packed ? 'packed' : '',
+    reuse ? 'into out' : '',
+    out ? `only ${out.join(', ')}` : '',
+    anyTargets ? 'any targets' : '',
+  ].filter(Boolean);
+  return [operation, dtype, `[${shape.join(', ')}]`, ...notes].join(' ');
+}
+
 /**
- * @param {{ quick: boolean, peers: boolean, budget?: number }} options
+ * The same work on a part of the rows, for peers that are too slow or too large for the whole.
+ * @param {Case} given
+ * @param {number} parts  how many times fewer rows; at least one is left, in a step one for each prompt
+ * @returns {Case}
+ */
+export function smallerCase(given, parts) {
+  const axis = given.shape.length === 3 ? 1 : 0;
+  const least = given.operation === 'step' ? given.shape[0] : 1;
+  const rows = Math.min(given.shape[axis], Math.max(least, Math.floor(given.shape[axis] / parts)));
+  if (rows === given.shape[axis]) return given;
+  const shape = given.shape.with(axis, rows);
+  return { ...given, shape, id: idOf({ ...given, shape }), smallerThan: given.id };
+}
+
+/**
+ * @param {{ peers: boolean, budget: number }} options  budget: bytes of the largest input
  * @returns {Case[]}
  */
-export function listCases({ quick, peers, budget = inputBudget({ quick, peers }) }) {
+export function listCases({ peers, budget }) {
   /** @type {Case[]} */
   const cases = [];
   const add = (operation, dtype, shape, more = {}) => {
-    const { out, packed, reuse, anyTargets } = more;
-    const notes = [
-      packed ? 'packed' : '',
-      reuse ? 'into out' : '',
-      out ? `only ${out.join(', ')}` : '',
-      anyTargets ? 'any targets' : '',
-    ].filter(Boolean);
-    const id = [operation, dtype, `[${shape.join(', ')}]`, ...notes].join(' ');
+    const id = idOf({ operation, dtype, shape, ...more });
     if (!cases.some((other) => other.id === id)) cases.push({ id, operation, dtype, shape, ...more });
   };
   const logits = (dtype, vocabulary, more = {}) => {
@@ -125,7 +134,7 @@ export function listCases({ quick, peers, budget = inputBudget({ quick, peers })
 
 /**
  * The cases that a command line asks for; throws with what to do if it asks for none, or for a part of a table.
- * @param {{ quick: boolean, peers: boolean, only: string, docs: boolean, budget?: number }} options
+ * @param {{ peers: boolean, only: string, docs: boolean, budget: number }} options
  * @returns {Case[]}
  */
 export function chosenCases(options) {

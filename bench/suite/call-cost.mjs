@@ -37,12 +37,13 @@ async function burst(call) {
 }
 
 /**
- * @param {import('../dist/index.js').Engine} engine
+ * @param {import('../../dist/index.js').Engine} engine
  * @param {import('./roofline.mjs').Reader} reader
  * @param {import('./interleave.mjs').Effort} effort
+ * @param {import('./budget.mjs').TimeBudget} time
  * @param {import('./collected.mjs').Collected} collected  receives what becomes a CallCost each
  */
-export async function measureCalls(engine, reader, effort, collected) {
+export async function measureCalls(engine, reader, effort, time, collected) {
   const { rounds } = effort;
   const mebibyte = 2 ** 20;
   const firstToken = (data) => {
@@ -94,7 +95,7 @@ export async function measureCalls(engine, reader, effort, collected) {
   ];
   // Thousands of calls each: the compiler has seen them, and the median is that of a warm program.
   for (const { run } of tasks) for (let at = 0; at < 500; at++) await run();
-  const measured = await interleave(tasks, effort);
+  const measured = await interleave(tasks, effort, time);
 
   const batches = [
     [

@@ -1,5 +1,5 @@
 // A case and its input -> the call of the public API that is timed, and its results as plain numbers for checks.
-import { crossScoreMetrics } from '../dist/index.js';
+import { crossScoreMetrics } from '../../dist/index.js';
 
 /** Whether the engine has the operation (logitStats came later than the others). */
 export function isThere(engine, operation) {
@@ -9,7 +9,7 @@ export function isThere(engine, operation) {
 /**
  * @param {import('./cases.mjs').Case} given
  * @param {import('./data.mjs').Input} input
- * @returns {(engine: import('../dist/index.js').Engine) => Promise<object>}
+ * @returns {(engine: import('../../dist/index.js').Engine) => Promise<object>}
  */
 export function callOf(given, input) {
   const { tensor, lengths, own, targets } = input;

@@ -3,7 +3,7 @@
 /**
  * @typedef {object} Measure  one runner's times on one case
  * @property {string} case
- * @property {'collapsar' | 'read' | 'lines' | 'arithmetic' | 'peer'} runner  rooflines: bench/roofline.mjs
+ * @property {'collapsar' | 'read' | 'lines' | 'arithmetic' | 'peer'} runner  rooflines: bench/suite/roofline.mjs
  * @property {string} [peer]
  * @property {number} threads
  * @property {string} isa            of collapsar's kernels
@@ -13,6 +13,8 @@
  * @property {number[]} rounds
  * @property {number} spread         half the range of the rounds over their median
  * @property {Record<string, number>} [errors]  a peer's largest differences from collapsar's results
+ * @property {number} [ownSeconds]   collapsar's time in the rounds of a peer, with as many threads
+ * @property {string} [smallerThan]  the case that this has fewer rows of, for a peer that the whole was too much for
  *
  * @typedef {object} Results  what a file under bench/results holds
  * @property {number} schema
@@ -21,10 +23,13 @@
  * @property {boolean} quick
  * @property {object} machine
  * @property {{ before: number, after: number }} load  runnable processes per hardware thread
+ * @property {{ minutes: number, usedSeconds: number, memoryBytes: number, peakMemoryBytes: number }} [budget]
+ * @property {{ done: number, of: number }} [cases]  a run that was killed has not done all
  * @property {Record<string, string>} versions
  * @property {string} isa
  * @property {import('./call-cost.mjs').CallCost[]} calls
  * @property {Measure[]} measures
+ * @property {string[]} [notes]   what was measured otherwise than asked
  * @property {string[]} skipped
  */
 
@@ -57,7 +62,7 @@ function sharesOf(measures, one, isa) {
 export function ratiosOf(measures, ours) {
   return measures
     .filter((one) => one.runner === 'peer' && one.case === ours.case && one.threads === ours.threads)
-    .map((one) => ({ peer: one.peer, seconds: one.seconds, ratio: one.seconds / ours.seconds }));
+    .map((one) => ({ peer: one.peer, seconds: one.seconds, ratio: one.seconds / (one.ownSeconds ?? ours.seconds) }));
 }
 
 /** Peers that were faster, in words; some of them compute only a part of what collapsar does. */
@@ -111,14 +116,40 @@ export function callTable({ calls }) {
 }
 
 /** Why these figures should not be relied on; empty if nothing speaks against them. */
-export function doubts({ quick, load, measures }) {
+export function doubts({ quick, load, measures, cases }) {
   const found = [];
+  if (cases !== undefined && cases.done < cases.of) found.push(`it ended after ${cases.done} of ${cases.of} cases`);
   if (quick) found.push('a quick run: few rounds, inputs that a large cache may hold');
   if (load.before > 0.25) found.push(`other programs were running: ${load.before.toFixed(2)} a hardware thread`);
   const spreads = measures.map(({ spread }) => spread).sort((a, b) => a - b);
   const typical = spreads[spreads.length >> 1] ?? 0;
   if (typical > 0.1) found.push(`rounds differ by ±${(typical * 100).toFixed(0)}% (median over the measures)`);
+  const single = measures.filter(({ rounds }) => rounds?.length === 1).length;
+  if (single > measures.length / 10)
+    found.push(`${single} of ${measures.length} measures have one round, and no spread`);
   return found;
+}
+
+/** Remarks under the table: which inputs a cache holds, what the run took, what was measured otherwise than asked. */
+function remarks({ machine, measures, budget, notes = [], skipped }) {
+  const cache = machine.lastLevelCacheBytes ?? 0;
+  const own = measures.filter(({ runner }) => runner === 'collapsar');
+  const cached = [...new Set(own.filter(({ bytes }) => bytes <= cache).map((one) => one.case))];
+  const mebibytes = (cache / 2 ** 20).toFixed(0);
+  const gibibytes = (bytes) => (bytes / 2 ** 30).toFixed(1);
+  return [
+    ...(cached.length === 0
+      ? []
+      : [`fit the last-level cache (${mebibytes} MiB), as their reads do: ${cached.join('; ')}`]),
+    ...(budget === undefined
+      ? []
+      : [
+          `took ${(budget.usedSeconds / 60).toFixed(1)} of ${budget.minutes} minutes, ` +
+            `at most ${gibibytes(budget.peakMemoryBytes)} of ${gibibytes(budget.memoryBytes)} GiB in all processes`,
+        ]),
+    ...notes,
+    ...skipped.map((what) => `skipped: ${what}`),
+  ];
 }
 
 /** Columns padded with spaces; numbers are few enough to read left-aligned. */
@@ -156,7 +187,8 @@ export function toText(results) {
   const { run, machine, versions, date } = origin(results);
   const parts = [`${run}, ${date}\n${machine}\n${versions}`, plain(measureTable(results))];
   if (results.calls.length > 0) parts.push(plain(callTable(results)));
-  if (results.skipped.length > 0) parts.push(results.skipped.map((what) => `skipped: ${what}`).join('\n'));
+  const remarked = remarks(results);
+  if (remarked.length > 0) parts.push(remarked.join('\n'));
   const against = doubts(results);
   if (against.length > 0) parts.push(`Do not rely on these figures: ${against.join('; ')}.`);
   return `${parts.join('\n\n')}\n`;
@@ -173,7 +205,8 @@ export function toMarkdown(results) {
   const faster = unbeaten(results);
   if (faster.length > 0)
     parts.push(`Faster than collapsar in this run:\n\n${faster.map((one) => `- ${one}`).join('\n')}`);
-  if (results.skipped.length > 0) parts.push(results.skipped.map((what) => `- skipped: ${what}`).join('\n'));
+  const remarked = remarks(results);
+  if (remarked.length > 0) parts.push(remarked.map((what) => `- ${what}`).join('\n'));
   return parts.join('\n\n');
 }
 

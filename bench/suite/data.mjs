@@ -1,13 +1,13 @@
 // A case -> its input: seeded data in engine memory, with the labels that its operation needs.
-import { bell, uniformNumbers } from './random.mjs';
+import { bell, uniformNumbers } from '../random.mjs';
 
 /**
  * @typedef {object} Input
- * @property {import('../dist/index.js').Tensor} tensor
+ * @property {import('../../dist/index.js').Tensor} tensor
  * @property {Int32Array} lengths        tokens of each row (sumTokens, scoreStats, step)
  * @property {Int32Array} own            own column of each row (scoreStats, step)
  * @property {Int32Array} targets        target column of each row (logitStats)
- * @property {import('../dist/index.js').Tensor} [out]  where sumTokens writes to
+ * @property {import('../../dist/index.js').Tensor} [out]  where sumTokens writes to
  * @property {number} elements           elements that the operation must look at
  * @property {number} bytes              and their bytes: padding is neither
  */
@@ -76,7 +76,7 @@ export function sampledColumns(pattern, rows, columns, uniform) {
 
 /**
  * @param {import('./cases.mjs').Case} given
- * @param {import('../dist/index.js').Engine} engine
+ * @param {import('../../dist/index.js').Engine} engine
  * @returns {Input}
  */
 export function makeInput({ operation, dtype, shape, packed, reuse, anyTargets }, engine) {

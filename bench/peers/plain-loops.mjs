@@ -101,7 +101,7 @@ function scoreStats({ tensor, lengths, own }) {
   return results;
 }
 
-/** @returns {import('./peers.mjs').Peer[]} */
+/** @returns {import('./serve.mjs').Peer[]} */
 export function plainLoopPeers({ operation, dtype, out, packed }, input) {
   if (packed || (dtype !== 'float32' && dtype !== 'float64')) return [];
   const run = { logitStats, sumTokens, scoreStats }[operation];

@@ -8,7 +8,7 @@ const json = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), '
 
 /** The commit that is checked out, with `+` if files differ from it; undefined without git. */
 function commit() {
-  const git = (...args) => spawnSync('git', args, { cwd: new URL('..', import.meta.url), encoding: 'utf8' });
+  const git = (...args) => spawnSync('git', args, { cwd: new URL('../..', import.meta.url), encoding: 'utf8' });
   const head = git('rev-parse', '--short', 'HEAD');
   if (head.status !== 0) return undefined;
   const changes = git('status', '--porcelain', '--untracked-files=no').stdout.trim();
@@ -27,10 +27,10 @@ export function describeMachine() {
 
 export function describeVersions() {
   return {
-    collapsar: json('../package.json').version,
+    collapsar: json('../../package.json').version,
     commit: commit(),
     node: process.versions.node,
-    tinybench: json('../node_modules/tinybench/package.json').version,
+    tinybench: json('../../node_modules/tinybench/package.json').version,
   };
 }
 
