@@ -36,22 +36,23 @@ double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figur
   return sum.round() / static_cast<double>(input.rows);
 }
 
-// Rows with an infinite value are left out: of those there are only margins'.
-SubsetInference inferMean(const InferenceInput& input, const std::vector<double>& values, double scoreScale,
-                          double highest, std::int64_t& rows) {
-  std::vector<double> used;
-  std::vector<std::int32_t> own;
+// Infinite values are left out: of those there are only margins'.
+SubsetInference inferMean(const InferenceInput& input, std::vector<double>& values, double scoreScale, double highest,
+                          std::int64_t& rows) {
+  std::vector<std::int32_t> own(input.labels.own, input.labels.own + input.rows);
   ExactSum sum;
-  for (std::int64_t r = 0; r < input.rows; r++) {
+  std::size_t used = 0;
+  for (std::size_t r = 0; r < values.size(); r++) {
     if (!std::isfinite(values[r])) continue;
-    used.push_back(values[r]);
-    own.push_back(input.labels.own[r]);
+    own[used] = own[r];
+    values[used++] = values[r];
     sum.add(values[r]);
   }
-  rows = static_cast<std::int64_t>(used.size());
+  values.resize(used);
+  rows = static_cast<std::int64_t>(used);
   if (rows < 1) return {kNaN, kNaN, kNaN, kNaN};
   const double estimate = sum.round() / static_cast<double>(rows);
-  const Interval batch = stratifiedInterval(own, input.columns, used, estimate, scoreScale, highest);
+  const Interval batch = stratifiedInterval(own, input.columns, values, estimate, scoreScale, highest);
   return {estimate, batch.low, batch.high, batch.error};
 }
 
