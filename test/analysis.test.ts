@@ -157,6 +157,24 @@ describe('scores that cannot be right', () => {
     expect(reports[0]?.metrics[0]?.rows).toMatchObject({ used: 12, nonFinite: [] });
   });
 
+  it('leaves placeholders out, or fails the file where asked to', async () => {
+    const step = smallStep(1);
+    const [prompts, , tokens] = step.logprobs.shape as [number, number, number];
+    for (let p = 0; p < prompts; p++) for (let t = 0; t < tokens; t++) step.logprobs.data[elementOf(p, 5, t)] = 0;
+    const path = await putStep(join(directory, 'placeholders', 'step.safetensors'), step);
+    const { reports } = await collect(path);
+    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ total: 12, used: 11, placeholders: [5] });
+    const { failures } = await collect(path, { placeholders: 'error' });
+    expect(failures).toMatchObject([{ code: 'ERR_FILE', path, tensor: 'cross_logprobs' }]);
+    expect(failures[0]?.message).toMatch(/score of row 5 is 0 under every prompt.*--placeholders exclude/);
+    expect((await collect(path, { placeholders: 'error', profile: 'ragen' })).failures).toEqual([]);
+    const whole = smallStep(2);
+    whole.logprobs.data.fill(0);
+    const empty = await collect(await putStep(join(directory, 'zeros', 'step.safetensors'), whole));
+    expect(empty.failures).toEqual([]);
+    expect(empty.reports[0]?.record.notes?.join()).toMatch(/every row has the same score under every prompt/);
+  });
+
   it('leaves the row out where asked to, counted and named', async () => {
     const step = smallStep(1);
     step.logprobs.data[elementOf(2, 5, 1)] = Number.NaN;
@@ -327,7 +345,8 @@ describe('the keys that can be chosen', () => {
     const possible = possibleKeys(profile);
     expect([...logged].filter((key) => !possible.includes(key))).toEqual([]);
     // Together these steps have all names there are, though not of every sample.
-    const names = (keys: Iterable<string>) => [...new Set([...keys].map((key) => key.replace(/^.*\//, '')))].sort();
+    const unprefixed = (key: string) => key.replace(/^.*\//, '').replace(/^(mi_seq_at_)\d+/, '$1<k>');
+    const names = (keys: Iterable<string>) => [...new Set([...keys].map(unprefixed))].sort();
     expect(names(logged)).toEqual(names(possible));
   });
 });
@@ -396,6 +415,7 @@ describe('ending', () => {
   it.each([
     [{ profile: 'lenient' }, 'options.profile'],
     [{ nonFinite: 'ignore' }, 'options.nonFinite'],
+    [{ placeholders: 'ignore' }, 'options.placeholders'],
     [{ permutations: -1 }, 'options.permutations'],
     [{ seed: 0.5 }, 'options.seed'],
     [{ samples: 0 }, 'options.samples'],

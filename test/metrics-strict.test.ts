@@ -383,7 +383,7 @@ describe('strict profile', () => {
     expect(told.values.mi_saturated).toBe(1);
     expect(told.notes.join()).toContain(`MI is saturated: ${most.toFixed(3)} of at most ${most.toFixed(3)} nats`);
     expect((await of(1)).values.mi_saturated).toBe(0);
-    expect((await of(0)).values.mi_saturated).toBe(0);
+    expect((await of(1e-9)).values.mi_saturated).toBe(0);
   });
 
   it('says so where sums of log-probs are above 0 by more than rounding, under any prompt', async () => {
@@ -410,7 +410,11 @@ describe('strict profile', () => {
 
   it('puts a floor under the z-score where rows are alike', async () => {
     const found = await crossScoreMetrics(engine, {
-      sums: { data: new Float64Array(8).fill(-2), dtype: 'float64', shape: [4, 2] },
+      sums: {
+        data: Float64Array.from({ length: 8 }, (_, at) => -2 - 1e-12 * (at % 2)),
+        dtype: 'float64',
+        shape: [4, 2],
+      },
       lengths: [2, 2, 2, 2],
       groups: [0, 1, 0, 1],
     });
@@ -612,5 +616,148 @@ describe('certainty', () => {
   it('says why there is no p-value without permutations', async () => {
     const found = await crossScoreMetrics(engine, random(4, 2, 1, 3), { permutations: 0 });
     expect(found.certainty.mi_seq_estimate?.pValue).toEqual({ absent: 'permutations is 0' });
+  });
+});
+
+describe('placeholders', () => {
+  const P = 4;
+  /** Rows whose number is in `alike` have its value under every prompt. */
+  const scores = (alike: Record<number, number>, rows = 12): CrossScores => ({
+    sums: {
+      data: Float64Array.from({ length: rows * P }, (_, at) => {
+        const row = Math.floor(at / P);
+        return alike[row] ?? -5 - ((at * 7919) % 13) - (at % P === row % P ? 0 : 3);
+      }),
+      dtype: 'float64',
+      shape: [rows, P],
+    },
+    lengths: Array(rows).fill(3),
+    groups: Array.from({ length: rows }, (_, row) => row % P),
+  });
+  const everyRow = (value: (row: number) => number) =>
+    Object.fromEntries(Array.from({ length: 12 }, (_, r) => [r, value(r)]));
+
+  it('are left out, counted and named', async () => {
+    const found = await crossScoreMetrics(engine, scores({ 2: 0, 7: -4.25 }), options);
+    expect(found.rows).toEqual({ total: 12, used: 10, zeroLength: 0, nonFinite: [], placeholders: [2, 7] });
+    expect(found.notes).toContainEqual(expect.stringMatching(/same score under every prompt.*: 2 \(row 2, 7\)/));
+    const kept = scores({});
+    const without = await crossScoreMetrics(
+      engine,
+      { ...kept, lengths: [3, 3, 0, 3, 3, 3, 3, 0, 3, 3, 3, 3] },
+      options,
+    );
+    expect(found.values.mi_seq_estimate).toBe(without.values.mi_seq_estimate);
+    expect(found.values.retrieval_accuracy).toBe(without.values.retrieval_accuracy);
+    expect((await crossScoreMetrics(engine, scores({}), options)).rows).not.toHaveProperty('placeholders');
+  });
+
+  it('give no evidence where every row is one, and say so', async () => {
+    for (const value of [() => 0, () => -3, (row: number) => -row]) {
+      const found = await crossScoreMetrics(engine, scores(everyRow(value)), options);
+      expect(found.values).toEqual({});
+      for (const key of ['mi_seq_estimate', 'retrieval_accuracy', 'mi_seq_margin', 'mi_seq_at_2', 'mi_seq_at_4']) {
+        expect(found.absent[key]).toMatch(/every row has the same score under every prompt/);
+      }
+      expect(found.notes).toEqual([expect.stringMatching(/placeholders/)]);
+      expect(found.rows.used).toBe(0);
+    }
+    const both = await crossScoreMetrics(engine, scores({ ...everyRow(() => 0), 1: Number.NaN }), options);
+    expect(both.absent.mi_seq_estimate).toMatch(/NaN or infinite, or the same score/);
+  });
+
+  it('are none where all columns have one prompt, and pass under ragen', async () => {
+    const twins = { ...scores({ 3: 0 }), promptTokens: Array(P).fill([1, 2]) };
+    expect((await crossScoreMetrics(engine, twins, options)).rows.used).toBe(12);
+    const ragen = await crossScoreMetrics(engine, scores(everyRow(() => 0)), { profile: 'ragen' });
+    expect(ragen.values.mi_seq_estimate).toBe(0);
+    expect(ragen.rows).not.toHaveProperty('placeholders');
+  });
+});
+
+describe('columns with equal scores in every row', () => {
+  const [P, R] = [16, 32];
+  /** Eight prompts twice, each response certain of its own. */
+  const twice = (
+    change: (row: number, column: number, score: number) => number = (_r, _c, score) => score,
+  ): CrossScores => ({
+    sums: {
+      data: Float64Array.from({ length: R * P }, (_, at) => {
+        const [row, column] = [Math.floor(at / P), at % P];
+        return change(row, column, column % 8 === row % 8 ? -5 - row / 8 : -60 - ((row * 31 + (column % 8) * 17) % 23));
+      }),
+      dtype: 'float64',
+      shape: [R, P],
+    },
+    lengths: Array(R).fill(3),
+    groups: Array.from({ length: R }, (_, row) => row % P),
+  });
+
+  it('are one prompt, noted', async () => {
+    const found = await crossScoreMetrics(engine, twice(), options);
+    expect(found.values.retrieval_accuracy).toBe(1);
+    expect(found.columns).toEqual({ total: 16, distinct: 8 });
+    expect(found.values.mi_attainable_bound).toBe(Math.log(8));
+    expect(found.notes.filter((note) => note.includes('same scores in every row'))).toEqual(
+      Array.from({ length: 8 }, (_, c) => expect.stringMatching(new RegExp(`^columns ${c} and ${c + 8} have`))),
+    );
+    const promptTokens = Array.from({ length: P }, (_, column) => [column % 8]);
+    const told = await crossScoreMetrics(engine, { ...twice(), promptTokens }, options);
+    expect(found.values).toEqual(told.values);
+    expect(found.certainty).toEqual(told.certainty);
+  });
+
+  it('differ where one row tells them apart, or tokens do', async () => {
+    const apart = await crossScoreMetrics(
+      engine,
+      twice((row, column, s) => s - (row === 31 && column === 9 ? 1e-9 : 0)),
+      options,
+    );
+    expect(apart.columns.distinct).toBe(9);
+    expect(apart.notes.join()).not.toMatch(/columns 1 and 9/);
+    const promptTokens = Array.from({ length: P }, (_, column) => [column]);
+    const told = await crossScoreMetrics(engine, { ...twice(), promptTokens }, options);
+    expect(told.columns.distinct).toBe(16);
+    expect(told.notes.join()).not.toMatch(/same scores/);
+  });
+
+  it('are not looked for under ragen, and impossible prompts are not merged', async () => {
+    const ragen = await crossScoreMetrics(engine, twice(), { profile: 'ragen' });
+    expect(ragen.columns.distinct).toBe(16);
+    const never = twice((_row, column, s) => (column >= 14 ? -Infinity : s - column * 1e-3));
+    const found = await crossScoreMetrics(
+      engine,
+      {
+        ...never,
+        groups: Array.from({ length: R }, (_, row) => row % 8),
+        columnGroups: Array.from({ length: P }, (_, c) => c),
+      },
+      options,
+    );
+    expect(found.columns.distinct).toBe(16);
+  });
+
+  it('are those that are equal in plain words', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fc.nat(2), { minLength: 5, maxLength: 5 }), { minLength: 2, maxLength: 6 }),
+        async (rows) => {
+          const told = rows.filter((row) => new Set(row).size > 1);
+          const found = await crossScoreMetrics(
+            engine,
+            {
+              sums: { data: Float64Array.from(rows.flat(), (v) => -1 - v), dtype: 'float64', shape: [rows.length, 5] },
+              lengths: rows.map(() => 1),
+              groups: rows.map((_, r) => r % 5),
+              columnGroups: [0, 1, 2, 3, 4],
+            },
+            { permutations: 0 },
+          );
+          const columns = [0, 1, 2, 3, 4].map((c) => told.map((row) => row[c]).join());
+          expect(found.columns.distinct).toBe(told.length < 2 ? 5 : new Set(columns).size);
+        },
+      ),
+      { numRuns: 100 },
+    );
   });
 });

@@ -654,7 +654,14 @@ describe('paths', () => {
       format: 'collapsar/manifest',
       version: 1,
       collapsar: VERSION,
-      settings: { profile: 'strict', ...SETTINGS, samples: 64, nonFinite: 'error', metrics: ['mi_*'] },
+      settings: {
+        profile: 'strict',
+        ...SETTINGS,
+        samples: 64,
+        nonFinite: 'error',
+        placeholders: 'exclude',
+        metrics: ['mi_*'],
+      },
       directory: process.cwd(),
       shards: [
         { first: 0, steps: 1 },

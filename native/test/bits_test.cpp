@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kDigest = 0x43eb8bd1b8054e62u;
 constexpr std::uint64_t kLogitDigest = 0x313e41d98b930ac2u;
-constexpr std::uint64_t kInferenceDigest = 0x66a302b8b2a08735u;
+constexpr std::uint64_t kInferenceDigest = 0x1da4bbd521fb66ecu;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -193,6 +193,14 @@ void addInference(Digest& digest, ThreadPool& pool) {
           }
         }
         for (const bool flag : {out.withinVariance, out.calibrated}) digest.add(&flag, sizeof flag);
+        std::vector<SubsetInference> subsets = out.among;
+        subsets.push_back(out.margin);
+        for (const SubsetInference& subset : subsets) {
+          for (const double x : {subset.estimate, subset.batchLow, subset.batchHigh, subset.batchError}) {
+            const double known = x == x ? x : -1.0;
+            digest.add(&known, sizeof known);
+          }
+        }
       }
     }
   }

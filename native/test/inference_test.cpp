@@ -145,7 +145,9 @@ void checkIntervals(const Step& step, const Inference& inference, double toleran
 
 bool sameBits(const Inference& a, const Inference& b) {
   return std::memcmp(a.figures, b.figures, sizeof a.figures) == 0 && a.withinVariance == b.withinVariance &&
-         a.calibrated == b.calibrated;
+         a.calibrated == b.calibrated && a.among.size() == b.among.size() &&
+         std::memcmp(a.among.data(), b.among.data(), a.among.size() * sizeof(SubsetInference)) == 0 &&
+         std::memcmp(&a.margin, &b.margin, sizeof a.margin) == 0 && a.marginRows == b.marginRows;
 }
 
 }  // namespace
@@ -293,6 +295,126 @@ TEST_CASE("rows that the scores do not describe fall back to prompts as strata")
   CHECK(!got.calibrated);
   checkErrors(step, got);
   CHECK(infer(sampled(17, 8, std::vector<std::int64_t>(8, 6), 0.4)).inference.calibrated);
+}
+
+// The mean over rows and over all subsets of k - 1 other prompts of own - ln of the mean of exp, prompts once each.
+long double naiveAmong(const Step& step, int k) {
+  long double total = 0;
+  for (std::int64_t r = 0; r < step.rows(); r++) {
+    const std::vector<double> scores = step.row(r);
+    const std::int32_t own = step.own[static_cast<std::size_t>(r)];
+    std::vector<std::int32_t> known = {step.signatureOf(own)};
+    std::vector<double> others;
+    for (std::int32_t p = 0; p < step.columns; p++) {
+      if (std::find(known.begin(), known.end(), step.signatureOf(p)) != known.end()) continue;
+      known.push_back(step.signatureOf(p));
+      others.push_back(scores[static_cast<std::size_t>(p)]);
+    }
+    const long double score = scores[static_cast<std::size_t>(own)];
+    long double sum = 0;
+    std::int64_t subsets = 0;
+    for (std::uint32_t subset = 0; subset < 1u << others.size(); subset++) {
+      if (__builtin_popcount(subset) != k - 1) continue;
+      long double largest = score, exponentials = 0;
+      for (std::size_t j = 0; j < others.size(); j++) {
+        if (subset >> j & 1) largest = std::max<long double>(largest, others[j]);
+      }
+      for (std::size_t j = 0; j < others.size(); j++) {
+        if (subset >> j & 1) exponentials += std::exp(others[j] - largest);
+      }
+      exponentials += std::exp(score - largest);
+      sum += score - (largest + std::log(exponentials / k));
+      subsets++;
+    }
+    total += sum / static_cast<long double>(subsets);
+  }
+  return total / static_cast<long double>(step.rows());
+}
+
+TEST_CASE("information among k prompts is the mean over all subsets: for two and for all exactly, else over seeds") {
+  for (const double strength : {0.1, 1.0, 6.0, 120.0}) {
+    for (const std::int64_t columns : {2, 3, 8, 11}) {
+      const Step plain =
+          sampled(40, columns, std::vector<std::int64_t>(static_cast<std::size_t>(columns), 2), strength);
+      for (const Step& step : {plain, repeated(plain)}) {
+        const Inference got = infer(step).inference;
+        int k = 2;
+        for (const SubsetInference& among : got.among) {
+          const auto naive = static_cast<double>(naiveAmong(step, k));
+          if (k == 2 || k == columns) CHECK_NEAR(among.estimate, naive, 1e-12, columns, " columns, k ", k);
+          CHECK(among.estimate <= std::log(k) + 1e-12);
+          CHECK(among.batchLow <= among.estimate && among.estimate <= among.batchHigh);
+          k *= 2;
+        }
+        CHECK(k > columns && k <= 2 * columns);
+      }
+    }
+  }
+  const Step step = sampled(41, 11, std::vector<std::int64_t>(11, 2), 1.0);
+  for (std::size_t size = 1; size < 3; size++) {
+    double sum = 0, squares = 0;
+    const int seeds = kSanitized ? 100 : 1000;
+    for (int seed = 0; seed < seeds; seed++) {
+      const double drawn = infer(step, 0, static_cast<std::uint64_t>(seed)).inference.among[size].estimate;
+      sum += drawn;
+      squares += drawn * drawn;
+    }
+    const double mean = sum / seeds, error = std::sqrt((squares / seeds - mean * mean) / seeds);
+    CHECK(error > 0 && error < 0.01);
+    CHECK_NEAR(mean, static_cast<double>(naiveAmong(step, 2 << size)), 4 * error, size);
+  }
+}
+
+TEST_CASE("information among prompts whose scores are beyond what exp() has, and impossible ones") {
+  for (const double own : {-1.0, -650.0, -5000.0}) {
+    for (const double apart : {1.0, 90.0, 800.0}) {
+      Step step;
+      step.columns = 8;
+      for (std::int32_t r = 0; r < 16; r++) {
+        step.own.push_back(r % 8);
+        step.lengths.push_back(3);
+        for (std::int32_t p = 0; p < 8; p++) {
+          const bool impossible = p % 3 == 1 && p != r % 8;
+          step.scores.push_back(p == r % 8 ? own : impossible ? -kInfinity : -2.0 - apart * p);
+        }
+      }
+      const Inference got = infer(step).inference;
+      for (const auto& [size, k] : {std::pair{0u, 2}, {2u, 8}}) {
+        const auto naive = static_cast<double>(naiveAmong(step, k));
+        CHECK_NEAR(got.among[size].estimate, naive, 1e-12 * std::max(1.0, std::abs(naive)), own, " ", apart);
+      }
+      CHECK(std::isfinite(got.among[1].estimate) && std::isfinite(got.among[1].batchLow));
+      CHECK_EQUAL(got.marginRows, 0);
+      CHECK(std::isnan(got.margin.estimate) && std::isnan(got.margin.batchLow));
+    }
+  }
+}
+
+TEST_CASE("the contrastive margin is that of the rows that no other prompt makes impossible") {
+  const Step plain = sampled(42, 9, std::vector<std::int64_t>(9, 3), 2.0);
+  for (Step step : {plain, repeated(plain)}) {
+    for (const std::int64_t r : {4, 20}) {
+      const std::int32_t own = step.own[static_cast<std::size_t>(r)];
+      for (std::int32_t p = 0; p < step.columns; p++) {
+        const bool other = step.signatureOf(p) == (step.signatureOf(own) + 1) % 9;
+        if (other) step.scores[static_cast<std::size_t>(r * step.columns + p)] = -kInfinity;
+      }
+    }
+    long double total = 0;
+    for (std::int64_t r = 0; r < step.rows(); r++) {
+      if (r == 4 || r == 20) continue;
+      const std::vector<double> scores = step.row(r);
+      const std::int32_t own = step.own[static_cast<std::size_t>(r)];
+      for (std::int32_t p = 0; p < 9; p++) {
+        if (step.signatureOf(p) == step.signatureOf(own)) continue;
+        total += (scores[static_cast<std::size_t>(own)] - scores[static_cast<std::size_t>(p)]) / 8.0L / 25.0L;
+      }
+    }
+    const Inference got = infer(step).inference;
+    CHECK_EQUAL(got.marginRows, 25);
+    CHECK_NEAR(got.margin.estimate, static_cast<double>(total), 1e-12);
+    CHECK(got.margin.batchLow < got.margin.estimate && got.margin.estimate < got.margin.batchHigh);
+  }
 }
 
 TEST_CASE("p-values equal those of labels permuted one by one") {

@@ -54,6 +54,11 @@ export interface AnalyzeOptions {
    * (`exclude`). Only under `strict`: `ragen` lets it propagate, as the reference does.
    */
   nonFinite?: 'error' | 'exclude' | undefined;
+  /**
+   * A row whose score is the same under every prompt, which no log-probs are, is left out, counted and named (`exclude`, default),
+   * or makes its file fail (`error`). Only under `strict`.
+   */
+  placeholders?: 'error' | 'exclude' | undefined;
   /** Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it. */
   blockBytes?: number | undefined;
   /**
@@ -84,6 +89,7 @@ const OPTIONS = optionNames<AnalyzeOptions>({
   samples: true,
   metrics: true,
   nonFinite: true,
+  placeholders: true,
   blockBytes: true,
   maxMemory: true,
   journal: true,
@@ -221,12 +227,14 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
   checkSource(source);
   checkOptions(options, known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  const { profile, nonFinite, metrics, journal } = options;
+  const { profile, metrics, journal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
-  if (nonFinite !== undefined && nonFinite !== 'error' && nonFinite !== 'exclude') {
-    throw new ArgumentError('options.nonFinite', `expected "error" or "exclude", got ${shown(nonFinite)}`);
+  for (const name of ['nonFinite', 'placeholders'] as const) {
+    const policy = options[name];
+    if (policy === undefined || policy === 'error' || policy === 'exclude') continue;
+    throw new ArgumentError(`options.${name}`, `expected "error" or "exclude", got ${shown(policy)}`);
   }
   for (const [name, least] of [
     ['permutations', 0],

@@ -32,9 +32,10 @@ function checkMetrics(value: unknown): void {
     checkInterval(population, 'certainty.population');
     if (typeof pValue !== 'number') each([fields(pValue, 'certainty.pValue').absent], 'string', 'certainty.pValue');
   }
-  const { total, used, zeroLength, nonFinite } = fields(rows, 'rows');
+  const { total, used, zeroLength, nonFinite, placeholders = [] } = fields(rows, 'rows');
   each([total, used, zeroLength], 'number', 'rows');
   each(list(nonFinite, 'rows.nonFinite'), 'number', 'rows.nonFinite');
+  each(list(placeholders, 'rows.placeholders'), 'number', 'rows.placeholders');
   each(Object.values(fields(columns, 'columns')), 'number', 'columns');
   if (spread === undefined) return;
   const { current, excess, floor } = fields(spread, 'spread');

@@ -15,6 +15,7 @@ import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
 import { type RowEvidence, readEvidence, type StepReading } from '../monitor/verdicts/index.js';
+import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
 /** What the filter would do with a step, without its arrays. */
@@ -40,6 +41,7 @@ export interface MeasureOptions {
   /** Draws of the trajectory and turn samplers, in files with `episode` and `turn`. */
   readonly samples: number;
   readonly nonFinite: 'error' | 'exclude';
+  readonly placeholders: 'error' | 'exclude';
 }
 
 /** The reference's number of draws (docs/metrics.md). */
@@ -51,11 +53,13 @@ export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
   seed: true,
   samples: true,
   nonFinite: true,
+  placeholders: true,
 });
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
-  const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES, nonFinite = 'error' } = given;
-  return { profile, permutations, seed, samples, nonFinite };
+  const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES } = given;
+  const { nonFinite = 'error', placeholders = 'exclude' } = given;
+  return { profile, permutations, seed, samples, nonFinite, placeholders };
 }
 
 /** One value a token of every response, of which no figure is made. */
@@ -110,6 +114,7 @@ async function measureData(
 ): Promise<StepMeasurement> {
   const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
   const sums = await tokenSums(engine, data, policy, signal, onBytes);
+  if (options.profile === 'strict' && options.placeholders === 'error') refusePlaceholders(data, sums);
   const metrics = await sampleMetrics(engine, data, sums, options, signal);
   // One value a row was for the judge alone: what is kept of a step is as small as its figures.
   const kept = metrics.map(({ perRow, ...rest }) => rest);

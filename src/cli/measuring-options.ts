@@ -11,6 +11,7 @@ export interface MeasuringFlags {
   seed: number;
   samples: number;
   nonFinite: 'error' | 'exclude';
+  placeholders: 'error' | 'exclude';
 }
 
 export function addMeasuringOptions(command: Command): Command {
@@ -32,5 +33,13 @@ export function addMeasuringOptions(command: Command): Command {
       new Option('--non-finite <what>', 'what a NaN or +inf in a used score does: fail the file, or leave out the row')
         .choices(['error', 'exclude'])
         .default('error'),
+    )
+    .addOption(
+      new Option(
+        '--placeholders <what>',
+        'what a row with one score for all prompts does: fail the file, or be left out',
+      )
+        .choices(['error', 'exclude'])
+        .default('exclude'),
     );
 }

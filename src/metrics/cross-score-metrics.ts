@@ -6,10 +6,13 @@ import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
+import { equalColumns, mergedSignatures } from './equal-columns.js';
 import { checkMetricArguments, givenScores, toLengths, trajectoriesOf } from './metric-arguments.js';
 import { metricsReporter } from './metrics-reporter.js';
 import { withAverages } from './moving-averages.js';
+import { inSlices } from './planned/slices.js';
 import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './row-selection.js';
+import { NONE_LEFT_OUT, noRowLeft, type RowsLeftOut } from './rows-left-out.js';
 import { samplerOptions } from './samplers.js';
 import { measure, type ScoredStep, summed } from './scored-step.js';
 import type { StepMetrics } from './step-metrics.js';
@@ -64,17 +67,32 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
 
   const { sums, order, measured: first } = await summed(engine, given, lengths, columns, selection, options);
   let measured = first ?? (await measure(engine, sums, order, lengths, selection, signal));
-  let nonFinite: number[] = [];
+  let leftOut: RowsLeftOut = NONE_LEFT_OUT;
+  const notes: string[] = [];
   if (profile === 'strict') {
-    const { matchedSeq, marginalSeq } = measured.stats;
-    const bad = (at: number): boolean => !(Number.isFinite(matchedSeq[at]) && Number.isFinite(marginalSeq[at]));
-    nonFinite = rowsThatAre(bad, selection.rows);
-    if (nonFinite.length > 0) {
-      selection = withoutRows(selection, bad);
-      if (selection.rows.length === 0) {
-        return report.nothing(selection, 'every row has a score that is NaN or infinite', nonFinite);
-      }
+    const { matchedSeq, marginalSeq, rankEqual, columns: columnCount } = measured.stats;
+    const { distinct } = measured;
+    const isNonFinite = (at: number): boolean => !(Number.isFinite(matchedSeq[at]) && Number.isFinite(marginalSeq[at]));
+    const isPlaceholder = (at: number): boolean => rankEqual[at] === columnCount && distinct > 1 && !isNonFinite(at);
+    leftOut = {
+      nonFinite: rowsThatAre(isNonFinite, selection.rows),
+      placeholders: rowsThatAre(isPlaceholder, selection.rows),
+    };
+    if (leftOut.nonFinite.length + leftOut.placeholders.length > 0) {
+      selection = withoutRows(selection, (at) => isNonFinite(at) || isPlaceholder(at));
+      if (selection.rows.length === 0) return report.nothing(selection, noRowLeft(leftOut), leftOut);
       measured = await measure(engine, sums, order, lengths, selection, signal);
+    }
+    if (scores.promptTokens === undefined) {
+      const found = await inSlices(equalColumns(measured.sums.data as Float64Array, columnCount), signal);
+      const signatures = mergedSignatures(selection.signatures, found);
+      // A sampler names a column more than once: what is one prompt by its name needs no note.
+      if (new Set(signatures).size < new Set(selection.signatures).size) {
+        const named = (column: number) => columns.order[selection.columns[column] as number] as number;
+        notes.push(...found.map((equal) => equalNote([...new Set(equal.map(named))])));
+        selection = { ...selection, signatures };
+        measured = await measure(engine, sums, order, lengths, selection, signal);
+      }
     }
   }
   const promptsOnce = profile === 'strict' ? eachPromptOnce(selection) : selection;
@@ -83,7 +101,13 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     some === same ? known : measure(engine, sums, order, lengths, some, signal);
   const retrieval = await scored(promptsOnce, selection, measured);
   const drawn = await scored(rowsOnce, promptsOnce, retrieval);
-  return report.everything(engine, { measured, retrieval, drawn }, selection, nonFinite);
+  return report.everything(engine, { measured, retrieval, drawn }, selection, leftOut, notes);
+}
+
+function equalNote(equal: readonly number[]): string {
+  const shown = equal.length > 8 ? [...equal.slice(0, 8), '…'] : equal;
+  const names = `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`;
+  return `columns ${names} have the same scores in every row: counted once, as one prompt (promptTokens would tell)`;
 }
 
 /** A sample, and `ragen`, know only the prompts of their rows: the step may have more. */

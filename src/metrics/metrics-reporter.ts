@@ -8,6 +8,7 @@ import type { MeasuredStep } from './measured-step.js';
 import type { Lengths, ScoresShape } from './metric-arguments.js';
 import { ragenValues } from './ragen.js';
 import type { RowSelection } from './row-selection.js';
+import { NONE_LEFT_OUT, type RowsLeftOut } from './rows-left-out.js';
 import type { SamplerOptions } from './samplers.js';
 import type { ScoredStep } from './scored-step.js';
 import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from './step-metrics.js';
@@ -67,7 +68,7 @@ export function metricsReporter(
 
   function build(
     selection: RowSelection,
-    nonFinite: number[],
+    { nonFinite, placeholders }: RowsLeftOut,
     values: Record<string, number>,
     absent: Record<string, string>,
     certainty: Record<string, Certainty>,
@@ -92,7 +93,13 @@ export function metricsReporter(
       certainty,
       notes,
       ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured.step, selection) } : {}),
-      rows: { total: shape.rows, used: selection.rows.length, zeroLength, nonFinite },
+      rows: {
+        total: shape.rows,
+        used: selection.rows.length,
+        zeroLength,
+        nonFinite,
+        ...(placeholders.length > 0 && { placeholders }),
+      },
       columns: { total: selection.columns.length, distinct: new Set(selection.signatures).size },
       ...(measured && { spread: measured.spread }),
       logged: names.logged.fill(keys, figures),
@@ -100,22 +107,23 @@ export function metricsReporter(
   }
 
   return {
-    nothing(selection: RowSelection, reason: string, nonFinite: number[] = []): StepMetrics {
+    nothing(selection: RowSelection, reason: string, leftOut = NONE_LEFT_OUT): StepMetrics {
       const distinct = new Set(selection.signatures).size;
       const keys = profile === 'strict' ? [...STRICT_KEYS, ...amongKeys(distinct)] : [];
-      return build(selection, nonFinite, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
+      return build(selection, leftOut, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
     async everything(
       engine: Engine,
       scored: ScoredSample,
       selection: RowSelection,
-      nonFinite: number[],
+      leftOut: RowsLeftOut,
+      aboutColumns: readonly string[],
     ): Promise<StepMetrics> {
       if (profile === 'ragen') {
         const measured = await withMoments(engine, scored.measured);
         const { values, spread } = ragenValues(measured);
-        return build(selection, nonFinite, values, {}, {}, [], { step: measured, spread });
+        return build(selection, leftOut, values, {}, {}, [], { step: measured, spread });
       }
       const infer = ({ sums, stats, own, lengths, signatures }: ScoredStep, permutations: number) =>
         engine.inferStep(sums, stats, { own, lengths, signatures, permutations, seed, signal });
@@ -128,7 +136,7 @@ export function metricsReporter(
       ]);
       const retrieval = apart ?? measured;
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
-      notes.push(...caveats(inference, nonFinite));
+      notes.push(...aboutColumns, ...caveats(inference, leftOut));
       const widening = Math.sqrt(scored.drawn.own.length / selection.effectiveRows);
       const certainty = certaintyByKey(inference, values, permutations, {
         promptsRepeat: scored.retrieval !== scored.measured,
@@ -141,16 +149,22 @@ export function metricsReporter(
       Object.assign(certainty, subsets.certainty);
       notes.push(...subsets.notes);
       Object.assign(values, aboutSample(selection));
-      return build(selection, nonFinite, values, absent, certainty, notes, { step: measured, spread });
+      return build(selection, leftOut, values, absent, certainty, notes, { step: measured, spread });
     },
   };
 }
 
 /** What to know of the intervals before trusting them. */
-function caveats({ withinVariance, calibrated }: StepInference, nonFinite: readonly number[]): string[] {
+function caveats({ withinVariance, calibrated }: StepInference, { nonFinite, placeholders }: RowsLeftOut): string[] {
   const notes: string[] = [];
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length} (row ${list(nonFinite)})`);
+  }
+  if (placeholders.length > 0) {
+    notes.push(
+      'rows left out for having the same score under every prompt, which no log-probs have (placeholders?): ' +
+        `${placeholders.length} (row ${list(placeholders)})`,
+    );
   }
   if (!withinVariance) {
     notes.push(

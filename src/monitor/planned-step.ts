@@ -51,7 +51,8 @@ export function plannedMatched(
     const scored = layout.scored[layout.signatures[ownColumn] as number] as number;
     matched[row] = matrix.data[row * prompts + scored] as number;
   }
-  for (const row of metrics.rows.nonFinite) matched[row] = Number.NaN;
+  const { nonFinite, placeholders = [] } = metrics.rows;
+  for (const row of [...nonFinite, ...placeholders]) matched[row] = Number.NaN;
   return matched;
 }
 

@@ -13,7 +13,6 @@ namespace collapsar {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The mean over rows as stepMoments has it, bit for bit.
 double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figure) {
@@ -36,23 +35,28 @@ double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figur
   return sum.round() / static_cast<double>(input.rows);
 }
 
-// Rows with an infinite value are left out: of those there are only margins'.
-SubsetInference inferMean(const InferenceInput& input, const std::vector<double>& values, double scoreScale,
-                          double highest, std::int64_t& rows) {
-  std::vector<double> used;
-  std::vector<std::int32_t> own;
+double meanOf(const std::vector<double>& values) {
   ExactSum sum;
+  for (const double value : values) sum.add(value);
+  return sum.round() / static_cast<double>(values.size());
+}
+
+// Over the rows whose margin is finite.
+void inferMargin(const InferenceInput& input, const RowSums& sums, Inference& out) {
+  std::vector<double> margins;
+  std::vector<std::int32_t> own;
+  margins.reserve(sums.margins.size());
+  own.reserve(sums.margins.size());
   for (std::int64_t r = 0; r < input.rows; r++) {
-    if (!std::isfinite(values[r])) continue;
-    used.push_back(values[r]);
+    if (!std::isfinite(sums.margins[r])) continue;
+    margins.push_back(sums.margins[r]);
     own.push_back(input.labels.own[r]);
-    sum.add(values[r]);
   }
-  rows = static_cast<std::int64_t>(used.size());
-  if (rows < 1) return {kNaN, kNaN, kNaN, kNaN};
-  const double estimate = sum.round() / static_cast<double>(rows);
-  const Interval batch = stratifiedInterval(own, input.columns, used, estimate, scoreScale, highest);
-  return {estimate, batch.low, batch.high, batch.error};
+  out.marginRows = static_cast<std::int64_t>(margins.size());
+  if (margins.empty()) return;
+  const double estimate = meanOf(margins);
+  const Interval batch = marginInterval(input, sums, own, margins, estimate);
+  out.margin = {estimate, batch.low, batch.high, batch.error};
 }
 
 }  // namespace
@@ -92,12 +96,12 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
-  const double scale = sums.scoreScale;
-  for (int i = 0; i < subsets.sizes; i++) {
-    std::int64_t rows;
-    out.among.push_back(inferMean(input, sums.among[i], scale, columns.logOthers[std::int64_t{2} << i], rows));
+  for (int size = 0; size < subsets.sizes; size++) {
+    const double estimate = meanOf(sums.among[size]);
+    const Interval batch = amongInterval(input, columns, sums, size, estimate, out.calibrated);
+    out.among.push_back({estimate, batch.low, batch.high, batch.error});
   }
-  if (subsets.sizes > 0) out.margin = inferMean(input, sums.margins, scale, kInfinity, out.marginRows);
+  if (subsets.sizes > 0) inferMargin(input, sums, out);
   return Outcome::Done;
 }
 

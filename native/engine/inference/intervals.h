@@ -19,10 +19,13 @@ struct Interval {
 Interval batchInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,
                        double estimate, bool calibrated);
 
-// The same of any mean over rows, from the spread of their values within prompts alone. `scoreScale` as RowSums has it;
-// no value exceeds `highest`.
-Interval stratifiedInterval(const std::vector<std::int32_t>& own, std::int64_t columns,
-                            const std::vector<double>& values, double estimate, double scoreScale, double highest);
+// The same of the information among k = 2^(size + 1) distinct prompts.
+Interval amongInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, int size,
+                       double estimate, bool calibrated);
+
+// The same of the contrastive margins of some rows. own: [margins.size()]
+Interval marginInterval(const InferenceInput& input, const RowSums& sums, const std::vector<std::int32_t>& own,
+                        const std::vector<double>& margins, double estimate);
 
 // The expected value of the same estimator over batches of as many prompts drawn like these.
 Interval populationInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "engine/deterministic_math.h"
@@ -26,10 +27,10 @@ constexpr double kLeastOwn = -640;
 // ln(e^a + e^b) is the larger one where they are further apart: the rest is below its last bit.
 constexpr double kNegligible = -40;
 
-// Canonical lanes: the same bits with vectors of any width.
-constexpr std::int64_t kLanes = 8;
-typedef double Doubles8 __attribute__((vector_size(64)));
-typedef std::uint64_t Words8 __attribute__((vector_size(64)));
+// Canonical lanes, as two vectors that any instruction set has or halves: the same bits on all.
+constexpr std::int64_t kLanes = 8, kHalf = kLanes / 2;
+typedef double Doubles4 __attribute__((vector_size(32)));
+typedef std::uint64_t Words4 __attribute__((vector_size(32)));
 constexpr std::uint64_t kExponentOfOne = 0x3ff;
 constexpr std::int64_t kFactors = 1000;  // each below 2: their product is below the largest double
 
@@ -42,47 +43,54 @@ double logAdd(double a, double b) {
   return apart < kNegligible ? high : high + deterministicLog(1 + deterministicExp(apart));
 }
 
-// sum of ln(own + values[i]), all of which are normal doubles: ln of their product, whose exponent is kept apart.
-// values are read up to padded(count), and set so that the surplus adds ln 1.
-inline __attribute__((always_inline)) double sumOfLogs(double own, double* values, std::int64_t count) {
-  const std::int64_t end = padded(count);
-  for (std::int64_t i = count; i < end; i++) values[i] = 1 - own;
-  Doubles8 product;
-  Words8 exponents;
-  for (int lane = 0; lane < kLanes; lane++) product[lane] = 1, exponents[lane] = 0;
-  const auto settle = [&] {
-    Words8 bits;
-    __builtin_memcpy(&bits, &product, sizeof bits);
-    exponents += (bits >> 52) - kExponentOfOne;
-    bits = (bits & kSignificandBits) | (kExponentOfOne << 52);
-    __builtin_memcpy(&product, &bits, sizeof bits);
-  };
-  for (std::int64_t begin = 0; begin < end; begin += kFactors * kLanes) {
-    const std::int64_t stop = std::min(end, begin + kFactors * kLanes);
-    for (std::int64_t i = begin; i < stop; i += kLanes) {
-      Doubles8 factor;
-      __builtin_memcpy(&factor, values + i, sizeof factor);
-      factor += own;
-      Words8 bits;
-      __builtin_memcpy(&bits, &factor, sizeof bits);
-      exponents += (bits >> 52) - kExponentOfOne;
-      bits = (bits & kSignificandBits) | (kExponentOfOne << 52);
-      __builtin_memcpy(&factor, &bits, sizeof factor);
-      product *= factor;
-    }
-    settle();
-  }
-  double all = 1;
-  std::int64_t exponent = 0;
-  for (int lane = 0; lane < kLanes; lane++) {
-    all *= product[lane];
-    exponent += static_cast<std::int64_t>(exponents[lane]);
-  }
-  const auto power = static_cast<double>(exponent);
-  return __builtin_fma(power, kLn2High, __builtin_fma(power, kLn2Low, deterministicLog(all)));
+inline __attribute__((always_inline)) void load(const double* values, Doubles4& out) {
+  __builtin_memcpy(&out, values, sizeof out);
+}
+
+// value -> its significand, in [1, 2); its biased exponent is added to `exponents`.
+inline __attribute__((always_inline)) void takeExponent(Doubles4& value, Words4& exponents) {
+  Words4 bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  exponents += bits >> 52;
+  bits = (bits & kSignificandBits) | (kExponentOfOne << 52);
+  __builtin_memcpy(&value, &bits, sizeof bits);
 }
 
 }  // namespace
+
+// The product of own + values[i], all of which are normal doubles: its logarithm is the sum of theirs. values are read
+// up to padded(count), and set so that the surplus multiplies by 1.
+inline __attribute__((always_inline)) void SubsetValues::multiply(double own, double* values, std::int64_t count,
+                                                                  int size) {
+  const std::int64_t end = padded(count);
+  for (std::int64_t i = count; i < end; i++) values[i] = 1 - own;
+  Doubles4 product0 = {1, 1, 1, 1}, product1 = product0;
+  Words4 exponents0 = {}, exponents1 = {};
+  std::int64_t bias = 0;
+  for (std::int64_t begin = 0; begin < end; begin += kFactors * kLanes) {
+    const std::int64_t stop = std::min(end, begin + kFactors * kLanes);
+    for (std::int64_t i = begin; i < stop; i += kLanes) {
+      Doubles4 factor0, factor1;
+      load(values + i, factor0);
+      load(values + i + kHalf, factor1);
+      factor0 += own;
+      factor1 += own;
+      takeExponent(factor0, exponents0);
+      takeExponent(factor1, exponents1);
+      product0 *= factor0;
+      product1 *= factor1;
+    }
+    takeExponent(product0, exponents0);
+    takeExponent(product1, exponents1);
+    bias += stop - begin + kLanes;
+  }
+  product0 *= product1;
+  exponents0 += exponents1;
+  product_[size] = (product0[0] * product0[1]) * (product0[2] * product0[3]);
+  const std::uint64_t exponents = (exponents0[0] + exponents0[1]) + (exponents0[2] + exponents0[3]);
+  power_[size] =
+      static_cast<double>(static_cast<std::int64_t>(exponents) - bias * static_cast<std::int64_t>(kExponentOfOne));
+}
 
 PromptSubsets::PromptSubsets(const StepColumns& columns, std::uint64_t seed)
     : distinct(columns.distinct), promptOf(columns.signature.size()) {
@@ -95,11 +103,16 @@ PromptSubsets::PromptSubsets(const StepColumns& columns, std::uint64_t seed)
     }
     promptOf[p] = prompt;
   }
-  while (std::int64_t{2} << sizes <= distinct) sizes++;
+  for (std::int64_t blocks = distinct / 2; blocks > 0; blocks /= 2) {
+    draws.push_back(static_cast<double>(sizes == 0 ? distinct - 1 : blocks));
+    sizes++;
+    logSize.push_back(columns.logOthers[std::int64_t{1} << sizes]);
+  }
   orders = std::clamp<std::int64_t>(kOrderEntries / std::max<std::int64_t>(1, distinct), 1,
                                     std::min<std::int64_t>(kMostOrders, std::max<std::int64_t>(1, distinct)));
   columnAt.resize(static_cast<std::size_t>(orders * distinct));
-  placeOf.resize(columnAt.size());
+  orderOf.resize(static_cast<std::size_t>(distinct));
+  placeOf.resize(static_cast<std::size_t>(distinct));
   std::vector<std::int32_t> promptAt(static_cast<std::size_t>(distinct));
   for (std::int64_t order = 0; order < orders; order++) {
     for (std::int64_t i = 0; i < distinct; i++) promptAt[i] = static_cast<std::int32_t>(i);
@@ -110,17 +123,19 @@ PromptSubsets::PromptSubsets(const StepColumns& columns, std::uint64_t seed)
     }
     for (std::int64_t i = 0; i < distinct; i++) {
       columnAt[order * distinct + i] = representative[promptAt[i]];
-      placeOf[order * distinct + promptAt[i]] = static_cast<std::int32_t>(i);
+      if (promptAt[i] % orders != order) continue;
+      orderOf[promptAt[i]] = static_cast<std::int32_t>(order);
+      placeOf[promptAt[i]] = static_cast<std::int32_t>(i);
     }
   }
 }
 
-SubsetValues::SubsetValues(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets)
+SubsetValues::SubsetValues(const InferenceInput& input, const PromptSubsets& subsets)
     : margin(kNaN),
       at(static_cast<std::size_t>(subsets.sizes), kNaN),
       input_(input),
-      columns_(columns),
       subsets_(subsets),
+      kernels_(kernels()),
       sum_(static_cast<std::size_t>(padded(subsets.distinct))),
       rest_(static_cast<std::size_t>(padded(subsets.distinct / 2))) {}
 
@@ -154,9 +169,9 @@ inline __attribute__((always_inline)) void SubsetValues::computeBody(std::int64_
   const double* const scores = input_.scores + r * input_.columns;
   margin = marginOf(scores, own);
 
-  const std::int64_t distinct = subsets_.distinct, order = prompt % subsets_.orders;
-  const std::int32_t* const columnAt = subsets_.columnAt.data() + order * distinct;
-  std::int64_t place = subsets_.placeOf[order * distinct + prompt];
+  const std::int64_t distinct = subsets_.distinct;
+  const std::int32_t* const columnAt = subsets_.columnAt.data() + subsets_.orderOf[prompt] * distinct;
+  std::int64_t place = subsets_.placeOf[prompt];
   const double excess = scores[own] - top;
   if (excess < kLeastOwn) return computeInLogs(scores, own, columnAt, place);
 
@@ -165,7 +180,7 @@ inline __attribute__((always_inline)) void SubsetValues::computeBody(std::int64_
   double* const rest = rest_.data();
   for (std::int64_t i = 0; i < distinct; i++) sum[i] = terms[columnAt[i]];
   sum[place] = 1 - ownTerm;  // adds ln 1: a row's own prompt is no pair
-  at[0] = columns_.logOthers[2] + excess - sumOfLogs(ownTerm, sum, distinct) / static_cast<double>(distinct - 1);
+  multiply(ownTerm, sum, distinct, 0);
   sum[place] = ownTerm;
 
   std::int64_t blocks = distinct;
@@ -185,9 +200,11 @@ inline __attribute__((always_inline)) void SubsetValues::computeBody(std::int64_
     if (place >= blocks) place = distinct;
     // The own prompt is of its block's sum already.
     if (place < blocks) rest[place] = sum[place] - ownTerm;
-    if (i == 0) continue;
-    at[i] = columns_.logOthers[std::int64_t{2} << i] + excess -
-            sumOfLogs(ownTerm, rest, blocks) / static_cast<double>(blocks);
+    if (i > 0) multiply(ownTerm, rest, blocks, i);
+  }
+  kernels_.logarithms(product_, subsets_.sizes, log_);
+  for (int i = 0; i < subsets_.sizes; i++) {
+    at[i] = subsets_.logSize[i] + excess - (power_[i] * std::numbers::ln2 + log_[i]) / subsets_.draws[i];
   }
 }
 
@@ -205,14 +222,16 @@ inline __attribute__((always_inline)) double SubsetValues::marginOf(const double
     }
   };
   if (distinct == input_.columns) {
-    Doubles8 sums{};
+    Doubles4 sum0 = {}, sum1 = {};
     for (std::int64_t i = 0; i < whole; i += kLanes) {
-      Doubles8 values;
-      __builtin_memcpy(&values, scores + i, sizeof values);
-      values = ownScore - values;
-      sums += values;  // that of the own prompt is 0
+      Doubles4 values0, values1;
+      load(scores + i, values0);
+      load(scores + i + kHalf, values1);
+      sum0 += ownScore - values0;  // that of the own prompt is 0
+      sum1 += ownScore - values1;
     }
-    __builtin_memcpy(lanes, &sums, sizeof sums);
+    __builtin_memcpy(lanes, &sum0, sizeof sum0);
+    __builtin_memcpy(lanes + kHalf, &sum1, sizeof sum1);
     if (whole < distinct) add(whole, scores, [](std::int64_t i) { return i; });
   } else {
     for (std::int64_t i = 0; i < distinct; i += kLanes) {
@@ -232,7 +251,7 @@ void SubsetValues::computeInLogs(const double* scores, std::int32_t own, const s
   sum_[place] = 0;
   double pairs = 0;
   for (std::int64_t i = 0; i < distinct; i++) pairs += i == place ? 0.0 : logAdd(0, sum_[i]);
-  at[0] = columns_.logOthers[2] - pairs / static_cast<double>(distinct - 1);
+  at[0] = subsets_.logSize[0] - pairs / subsets_.draws[0];
   std::fill(rest_.begin(), rest_.end(), -kInfinity);
   std::int64_t blocks = distinct;
   for (int i = 0; i < subsets_.sizes; i++) {
@@ -245,7 +264,7 @@ void SubsetValues::computeInLogs(const double* scores, std::int32_t own, const s
       sum_[b] = logAdd(sum_[b], sum_[b + blocks]);
       total += b == place ? sum_[b] : logAdd(0, rest_[b]);
     }
-    if (i > 0) at[i] = columns_.logOthers[std::int64_t{2} << i] - total / static_cast<double>(blocks);
+    if (i > 0) at[i] = subsets_.logSize[i] - total / subsets_.draws[i];
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/simd/kernel_table.h"
 #include "inference.h"
 #include "step_columns.h"
 
@@ -20,7 +21,10 @@ struct PromptSubsets {
   std::vector<std::int32_t> representative;  // [D]: a column of each distinct prompt, rising
   std::vector<std::int32_t> promptOf;        // [columns]: which of them the column stands for
   std::vector<std::int32_t> columnAt;        // [orders, D]: representative column at each place
-  std::vector<std::int32_t> placeOf;         // [orders, D]: its inverse, by distinct prompt
+  std::vector<std::int32_t> orderOf;         // [D]: the order that a prompt's rows take
+  std::vector<std::int32_t> placeOf;         // [D]: its place there
+  std::vector<double> draws;                 // [sizes]: of others for a row
+  std::vector<double> logSize;               // [sizes]: ln k
 };
 
 // One worker's scratch.
@@ -32,7 +36,7 @@ struct PromptSubsets {
 // nothing cancels.
 class SubsetValues {
  public:
-  SubsetValues(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets);
+  SubsetValues(const InferenceInput& input, const PromptSubsets& subsets);
 
   // terms: [columns] exp(score - top), top the row's largest score.
   void compute(std::int64_t r, const double* terms, double top);
@@ -44,14 +48,18 @@ class SubsetValues {
   void computeBody(std::int64_t r, const double* terms, double top);
   void computeAvx2(std::int64_t r, const double* terms, double top);
   void computeAvx512(std::int64_t r, const double* terms, double top);
+  void multiply(double own, double* values, std::int64_t count, int size);
   double marginOf(const double* scores, std::int32_t own) const;
   void computeInLogs(const double* scores, std::int32_t own, const std::int32_t* columnAt, std::int64_t place);
 
   const InferenceInput& input_;
-  const StepColumns& columns_;
   const PromptSubsets& subsets_;
+  const KernelTable& kernels_;
   // Whole vectors. Of each block: the sum of its terms, and the same without its first.
   std::vector<double> sum_, rest_;
+  // Of each size: a product is product_ 2^power_.
+  static constexpr int kMostSizes = 32;
+  double product_[kMostSizes] = {}, power_[kMostSizes] = {}, log_[kMostSizes] = {};
 };
 
 }  // namespace collapsar

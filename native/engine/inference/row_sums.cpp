@@ -357,7 +357,7 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
   for (int worker = 0; worker < pool.threads(); worker++) {
     scratch.push_back(std::make_unique<LabelValues>(input, columns));
     adders.push_back(std::make_unique<RowAdder>(input, columns));
-    subsetValues.push_back(std::make_unique<SubsetValues>(input, columns, subsets));
+    subsetValues.push_back(std::make_unique<SubsetValues>(input, subsets));
   }
 
   const Outcome outcome = pool.run(blocks, control, [&](std::int64_t block, int worker) {

@@ -152,10 +152,11 @@ function asJson(value: unknown): string {
 
 function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
   const settings = (value ?? {}) as Partial<Record<keyof PlanSettings, unknown>>;
-  const { profile, permutations, seed, samples, nonFinite, metrics } = settings;
+  const { profile, permutations, seed, samples, nonFinite, placeholders, metrics } = settings;
   const sound =
     (profile === 'strict' || profile === 'ragen') &&
     (nonFinite === 'error' || nonFinite === 'exclude') &&
+    (placeholders === 'error' || placeholders === 'exclude') &&
     (permutations === undefined || isCount(permutations)) &&
     isCount(seed) &&
     isCount(samples) &&
@@ -167,6 +168,7 @@ function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
     seed,
     samples,
     nonFinite,
+    placeholders,
     ...(metrics !== undefined && { metrics: metrics as string[] }),
   };
 }

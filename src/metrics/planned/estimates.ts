@@ -4,6 +4,7 @@ import { checkKnown, checkObject, optionNames } from '../../engine/argument-chec
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
 import { rowsByEquivalents } from '../chance.js';
+import { noRowLeft, type RowsLeftOut } from '../rows-left-out.js';
 import { isSaturated, mostInformation } from '../saturation.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 import { STRICT_KEYS } from '../strict.js';
@@ -54,6 +55,8 @@ export interface PairEstimates {
     readonly zeroLength: number;
     /** Rows left out because a score of theirs is NaN or infinite. */
     readonly nonFinite: readonly number[];
+    /** Rows left out because all of their scores are 0, which no log-probs are. Missing where there are none. */
+    readonly placeholders?: readonly number[];
   };
   readonly cost: PlanCost;
   readonly confidence: number;
@@ -96,13 +99,14 @@ export function* estimation(
   const sums = alignScores(plan, scores);
   yield;
   const { layout } = plan;
-  const { scored, nonFinite } = yield* scoredRows(plan, sums);
+  const { scored, nonFinite, placeholders } = yield* scoredRows(plan, sums);
   const report = {
     rows: {
       total: layout.totalRows,
       used: scored.length,
       zeroLength: layout.totalRows - layout.rows.length,
       nonFinite,
+      ...(placeholders.length > 0 && { placeholders }),
     },
     cost: plan.cost,
     confidence,
@@ -123,14 +127,15 @@ export function* estimation(
     const few = nothing(`MI and retrieval need at least 2 prompts; this step has ${prompts}`);
     return { ...few, rows: { ...few.rows, used: layout.rows.length, nonFinite: [] } };
   }
-  if (scored.length === 0) return nothing('every row has a score that is NaN or infinite');
-  return { ...report, ...(yield* everything(plan, scored, nonFinite, confidence)) };
+  const leftOut = { nonFinite, placeholders };
+  if (scored.length === 0) return nothing(noRowLeft(leftOut));
+  return { ...report, ...(yield* everything(plan, scored, leftOut, confidence)) };
 }
 
 function* everything(
   plan: ScorePlan,
   scored: readonly ScoredRow[],
-  nonFinite: readonly number[],
+  { nonFinite, placeholders }: RowsLeftOut,
   confidence: number,
 ): Interruptible<Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'>> {
   const { layout, complete } = plan;
@@ -184,6 +189,9 @@ function* everything(
   }
   if (nonFinite.length > 0) {
     notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
+  }
+  if (placeholders.length > 0) {
+    notes.push(`rows left out for a score of 0 under every prompt (placeholders?): ${placeholders.length}`);
   }
   const bounds = yield* addRetrieval(plan, scored, sums, confidence, { values, absent, certainty });
   for (const key of [...STRICT_KEYS, ...amongKeys(layout.distinct)]) {

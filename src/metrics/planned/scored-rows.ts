@@ -3,11 +3,14 @@ import type { ScorePlan } from './plan.js';
 import type { ScoredPrompt, ScoredRow } from './row.js';
 import type { Interruptible } from './slices.js';
 
-/** Rows with a score that no marginal can be made of are left out, as `strict` does. */
+/**
+ * Rows with a score that no marginal can be made of are left out, as `strict` does; and placeholders, where all scores are 0: under
+ * a few prompts of many, any other score may be the same by chance.
+ */
 export function* scoredRows(
   plan: ScorePlan,
   sums: Float64Array,
-): Interruptible<{ scored: ScoredRow[]; nonFinite: number[] }> {
+): Interruptible<{ scored: ScoredRow[]; nonFinite: number[]; placeholders: number[] }> {
   const { rows, signatures, scored: scoredPrompt } = plan.layout;
   const signatureOf = new Map<number, number>();
   scoredPrompt.forEach((prompt, signature) => {
@@ -22,6 +25,7 @@ export function* scoredRows(
   }
   const scored: ScoredRow[] = [];
   const nonFinite: number[] = [];
+  const placeholders: number[] = [];
   for (const planned of rows) {
     const scores = byRow.get(planned.row) as Map<number, number>;
     const of = (signature: number, stratum: number, expansion: number): ScoredPrompt => {
@@ -34,9 +38,10 @@ export function* scoredRows(
       return Array.from(drawn.toSorted(), (signature) => of(signature, h, size / drawn.length));
     });
     const usable = ({ score }: ScoredPrompt): boolean => score < Number.POSITIVE_INFINITY;
-    if (Number.isFinite(own.score) && negatives.every(usable)) scored.push({ planned, own, negatives });
-    else nonFinite.push(planned.row);
+    if (!(Number.isFinite(own.score) && negatives.every(usable))) nonFinite.push(planned.row);
+    else if ([own, ...negatives].every(({ score }) => score === 0)) placeholders.push(planned.row);
+    else scored.push({ planned, own, negatives });
     yield;
   }
-  return { scored, nonFinite };
+  return { scored, nonFinite, placeholders };
 }
