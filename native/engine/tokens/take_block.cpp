@@ -1,7 +1,6 @@
 #include "take_block.h"
 
 #include <algorithm>
-#include <atomic>
 #include <new>
 #include <numeric>
 
@@ -170,23 +169,24 @@ Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& 
 
   block.updates.resize(block.prompts.size() * static_cast<std::size_t>(block.partLeaves));
   PartTaker<T> taker(step, block, scores, pool.threads());
-  std::atomic<bool> shortOfMemory{false};
-  pool.run((items + together - 1) / together, control, [&](std::int64_t tile, int worker) {
-    const std::int64_t end = std::min(items, (tile + 1) * together);
-    try {
-      for (std::int64_t item = tile * together; item < end && !shortOfMemory; item++)
-        taker.take(static_cast<std::size_t>(item), worker, control);
-    } catch (const std::bad_alloc&) {
-      // A thread of the pool has nowhere to throw it to.
-      shortOfMemory = true;
-    }
-  });
-  const bool cancelled = control.cancelled.load(std::memory_order_relaxed);
   // Here, not where the claim is given back: whoever has to do that may be short of memory, too.
-  if (shortOfMemory || cancelled) block.updates = std::vector<LeafUpdate>();
-  if (shortOfMemory) throw std::bad_alloc();
-  if (!cancelled) noteLeaves(step, block);
-  return cancelled ? Outcome::Cancelled : Outcome::Done;
+  const auto drop = [&] { block.updates = std::vector<LeafUpdate>(); };
+  try {
+    pool.run((items + together - 1) / together, control, [&](std::int64_t tile, int worker) {
+      const std::int64_t end = std::min(items, (tile + 1) * together);
+      for (std::int64_t item = tile * together; item < end; item++)
+        taker.take(static_cast<std::size_t>(item), worker, control);
+    });
+  } catch (const std::bad_alloc&) {
+    drop();
+    throw;
+  }
+  if (control.cancelled.load(std::memory_order_relaxed)) {
+    drop();
+    return Outcome::Cancelled;
+  }
+  noteLeaves(step, block);
+  return Outcome::Done;
 }
 
 }  // namespace
