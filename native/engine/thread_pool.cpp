@@ -21,7 +21,7 @@ struct Run {
   const std::function<void(std::int64_t, int)>& body;
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stopped{false};
-  std::mutex failing;
+  std::mutex failing{};
   std::exception_ptr failure = nullptr;  // the first of those that tiles threw
 
   void work(int worker) {
