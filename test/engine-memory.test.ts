@@ -260,6 +260,53 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
       );
     });
 
+    it('ends no process, whichever native function lacks it', async () => {
+      const dist = join(fileURLToPath(new URL('..', import.meta.url)), 'dist/');
+      // 2 GiB of labels, which nothing has touched, can be passed but not copied.
+      const script = `
+      import { loadAddon } from ${JSON.stringify(`${dist}engine/addon.js`)};
+      import { openEngine } from ${JSON.stringify(`${dist}index.js`)};
+      const addon = loadAddon();
+      const huge = new Int32Array(2 ** 29), lengths = new Float64Array(huge.buffer), one = Int32Array.of(0);
+      const sink = new addon.NativeTokenSink(1, Float64Array.of(3), 2 ** 40);
+      const engine = await openEngine({ device: 'cpu', threads: 1 });
+      const scores = { data: new Float32Array(1), dtype: 'float32', shape: [1, huge.length], strides: [0, 0] };
+      const own = { own: huge, lengths: huge };
+      const calls = {
+        constructor: () => new addon.NativeTokenSink(1, lengths, 2 ** 40),
+        claim: () => sink.claim(huge, one, 0, 3, 1),
+        claimRows: () => sink.claim(one, huge, 0, 3, 1),
+        missing: () => sink.missing(0, huge),
+        alloc: () => addon.alloc(2 ** 45),
+        actionDependence: () =>
+          addon.actionDependence(huge, huge, one, Float64Array.of(0), 1, 1, new Uint32Array(4)),
+        matchedOrders: () => addon.matchedOrders(Float64Array.of(0), huge, 0, 1, new Uint32Array(4)),
+        periodicEpisodes: () => addon.periodicEpisodes(huge, one, 1, new Uint32Array(4)),
+        sumTokens: () => engine.sumTokens(scores, huge),
+        scoreStats: () => engine.scoreStats({ ...scores, shape: [huge.length, 1] }, own),
+      };
+      const problems = {};
+      for (const [name, call] of Object.entries(calls)) {
+        try {
+          await call();
+        } catch (error) {
+          problems[name] = error.reason ?? error.name;
+        }
+      }
+      // What failed has left nothing claimed.
+      problems.after = sink.claim(one, one, 0, 3, 1) === 0 ? 'claimed' : 'lost';
+      await engine.dispose();
+      console.log(JSON.stringify(problems));`;
+      const limited = 'ulimit -v 5000000; exec "$0" --input-type=module -e "$1"';
+      const { stdout } = await promisify(execFile)('sh', ['-c', limited, process.execPath, script]);
+      const problems = JSON.parse(stdout);
+      for (const [name, problem] of Object.entries(problems)) {
+        if (name !== 'after') expect([name, problem]).toEqual([name, expect.stringMatching(/no_memory|out_of_memory/)]);
+      }
+      expect(Object.keys(problems).length).toBe(11);
+      expect(problems.after).toBe('claimed');
+    });
+
     it('for a tensor too', () => {
       // More than any process may address.
       expect(() => engine.alloc('float64', [2 ** 46])).toThrow(

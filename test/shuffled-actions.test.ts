@@ -184,7 +184,7 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
         }`;
       const limited = 'ulimit -v 4000000; exec "$0" --input-type=module -e "$1"';
       const { stdout } = await promisify(execFile)('sh', ['-c', limited, process.execPath, script]);
-      expect(stdout).toBe('RangeError: not enough memory\n');
+      expect(stdout).toBe('Error: not enough memory\n');
     });
   },
 );

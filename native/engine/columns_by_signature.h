@@ -1,6 +1,8 @@
 // Which columns are equivalent: the columns of each signature, rising. For the CPU and the GPU's backend.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -9,17 +11,27 @@ namespace collapsar {
 
 class ColumnsBySignature {
  public:
-  // signature: [columns], each in [0, columns), or null: every column is equivalent to itself alone.
-  ColumnsBySignature(const std::int32_t* signature, std::int64_t columns) : signature_(signature) {
+  // signature: [columns], each in [0, columns), or null: every column is equivalent to itself alone. Once `cancelled`
+  // (if it is given) is true, this ends early and is of no use.
+  ColumnsBySignature(const std::int32_t* signature, std::int64_t columns, const std::atomic<bool>* cancelled = nullptr)
+      : signature_(signature) {
     if (signature == nullptr) return;
+    constexpr std::int64_t kBetweenLooks = 1 << 18;
+    const auto forEachColumn = [&](const auto& take) {
+      for (std::int64_t c = 0; c < columns;) {
+        if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return;
+        for (const std::int64_t end = std::min(columns, c + kBetweenLooks); c < end; c++) take(c);
+      }
+    };
     starts_.assign(static_cast<std::size_t>(columns) + 1, 0);
     columns_.resize(static_cast<std::size_t>(columns));
-    for (std::int64_t c = 0; c < columns; c++) starts_[at(signature[c]) + 1]++;
-    for (std::size_t s = 0; s < static_cast<std::size_t>(columns); s++) starts_[s + 1] += starts_[s];
+    forEachColumn([&](std::int64_t c) { starts_[at(signature[c]) + 1]++; });
+    forEachColumn(
+        [&](std::int64_t s) { starts_[static_cast<std::size_t>(s) + 1] += starts_[static_cast<std::size_t>(s)]; });
     std::vector<std::int32_t> next = starts_;
-    for (std::int64_t c = 0; c < columns; c++) {
+    forEachColumn([&](std::int64_t c) {
       columns_[static_cast<std::size_t>(next[at(signature[c])]++)] = static_cast<std::int32_t>(c);
-    }
+    });
   }
 
   // The columns equivalent to *own, which must outlive the result.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "compute_in_order.h"
 #include "deterministic_math.h"
 #include "engine/simd/logit_kernel_table.h"
 #include "half.h"
@@ -23,7 +24,7 @@ constexpr std::int64_t kPackedColumns = 4096;  // of a group of rows at once: th
 constexpr std::int64_t kPackedStride = kPackedColumns + 32;  // no power of two: rows would share their cache sets
 // With so few rows a thread, rows are shared: the last ones would else leave threads idle.
 constexpr std::int64_t kRowsPerThread = 8;
-constexpr std::int64_t kLeavesPerThread = 1024;  // kept at once of shared rows: under 100 KB a thread
+constexpr std::int64_t kLeavesKept = 8192;  // at a time, of shared rows: under a megabyte
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -82,6 +83,21 @@ struct Walked {
   C best;
   std::int64_t argmax, above, equal;
   bool invalid;
+  // Where it is invalid, by a second look: the first NaN, the first +inf; -1 if there is none.
+  std::int64_t firstNan, firstInfinity;
+
+  void merge(const Walked& next, double temperature) {
+    sums.merge(next.sums, temperature);
+    if (next.best > best) {
+      best = next.best;
+      argmax = next.argmax;
+    }
+    above += next.above;
+    equal += next.equal;
+    invalid |= next.invalid;
+    if (firstNan < 0) firstNan = next.firstNan;
+    if (firstInfinity < 0) firstInfinity = next.firstInfinity;
+  }
 };
 
 // What one thread needs beside its stack: under 600 KB.
@@ -105,6 +121,7 @@ class LogitWalker {
   std::int64_t groupRows() const {
     return magnitude(logits_.rowStride) < magnitude(logits_.columnStride) ? kGroupRows : 1;
   }
+  double temperature() const { return rows_.temperature; }
   bool packs() const { return logits_.columnStride != 1; }
   bool reads(std::int64_t row) const { return rows_.mask == nullptr || rows_.mask[row] != 0; }
 
@@ -122,33 +139,55 @@ class LogitWalker {
       if (done >= kTileElements) report(control, done);
     }
     report(control, done);
-    for (std::int64_t i = 0; i < count; i++) finish(firstRow + i, walked(states[i], sums[i]));
+    for (std::int64_t i = 0; i < count; i++) {
+      Walked<C> row = walked(states[i], sums[i]);
+      if (row.invalid && reads(firstRow + i)) {
+        beginLook(row);
+        for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
+          if (control.cancelled.load(std::memory_order_relaxed)) return false;
+          lookAgain(firstRow + i, leaf, row);
+        }
+      }
+      finish(firstRow + i, row);
+    }
     return true;
   }
 
-  // One leaf alone, for a row that threads share.
-  Walked<C> walkLeafAlone(std::int64_t row, std::int64_t leaf, Packed<T>* packed) const {
-    LogitRow<C> state;
-    begin(row, 1, leaf, &state, packed);
-    walkLeaf(row, 1, leaf, &state, packed);
-    return walked(state, sumsOf(state.leaf));
+  // One leaf alone of rows that threads share.
+  void walkLeafAlone(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, Packed<T>* packed,
+                     Walked<C>* out) const {
+    LogitRow<C> states[kGroupRows];
+    begin(firstRow, count, leaf, states, packed);
+    walkLeaf(firstRow, count, leaf, states, packed);
+    for (std::int64_t i = 0; i < count; i++) {
+      out[i] = walked(states[i], sumsOf(states[i].leaf));
+      if (!out[i].invalid || !reads(firstRow + i)) continue;
+      beginLook(out[i]);
+      lookAgain(firstRow + i, leaf, out[i]);
+    }
   }
 
-  // The leaves of a row, in their order.
-  void finishShared(std::int64_t row, const Walked<C>* leaves) const {
-    Walked<C> whole = leaves[0];
-    for (std::int64_t leaf = 1; leaf < leavesOf(logits_.columns); leaf++) {
-      const Walked<C>& next = leaves[leaf];
-      whole.sums.merge(next.sums, rows_.temperature);
-      if (next.best > whole.best) {
-        whole.best = next.best;
-        whole.argmax = next.argmax;
+  // A row whose leaves have been merged in their order.
+  void finish(std::int64_t row, const Walked<C>& done) const {
+    if (!reads(row)) return finishMasked(row);
+    if (done.invalid) return finishInvalid(row, done);
+    const MergedSums& sums = done.sums;
+    const double temperature = rows_.temperature;
+    double logsumexp = -kInfinity, entropy = kNaN, targetLogprob = kNaN;
+    if (sums.reference != -kInfinity) {
+      const double s = sums.s + sums.sLow, t = sums.t + sums.tLow;
+      const double logS = deterministicLog(s);
+      logsumexp = sums.reference / temperature + logS;
+      // Below 2^-100 stands only what the depth of the exponentials left of -inf; below 0, rounding.
+      entropy = logS - t / (s * temperature);
+      if (!(entropy > 0x1p-100)) entropy = 0.0;
+      if (rows_.targets != nullptr) {
+        // Not by way of the log-sum-exp, whose own rounding grows with the logits.
+        targetLogprob = (static_cast<double>(targetOf(row)) - sums.reference) / temperature - logS;
+        if (targetLogprob > 0.0) targetLogprob = 0.0;
       }
-      whole.above += next.above;
-      whole.equal += next.equal;
-      whole.invalid |= next.invalid;
     }
-    finish(row, whole);
+    put(row, logsumexp, entropy, targetLogprob, std::max<std::int64_t>(done.argmax, 0), done.above, done.equal);
   }
 
   std::int64_t leafColumns(std::int64_t leaf) const {
@@ -212,7 +251,7 @@ class LogitWalker {
   }
 
   static Walked<C> walked(const LogitRow<C>& state, const MergedSums& sums) {
-    return {sums, state.best, state.argmax, state.above, state.equal, state.invalid};
+    return {sums, state.best, state.argmax, state.above, state.equal, state.invalid, -1, -1};
   }
 
   void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, LogitRow<C>* states,
@@ -245,43 +284,28 @@ class LogitWalker {
     }
   }
 
-  void finish(std::int64_t row, const Walked<C>& done) const {
-    if (!reads(row)) return finishMasked(row);
-    if (done.invalid) return finishInvalid(row);
-    const MergedSums& sums = done.sums;
-    const double temperature = rows_.temperature;
-    double logsumexp = -kInfinity, entropy = kNaN, targetLogprob = kNaN;
-    if (sums.reference != -kInfinity) {
-      const double s = sums.s + sums.sLow, t = sums.t + sums.tLow;
-      const double logS = deterministicLog(s);
-      logsumexp = sums.reference / temperature + logS;
-      // Below 2^-100 stands only what the depth of the exponentials left of -inf; below 0, rounding.
-      entropy = logS - t / (s * temperature);
-      if (!(entropy > 0x1p-100)) entropy = 0.0;
-      if (rows_.targets != nullptr) {
-        // Not by way of the log-sum-exp, whose own rounding grows with the logits.
-        targetLogprob = (static_cast<double>(targetOf(row)) - sums.reference) / temperature - logS;
-        if (targetLogprob > 0.0) targetLogprob = 0.0;
-      }
+  // A row with NaN or +inf, or a leaf of one: a second look, element by element.
+  static void beginLook(Walked<C>& at) {
+    at.above = at.equal = 0;
+    at.firstNan = at.firstInfinity = -1;
+  }
+  void lookAgain(std::int64_t row, std::int64_t leaf, Walked<C>& at) const {
+    const C target = targetOf(row);
+    const std::int64_t begin = leaf * kLogitLeafColumns, end = begin + leafColumns(leaf);
+    for (std::int64_t column = begin; column < end; column++) {
+      const C x = static_cast<C>(valueOf(*element(row, column)));
+      if (at.firstNan < 0 && x != x) at.firstNan = column;
+      if (at.firstInfinity < 0 && x == static_cast<C>(kInfinity)) at.firstInfinity = column;
+      at.above += x > target;
+      at.equal += x == target;
     }
-    put(row, logsumexp, entropy, targetLogprob, std::max<std::int64_t>(done.argmax, 0), done.above, done.equal);
   }
 
-  // A row with NaN or +inf: a second look, element by element.
-  void finishInvalid(std::int64_t row) const {
-    const C target = targetOf(row);
-    std::int64_t firstNan = -1, firstInfinity = -1, above = 0, equal = 0;
-    for (std::int64_t column = 0; column < logits_.columns; column++) {
-      const C x = static_cast<C>(valueOf(*element(row, column)));
-      if (firstNan < 0 && x != x) firstNan = column;
-      if (firstInfinity < 0 && x == static_cast<C>(kInfinity)) firstInfinity = column;
-      above += x > target;
-      equal += x == target;
-    }
-    if (firstNan >= 0) {
-      put(row, kNaN, kNaN, kNaN, firstNan, above, equal);
+  void finishInvalid(std::int64_t row, const Walked<C>& done) const {
+    if (done.firstNan >= 0) {
+      put(row, kNaN, kNaN, kNaN, done.firstNan, done.above, done.equal);
     } else {
-      put(row, kInfinity, kNaN, kNaN, firstInfinity, above, equal);
+      put(row, kInfinity, kNaN, kNaN, done.firstInfinity, done.above, done.equal);
     }
   }
 
@@ -337,30 +361,36 @@ bool walkByRows(const LogitMatrix& logits, const Walker& walker, std::vector<std
 template <class C, class Walker, class T>
 bool walkByLeaves(const LogitMatrix& logits, const Walker& walker, std::vector<std::unique_ptr<Packed<T>>>& packed,
                   ThreadPool& pool, JobControl& control) {
-  const std::int64_t leaves = leavesOf(logits.columns);
-  // Not all rows' at once: what is kept must not grow with the input.
-  const std::int64_t rowsAtOnce = std::max<std::int64_t>(1, pool.threads() * kLeavesPerThread / leaves);
-  std::vector<Walked<C>> states(static_cast<std::size_t>(std::min(rowsAtOnce, logits.rows) * leaves));
-  for (std::int64_t firstRow = 0; firstRow < logits.rows; firstRow += rowsAtOnce) {
-    const std::int64_t count = std::min(rowsAtOnce, logits.rows - firstRow);
-    const Outcome outcome = pool.run(count * leaves, control, [&](std::int64_t tile, int worker) {
-      const std::int64_t row = firstRow + tile / leaves, leaf = tile % leaves;
-      if (walker.reads(row)) {
-        states[static_cast<std::size_t>(tile)] =
-            walker.walkLeafAlone(row, leaf, packed[static_cast<std::size_t>(worker)].get());
-      }
-      control.doneUnits.fetch_add(walker.leafColumns(leaf), std::memory_order_relaxed);
-    });
-    if (outcome == Outcome::Cancelled) return false;
-    for (std::int64_t i = 0; i < count; i++) {
-      if (walker.reads(firstRow + i)) {
-        walker.finishShared(firstRow + i, states.data() + i * leaves);
-      } else {
-        walker.finishMasked(firstRow + i);
-      }
-    }
-  }
-  return true;
+  const std::int64_t together = walker.groupRows(), leaves = leavesOf(logits.columns);
+  const std::int64_t pieces = (logits.rows + together - 1) / together * leaves;
+  const std::int64_t places = std::min(kLeavesKept / together, pieces);
+  std::vector<Walked<C>> kept(static_cast<std::size_t>(places * together)), merged(static_cast<std::size_t>(together));
+  const auto rowOf = [&](std::int64_t piece) { return piece / leaves * together; };
+  const auto rowsOf = [&](std::int64_t piece) { return std::min(together, logits.rows - rowOf(piece)); };
+  const Outcome outcome = computeInOrder(
+      pieces, places, pool, control,
+      [&](std::int64_t piece, std::int64_t place, int worker) {
+        const std::int64_t leaf = piece % leaves, rows = rowsOf(piece);
+        if (together > 1 || walker.reads(rowOf(piece))) {
+          walker.walkLeafAlone(rowOf(piece), rows, leaf, packed[static_cast<std::size_t>(worker)].get(),
+                               kept.data() + place * together);
+        }
+        control.doneUnits.fetch_add(rows * walker.leafColumns(leaf), std::memory_order_relaxed);
+      },
+      [&](std::int64_t piece, std::int64_t place) {
+        const std::int64_t leaf = piece % leaves;
+        for (std::int64_t i = 0; i < rowsOf(piece); i++) {
+          const Walked<C>& next = kept[static_cast<std::size_t>(place * together + i)];
+          Walked<C>& row = merged[static_cast<std::size_t>(i)];
+          if (leaf == 0) {
+            row = next;
+          } else {
+            row.merge(next, walker.temperature());
+          }
+          if (leaf == leaves - 1) walker.finish(rowOf(piece) + i, row);
+        }
+      });
+  return outcome == Outcome::Done;
 }
 
 template <class T, class C>
@@ -381,8 +411,8 @@ Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats&
   if (walker.packs()) {
     for (auto& place : packed) place = std::make_unique_for_overwrite<Packed<T>>();
   }
-  const bool shared = walker.groupRows() == 1 && pool.threads() > 1 && leavesOf(logits.columns) > 1 &&
-                      logits.rows < kRowsPerThread * pool.threads();
+  const bool shared = pool.threads() > 1 && leavesOf(logits.columns) > 1 &&
+                      logits.rows < kRowsPerThread * pool.threads() * walker.groupRows();
   const bool done = shared ? walkByLeaves<C>(logits, walker, packed, pool, control)
                            : walkByRows(logits, walker, packed, pool, control);
   return done ? Outcome::Done : Outcome::Cancelled;

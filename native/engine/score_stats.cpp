@@ -2,7 +2,8 @@
 // row.
 //
 // Rows that lie side by side (rowStride smaller than columnStride) go in groups, so that memory is read in order. The
-// block grid counts from a row's first column, so that tiles and threads cannot change a bit.
+// block grid counts from a row's first column, so that tiles and threads cannot change a bit. Rows of very many columns
+// are cut into leaves, each walked as a row of its own; threads share them, and they are merged in their order.
 #include "score_stats.h"
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "columns_by_signature.h"
+#include "compute_in_order.h"
+#include "deterministic_math.h"
 #include "engine/simd/kernel_table.h"
 #include "half.h"
 
@@ -22,6 +25,8 @@ namespace {
 constexpr std::int64_t kTileElements = 1 << 17;
 constexpr std::int64_t kGroupRows = kBatchRows;
 constexpr std::int64_t kPackedStride = kBlockColumns + 32;  // not a power of two: the rows would share their cache sets
+constexpr std::int64_t kLeafColumns = 1 << 18;
+constexpr std::int64_t kLeavesKept = 4096;  // at a time, of long rows: about a megabyte
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -45,6 +50,53 @@ struct SpareFields {
   double field[7][kBatchRows];
 };
 
+static_assert(kLeafColumns % kBlockColumns == 0 && kLeafColumns > kNarrowColumns);
+
+// Which groups of columns of a row have a NaN or +inf.
+struct Marks {
+  bool nanOthers = false, infinityOthers = false, nanSame = false;
+
+  void merge(Marks other) {
+    nanOthers |= other.nanOthers;
+    infinityOthers |= other.infinityOthers;
+    nanSame |= other.nanSame;
+  }
+};
+
+// What comes out of one leaf of a row, or of those that were merged.
+template <class C>
+struct Leaf {
+  RowState<C> state;
+  Marks marks;
+};
+
+void raiseReference(GroupSums& group, double reference, double length) {
+  const double fall = group.reference - reference;
+  const double scale = deterministicExp(fall), scaleToken = deterministicExp(fall / length);
+  group.t = scale * __builtin_fma(group.s, fall > -708.0 ? fall : -708.0, group.t);
+  group.s *= scale;
+  group.sLow *= scale;
+  group.sToken *= scaleToken;
+  group.sTokenLow *= scaleToken;
+  group.reference = reference;
+}
+
+void mergeSums(GroupSums& group, GroupSums other, double length) {
+  const bool invalid = group.invalid || other.invalid;
+  if (group.reference == -kInfinity) {
+    group = other;
+  } else if (other.reference != -kInfinity) {
+    if (group.reference < other.reference) raiseReference(group, other.reference, length);
+    if (other.reference < group.reference) raiseReference(other, group.reference, length);
+    addExactly(group.s, group.sLow, other.s);
+    addExactly(group.sToken, group.sTokenLow, other.sToken);
+    group.sLow += other.sLow;
+    group.sTokenLow += other.sTokenLow;
+    group.t += other.t;
+  }
+  group.invalid = invalid;
+}
+
 // What one thread needs: under half a megabyte.
 template <class T, class C>
 struct Workspace {
@@ -60,32 +112,69 @@ struct Workspace {
 template <class T, class C>
 class RowWalker {
  public:
-  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, Kernels<C> typed)
+  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, Kernels<C> typed,
+            const JobControl& control)
       : scores_(scores),
         rows_(rows),
         out_(out),
         data_(static_cast<const T*>(scores.data)),
         kernels_(kernels()),
         typed_(typed),
-        equivalents_(rows.signature, scores.columns) {
+        equivalents_(rows.signature, scores.columns, &control.cancelled) {
     logColumns_ = kernels_.log(static_cast<double>(scores.columns));
     logOthers_ = logOf(scores.columns - 1);
     if (rows.signature == nullptr) return;
-    logOthersOf_.resize(static_cast<std::size_t>(scores.columns));
-    labels_.reserve(static_cast<std::size_t>(scores.columns));
-    for (std::int64_t c = 0; c < scores.columns; c++) {
-      const auto column = static_cast<std::int32_t>(c);
-      logOthersOf_[static_cast<std::size_t>(c)] = logOf(scores.columns - equivalents_.size(column));
-      labels_.push_back(static_cast<C>(rows.signature[c]));
+    if (isNarrow()) labels_.assign(rows.signature, rows.signature + scores.columns);
+    // A logarithm a column or one a row: whichever are fewer.
+    for (std::int64_t c = 0; scores.columns <= scores.rows && c < scores.columns; c++) {
+      logOthersOf_.push_back(logOf(scores.columns - equivalents_.size(static_cast<std::int32_t>(c))));
     }
   }
 
+  bool isNarrow() const { return scores_.columns <= kNarrowColumns; }
+
+  // Rows whose elements alternate in memory are read together.
+  std::int64_t groupRows() const {
+    return magnitude(scores_.rowStride) < magnitude(scores_.columnStride) ? kGroupRows : 1;
+  }
+
   void walk(std::int64_t firstRow, std::int64_t endRow, Workspace<T, C>& work) const {
-    const bool narrow = scores_.columns <= kNarrowColumns;
+    const bool narrow = isNarrow();
     for (std::int64_t row = firstRow; row < endRow; row += kGroupRows) {
       const std::int64_t count = std::min(kGroupRows, endRow - row);
       narrow ? walkNarrow(row, count, work) : walkWide(row, count, work);
     }
+  }
+
+  // One leaf of rows [firstRow, firstRow + count), count <= groupRows().
+  void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, Workspace<T, C>& work,
+                Leaf<C>* out) const {
+    const std::int64_t begin = leaf * kLeafColumns, end = std::min(begin + kLeafColumns, scores_.columns);
+    for (std::int64_t i = 0; i < count; i++) this->begin(firstRow + i, i, begin, work);
+    addRows(firstRow, 0, count, begin, end, work);
+    for (std::int64_t i = 0; i < count; i++) {
+      out[i] = {work.rows[i], {}};
+      RowState<C>& state = out[i].state;
+      state.top.filled = static_cast<int>(std::min<std::int64_t>(state.top.filled, end - begin));
+      if (state.others.invalid || state.same.invalid) out[i].marks = lookAgain(firstRow + i, begin, end, state.top);
+    }
+  }
+
+  // Takes in the next leaf of a row.
+  void merge(Leaf<C>& row, const Leaf<C>& next) const {
+    const TopList<C>& top = next.state.top;
+    for (int k = 0; k < top.filled; k++) insertNanFirst(row.state.top, top.value[k], top.column[k]);
+    row.state.above += next.state.above;
+    row.state.equal += next.state.equal;
+    mergeSums(row.state.others, next.state.others, row.state.length);
+    mergeSums(row.state.same, next.state.same, row.state.length);
+    row.marks.merge(next.marks);
+  }
+
+  // Writes what came out of a row's leaves.
+  void finishLeaves(std::int64_t row, const Leaf<C>& merged, Workspace<T, C>& work) const {
+    put(0, merged.state, work);
+    finish(row, 1, work, &merged.marks);
   }
 
  private:
@@ -110,28 +199,29 @@ class RowWalker {
   }
 
   void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
-    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, work);
+    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, 0, work);
     // The next group's own scores lie far apart: each would be waited for.
     for (std::int64_t next = firstRow + count; next < std::min(firstRow + count + kGroupRows, scores_.rows); next++) {
       __builtin_prefetch(element(next, rows_.own[next]));
     }
-    if (magnitude(scores_.rowStride) < magnitude(scores_.columnStride)) {
-      addRows(firstRow, 0, count, work);
+    if (groupRows() > 1) {
+      addRows(firstRow, 0, count, 0, scores_.columns, work);
     } else {
-      for (std::int64_t i = 0; i < count; i++) addRows(firstRow + i, i, 1, work);
+      for (std::int64_t i = 0; i < count; i++) addRows(firstRow + i, i, 1, 0, scores_.columns, work);
     }
-    BatchPlaces& places = work.narrow.places;
-    for (std::int64_t i = 0; i < count; i++) {
-      const RowState<C>& state = work.rows[i];
-      putSums(work.narrow.others, i, state.others);
-      putSums(work.narrow.same, i, state.same);
-      work.narrow.length[i] = state.length;
-      places.own[i] = state.own;
-      places.above[i] = static_cast<std::int32_t>(state.above);
-      places.equal[i] = static_cast<std::int32_t>(state.equal);
-      for (int k = 0; k < state.top.size; k++) places.topColumn[k][i] = state.top.column[k];
-    }
+    for (std::int64_t i = 0; i < count; i++) put(i, work.rows[i], work);
     finish(firstRow, count, work);
+  }
+
+  static void put(std::int64_t slot, const RowState<C>& state, Workspace<T, C>& work) {
+    BatchPlaces& places = work.narrow.places;
+    putSums(work.narrow.others, slot, state.others);
+    putSums(work.narrow.same, slot, state.same);
+    work.narrow.length[slot] = state.length;
+    places.own[slot] = state.own;
+    places.above[slot] = static_cast<std::int32_t>(state.above);
+    places.equal[slot] = static_cast<std::int32_t>(state.equal);
+    for (int k = 0; k < state.top.size; k++) places.topColumn[k][slot] = state.top.column[k];
   }
 
   static void putSums(BatchSums& to, std::int64_t i, const GroupSums& from) {
@@ -141,10 +231,11 @@ class RowWalker {
     to.sToken[i] = from.sToken + from.sTokenLow;
   }
 
-  // Takes rows that are read together, block by block, into their slots.
-  void addRows(std::int64_t firstRow, std::int64_t firstSlot, std::int64_t count, Workspace<T, C>& work) const {
-    for (std::int64_t column = 0; column < scores_.columns; column += kBlockColumns) {
-      const std::int64_t columns = std::min<std::int64_t>(kBlockColumns, scores_.columns - column);
+  // Takes columns [firstColumn, end) of rows that are read together, block by block, into their slots.
+  void addRows(std::int64_t firstRow, std::int64_t firstSlot, std::int64_t count, std::int64_t firstColumn,
+               std::int64_t end, Workspace<T, C>& work) const {
+    for (std::int64_t column = firstColumn; column < end; column += kBlockColumns) {
+      const std::int64_t columns = std::min<std::int64_t>(kBlockColumns, end - column);
       const bool packed = scores_.columnStride != 1;
       if (packed) {
         for (std::int64_t c = 0; c < columns; c++) {
@@ -162,7 +253,8 @@ class RowWalker {
     }
   }
 
-  void begin(std::int64_t row, std::int64_t slot, Workspace<T, C>& work) const {
+  // Before the columns of `row` from `column` on.
+  void begin(std::int64_t row, std::int64_t slot, std::int64_t column, Workspace<T, C>& work) const {
     RowState<C>& state = work.rows[slot];
     state.own = static_cast<C>(valueOf(*element(row, rows_.own[row])));
     state.length = lengthOf(row);
@@ -170,17 +262,21 @@ class RowWalker {
     state.top.filled = 0;
     state.above = state.equal = 0;
     state.others = state.same = {-kInfinity, 0, 0, 0, 0, 0, false};
-    work.same[slot] = equivalents_.begin(rows_.own + row);
-    work.sameEnd[slot] = work.same[slot] + equivalents_.size(rows_.own[row]);
+    const std::int32_t* const same = equivalents_.begin(rows_.own + row);
+    work.sameEnd[slot] = same + equivalents_.size(rows_.own[row]);
+    work.same[slot] = column == 0 ? same : std::lower_bound(same, work.sameEnd[slot], column);
   }
 
-  void finish(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
+  // marks: of a single row whose best columns are right already; null where rows with NaN or +inf must be looked at.
+  void finish(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work, const Marks* marks = nullptr) const {
     BatchPlaces& places = work.narrow.places;
     const BatchSums &others = work.narrow.others, &same = work.narrow.same;
     double logOthers[kGroupRows];
     std::fill_n(logOthers, kGroupRows, logOthers_);
     for (std::int64_t i = 0; rows_.signature != nullptr && i < count; i++) {
-      logOthers[i] = logOthersOf_[static_cast<std::size_t>(rows_.own[firstRow + i])];
+      const std::int32_t own = rows_.own[firstRow + i];
+      logOthers[i] = logOthersOf_.empty() ? logOf(scores_.columns - equivalents_.size(own))
+                                          : logOthersOf_[static_cast<std::size_t>(own)];
     }
 
     double* const wanted[7] = {out_.matchedSeq,     out_.matchedToken,     out_.marginalSeq,     out_.marginalToken,
@@ -196,7 +292,8 @@ class RowWalker {
     bool valid = true;
     for (std::int64_t i = 0; i < count; i++) valid &= others.t[i] == others.t[i] && same.t[i] == same.t[i];
     for (std::int64_t i = 0; !valid && i < count; i++) {
-      if (others.t[i] != others.t[i] || same.t[i] != same.t[i]) finishInvalid(firstRow + i, i, places, fields);
+      if (others.t[i] == others.t[i] && same.t[i] == same.t[i]) continue;
+      finishInvalid(i, marks != nullptr ? *marks : lookAgain(firstRow + i, i, places), fields);
     }
     if (rows_.signature != nullptr || scores_.columns == 1) {
       for (std::int64_t i = 0; i < count; i++) {
@@ -231,29 +328,40 @@ class RowWalker {
     }
   }
 
-  // A row with NaN or +inf: a second look, element by element.
-  void finishInvalid(std::int64_t row, std::int64_t slot, BatchPlaces& places, const BatchFields& sums) const {
-    bool nanOthers = false, infinityOthers = false, nanSame = false;
-    const std::int32_t* same = equivalents_.begin(rows_.own + row);
-    const std::int32_t* sameEnd = same + equivalents_.size(rows_.own[row]);
+  // A row with NaN or +inf.
+  static void finishInvalid(std::int64_t slot, Marks marks, const BatchFields& sums) {
+    const double marginal = marks.nanOthers || marks.nanSame ? kNaN : kInfinity;
+    sums.marginalSeq[slot] = sums.marginalToken[slot] = marginal;
+    sums.posteriorEntropy[slot] = kNaN;
+    if (marks.nanOthers || marks.infinityOthers) {
+      sums.looMarginalSeq[slot] = sums.looMarginalToken[slot] = marks.nanOthers ? kNaN : kInfinity;
+    }
+  }
+
+  Marks lookAgain(std::int64_t row, std::int64_t slot, BatchPlaces& places) const {
     TopList<C> top{};
     top.size = std::max(out_.topK, 1);
+    const Marks marks = lookAgain(row, 0, scores_.columns, top);
+    for (int k = 0; k < top.size; k++) places.topColumn[k][slot] = top.column[k];
+    return marks;
+  }
+
+  // A second look at columns [begin, end), element by element; `top` receives the best of them, NaN first.
+  Marks lookAgain(std::int64_t row, std::int64_t begin, std::int64_t end, TopList<C>& top) const {
+    Marks marks;
+    const std::int32_t* same = equivalents_.begin(rows_.own + row);
+    const std::int32_t* sameEnd = same + equivalents_.size(rows_.own[row]);
+    same = std::lower_bound(same, sameEnd, begin);
     top.filled = 0;
-    for (std::int64_t column = 0; column < scores_.columns; column++) {
+    for (std::int64_t column = begin; column < end; column++) {
       const C x = static_cast<C>(valueOf(*element(row, column)));
       const bool isSame = same < sameEnd && *same == column;
       same += isSame;
-      (isSame ? nanSame : nanOthers) |= x != x;
-      infinityOthers |= !isSame && x == static_cast<C>(kInfinity);
+      (isSame ? marks.nanSame : marks.nanOthers) |= x != x;
+      marks.infinityOthers |= !isSame && x == static_cast<C>(kInfinity);
       insertNanFirst(top, x, static_cast<std::int32_t>(column));
     }
-    for (int k = 0; k < top.size; k++) places.topColumn[k][slot] = top.column[k];
-    const double marginal = nanOthers || nanSame ? kNaN : kInfinity;
-    sums.marginalSeq[slot] = sums.marginalToken[slot] = marginal;
-    sums.posteriorEntropy[slot] = kNaN;
-    if (nanOthers || infinityOthers) {
-      sums.looMarginalSeq[slot] = sums.looMarginalToken[slot] = nanOthers ? kNaN : kInfinity;
-    }
+    return marks;
   }
 
   static void insertNanFirst(TopList<C>& top, C x, std::int32_t column) {
@@ -276,9 +384,43 @@ class RowWalker {
   Kernels<C> typed_;
   ColumnsBySignature equivalents_;   // with what follows, under 32 bytes a column for all threads together
   std::vector<C> labels_;            // the signature in the type computed in
-  std::vector<double> logOthersOf_;  // of each column that may be own
+  std::vector<double> logOthersOf_;  // of each column that may be own, or empty
   double logColumns_, logOthers_;
 };
+
+// Rows of more than a leaf.
+template <class T, class C>
+Outcome walkLeaves(const ScoreMatrix& scores, const RowWalker<T, C>& walker,
+                   const std::vector<std::unique_ptr<Workspace<T, C>>>& work, ThreadPool& pool, JobControl& control) {
+  const std::int64_t together = walker.groupRows(), leaves = (scores.columns + kLeafColumns - 1) / kLeafColumns;
+  const std::int64_t pieces = (scores.rows + together - 1) / together * leaves;
+  const std::int64_t places = std::min(kLeavesKept / together, pieces);
+  std::vector<Leaf<C>> kept(static_cast<std::size_t>(places * together)), merged(static_cast<std::size_t>(together));
+  const auto rowOf = [&](std::int64_t piece) { return piece / leaves * together; };
+  const auto rowsOf = [&](std::int64_t piece) { return std::min(together, scores.rows - rowOf(piece)); };
+  return computeInOrder(
+      pieces, places, pool, control,
+      [&](std::int64_t piece, std::int64_t place, int worker) {
+        const std::int64_t leaf = piece % leaves, rows = rowsOf(piece);
+        walker.walkLeaf(rowOf(piece), rows, leaf, *work[static_cast<std::size_t>(worker)],
+                        kept.data() + place * together);
+        const std::int64_t columns = std::min(kLeafColumns, scores.columns - leaf * kLeafColumns);
+        control.doneUnits.fetch_add(rows * columns, std::memory_order_relaxed);
+      },
+      [&](std::int64_t piece, std::int64_t place) {
+        const std::int64_t leaf = piece % leaves;
+        for (std::int64_t i = 0; i < rowsOf(piece); i++) {
+          const Leaf<C>& next = kept[static_cast<std::size_t>(place * together + i)];
+          Leaf<C>& row = merged[static_cast<std::size_t>(i)];
+          if (leaf == 0) {
+            row = next;
+          } else {
+            walker.merge(row, next);
+          }
+          if (leaf == leaves - 1) walker.finishLeaves(rowOf(piece) + i, row, *work[0]);
+        }
+      });
+}
 
 template <class T, class C>
 Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
@@ -286,11 +428,13 @@ Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStat
   control.totalUnits.store(scores.rows * scores.columns, std::memory_order_relaxed);
   if (scores.columns == 0) return Outcome::Done;
 
-  const RowWalker<T, C> walker(scores, rows, out, typed);
+  const RowWalker<T, C> walker(scores, rows, out, typed, control);
+  if (control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
   std::vector<std::unique_ptr<Workspace<T, C>>> work;
   for (int worker = 0; worker < pool.threads(); worker++) {
     work.emplace_back(std::make_unique_for_overwrite<Workspace<T, C>>());
   }
+  if (scores.columns > kLeafColumns) return walkLeaves(scores, walker, work, pool, control);
   // Whole groups of rows, so that only the last tile has a part of one.
   const std::int64_t groups = std::max<std::int64_t>(1, kTileElements / (scores.columns * kGroupRows));
   const std::int64_t wanted = groups * kGroupRows;

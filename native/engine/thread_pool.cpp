@@ -2,10 +2,12 @@
 #include "thread_pool.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "float_mode.h"
 #include "spin.h"
 
 namespace collapsar {
@@ -19,8 +21,21 @@ struct Run {
   const std::function<void(std::int64_t, int)>& body;
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stopped{false};
+  std::mutex failing{};
+  std::exception_ptr failure = nullptr;  // the first of those that tiles threw
 
   void work(int worker) {
+    try {
+      takeTiles(worker);
+    } catch (...) {
+      // A thread of the pool has nowhere to throw it to.
+      const std::lock_guard lock(failing);
+      if (failure == nullptr) failure = std::current_exception();
+      next.store(tiles, std::memory_order_relaxed);
+    }
+  }
+
+  void takeTiles(int worker) {
     for (;;) {
       const std::int64_t tile = next.fetch_add(1, std::memory_order_relaxed);
       if (tile >= tiles) return;
@@ -57,6 +72,7 @@ struct ThreadPool::Impl {
   }
 
   void serve(int worker) {
+    setDefaultFloatMode();
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex);
     for (;;) {
@@ -110,6 +126,7 @@ Outcome ThreadPool::run(std::int64_t tiles, JobControl& control, const std::func
     impl_->idle.wait(lock, [&] { return impl_->busy == 0; });
     impl_->current = nullptr;
   }
+  if (run.failure != nullptr) std::rethrow_exception(run.failure);
   return run.stopped.load(std::memory_order_relaxed) ? Outcome::Cancelled : Outcome::Done;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/isa.h"
 #include "engine_object.h"
 #include "environment.h"
+#include "guard.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 #include "node/gpu/cuda_probe.h"
@@ -16,11 +17,7 @@ namespace {
 Napi::Value alloc(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const std::int64_t bytes = arguments.integer();
-  try {
-    return bufferOver(info.Env(), MemoryBlock::allocate(static_cast<std::size_t>(bytes)));
-  } catch (const std::bad_alloc&) {
-    throw Napi::RangeError::New(info.Env(), "not enough memory");
-  }
+  return bufferOver(info.Env(), MemoryBlock::allocate(static_cast<std::size_t>(bytes)));
 }
 
 // cancel(job: number): void    no effect on a job that has ended
@@ -61,29 +58,30 @@ Napi::Value live(const Napi::CallbackInfo& info) {
                         {"dispatchers", numberOf(env, Environment::liveDispatchers())}});
 }
 
+template <Napi::Value (*function)(const Napi::CallbackInfo&)>
+Napi::PropertyDescriptor exported(Napi::Env env, const char* name) {
+  return Napi::PropertyDescriptor::Value(name, Napi::Function::New<guardedCall<function>>(env, name), napi_enumerable);
+}
+
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   Environment::attach(env);
   exports.DefineProperties(
       {Napi::PropertyDescriptor::Value("NativeEngine", EngineObject::define(env), napi_enumerable),
        Napi::PropertyDescriptor::Value("NativeTokenSink", TokenSinkObject::define(env), napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "alloc", alloc, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "cancel", cancel, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "progress", progress, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "isa", isa, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "isaAvailable", isaAvailable, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "forceIsa", forceIsa, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "probeCuda", probeCuda, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "actionDependence", actionDependence, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "matchedOrders", matchedOrders, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "periodicEpisodes", periodicEpisodes, napi_enumerable),
-       Napi::PropertyDescriptor::Function(env, exports, "live", live, napi_enumerable)});
+       exported<alloc>(env, "alloc"), exported<cancel>(env, "cancel"), exported<progress>(env, "progress"),
+       exported<isa>(env, "isa"), exported<isaAvailable>(env, "isaAvailable"), exported<forceIsa>(env, "forceIsa"),
+       exported<probeCuda>(env, "probeCuda"), exported<actionDependence>(env, "actionDependence"),
+       exported<matchedOrders>(env, "matchedOrders"), exported<periodicEpisodes>(env, "periodicEpisodes"),
+       exported<live>(env, "live")});
   return exports;
 }
 
 }  // namespace
 
 // node-addon-api's macro wants a plain name at file scope.
-static Napi::Object collapsarInitialize(Napi::Env env, Napi::Object exports) { return initialize(env, exports); }
+static Napi::Object collapsarInitialize(Napi::Env env, Napi::Object exports) {
+  return guarded(env, [&] { return initialize(env, exports); });
+}
 NODE_API_MODULE(collapsar, collapsarInitialize)
 
 }  // namespace collapsar

@@ -5,10 +5,36 @@
 #include <new>
 #include <utility>
 
+#include "engine/float_mode.h"
 #include "engine/spin.h"
 #include "memory_shortage.h"
 
 namespace collapsar {
+
+namespace {
+
+// Runs the task; what it throws becomes its failure.
+void runNoting(Task& task, ThreadPool& pool) {
+  try {
+    task.cancelled = task.run(pool) == Outcome::Cancelled;
+  } catch (const ArgumentProblem& problem) {
+    task.failedArgument = problem.argument;
+    task.failure = problem.problem;
+  } catch (const DeviceProblem& problem) {
+    task.failedReason = problem.reason;
+    task.failure = problem.problem;
+    task.askedBytes = problem.askedBytes;
+    task.freeBytes = problem.freeBytes;
+  } catch (const std::bad_alloc& error) {
+    task.failedReason = kNoMemory;
+    if (const std::size_t asked = askedBytes(error); asked > 0) task.askedBytes = static_cast<std::int64_t>(asked);
+    task.failure = wordsOf(error);
+  } catch (const std::exception& error) {
+    task.failure = error.what();
+  }
+}
+
+}  // namespace
 
 Dispatcher::Dispatcher(int threads, std::function<void(Task*)> ended)
     : ended_(std::move(ended)), thread_([this, threads] { loop(threads); }) {}
@@ -100,22 +126,14 @@ void Dispatcher::execute(Task* task, ThreadPool* pool, const std::string& startF
     task->failure = startFailure;
     return;
   }
+  // Not once for the thread: a task may load a library (a GPU's driver) that changes the mode.
+  const DefaultFloatMode mode;
   try {
-    task->cancelled = task->run(*pool) == Outcome::Cancelled;
-  } catch (const ArgumentProblem& problem) {
-    task->failedArgument = problem.argument;
-    task->failure = problem.problem;
-  } catch (const DeviceProblem& problem) {
-    task->failedReason = problem.reason;
-    task->failure = problem.problem;
-    task->askedBytes = problem.askedBytes;
-    task->freeBytes = problem.freeBytes;
-  } catch (const std::bad_alloc& error) {
+    runNoting(*task, *pool);
+  } catch (const std::bad_alloc&) {
+    // Not even the words of the failure could be kept: these need no memory.
     task->failedReason = kNoMemory;
-    task->failure = wordsOf(error);
-    if (const std::size_t asked = askedBytes(error); asked > 0) task->askedBytes = static_cast<std::int64_t>(asked);
-  } catch (const std::exception& error) {
-    task->failure = error.what();
+    task->failure = kNoMemory;
   }
 }
 

@@ -76,7 +76,7 @@ class Dispatcher {
 
  private:
   void loop(int threads);
-  void execute(Task* task, ThreadPool* pool, const std::string& startFailure);
+  static void execute(Task* task, ThreadPool* pool, const std::string& startFailure);
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "environment.h"
-#include "memory_shortage.h"
+#include "guard.h"
 #include "node/jobs/operations.h"
-#include "node/results/result_value.h"
 
 namespace collapsar {
 namespace {
@@ -24,36 +23,29 @@ std::unique_ptr<Job> emptyJob() { return std::make_unique<EmptyJob>(); }
 }  // namespace
 
 // new NativeEngine(threads: number, maxBufferBytes: number)    the largest ArrayBuffer that this Node can wrap
-EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
-  Arguments arguments(info);
-  const int threads = static_cast<int>(arguments.integer());
-  maxBufferBytes_ = static_cast<std::size_t>(arguments.integer());
-  try {
-    dispatcher_ = Environment::of(info.Env()).openDispatcher(threads);
-  } catch (const std::system_error& error) {
-    throw Napi::Error::New(info.Env(), std::string("cannot start a thread: ") + error.what());
-  }
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : GuardedObject(info) {
+  guarded(info.Env(), [&] {
+    Arguments arguments(info);
+    const int threads = static_cast<int>(arguments.integer());
+    maxBufferBytes_ = static_cast<std::size_t>(arguments.integer());
+    try {
+      dispatcher_ = Environment::of(info.Env()).openDispatcher(threads);
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(info.Env(), std::string("cannot start a thread: ") + error.what());
+    }
+  });
 }
 
 template <typename MakeJob>
 Napi::Value EngineObject::submit(const Napi::CallbackInfo& info, MakeJob makeJob, bool last) {
   const Napi::Env env = info.Env();
   if (dispatcher_ == nullptr) throw Napi::Error::New(env, "the engine was closed");
-  try {
-    Arguments arguments(info, device_);
-    const Napi::Value settle = arguments.next();
-    std::unique_ptr<Job> job = makeJob(arguments);
-    job->settle = Napi::Persistent(settle.As<Napi::Function>());
-    job->dispatcher = dispatcher_;
-    const std::uint32_t id = Environment::of(env).submit(std::move(job), last);
-    return Napi::Number::New(env, id);
-  } catch (const std::bad_alloc& shortage) {
-    Napi::Error error = Napi::Error::New(env, wordsOf(shortage));
-    error.Set("reason", Napi::String::New(env, kNoMemory));
-    if (const std::size_t asked = askedBytes(shortage); asked > 0)
-      error.Set("askedBytes", numberOf(env, static_cast<std::int64_t>(asked)));
-    throw error;
-  }
+  Arguments arguments(info, device_);
+  const Napi::Value settle = arguments.next();
+  std::unique_ptr<Job> job = makeJob(arguments);
+  job->settle = Napi::Persistent(settle.As<Napi::Function>());
+  job->dispatcher = dispatcher_;
+  return Napi::Number::New(env, Environment::of(env).submit(std::move(job), last));
 }
 
 // start(settle): number    an empty job: settles once the threads run, or fails with the reason
@@ -93,33 +85,33 @@ Napi::Value EngineObject::call(const Napi::CallbackInfo& info) {
 
 Napi::Function EngineObject::define(Napi::Env env) {
   return DefineClass(env, "NativeEngine",
-                     {InstanceMethod<&EngineObject::start>("start"),
-                      InstanceMethod<&EngineObject::close>("close"),
-                      InstanceMethod<&EngineObject::openDevice>("openDevice"),
-                      InstanceMethod<&EngineObject::call<closeDeviceJob>>("closeDevice"),
-                      InstanceMethod<&EngineObject::call<deviceMemoryJob>>("deviceMemory"),
-                      InstanceMethod<&EngineObject::call<allocDeviceJob>>("allocDevice"),
-                      InstanceMethod<&EngineObject::call<uploadDeviceJob>>("uploadDevice"),
-                      InstanceMethod<&EngineObject::call<downloadDeviceJob>>("downloadDevice"),
-                      InstanceMethod<&EngineObject::call<freeDeviceJob>>("freeDevice"),
-                      InstanceMethod<&EngineObject::call<importDeviceJob>>("importDevice"),
-                      InstanceMethod<&EngineObject::call<shareDeviceJob>>("shareDevice"),
-                      InstanceMethod<&EngineObject::call<readBytesJob>>("readBytes"),
-                      InstanceMethod<&EngineObject::call<readFileJob>>("readFile"),
-                      InstanceMethod<&EngineObject::call<touchLinesJob>>("touchLines"),
-                      InstanceMethod<&EngineObject::call<multiplyAddsJob>>("multiplyAdds"),
-                      InstanceMethod<&EngineObject::call<sumFileTokensJob>>("sumFileTokens"),
-                      InstanceMethod<&EngineObject::call<sumTokensJob>>("sumTokens"),
-                      InstanceMethod<&EngineObject::call<scoreStatsJob>>("scoreStats"),
-                      InstanceMethod<&EngineObject::call<logitStatsJob>>("logitStats"),
-                      InstanceMethod<&EngineObject::call<tokenRowStatsJob>>("tokenRowStats"),
-                      InstanceMethod<&EngineObject::call<gatherScoresJob>>("gatherScores"),
-                      InstanceMethod<&EngineObject::call<takeTokensJob>>("takeTokens"),
-                      InstanceMethod<&EngineObject::call<takeSumsJob>>("takeSums"),
-                      InstanceMethod<&EngineObject::call<stepMomentsJob>>("stepMoments"),
-                      InstanceMethod<&EngineObject::call<inferStepJob>>("inferStep"),
-                      InstanceMethod<&EngineObject::call<textFiguresJob>>("textFigures"),
-                      InstanceMethod<&EngineObject::call<phraseSharesJob>>("phraseShares")});
+                     {method<&EngineObject::start>("start"),
+                      method<&EngineObject::close>("close"),
+                      method<&EngineObject::openDevice>("openDevice"),
+                      method<&EngineObject::call<closeDeviceJob>>("closeDevice"),
+                      method<&EngineObject::call<deviceMemoryJob>>("deviceMemory"),
+                      method<&EngineObject::call<allocDeviceJob>>("allocDevice"),
+                      method<&EngineObject::call<uploadDeviceJob>>("uploadDevice"),
+                      method<&EngineObject::call<downloadDeviceJob>>("downloadDevice"),
+                      method<&EngineObject::call<freeDeviceJob>>("freeDevice"),
+                      method<&EngineObject::call<importDeviceJob>>("importDevice"),
+                      method<&EngineObject::call<shareDeviceJob>>("shareDevice"),
+                      method<&EngineObject::call<readBytesJob>>("readBytes"),
+                      method<&EngineObject::call<readFileJob>>("readFile"),
+                      method<&EngineObject::call<touchLinesJob>>("touchLines"),
+                      method<&EngineObject::call<multiplyAddsJob>>("multiplyAdds"),
+                      method<&EngineObject::call<sumFileTokensJob>>("sumFileTokens"),
+                      method<&EngineObject::call<sumTokensJob>>("sumTokens"),
+                      method<&EngineObject::call<scoreStatsJob>>("scoreStats"),
+                      method<&EngineObject::call<logitStatsJob>>("logitStats"),
+                      method<&EngineObject::call<tokenRowStatsJob>>("tokenRowStats"),
+                      method<&EngineObject::call<gatherScoresJob>>("gatherScores"),
+                      method<&EngineObject::call<takeTokensJob>>("takeTokens"),
+                      method<&EngineObject::call<takeSumsJob>>("takeSums"),
+                      method<&EngineObject::call<stepMomentsJob>>("stepMoments"),
+                      method<&EngineObject::call<inferStepJob>>("inferStep"),
+                      method<&EngineObject::call<textFiguresJob>>("textFigures"),
+                      method<&EngineObject::call<phraseSharesJob>>("phraseShares")});
 }
 
 }  // namespace collapsar

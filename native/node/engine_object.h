@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dispatcher.h"
+#include "guard.h"
 #include "job.h"
 #include "napi_setup.h"
 #include "node/arguments/arguments.h"
@@ -14,7 +15,7 @@ namespace collapsar {
 
 // Every method that starts a job takes the function to settle it first, returns the job's number, and throws at once
 // if an argument is bad.
-class EngineObject : public Napi::ObjectWrap<EngineObject> {
+class EngineObject : public GuardedObject<EngineObject> {
  public:
   static Napi::Function define(Napi::Env env);
   explicit EngineObject(const Napi::CallbackInfo& info);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "memory_shortage.h"
 #include "node/results/result_value.h"
 
 namespace collapsar {
@@ -49,7 +50,7 @@ std::shared_ptr<Dispatcher> Environment::openDispatcher(int threads) {
 }
 
 std::uint32_t Environment::submit(std::unique_ptr<Job> job, bool last) {
-  if (jobs_.empty()) check(env_, napi_ref_threadsafe_function(env_, wake_));
+  const bool first = jobs_.empty();
   do {
     ++lastId_;
   } while (jobs_.contains(lastId_));
@@ -57,10 +58,17 @@ std::uint32_t Environment::submit(std::unique_ptr<Job> job, bool last) {
   Job* const running = job.get();
   running->id = id;
   jobs_.emplace(id, std::move(job));
-  if (last) {
-    running->dispatcher->submitLast(running);
-  } else {
-    running->dispatcher->submit(running);
+  try {
+    if (first) check(env_, napi_ref_threadsafe_function(env_, wake_));
+    if (last) {
+      running->dispatcher->submitLast(running);
+    } else {
+      running->dispatcher->submit(running);
+    }
+  } catch (...) {
+    jobs_.erase(id);
+    if (first) napi_unref_threadsafe_function(env_, wake_);
+    throw;
   }
   return id;
 }
@@ -90,8 +98,9 @@ void Environment::ended(Job* job) {
   bool first;
   {
     const std::lock_guard lock(endedMutex_);
-    first = ended_.empty();
-    ended_.push_back(job);
+    first = firstEnded_ == nullptr;
+    (first ? firstEnded_ : lastEnded_->nextEnded) = job;
+    lastEnded_ = job;
   }
   if (first) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
 }
@@ -102,15 +111,16 @@ void Environment::onWake(napi_env env, napi_value, void* context, void*) {
 }
 
 void Environment::settleEnded() {
-  std::vector<Job*> ended;
+  Job* job;
   {
     const std::lock_guard lock(endedMutex_);
-    ended.swap(ended_);
+    job = std::exchange(firstEnded_, nullptr);
   }
-  for (Job* const job : ended) {
+  while (job != nullptr) {
     auto entry = jobs_.find(job->id);
     const std::unique_ptr<Job> owned = std::move(entry->second);
     jobs_.erase(entry);
+    job = owned->nextEnded;
     settle(*owned);
   }
   if (jobs_.empty()) napi_unref_threadsafe_function(env_, wake_);
@@ -127,15 +137,17 @@ void Environment::settle(Job& job) {
     if (outcome == 0) {
       try {
         value = job.result(env_);
-      } catch (const Napi::Error& error) {
+      } catch (const std::bad_alloc& shortage) {
         outcome = 2;
-        job.failure = error.Message();
-      } catch (const std::exception& error) {
+        job.failedReason = kNoMemory;
+        value = Napi::String::New(env_, wordsOf(shortage));
+      } catch (const std::exception& error) {  // Napi::Error is one
         outcome = 2;
-        job.failure = error.what();
+        value = Napi::String::New(env_, error.what());
       }
+    } else if (outcome == 2) {
+      value = Napi::String::New(env_, job.failure);
     }
-    if (outcome == 2) value = Napi::String::New(env_, job.failure);
     const Napi::Function settle = job.settle.Value();
     // The memory is free before anybody hears of the end.
     job.blocks.clear();
@@ -143,7 +155,7 @@ void Environment::settle(Job& job) {
     settle.Call({Napi::Number::New(env_, outcome), value, Napi::String::New(env_, job.failedArgument),
                  Napi::String::New(env_, job.failedReason), bytesOrUndefined(env_, job.askedBytes),
                  bytesOrUndefined(env_, job.freeBytes)});
-  } catch (const Napi::Error&) {
+  } catch (const std::exception&) {
   }
 }
 
@@ -155,7 +167,7 @@ void Environment::shutDown() {
   }
   dispatchers_.clear();
   jobs_.clear();
-  ended_.clear();
+  firstEnded_ = nullptr;
 }
 
 std::int64_t Environment::liveDispatchers() { return dispatchersAlive; }

@@ -52,7 +52,8 @@ class Environment {
   std::vector<std::weak_ptr<Dispatcher>> dispatchers_;
 
   std::mutex endedMutex_;
-  std::vector<Job*> ended_;
+  Job* firstEnded_ = nullptr;  // linked by nextEnded: to report an end takes no memory
+  Job* lastEnded_ = nullptr;
 };
 
 }  // namespace collapsar

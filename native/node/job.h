@@ -38,6 +38,7 @@ class Job : public Task {
 
   std::shared_ptr<Dispatcher> dispatcher;
   std::uint32_t id = 0;
+  Job* nextEnded = nullptr;  // the environment's, of jobs that it has to settle
 
   static std::int64_t liveJobs();
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <numeric>
 
 #include "engine/inference/shuffled_actions.h"
@@ -35,9 +34,11 @@ std::int64_t total(const std::vector<std::int32_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
 }
 
+}  // namespace
+
 // actionDependence(kinds, byPrompt, sizes: Int32Array, growth: Float64Array, kindCount: number,
 //                  shuffles: number, state: Uint32Array): { logs, occupied, asDependent: number }
-Napi::Value actionDependenceOf(const Napi::CallbackInfo& info) {
+Napi::Value actionDependence(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const Napi::Value kinds = arguments.next(), byPrompt = arguments.next(), sizes = arguments.next();
@@ -65,7 +66,7 @@ Napi::Value actionDependenceOf(const Napi::CallbackInfo& info) {
 }
 
 // matchedOrders(squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array): number
-Napi::Value matchedOrdersOf(const Napi::CallbackInfo& info) {
+Napi::Value matchedOrders(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const Napi::Float64Array squares = doubles(arguments.next(), "squares");
@@ -82,7 +83,7 @@ Napi::Value matchedOrdersOf(const Napi::CallbackInfo& info) {
 
 // periodicEpisodes(actions, lengths: Int32Array, shuffles: number, state: Uint32Array):
 //                  { periodic, asPeriodic: number }
-Napi::Value periodicEpisodesOf(const Napi::CallbackInfo& info) {
+Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const Napi::Env env = info.Env();
   const std::vector<std::int32_t> actions =
@@ -95,21 +96,5 @@ Napi::Value periodicEpisodesOf(const Napi::CallbackInfo& info) {
   const PeriodicEpisodes found = collapsar::periodicEpisodes(actions, lengths, shuffles, generator(arguments.next()));
   return objectOf(env, {{"periodic", numberOf(env, found.periodic)}, {"asPeriodic", numberOf(env, found.asPeriodic)}});
 }
-
-// Who calls without a job has nobody above to catch a shortage, which would end the process.
-template <Napi::Value (*count)(const Napi::CallbackInfo&)>
-Napi::Value orShortage(const Napi::CallbackInfo& info) {
-  try {
-    return count(info);
-  } catch (const std::bad_alloc&) {
-    throw Napi::RangeError::New(info.Env(), "not enough memory");
-  }
-}
-
-}  // namespace
-
-Napi::Value actionDependence(const Napi::CallbackInfo& info) { return orShortage<actionDependenceOf>(info); }
-Napi::Value matchedOrders(const Napi::CallbackInfo& info) { return orShortage<matchedOrdersOf>(info); }
-Napi::Value periodicEpisodes(const Napi::CallbackInfo& info) { return orShortage<periodicEpisodesOf>(info); }
 
 }  // namespace collapsar

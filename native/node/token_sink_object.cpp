@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "memory_shortage.h"
 #include "node/arguments/arguments.h"
 #include "node/results/result_value.h"
 
@@ -20,7 +19,11 @@ std::uint8_t* marksOf(Napi::Value given) { return given.IsUndefined() ? nullptr 
 }  // namespace
 
 // new NativeTokenSink(prompts: number, lengths: Float64Array, maxBufferBytes: number)
-TokenSinkObject::TokenSinkObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<TokenSinkObject>(info) {
+TokenSinkObject::TokenSinkObject(const Napi::CallbackInfo& info) : GuardedObject(info) {
+  guarded(info.Env(), [&] { open(info); });
+}
+
+void TokenSinkObject::open(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const std::int64_t prompts = arguments.integer();
   std::vector<std::int64_t> lengths =
@@ -67,11 +70,15 @@ Napi::Value TokenSinkObject::claim(const Napi::CallbackInfo& info) {
   std::vector<std::int32_t> rows = axis("rows", tokens().rows());
   const std::int64_t from = arguments.integer(), to = arguments.integer();
   const auto dtype = arguments.dtype();
+  // First the place to keep it in, so that nothing is claimed that nobody knows of.
+  const auto place = claimed_.try_emplace(next_).first;
   try {
-    claimed_[next_] = tokens().claim(std::move(prompts), std::move(rows), {from, to}, dtype);
+    place->second = tokens().claim(std::move(prompts), std::move(rows), {from, to}, dtype);
   } catch (const BlockRefusal& refusal) {
+    claimed_.erase(place);
     rejectArgument(info.Env(), refusal.argument, refusal.problem);
   } catch (const std::bad_alloc&) {
+    claimed_.erase(place);
     rejectArgument(info.Env(), "block", "not enough memory to note what has come: give whole rows, or fewer at a time");
   }
   return numberOf(info.Env(), next_++);
@@ -156,13 +163,12 @@ Napi::Value TokenSinkObject::close(const Napi::CallbackInfo& info) {
 }
 
 Napi::Function TokenSinkObject::define(Napi::Env env) {
-  return DefineClass(
-      env, "NativeTokenSink",
-      {InstanceMethod<&TokenSinkObject::claim>("claim"), InstanceMethod<&TokenSinkObject::unclaim>("unclaim"),
-       InstanceMethod<&TokenSinkObject::commit>("commit"), InstanceMethod<&TokenSinkObject::forget>("forget"),
-       InstanceMethod<&TokenSinkObject::firstGiven>("firstGiven"), InstanceMethod<&TokenSinkObject::missing>("missing"),
-       InstanceMethod<&TokenSinkObject::held>("held"), InstanceMethod<&TokenSinkObject::result>("result"),
-       InstanceMethod<&TokenSinkObject::close>("close")});
+  return DefineClass(env, "NativeTokenSink",
+                     {method<&TokenSinkObject::claim>("claim"), method<&TokenSinkObject::unclaim>("unclaim"),
+                      method<&TokenSinkObject::commit>("commit"), method<&TokenSinkObject::forget>("forget"),
+                      method<&TokenSinkObject::firstGiven>("firstGiven"), method<&TokenSinkObject::missing>("missing"),
+                      method<&TokenSinkObject::held>("held"), method<&TokenSinkObject::result>("result"),
+                      method<&TokenSinkObject::close>("close")});
 }
 
 }  // namespace collapsar

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/tokens/step_tokens.h"
+#include "guard.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 
@@ -25,7 +26,7 @@ struct ClaimedBlock {
   std::shared_ptr<TokenBlock> block;
 };
 
-class TokenSinkObject : public Napi::ObjectWrap<TokenSinkObject> {
+class TokenSinkObject : public GuardedObject<TokenSinkObject> {
  public:
   static Napi::Function define(Napi::Env env);
   explicit TokenSinkObject(const Napi::CallbackInfo& info);
@@ -34,6 +35,7 @@ class TokenSinkObject : public Napi::ObjectWrap<TokenSinkObject> {
   static ClaimedBlock claimed(Napi::Value sink, std::int64_t number);
 
  private:
+  void open(const Napi::CallbackInfo& info);
   Napi::Value claim(const Napi::CallbackInfo& info);
   Napi::Value unclaim(const Napi::CallbackInfo& info);
   Napi::Value commit(const Napi::CallbackInfo& info);

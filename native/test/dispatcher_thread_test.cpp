@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "check.h"
+#include "flushed_subnormals.h"
 #include "node/dispatcher.cpp"
 #include "scarce_stacks.h"
 
@@ -65,6 +66,25 @@ TEST_CASE("tasks run in order and end once") {
     CHECK_EQUAL(tasks[i].done.load(), 4);
     CHECK(!tasks[i].cancelled && tasks[i].failure.empty());
   }
+}
+
+TEST_CASE("tasks compute with subnormal numbers, whatever the mode of who opened the dispatcher, or what a task left") {
+  const test::FlushedSubnormals mode;
+  Ends ends;
+  bool kept[2] = {};
+  CountingTask tasks[2];
+  tasks[0].begin = [&] {
+    kept[0] = test::keepsSubnormals();
+    // As where a driver is loaded.
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+  };
+  tasks[1].begin = [&] { kept[1] = test::keepsSubnormals(); };
+  Dispatcher dispatcher(2, [&](Task* task) { ends.add(task); });
+  for (CountingTask& task : tasks) dispatcher.submit(&task);
+  ends.wait(2);
+  CHECK(kept[0] && kept[1]);
 }
 
 TEST_CASE("a withdrawn task never runs, a cancelled one stops") {

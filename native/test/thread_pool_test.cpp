@@ -2,10 +2,12 @@
 #include "engine/thread_pool.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
 #include "check.h"
+#include "flushed_subnormals.h"
 #include "scarce_stacks.h"
 
 using namespace collapsar;
@@ -39,6 +41,44 @@ TEST_CASE("no two tiles run on one worker at a time") {
     inside[worker].fetch_sub(1);
   });
   CHECK_EQUAL(collisions.load(), 0);
+}
+
+TEST_CASE("what a tile throws is thrown to the caller, and the pool is as good as new") {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; round++) {
+    JobControl control;
+    std::atomic<int> started{0};
+    bool thrown = false;
+    try {
+      pool.run(1 << 20, control, [&](std::int64_t tile, int) {
+        started++;
+        if (tile == 100 || tile == 101) throw std::runtime_error("a tile");
+      });
+    } catch (const std::runtime_error& error) {
+      thrown = std::string(error.what()) == "a tile";
+    }
+    CHECK(thrown);
+    CHECK(started.load() < 1 << 20);
+    started = 0;
+    CHECK(pool.run(100, control, [&](std::int64_t, int) { started++; }) == Outcome::Done);
+    CHECK_EQUAL(started.load(), 100);
+  }
+}
+
+TEST_CASE("the pool's threads do not inherit the mode that flushes subnormal numbers") {
+  const test::FlushedSubnormals mode;
+  CHECK(!mode.possible() || !test::keepsSubnormals());
+  ThreadPool pool(3);
+  std::atomic<int> wrong{0}, others{0};
+  JobControl control;
+  while (others == 0) {
+    pool.run(100, control, [&](std::int64_t, int worker) {
+      if (worker == 0) return std::this_thread::sleep_for(std::chrono::microseconds(50));
+      others++;
+      if (!test::keepsSubnormals()) wrong++;
+    });
+  }
+  CHECK_EQUAL(wrong.load(), 0);
 }
 
 TEST_CASE("a cancelled run starts nothing, and one cancelled on the way stops") {

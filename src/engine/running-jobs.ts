@@ -6,7 +6,7 @@ import type { OperationOptions } from './operations.js';
 
 const progressMilliseconds = 50;
 
-/** What native code threw or reported, as one of this package's errors. */
+/** What native code reported of a job, as one of this package's errors. */
 function nativeError(
   operation: string,
   message: string,
@@ -25,6 +25,13 @@ interface NativeReason {
   reason?: NativeProblem | '' | undefined;
   askedBytes?: number | undefined;
   freeBytes?: number | undefined;
+}
+
+/** What a call of native code threw, as one of this package's errors. */
+export function thrownError(operation: string, error: unknown): Error {
+  if (error instanceof CollapsarError) return error;
+  const { message, argument, reason, askedBytes } = error as Error & NativeReason & { argument?: string };
+  return nativeError(operation, message, argument, { reason, askedBytes });
 }
 
 /** The jobs of one engine that have not been settled. */
@@ -101,10 +108,7 @@ export class RunningJobs {
         job = start(settle, held);
       } catch (error) {
         held.release();
-        const { message, argument, reason, askedBytes } = error as Error & NativeReason & { argument?: string };
-        reject(
-          error instanceof CollapsarError ? error : nativeError(operation, message, argument, { reason, askedBytes }),
-        );
+        reject(thrownError(operation, error));
         return;
       }
       this.#stops.set(stop, operation);

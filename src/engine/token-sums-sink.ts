@@ -11,6 +11,7 @@ import { integerArray } from './integers.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from './memory.js';
 import { type MissingTokens, missingSentence } from './missing-tokens.js';
 import type { TokenSums } from './operations.js';
+import { thrownError } from './running-jobs.js';
 import { shown } from './shown.js';
 import type { Integers } from './tensor.js';
 import { viewHostTensor } from './tensor-view.js';
@@ -237,7 +238,7 @@ export class TokenSumsSink {
     const step = this.#step();
     const wanted = this.#pairs ?? Array.from({ length: this.prompts }, (_, prompt) => ({ prompt, rows: undefined }));
     return wanted
-      .map(({ prompt, rows }) => step.missing(prompt, rows))
+      .map(({ prompt, rows }) => refusing(() => step.missing(prompt, rows)))
       .filter((found) => found !== null)
       .sort((a, b) => a.prompt - b.prompt);
   }
@@ -256,7 +257,8 @@ export class TokenSumsSink {
     if (this.#result !== undefined) return this.#result;
     const missing = this.missing();
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
-    const { sums, firstInvalid } = this.#step().result();
+    const step = this.#step();
+    const { sums, firstInvalid } = refusing(() => step.result());
     this.#result = {
       sums: { data: noteEngineMemory(sums), dtype: 'float64', shape: [this.rows, this.prompts] },
       lengths: BigInt64Array.from(this.#lengths, BigInt),
@@ -406,12 +408,11 @@ export class TokenSumsSink {
   }
 }
 
-/** Native code names the argument that it refuses. */
+/** Native code names the argument that it refuses, or that memory is short. */
 function refusing<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {
-    const { argument, message } = error as Error & { argument?: string };
-    throw argument === undefined ? error : new ArgumentError(argument, message);
+    throw thrownError('tokenSumsSink', error);
   }
 }

@@ -1,7 +1,6 @@
 #include "take_block.h"
 
 #include <algorithm>
-#include <atomic>
 #include <new>
 #include <numeric>
 
@@ -94,24 +93,30 @@ class PartTaker {
     for (int worker = 0; worker < workers; worker++) scratch_.push_back(std::make_unique<T[]>(kLeafTokens));
   }
 
-  // One part under one prompt.
-  void take(std::size_t item, int worker, const JobControl& control) {
-    const std::size_t parts = block_.parts.size();
-    const TokenBlock::Part& part = block_.parts[item % parts];
-    const auto column = static_cast<std::int64_t>(item / parts);
+  // Before the leaves of one part under one prompt are taken: the places that commit() will need.
+  void reserve(std::size_t item) {
+    BegunRow& row = *block_.begun[item];
+    row.open.reserve(row.open.size() + static_cast<std::size_t>(block_.leavesTo(partOf(item).to)));
+  }
+
+  // Leaves [firstLeaf, endLeaf) of one part under one prompt, counted from the block's first, as far as it has them.
+  void take(std::size_t item, std::int64_t firstLeaf, std::int64_t endLeaf, int worker, const JobControl& control) {
+    const TokenBlock::Part& part = partOf(item);
+    const auto column = static_cast<std::int64_t>(item / block_.parts.size());
     const T* const tokens = data_ + segmentStart(scores_, column, part.at);
     const std::int64_t length = step_.length(block_.rowAt(part.at));
-    BegunRow& row = *block_.begun[item];
-    row.open.reserve(row.open.size() + static_cast<std::size_t>(block_.leavesTo(part.to)));  // for commit()
-    LeafUpdate* update = block_.updates.data() + column * block_.partLeaves + part.leaves;
-    for (std::int64_t leaf = block_.firstLeaf(); leaf * kLeafTokens < part.to; leaf++, update++) {
+    const BegunRow& row = *block_.begun[item];
+    LeafUpdate* update = block_.updates.data() + column * block_.partLeaves + part.leaves + firstLeaf;
+    const std::int64_t end = block_.firstLeaf() + std::min(endLeaf, block_.leavesTo(part.to));
+    for (std::int64_t leaf = block_.firstLeaf() + firstLeaf; leaf < end; leaf++, update++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
       const std::int64_t leafBegin = leaf * kLeafTokens;
-      const std::int64_t begin = std::max(block_.from, leafBegin), end = std::min(part.to, leafBegin + kLeafTokens);
+      const std::int64_t begin = std::max(block_.from, leafBegin);
+      const std::int64_t count = std::min(part.to, leafBegin + kLeafTokens) - begin;
       const LeafSum* const open = row.openLeaf(leaf);
       LeafSum sum = open != nullptr ? *open : LeafSum(std::min<std::int64_t>(kLeafTokens, length - leafBegin));
       const std::int64_t tokensBefore = sum.waitingTokens(), bytesBefore = sum.waitingBytes();
-      sum.add(scores_.dtype, side(tokens, begin - block_.from, end - begin, worker), begin - leafBegin, end - begin);
+      sum.add(scores_.dtype, side(tokens, begin - block_.from, count, worker), begin - leafBegin, count);
       update->waitingTokens = sum.waitingTokens() - tokensBefore;
       update->waitingBytes = sum.waitingBytes() - bytesBefore;
       if (sum.complete()) {
@@ -124,6 +129,8 @@ class PartTaker {
   }
 
  private:
+  const TokenBlock::Part& partOf(std::size_t item) const { return block_.parts[item % block_.parts.size()]; }
+
   // The tokens side by side.
   const T* side(const T* tokens, std::int64_t from, std::int64_t count, int worker) {
     if (scores_.tokenStride == 1) return tokens + from;
@@ -167,26 +174,35 @@ Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& 
   std::int64_t longest = 0;
   for (const TokenBlock::Part& part : block.parts) longest = std::max(longest, part.to - block.from);
   const std::int64_t together = std::max<std::int64_t>(1, kTileTokens / (longest + kPartCost));
+  // Threads share long parts, leaf by leaf.
+  const std::int64_t leaves = block.leavesTo(block.from + longest);
+  const std::int64_t pieceLeaves = std::min(leaves, kTileTokens / kLeafTokens);
+  const std::int64_t piecesOfPart = together > 1 ? 1 : (leaves + pieceLeaves - 1) / pieceLeaves;
 
   block.updates.resize(block.prompts.size() * static_cast<std::size_t>(block.partLeaves));
   PartTaker<T> taker(step, block, scores, pool.threads());
-  std::atomic<bool> shortOfMemory{false};
-  pool.run((items + together - 1) / together, control, [&](std::int64_t tile, int worker) {
-    const std::int64_t end = std::min(items, (tile + 1) * together);
-    try {
-      for (std::int64_t item = tile * together; item < end && !shortOfMemory; item++)
-        taker.take(static_cast<std::size_t>(item), worker, control);
-    } catch (const std::bad_alloc&) {
-      // A thread of the pool has nowhere to throw it to.
-      shortOfMemory = true;
-    }
-  });
-  const bool cancelled = control.cancelled.load(std::memory_order_relaxed);
   // Here, not where the claim is given back: whoever has to do that may be short of memory, too.
-  if (shortOfMemory || cancelled) block.updates = std::vector<LeafUpdate>();
-  if (shortOfMemory) throw std::bad_alloc();
-  if (!cancelled) noteLeaves(step, block);
-  return cancelled ? Outcome::Cancelled : Outcome::Done;
+  const auto drop = [&] { block.updates = std::vector<LeafUpdate>(); };
+  try {
+    for (std::int64_t item = 0; piecesOfPart > 1 && item < items; item++) taker.reserve(static_cast<std::size_t>(item));
+    pool.run((items + together - 1) / together * piecesOfPart, control, [&](std::int64_t tile, int worker) {
+      const std::int64_t first = tile / piecesOfPart * together, firstLeaf = tile % piecesOfPart * pieceLeaves;
+      const std::int64_t endLeaf = piecesOfPart > 1 ? firstLeaf + pieceLeaves : leaves;
+      for (std::int64_t item = first; item < std::min(items, first + together); item++) {
+        if (piecesOfPart == 1) taker.reserve(static_cast<std::size_t>(item));
+        taker.take(static_cast<std::size_t>(item), firstLeaf, endLeaf, worker, control);
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    drop();
+    throw;
+  }
+  if (control.cancelled.load(std::memory_order_relaxed)) {
+    drop();
+    return Outcome::Cancelled;
+  }
+  noteLeaves(step, block);
+  return Outcome::Done;
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Pieces of long rows, computed by whichever thread is free and taken in their order: merging along a fixed grid, the
+// bits of a row do not depend on the threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "job_control.h"
+#include "thread_pool.h"
+
+namespace collapsar {
+
+// compute(piece, place, worker) for each piece on the pool; then, on the calling thread and by rising piece,
+// take(piece, place). `places` pieces are under way at a time, place in [0, places): what is kept of them does not grow
+// with the input.
+template <class Compute, class Take>
+Outcome computeInOrder(std::int64_t pieces, std::int64_t places, ThreadPool& pool, JobControl& control,
+                       const Compute& compute, const Take& take) {
+  for (std::int64_t first = 0; first < pieces; first += places) {
+    const std::int64_t count = std::min(places, pieces - first);
+    const Outcome outcome =
+        pool.run(count, control, [&](std::int64_t place, int worker) { compute(first + place, place, worker); });
+    if (outcome == Outcome::Cancelled) return outcome;
+    for (std::int64_t place = 0; place < count; place++) take(first + place, place);
+  }
+  return Outcome::Done;
+}
+
+}  // namespace collapsar
