@@ -5,6 +5,7 @@ import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
 import { type ListingProgress, orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
@@ -54,6 +55,11 @@ export interface AnalyzeOptions {
    * (`exclude`). Only under `strict`: `ragen` lets it propagate, as the reference does.
    */
   nonFinite?: 'error' | 'exclude' | undefined;
+  /**
+   * What the rewards of an episode's turns make the episode's (docs/filter.md). Default `same`: where they differ, the step has
+   * neither filter nor what verdicts make of rewards, and a note says so.
+   */
+  turnRewards?: TurnRewards | undefined;
   /** Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it. */
   blockBytes?: number | undefined;
   /**
@@ -84,6 +90,7 @@ const OPTIONS = optionNames<AnalyzeOptions>({
   samples: true,
   metrics: true,
   nonFinite: true,
+  turnRewards: true,
   blockBytes: true,
   maxMemory: true,
   journal: true,
@@ -221,12 +228,16 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
   checkSource(source);
   checkOptions(options, known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  const { profile, nonFinite, metrics, journal } = options;
+  const { profile, nonFinite, turnRewards, metrics, journal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
   if (nonFinite !== undefined && nonFinite !== 'error' && nonFinite !== 'exclude') {
     throw new ArgumentError('options.nonFinite', `expected "error" or "exclude", got ${shown(nonFinite)}`);
+  }
+  if (turnRewards !== undefined && !TURN_REWARDS.includes(turnRewards)) {
+    const problem = `expected one of ${TURN_REWARDS.join(', ')}, got ${shown(turnRewards)}`;
+    throw new ArgumentError('options.turnRewards', problem);
   }
   for (const [name, least] of [
     ['permutations', 0],

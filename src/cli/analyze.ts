@@ -17,16 +17,17 @@ export interface AnalyzeFlags extends ReportFlags {
 
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
-  const { profile, permutations, seed, samples, nonFinite, metrics, threads, maxMemory } = flags;
+  const { profile, permutations, seed, samples, nonFinite, turnRewards, metrics, threads, maxMemory } = flags;
+  const figures = { profile, permutations, seed, samples, nonFinite, turnRewards };
   return reportSteps(flags, streams, async ({ directory, signal, onProgress, onListing, onFailure }) => {
     const journal = await directory?.journal({
       resume: flags.resume,
       keep: flags.keepJournal,
-      measuring: measureOptions({ profile, permutations, seed, samples, nonFinite }),
+      measuring: measureOptions(figures),
     });
     if (journal !== undefined && !flags.quiet)
       await streams.err.write(journalNote(escaped(flags.out as string), journal));
-    const measuring = { profile, permutations, seed, samples, nonFinite, metrics };
+    const measuring = { ...figures, metrics };
     return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onListing, onFailure });
   });
 }

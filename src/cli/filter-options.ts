@@ -63,7 +63,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     .addOption(
       new Option(
         '--turn-rewards <rule>',
-        "which turn gives the episode's reward (default: same; ragen: first)",
+        "what the rewards of turns make the episode's reward (default: same; ragen: first)",
       ).choices(TURN_REWARDS),
     )
     .addOption(

@@ -93,9 +93,17 @@ const OPTIONS: FilterWords['options'] = {
 };
 
 /** What the data make impossible is the file's fault, and named with it. */
-function filterSource({ path, input, nameOf, nameOfRow }: FilterSource, options: FilterOptions): FilterResult {
+function filterSource(
+  { path, input, nameOf, nameOfRow, nameOfReward }: FilterSource,
+  options: FilterOptions,
+): FilterResult {
   try {
-    return filterGroupsInWords(input, options, { group: nameOf, row: nameOfRow, options: OPTIONS });
+    return filterGroupsInWords(input, options, {
+      group: nameOf,
+      row: nameOfRow,
+      reward: nameOfReward,
+      options: OPTIONS,
+    });
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });
@@ -138,9 +146,9 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
   const paint = painter(streams.out, streams.environment);
   const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
   const groups = [...result.groups];
-  const sizes = new Map<number, number>();
-  for (const group of source.groupOfRow) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const column = (title: string, align: 'left' | 'right', textOf: (group: number, at: number) => string) => ({
+  const sizes = new Map<string, number>();
+  for (const group of source.groupOfRow) sizes.set(String(group), (sizes.get(String(group)) ?? 0) + 1);
+  const column = (title: string, align: 'left' | 'right', textOf: (group: number | bigint, at: number) => string) => ({
     title,
     align,
     cells: groups.map((group, at) => ({
@@ -150,7 +158,7 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
   });
   const columns = [
     column('group', 'right', (group) => escaped(source.nameOf(group))),
-    column('rows', 'right', (group) => String(sizes.get(group) ?? 0)),
+    column('rows', 'right', (group) => String(sizes.get(String(group)) ?? 0)),
     column('score', 'right', (_, at) => shortNumber(result.scores[at])),
     column('variance', 'right', (_, at) => shortNumber(result.rewardVariances[at])),
     column('', 'left', (group) => {

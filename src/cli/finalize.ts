@@ -13,9 +13,10 @@ export interface FinalizeFlags extends Pick<ReportFlags, 'json' | 'jsonl' | 'met
 /** @returns exit status */
 export async function finalizeCommand(flags: FinalizeFlags, streams: Streams): Promise<number> {
   const manifest = await readManifest(flags.manifest);
-  const { profile, permutations = 999, seed, samples, nonFinite } = manifest.settings;
+  const { profile, permutations = 999, seed, samples, nonFinite, turnRewards } = manifest.settings;
   const metrics = flags.metrics ?? (manifest.settings.metrics as string[] | undefined);
-  const measured = { profile, permutations, seed, samples, nonFinite, ...(metrics !== undefined && { metrics }) };
+  const figures = { profile, permutations, seed, samples, nonFinite, turnRewards };
+  const measured = { ...figures, ...(metrics !== undefined && { metrics }) };
   const { state } = flags;
   return reportSteps({ ...flags, ...measured }, streams, async ({ signal, onProgress, onFailure }) =>
     finalize({ manifest, state, metrics, signal, onProgress, onFailure }),

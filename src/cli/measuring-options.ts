@@ -1,5 +1,6 @@
 // What the measurement of a step depends on, as options of the commands that measure or plan to.
 import { type Command, Option } from 'commander';
+import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { nameList, wholeNumber } from './option-values.js';
 
@@ -11,6 +12,7 @@ export interface MeasuringFlags {
   seed: number;
   samples: number;
   nonFinite: 'error' | 'exclude';
+  turnRewards: TurnRewards;
 }
 
 export function addMeasuringOptions(command: Command): Command {
@@ -32,5 +34,10 @@ export function addMeasuringOptions(command: Command): Command {
       new Option('--non-finite <what>', 'what a NaN or +inf in a used score does: fail the file, or leave out the row')
         .choices(['error', 'exclude'])
         .default('error'),
+    )
+    .addOption(
+      new Option('--turn-rewards <rule>', "what the rewards of an episode's turns make the episode's; same: they agree")
+        .choices(TURN_REWARDS)
+        .default('same'),
     );
 }

@@ -129,8 +129,8 @@ function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice):
 
 /** What the results depend on: not threads, not the form of stdout. */
 function settingsOf(flags: ReportFlags) {
-  const { profile, metrics, permutations, seed, samples, nonFinite } = flags;
-  const strict = { permutations, nonFinite };
+  const { profile, metrics, permutations, seed, samples, nonFinite, turnRewards } = flags;
+  const strict = { permutations, nonFinite, turnRewards };
   return { collapsar: packageVersion(), profile, ...(profile === 'strict' ? strict : {}), seed, samples, metrics };
 }
 

@@ -38,7 +38,7 @@ export class RewardLines {
   readonly #groups = new NamedIds();
   readonly #episodes = new NamedIds();
   readonly #groupOfRow: number[] = [];
-  readonly #rewards: number[] = [];
+  readonly #rewards: (number | null | undefined)[] = [];
   readonly #columns: Partial<Record<(typeof OPTIONAL)[number], number[]>> = {};
 
   constructor(path: string) {
@@ -53,7 +53,7 @@ export class RewardLines {
     const fields = /^[[{]/.test(line) ? this.#json(line) : this.#separated(line);
     const row = this.#rewards.length;
     this.#groupOfRow.push(this.#groups.idOf(this.#name('group', fields.group)));
-    this.#rewards.push(this.#number('reward', fields.reward));
+    this.#rewards.push(isMissing(fields.reward) ? missing(fields.reward) : this.#number('reward', fields.reward));
     for (const field of OPTIONAL) {
       const value = fields[field];
       const column = this.#columns[field];
@@ -90,9 +90,10 @@ export class RewardLines {
         lengths: length,
       },
       groupOfRow: this.#groupOfRow,
-      nameOf: (group) => this.#groups.nameOf(group),
+      nameOf: (group) => this.#groups.nameOf(group as number),
       // Rows count from 0 and skip headings and blank lines; the row mask goes by them.
       nameOfRow: (row) => `row ${row} (line ${this.#lineOfRow[row]})`,
+      nameOfReward: (value) => (value === undefined ? 'empty' : String(value)),
     };
   }
 
@@ -114,7 +115,7 @@ export class RewardLines {
     for (const [field, names] of Object.entries(NAMES) as [Field, readonly string[]][]) {
       const name = names.find((known) => Object.hasOwn(value as object, known));
       const found = name === undefined ? undefined : (value as Record<string, unknown>)[name];
-      if (found !== null && found !== undefined) fields[field] = found;
+      if ((found !== null || field === 'reward') && found !== undefined) fields[field] = found;
     }
     for (const field of REQUIRED) {
       if (fields[field] !== undefined) continue;
@@ -180,6 +181,16 @@ export class RewardLines {
   #fail(problem: string): never {
     throw new FileError({ path: this.#path }, `line ${this.#line} ${problem}`);
   }
+}
+
+/** Missing, not left out: a null of JSON, an empty field of a table. */
+function isMissing(value: unknown): value is null | '' {
+  return value === null || value === '';
+}
+
+/** As the filter takes it. */
+function missing(value: null | ''): null | undefined {
+  return value === null ? null : undefined;
 }
 
 /** Also as Python prints them: nan, inf, -inf. */

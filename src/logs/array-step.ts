@@ -124,7 +124,13 @@ function isCharacter(code: number): boolean {
 }
 
 /** Tensors that may be bfloat16, which numpy writes as uint16 at best. */
-const HALVES: ReadonlySet<string> = new Set(['cross_logprobs', 'token_entropy', 'ablated_logprobs']);
+const HALVES: ReadonlySet<string> = new Set([
+  'cross_logprobs',
+  'token_entropy',
+  'ablated_logprobs',
+  'rewards',
+  'outcome',
+]);
 
 /** @throws FileError for text, and for uint16 that nothing says to be bfloat16 */
 export function tensorEntry(

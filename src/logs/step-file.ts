@@ -93,6 +93,15 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
   const { lengths, group, correct, valid, promptLengths } = values;
   const promptIds = integers(tensors.get('prompt_ids'));
   const responseIds = integers(tensors.get('response_ids'));
+  const real = (name: 'rewards' | 'outcome') =>
+    widened(tensors.get(name), (row, value) => {
+      const problem = `${value} in row ${row} is beyond 2^53, which float64 does not hold exactly: scale it down, or write F64`;
+      return fail(name, row, problem);
+    });
+  const float32 = (['rewards', 'outcome'] as const).filter((name) => {
+    const dtype = tensors.get(name)?.entry.dtype;
+    return dtype === 'F32' || dtype === 'F16' || dtype === 'BF16';
+  });
   const { layout, file, step, run, metadata, bytes } = header;
   return {
     file,
@@ -105,8 +114,9 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
     group,
     columnGroup,
     prompts: promptIds === undefined ? undefined : splitPrompts(promptIds, layout, promptLengths),
-    rewards: widened(tensors.get('rewards')),
-    outcome: widened(tensors.get('outcome')),
+    rewards: real('rewards'),
+    outcome: real('outcome'),
+    float32,
     correct,
     valid,
     actions: integers(tensors.get('actions')),

@@ -49,9 +49,9 @@ export interface StepToWrite {
   /** [R, T] token ids. */
   responseIds?: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
   /** [R] */
-  rewards?: Float32Array | Float64Array | undefined;
+  rewards?: RewardArray | undefined;
   /** [R] the unshaped outcome, where `rewards` is shaped. */
-  outcome?: Float32Array | Float64Array | undefined;
+  outcome?: RewardArray | undefined;
   /** [R] 0 or 1: the task succeeded. */
   correct?: Uint8Array | undefined;
   /** [R] 0 or 1: the reasoning was well formed. */
@@ -69,6 +69,9 @@ export interface StepToWrite {
   /** float32 [Q, R]: log p(action of row r | its own prompt, reasoning q). */
   actionLogprobs?: HostTensor | undefined;
 }
+
+/** Numbers of which the reader makes float64. */
+export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
 
 export interface WriteStepOptions {
   signal?: AbortSignal | undefined;
@@ -97,7 +100,7 @@ const FIELDS = optionNames<StepToWrite>({
   actionLogprobs: true,
 });
 /** What a step that was read has beside these: `{ ...step, logprobs }` writes it again. */
-const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores'];
+const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores', 'float32'];
 
 /** Writes of more than this are split, so that an abort is noticed within milliseconds. */
 const WRITE_BYTES = 16 * 2 ** 20;
@@ -143,8 +146,8 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   add('prompt_ids', 'prompts', prompts?.ids);
   add('prompt_lengths', 'prompts', vector(prompts?.lengths));
   add('response_ids', 'responseIds', step.responseIds);
-  add('rewards', 'rewards', vector(step.rewards));
-  add('outcome', 'outcome', vector(step.outcome));
+  add('rewards', 'rewards', vector(rewardArray('step.rewards', step.rewards)));
+  add('outcome', 'outcome', vector(rewardArray('step.outcome', step.outcome)));
   add('correct', 'correct', vector(step.correct));
   add('valid', 'valid', vector(step.valid));
   add('actions', 'actions', vector(step.actions));
@@ -162,6 +165,15 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   const values = { lengths, group, columnGroup, promptLengths: prompts?.lengths, correct, valid };
   checkValues(layout, values, (tensor, _index, problem) => fail(tensor, problem));
   return [...collected.values()];
+}
+
+/** A Uint8Array holds flags here, which rewards are not. */
+function rewardArray(argument: string, values: RewardArray | undefined): RewardArray | undefined {
+  if (!((values as unknown) instanceof Uint8Array)) return values;
+  throw new ArgumentError(
+    argument,
+    `got ${shown(values)}, expected a Float32Array, Float64Array, Int32Array or BigInt64Array`,
+  );
 }
 
 type Elements = HostTensor['data'] | IntegerArray | Uint8Array;

@@ -3,6 +3,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { checkPath } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError, type FileError, StateError } from '../../errors.js';
+import { TURN_REWARDS, type TurnRewards } from '../../filter/filter-options.js';
 import { isAddress } from '../../logs/address.js';
 import { printable } from '../../logs/printable.js';
 import { CheckedLines } from './checked-lines.js';
@@ -152,10 +153,11 @@ function asJson(value: unknown): string {
 
 function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
   const settings = (value ?? {}) as Partial<Record<keyof PlanSettings, unknown>>;
-  const { profile, permutations, seed, samples, nonFinite, metrics } = settings;
+  const { profile, permutations, seed, samples, nonFinite, turnRewards, metrics } = settings;
   const sound =
     (profile === 'strict' || profile === 'ragen') &&
     (nonFinite === 'error' || nonFinite === 'exclude') &&
+    TURN_REWARDS.some((rule) => rule === turnRewards) &&
     (permutations === undefined || isCount(permutations)) &&
     isCount(seed) &&
     isCount(samples) &&
@@ -167,6 +169,7 @@ function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
     seed,
     samples,
     nonFinite,
+    turnRewards: turnRewards as TurnRewards,
     ...(metrics !== undefined && { metrics: metrics as string[] }),
   };
 }

@@ -39,6 +39,7 @@ const OPTIONS = optionNames<PlanOptions>({
   seed: true,
   samples: true,
   nonFinite: true,
+  turnRewards: true,
   metrics: true,
 });
 

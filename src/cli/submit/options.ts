@@ -37,6 +37,7 @@ export const PLAN_OPTIONS = [
   'seed',
   'samples',
   'nonFinite',
+  'turnRewards',
 ] as const;
 
 function each(text: string, before: string[] | undefined): string[] {

@@ -65,8 +65,9 @@ async function planned(
   path: string,
   streams: Streams,
 ): Promise<PlannedManifest | undefined> {
-  const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite } = flags;
-  const options = { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite };
+  const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, turnRewards } = flags;
+  const figures = { profile, metrics, permutations, seed, samples, nonFinite, turnRewards };
+  const options = { targetBytes, shards, ...figures };
   const { planned: made } = await planSteps(paths, { ...options, out: path }, flags.quiet, streams);
   return made && { manifest: await readManifest(path), path, isNew: false };
 }
