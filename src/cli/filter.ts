@@ -10,6 +10,7 @@ import { EXIT } from './exit-codes.js';
 import { jsonPieces } from './json-pieces.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
+import type { Delimiter } from './separated-fields.js';
 import type { Streams } from './streams.js';
 import { layoutTable, TABLE_WIDTH, widthOf } from './table.js';
 import { painter } from './text-style.js';
@@ -18,6 +19,8 @@ import { wrap } from './text-wrap.js';
 /** The options of the command line, each checked alone. */
 export interface FilterFlags extends FilterOptions {
   json?: true;
+  encoding?: string;
+  delimiter?: Delimiter;
 }
 
 const REASONS: Readonly<Record<DropReason, string>> = {
@@ -33,7 +36,7 @@ const REASONS: Readonly<Record<DropReason, string>> = {
 
 /** @returns exit status */
 export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
-  const { json, ...options } = flags;
+  const { json, encoding, delimiter, ...options } = flags;
   let settings: FilterSettings;
   try {
     settings = resolveFilterOptions(options);
@@ -43,7 +46,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
     return EXIT.usage;
   }
-  const source = await readFilterSource(path, settings, streams.signal);
+  const source = await readFilterSource(path, settings, { encoding, delimiter }, streams.signal);
   const result = filterSource(source, options);
   for (const warning of result.warnings)
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);

@@ -15,6 +15,7 @@ import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
 import { RewardLines } from './reward-lines.js';
+import type { Delimiter } from './separated-fields.js';
 import { textLines } from './text-lines.js';
 
 export interface FilterSource {
@@ -31,27 +32,42 @@ export interface FilterSource {
   nameOfReward(value: number | null | undefined): string;
 }
 
+/** How lines of text are written. */
+export interface TextForm {
+  /** Default UTF-8. */
+  readonly encoding?: string | undefined;
+  /** What stands between fields. Default: what the first line shows. */
+  readonly delimiter?: Delimiter | undefined;
+}
+
 /**
  * @param path of a step file (*.safetensors), of lines of text, or `-` for lines on stdin
+ * @param form of lines of text
  * @throws FileError naming the path, and the line where there is one
  */
 export async function readFilterSource(
   path: string,
   settings: FilterSettings,
+  form: TextForm,
   signal: AbortSignal,
 ): Promise<FilterSource> {
   if (isStepName(nameOf(path))) return fromStep(await readStepFile(path, { signal }), settings, signal);
   const stdin = path === '-';
-  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), signal);
+  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
 }
 
-async function fromLines(path: string, stream: Readable, signal: AbortSignal): Promise<FilterSource> {
+async function fromLines(
+  path: string,
+  stream: Readable,
+  { encoding, delimiter }: TextForm,
+  signal: AbortSignal,
+): Promise<FilterSource> {
   signal.throwIfAborted();
-  const lines = new RewardLines(path);
+  const lines = new RewardLines(path, delimiter);
   // A read of a pipe that nobody writes to cannot be called off.
   const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
   const readAll = async () => {
-    for await (const line of textLines(stream, path)) lines.add(line);
+    for await (const line of textLines(stream, path, { encoding })) lines.add(line);
   };
   try {
     await Promise.race([readAll(), aborted]);
