@@ -7,12 +7,14 @@ import { describe, expect, it } from 'vitest';
 import {
   type AnalyzeOptions,
   analyze,
+  crossScoreMetrics,
   episodeRewards,
   type FilterOptions,
   filterGroups,
   Judge,
   Monitor,
   type MonitorOptions,
+  openEngine,
   readStepFile,
   type StepReport,
   type TurnRewards,
@@ -323,5 +325,23 @@ describe('rewards in a step file', () => {
     expect((await readStepFile(path)).rewards).toEqual(Float64Array.of(3, 4));
     const flags = writeStep(path, { ...step, ...rest, rewards: Uint8Array.of(1, 0) as never });
     await expect(flags).rejects.toThrow(/step.rewards: got a Uint8Array.*, expected a Float32Array/);
+  });
+});
+
+describe('a negative step', () => {
+  it('is refused by name wherever a step is given or read', async () => {
+    const sums = { data: new Float64Array(4), dtype: 'float64', shape: [2, 2] } as const;
+    const rest = { sums, lengths: Int32Array.of(1, 1), group: Int32Array.of(0, 1) };
+    await expect(writeStep(join(directory, 'minus.safetensors'), { step: -1, ...rest })).rejects.toThrow(
+      'step.step: got -1, expected a whole number from 0 on',
+    );
+    const path = join(directory, 'negative.safetensors');
+    await writeFile(path, fileOf(fullStep(), { step: '-1' }));
+    await expect(readStepFile(path)).rejects.toThrow('step in __metadata__ is "-1", expected');
+    expect(() => new Monitor().step(-1, { groups: [0, 1] })).toThrow(/^step: got -1/);
+    expect(() => new Judge().add({ step: -1 })).toThrow('evidence.step');
+    await using engine = await openEngine({ device: 'cpu' });
+    const scores = { sums, lengths: [1, 1], groups: [0, 1] };
+    await expect(crossScoreMetrics(engine, scores, { step: -1 })).rejects.toThrow('options.step: got -1');
   });
 });

@@ -10,6 +10,11 @@ export interface Float16ArrayLike {
   readonly [index: number]: number;
 }
 
+/** The bits of its elements, in the same memory: what operations read. */
+export function halfBits({ buffer, byteOffset, length }: Float16ArrayLike): Uint16Array {
+  return new Uint16Array(buffer, byteOffset, length);
+}
+
 export function isFloat16Array(value: unknown): value is Float16ArrayLike {
   if (!ArrayBuffer.isView(value)) return false;
   const { BYTES_PER_ELEMENT } = value as unknown as Float16ArrayLike;

@@ -179,10 +179,10 @@ export function withStepNumber(
   if (given !== undefined) {
     // numpy makes a float of a step that went through one.
     const whole = given.replace(/\.0+$/, '');
-    if (/^-?[0-9]+$/.test(whole) && Number.isSafeInteger(Number(whole))) return new Map([...metadata, ['step', whole]]);
+    if (/^[0-9]+$/.test(whole) && Number.isSafeInteger(Number(whole))) return new Map([...metadata, ['step', whole]]);
     throw new FileError(
       { path: from },
-      `step is "${printable(given)}", expected the number of the training step, such as 120`,
+      `step is "${printable(given)}", expected the number of the training step, a whole number from 0 on, such as 120`,
     );
   }
   const numbers =

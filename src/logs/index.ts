@@ -12,4 +12,10 @@ export {
 export type { IntegerArray, LogprobBlock, StepData, StepScores } from './step-data.js';
 export { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 export type { StepLayout } from './step-layout.js';
-export { type StepToWrite, type WriteStepOptions, writeStep } from './write-step.js';
+export {
+  type RewardArray,
+  type StepToWrite,
+  type WriteStepOptions,
+  type WrittenTensor,
+  writeStep,
+} from './write-step.js';

@@ -176,9 +176,9 @@ function headerOf(path: string, { source, tensors, ...container }: StepContainer
 
 function stepNumber(path: string, text: string | undefined): number {
   const step = Number(text);
-  if (text !== undefined && /^-?[0-9]+$/.test(text) && Number.isSafeInteger(step)) return step;
+  if (text !== undefined && /^[0-9]+$/.test(text) && Number.isSafeInteger(step)) return step;
   const came = text === undefined ? 'missing' : `"${printable(text)}"`;
-  const problem = `step in __metadata__ is ${came}, expected the number of the training step as a string, such as "120"`;
+  const problem = `step in __metadata__ is ${came}, expected the number of the training step, from 0 on, as a string, such as "120"`;
   throw new FileError({ path, offset: LENGTH_BYTES }, problem);
 }
 

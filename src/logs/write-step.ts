@@ -12,6 +12,7 @@ import {
   checkPath,
   optionNames,
 } from '../engine/argument-checks.js';
+import { type Float16ArrayLike, halfBits, isFloat16Array } from '../engine/float16-array.js';
 import { shown } from '../engine/shown.js';
 import type { DType, HostTensor } from '../engine/tensor.js';
 import { checkShape, isDense } from '../engine/tensor-view.js';
@@ -35,7 +36,7 @@ export interface StepToWrite {
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
   /** [P, R, T]: log p(token t of row r | prompt p, its tokens before t). Past a row's length anything may stand. */
-  logprobs?: HostTensor | undefined;
+  logprobs?: WrittenTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
   sums?: HostTensor | undefined;
   /** [R] reasoning tokens of each row. */
@@ -63,12 +64,15 @@ export interface StepToWrite {
   /** [R] its number within the trajectory. */
   turn?: IntegerArray | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
-  tokenEntropy?: HostTensor | undefined;
+  tokenEntropy?: WrittenTensor | undefined;
   /** [R, T] the row's log-probs with the state or image removed. */
-  ablatedLogprobs?: HostTensor | undefined;
+  ablatedLogprobs?: WrittenTensor | undefined;
   /** float32 [Q, R]: log p(action of row r | its own prompt, reasoning q). */
   actionLogprobs?: HostTensor | undefined;
 }
+
+/** float16 may come in a Float16Array, where the runtime has them. */
+export type WrittenTensor = Omit<HostTensor, 'data'> & { readonly data: HostTensor['data'] | Float16ArrayLike };
 
 /** Numbers of which the reader makes float64. */
 export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
@@ -131,10 +135,11 @@ interface CollectedTensor extends TensorToWrite {
 /** The tensors that are there, checked by the rules of the reader. */
 function collectTensors(step: StepToWrite): CollectedTensor[] {
   const collected = new Map<StepTensorName, CollectedTensor>();
-  const add = (name: StepTensorName, field: string, source: Source | undefined) => {
+  const add = (name: StepTensorName, field: string, source: GivenSource | undefined) => {
     if (source === undefined) return;
     checkObject(source, `step.${field}`);
-    collected.set(name, collect(name, `step.${field}`, source));
+    const data = source.dtype === 'float16' && isFloat16Array(source.data) ? halfBits(source.data) : source.data;
+    collected.set(name, collect(name, `step.${field}`, { ...source, data: data as Elements }));
   };
   if (step.prompts !== undefined) checkArray(step.prompts, 'step.prompts');
   const prompts = step.prompts === undefined ? undefined : padPrompts(step.prompts);
@@ -185,6 +190,8 @@ interface Source {
   readonly shape: readonly number[];
   readonly strides?: readonly number[];
 }
+
+type GivenSource = Omit<Source, 'data'> & { readonly data: Elements | Float16ArrayLike };
 
 function vector(data: Elements | undefined): Source | undefined {
   // What is no array is refused when it is collected.
@@ -262,7 +269,9 @@ function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: I
 
 function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
   checkObject(metadata, 'step.metadata');
-  if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number`);
+  if (!(Number.isSafeInteger(step) && step >= 0)) {
+    throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number from 0 on`);
+  }
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);
   for (const [key, value] of Object.entries(metadata)) {

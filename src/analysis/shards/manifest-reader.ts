@@ -196,7 +196,7 @@ function stepOf(
   lines: CheckedLines,
 ): PlannedStep {
   const run = isCount(runNumber) ? runs[runNumber] : undefined;
-  const named = typeof file === 'string' && typeof identity === 'string' && Number.isSafeInteger(step);
+  const named = typeof file === 'string' && typeof identity === 'string' && isCount(step);
   if (run === undefined || !named || !isCount(bytes) || !isCount(prompts) || !isCount(rows)) {
     throw lines.damaged(`entry ${index} of its list of steps`);
   }
