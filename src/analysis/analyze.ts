@@ -6,6 +6,7 @@ import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
+import { FileChoice, type FileChoiceOptions } from '../logs/file-choice.js';
 import { type ListingProgress, orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
@@ -35,7 +36,7 @@ import {
   stepOfRun,
 } from './step-source.js';
 
-export interface AnalyzeOptions {
+export interface AnalyzeOptions extends FileChoiceOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;
   /** Where to compute. Default: an engine on the CPU, opened for this call with `threads`, and disposed at its end. */
@@ -77,6 +78,8 @@ export interface AnalyzeOptions {
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
   /** Called before that, of files, after each header that is read. */
   onListing?: ((progress: ListingProgress) => void) | undefined;
+  /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
+  onSkipped?: ((file: FileError) => void) | undefined;
   /** Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by throwing. */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -97,6 +100,9 @@ const OPTIONS = optionNames<AnalyzeOptions>({
   signal: true,
   onProgress: true,
   onListing: true,
+  onSkipped: true,
+  include: true,
+  exclude: true,
   onFailure: true,
 });
 
@@ -130,8 +136,10 @@ export async function* analyze(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   options.signal?.throwIfAborted();
   const progress = new ProgressCount(options.onProgress);
-  const { journal, onListing } = options;
-  const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, onListing, signal });
+  const { journal, onListing, onSkipped, include, exclude } = options;
+  const files = isStream(source)
+    ? undefined
+    : await stepFiles(source, { onError: fail, onListing, onSkipped, include, exclude, signal });
   for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
   const engine =
     options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal: options.signal }));
@@ -253,7 +261,8 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
     }
   }
   checkMetrics(metrics);
-  checkCallbacks(options, ['onListing', 'onFailure']);
+  checkCallbacks(options, ['onListing', 'onSkipped', 'onFailure']);
+  new FileChoice(options);
   if (journal !== undefined && !(journal instanceof Journal)) {
     throw new ArgumentError('options.journal', `expected what ResultDirectory.journal() gives, got ${shown(journal)}`);
   }

@@ -17,9 +17,21 @@ export interface AnalyzeFlags extends ReportFlags {
 
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
-  const { profile, permutations, seed, samples, nonFinite, turnRewards, metrics, threads, maxMemory } = flags;
+  const {
+    profile,
+    permutations,
+    seed,
+    samples,
+    nonFinite,
+    turnRewards,
+    metrics,
+    threads,
+    maxMemory,
+    include,
+    exclude,
+  } = flags;
   const figures = { profile, permutations, seed, samples, nonFinite, turnRewards };
-  return reportSteps(flags, streams, async ({ directory, signal, onProgress, onListing, onFailure }) => {
+  return reportSteps(flags, streams, async ({ directory, ...context }) => {
     const journal = await directory?.journal({
       resume: flags.resume,
       keep: flags.keepJournal,
@@ -27,8 +39,7 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
     });
     if (journal !== undefined && !flags.quiet)
       await streams.err.write(journalNote(escaped(flags.out as string), journal));
-    const measuring = { ...figures, metrics };
-    return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onListing, onFailure });
+    return analyze(paths, { ...figures, metrics, threads, maxMemory, include, exclude, journal, ...context });
   });
 }
 

@@ -24,6 +24,12 @@ export function nameList(text: string, before: string[] | undefined): string[] {
   return [...(before ?? []), ...names];
 }
 
+/** Globs, of which each option has one: they may have commas, in braces. */
+export function globList(text: string, before: string[] | undefined): string[] {
+  if (text === '') throw new InvalidArgumentError('Expected a glob.');
+  return [...(before ?? []), text];
+}
+
 export function notEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
   return text;

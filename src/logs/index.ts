@@ -1,5 +1,6 @@
 // Readers and writers of log formats: what the package exports of them.
-export { type FoundSteps, findSteps, type StepLocation } from './find-steps.js';
+export type { FileChoiceOptions } from './file-choice.js';
+export { type FindStepsOptions, type FoundSteps, findSteps, type StepLocation } from './find-steps.js';
 export type { ReadStepOptions } from './read-step-options.js';
 export {
   type ListedStep,

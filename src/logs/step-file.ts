@@ -4,6 +4,7 @@ import { checkCallbacks, checkOptions } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { lent, placeOf } from './byte-source.js';
+import { hasNothingOfStep, NoStepError } from './no-step-error.js';
 import { printable } from './printable.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import { elementBytes, LENGTH_BYTES } from './safetensors.js';
@@ -160,9 +161,10 @@ async function withContainer<T>(
 }
 
 function headerOf(path: string, { source, tensors, ...container }: StepContainer): StepHeader {
+  const Failure = hasNothingOfStep(tensors, container.metadata) ? NoStepError : FileError;
   const layout = checkLayout(tensors, (tensor, problem) => {
     const at = tensors.get(tensor)?.declaredAt ?? container.headerAt;
-    throw new FileError({ ...(at === undefined ? { path: source.path } : placeOf(source, at)), tensor }, problem);
+    throw new Failure({ ...(at === undefined ? { path: source.path } : placeOf(source, at)), tensor }, problem);
   });
   // Keys come from the file: a plain object would give "__proto__" a meaning.
   const metadata: Record<string, string> = Object.create(null);

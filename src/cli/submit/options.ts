@@ -38,6 +38,8 @@ export const PLAN_OPTIONS = [
   'samples',
   'nonFinite',
   'turnRewards',
+  'include',
+  'exclude',
 ] as const;
 
 function each(text: string, before: string[] | undefined): string[] {

@@ -66,8 +66,9 @@ async function planned(
   streams: Streams,
 ): Promise<PlannedManifest | undefined> {
   const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, turnRewards } = flags;
+  const { include, exclude } = flags;
   const figures = { profile, metrics, permutations, seed, samples, nonFinite, turnRewards };
-  const options = { targetBytes, shards, ...figures };
+  const options = { targetBytes, shards, include, exclude, ...figures };
   const { planned: made } = await planSteps(paths, { ...options, out: path }, flags.quiet, streams);
   return made && { manifest: await readManifest(path), path, isNew: false };
 }
