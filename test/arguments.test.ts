@@ -559,16 +559,27 @@ describe('arguments of a wrong type', () => {
     expect(error).toMatchObject({ argument });
   });
 
-  it('scores and rewards may come with more than is read', async () => {
+  it('refuses by name what stands among scores and rewards and is not read', async () => {
     const rewards = [
       [1, 0, 1],
       [1, 0, 0],
     ];
-    const batch = { sums, lengths, groups, rewards, advantages: [1], step: 3, group: groups };
-    const alone = await given.crossScoreMetrics(engine, { sums, lengths, groups }, { permutations: 0 });
-    const { logged } = await given.crossScoreMetrics(engine, batch, { permutations: 0 });
-    expect(logged).toEqual(alone.logged);
-    expect(given.filterGroups(batch)).toEqual(given.filterGroups({ rewards, lengths }));
+    const batch = { sums, lengths, groups };
+    for (const [stranger, problem] of [
+      ['advantages', 'is not known here; known are'],
+      ['permutations', 'is an option: give it in the argument after the data'],
+    ] as const) {
+      await expect(given.crossScoreMetrics(engine, { ...batch, [stranger]: 1 })).rejects.toThrow(
+        `scores.${stranger}: ${problem}`,
+      );
+    }
+    for (const [input, problem] of [
+      [{ rewards, advantages: [1] }, 'input.advantages: is not known here; known are rewards, outcomes'],
+      [{ rewards, strategy: 'top_k_abs', value: 1 }, 'input.strategy: is an option: give it in the argument after'],
+      [{ rewards: { values: [1, 0], groupSize: 2, dialect: 'dapo' } }, 'rewards.dialect: is an option'],
+    ] as const) {
+      expect(() => given.filterGroups(input)).toThrow(problem);
+    }
     for (const misspelt of ['Lengths', 'length', 'lenghs', 'column_groups', 'colummGroups']) {
       const { lengths: _, ...rest } = batch;
       const wrong = misspelt.startsWith('c') ? batch : rest;

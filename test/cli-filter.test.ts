@@ -64,7 +64,7 @@ describe('kept groups', () => {
     // Quotes that enclose no field are part of it, and an empty field is one.
     const open = await fromStdin('5" pipe,1\n5" pipe,0\n"a" b,1\n"a" b,0\n');
     expect(open).toEqual({ status: 0, out: '5" pipe\n"a" b\n', err: '' });
-    expect((await fromStdin('"a",,1\n')).err).toContain('line 1 has the reward ""');
+    expect((await fromStdin('"a",,1\n')).err).toContain('row 0 (line 1) is empty, expected a finite number');
     expect((await fromStdin('"a",1,\n')).err).toContain('line 1 has the outcome ""');
   });
 

@@ -8,7 +8,8 @@ import { textLines } from '../src/cli/text-lines.js';
 
 async function linesOf(chunks: readonly (string | Buffer)[], most?: number): Promise<string[]> {
   const lines: string[] = [];
-  for await (const line of textLines(Readable.from(chunks, { objectMode: true }), 'rows.csv', most)) lines.push(line);
+  for await (const line of textLines(Readable.from(chunks, { objectMode: true }), 'rows.csv', { most }))
+    lines.push(line);
   return lines;
 }
 
@@ -36,6 +37,57 @@ describe('lines of a stream', () => {
     for (const chunks of [['a\nabcde\n'], ['a\nabc', 'de'], ['a\nabc', 'de\n']]) {
       await expect(linesOf(chunks, 4)).rejects.toThrow(/^rows.csv: line 2 has more than 4 characters: expected lines/);
     }
+  });
+});
+
+describe('bytes that are no text', () => {
+  const cut = (bytes: Buffer, size: number): Buffer[] =>
+    Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+  const read = async (bytes: Buffer, size: number, encoding?: string): Promise<string[]> => {
+    const lines: string[] = [];
+    const stream = Readable.from(cut(bytes, size), { objectMode: true });
+    for await (const line of textLines(stream, 'rows.csv', { encoding })) lines.push(line);
+    return lines;
+  };
+
+  it('are refused with line and byte, wherever the stream is cut', async () => {
+    for (const [bytes, line, byte] of [
+      [Buffer.from('a,1\nb\u00e9,2\r\n\u00e9,0\n', 'latin1'), 2, 5],
+      [Buffer.concat([Buffer.from('\ufeff\u00e9,1\n'), Buffer.of(0xe2, 0x82)]), 2, 8],
+      [Buffer.of(0x61, 0xe2, 0x28, 0xa1), 1, 1],
+      [Buffer.concat([Buffer.from('\ufffd\n\n'), Buffer.of(0xff)]), 3, 5],
+    ] as const) {
+      for (const size of [1, 2, 3, 100]) {
+        const where = `rows.csv: line ${line} is not UTF-8: byte ${byte} of the file is 0x${bytes[byte]?.toString(16)}.`;
+        await expect(read(bytes, size)).rejects.toThrow(where);
+      }
+    }
+  });
+
+  it('are read in the encoding that is named; marks of byte order are no text', async () => {
+    for (const size of [1, 2, 3, 100]) {
+      expect(await read(Buffer.from('\u00e9,1\n\u00e8,0\n', 'latin1'), size, 'latin1')).toEqual([
+        '\u00e9,1',
+        '\u00e8,0',
+      ]);
+      expect(await read(Buffer.from('\ufeff\u00e9,1\n\ud83d\ude00'), size)).toEqual(['\u00e9,1', '\ud83d\ude00']);
+      expect(await read(Buffer.from('\ufeffa\n\u00e9', 'utf16le'), size, 'utf-16le')).toEqual(['a', '\u00e9']);
+    }
+    await expect(read(Buffer.from('\ufeffa\n', 'utf16le'), 100)).rejects.toThrow(
+      'UTF-16: name its encoding, such as --encoding utf-16le',
+    );
+    expect(await read(Buffer.of(0x61, 0x0a, 0x82, 0xa0), 1, 'shift_jis')).toEqual(['a', 'あ']);
+    await expect(read(Buffer.of(0x61, 0x0a, 0xff), 100, 'shift_jis')).rejects.toThrow('is not shift_jis');
+  });
+
+  it('any text comes back as it was', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 9 }), async (text, size) => {
+        const whole = text.replace(/[\r\n\ufeff]/g, '');
+        const lines = await read(Buffer.from(whole), size);
+        expect(lines.join('')).toBe(whole);
+      }),
+    );
   });
 });
 

@@ -111,11 +111,26 @@ describe('.npz', () => {
     expect(error.message).toContain('dtype = "bfloat16"');
   });
 
-  it('text that is no Unicode has a sign in its place', async () => {
-    const codes = Uint32Array.of(0x72, 0xd800, 0x1f600, 0x110000, 0xdfff, 0xe000, 0);
-    const run = npyOf(npyDict('<U7', [1]), Buffer.from(codes.buffer));
-    const header = await readStepHeader(await npz(zipOf({ ...npzMembers(smallStep()), 'run.npy': run })));
-    expect(header.run).toBe('r\ufffd\u{1f600}\ufffd\ufffd\ue000');
+  it('text that is no Unicode is refused: signs in its place would make one name of several', async () => {
+    const withRun = async (run: Buffer) => npz(zipOf({ ...npzMembers(smallStep()), 'run.npy': run }));
+    const wide = (...codes: number[]) =>
+      npyOf(npyDict(`<U${codes.length}`, [1]), Buffer.from(Uint32Array.from(codes).buffer));
+    expect((await readStepHeader(await withRun(wide(0x72, 0x1f600, 0xe000, 0)))).run).toBe('r\u{1f600}\ue000');
+    for (const code of [0xd800, 0x110000, 0xdfff]) {
+      const error = await fileErrorOf(readStepHeader(await withRun(wide(0x72, code))));
+      expect(error).toMatchObject({ tensor: 'run', message: expect.stringContaining('text that is not UTF-32') });
+    }
+    const bytes = await fileErrorOf(readStepHeader(await withRun(npyOf(npyDict('|S2', [1]), Buffer.of(0x72, 0xe9)))));
+    expect(bytes.message).toContain('text that is not UTF-8');
+  });
+
+  it('a member whose name is not UTF-8 is refused by its place', async () => {
+    const whole = zipOf({ ...npzMembers(smallStep()), 'n\u00e9.npy': npyOf(npyDict('<f4', [1]), Buffer.alloc(4)) });
+    // Both names, in the local header and in the directory: é is one byte in Latin-1, here beside another one.
+    const latin = Buffer.from(whole.toString('latin1').replaceAll('n\u00c3\u00a9.npy', 'n\u00e9x.npy'), 'latin1');
+    const error = await fileErrorOf(readStepHeader(await npz(latin)));
+    expect(error.message).toMatch(/the name of member \d+ is not UTF-8: write the file again/);
+    expect(latin.subarray(error.offset, (error.offset as number) + 3).toString('latin1')).toBe('n\u00e9x');
   });
 
   it('refuses metadata that a small file unpacks to without end', async () => {

@@ -87,7 +87,7 @@ describe('buckets', () => {
             for (const { name, groups } of split.slice(0, -1)) expect(groups.length, name).toBe(size);
           }
           for (const { groups, rewardStd } of split) {
-            const own = groups.map((id) => values[id - 100] as number);
+            const own = groups.map((id) => values[Number(id) - 100] as number);
             expect([Math.min(...own), Math.max(...own)]).toEqual([rewardStd.min, rewardStd.max]);
           }
         },

@@ -121,3 +121,11 @@ it('collapsar analyze --out writes it beside the records, with the same figures'
   const file = await asyncBufferFromFile(join(out, 'metrics.parquet'));
   expect(await parquetReadObjects({ file })).toEqual(rowsOf(records, keys));
 });
+
+it('says who made it in the pattern that parquet-mr parses', async () => {
+  const metadata = parquetMetadata(fileOf(await written([], [])));
+  // VersionParser.FORMAT of parquet-mr.
+  const pattern = /^(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?$/;
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
+  expect(pattern.exec(metadata.created_by as string)?.slice(1)).toEqual(['collapsar', version, version]);
+});

@@ -1,5 +1,5 @@
 // Shapes and strides by themselves, at the sizes and signs where counting them goes wrong.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   checkDType,
   checkShape,
@@ -10,7 +10,7 @@ import {
   viewDenseFloat64,
   viewHostTensor,
 } from '../src/engine/tensor-view.js';
-import { ArgumentError, type Tensor } from '../src/index.js';
+import { ArgumentError, openEngine, type Tensor } from '../src/index.js';
 
 it('a shape has as many elements as can be counted, and none beside an axis without entries', () => {
   expect(checkShape([], 's')).toEqual({ shape: [], elements: 1 });
@@ -105,4 +105,37 @@ it('where a dense float64 matrix is asked for, another one is named', () => {
   expect(() => dense({ data: new Float32Array(6), dtype: 'float32' })).toThrow('expected float64');
   expect(() => dense({ strides: [1, 2] })).toThrow('dense row-major');
   expect(() => dense({ shape: [6] })).toThrow('[rows, columns]');
+});
+
+describe('a Float16Array', () => {
+  // Node 20 has none: an array of bits that goes by its name.
+  const half = class Float16Array extends Uint16Array {};
+  const bits = [0x3c00, 0xc000, 0x3800, 0x0000];
+
+  it('is float16 data, read in its own memory', async () => {
+    const data = half.from([0, ...bits]).subarray(1) as unknown as Uint16Array;
+    const view = viewHostTensor({ data, dtype: 'float16', shape: [2, 2] }, 't', 'anything');
+    expect(view.data).toEqual(Uint16Array.from(bits));
+    expect(view.data.buffer).toBe(data.buffer);
+    await using engine = await openEngine({ device: 'cpu' });
+    const sumOf = async (given: Tensor['data']) =>
+      (await engine.sumTokens({ data: given, dtype: 'float16', shape: [1, 2, 2] }, [2, 1])).sums.data;
+    expect(await sumOf(data)).toEqual(Float64Array.of(-1, 0.5));
+    expect(await sumOf(data)).toEqual(await sumOf(Uint16Array.from(bits)));
+  });
+
+  it('is no bfloat16', () => {
+    const tensor = { data: half.from(bits), dtype: 'bfloat16', shape: [4] } as Tensor;
+    expect(() => viewHostTensor(tensor, 't', 'anything')).toThrow(
+      /^t.data: got .*expected a Uint16Array for dtype bfloat16/,
+    );
+  });
+
+  it.runIf('Float16Array' in globalThis)('of the runtime is taken alike', () => {
+    const { Float16Array: Real } = globalThis as unknown as {
+      Float16Array: { from(values: number[]): Tensor['data'] };
+    };
+    const view = viewHostTensor({ data: Real.from([1, -2, 0.5, 0]), dtype: 'float16', shape: [4] }, 't', 'anything');
+    expect(view.data).toEqual(Uint16Array.from(bits));
+  });
 });

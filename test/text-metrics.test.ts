@@ -35,7 +35,9 @@ function expectFigures(
   wanted: Readonly<Record<string, number>>,
   where: string,
 ): void {
-  const known = Object.keys(golden.cases.find(({ figures }) => figures !== null && 'sibling_novelty' in figures)?.figures ?? {});
+  const known = Object.keys(
+    golden.cases.find(({ figures }) => figures !== null && 'sibling_novelty' in figures)?.figures ?? {},
+  );
   for (const key of new Set([...known, ...Object.keys(wanted)])) {
     if (wanted[key] === undefined) expect(found[key], `${where}: ${key}`).toBeUndefined();
     else expect(Math.abs((found[key] as number) - wanted[key]), `${where}: ${key}`).toBeLessThanOrEqual(1e-9);

@@ -1,8 +1,10 @@
 // What verdicts rest on, alone: a figure's level and its errors, where it stands, correlations, and when an early warning ends.
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
 import type { StepMetrics } from '../src/metrics/step-metrics.js';
 import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
 import { correlate } from '../src/monitor/verdicts/correlation.js';
+import { fixedExp, fixedLog } from '../src/monitor/verdicts/fixed-math.js';
 import { MiFalling } from '../src/monitor/verdicts/mi-falling.js';
 import { MiOvershoot } from '../src/monitor/verdicts/mi-overshoot.js';
 import { rankTrend } from '../src/monitor/verdicts/rank-trend.js';
@@ -144,6 +146,40 @@ describe('an early warning', () => {
       expect(ended.kinds).toEqual([]);
       expect(ended.state).toEqual([null, { peak: null, since: null }]);
     }
+  });
+});
+
+describe('exp and ln of fixed bits', () => {
+  it('are those of the language to a unit or two in the last place', () => {
+    fc.assert(
+      fc.property(fc.double({ min: -745, max: 709.7, noNaN: true }), (x) => {
+        const expected = Math.exp(x);
+        expect(Math.abs(fixedExp(x) - expected)).toBeLessThanOrEqual(4e-16 * expected + Number.MIN_VALUE);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }), (x) => {
+        if (x === 0) return;
+        const expected = Math.log(x);
+        expect(Math.abs(fixedLog(x) - expected)).toBeLessThanOrEqual(5e-16 * Math.abs(expected) + 1e-16);
+      }),
+    );
+    expect([fixedExp(0), fixedExp(-Infinity), fixedExp(Infinity), fixedExp(1e3)]).toEqual([1, 0, Infinity, Infinity]);
+    expect([fixedLog(1), fixedLog(0), fixedLog(Infinity)]).toEqual([0, -Infinity, Infinity]);
+    expect([fixedExp(Number.NaN), fixedLog(Number.NaN), fixedLog(-1)]).toEqual([Number.NaN, Number.NaN, Number.NaN]);
+  });
+
+  it('and tails made of them do not ask the engine', () => {
+    const expected = [studentTail(2.1, 5.5), normalTail(3), studentTail(-0.3, 40)];
+    const asked = ['exp', 'log', 'pow', 'log1p', 'expm1'] as const;
+    const spies = asked.map((name) => vi.spyOn(Math, name).mockReturnValue(Number.NaN));
+    try {
+      expect([studentTail(2.1, 5.5), normalTail(3), studentTail(-0.3, 40)]).toEqual(expected);
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
+    // The very bits, computed once.
+    expect(expected).toEqual([0.04234596256487167, 0.001349898073255604, 0.6171346416145744]);
   });
 });
 

@@ -701,6 +701,8 @@ describe('crossScoreMetrics with perRow', () => {
 function richStep(step: number, uniform: () => number): StepEvidence {
   const groups = Array.from({ length: 16 }, (_, row) => row >> 2);
   const level = step < 30 ? 1.5 : 0.3;
+  // The turns of an episode, two rows each, have its reward.
+  const earned = Array.from({ length: 8 }, () => Math.round(uniform()));
   return {
     step,
     success: uniform(),
@@ -715,7 +717,7 @@ function richStep(step: number, uniform: () => number): StepEvidence {
     },
     rows: {
       groups,
-      rewards: groups.map(() => Math.round(uniform())),
+      rewards: groups.map((_, row) => earned[row >> 1] as number),
       actions: groups.map((group) => (uniform() < 0.7 ? group : 9)),
       episodes: groups.map((_, row) => row >> 1),
       turns: groups.map((_, row) => row & 1),

@@ -5,6 +5,8 @@ import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
+import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
+import { FileChoice, type FileChoiceOptions } from '../logs/file-choice.js';
 import { type ListingProgress, orFileError } from '../logs/read-steps.js';
 import type { StepData } from '../logs/step-data.js';
 import type { Profile } from '../metrics/step-metrics.js';
@@ -34,7 +36,7 @@ import {
   stepOfRun,
 } from './step-source.js';
 
-export interface AnalyzeOptions {
+export interface AnalyzeOptions extends FileChoiceOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;
   /** Where to compute. Default: an engine on the CPU, opened for this call with `threads`, and disposed at its end. */
@@ -59,6 +61,11 @@ export interface AnalyzeOptions {
    * or makes its file fail (`error`). Only under `strict`.
    */
   placeholders?: 'error' | 'exclude' | undefined;
+  /**
+   * What the rewards of an episode's turns make the episode's (docs/filter.md). Default `same`: where they differ, the step has
+   * neither filter nor what verdicts make of rewards, and a note says so.
+   */
+  turnRewards?: TurnRewards | undefined;
   /** Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it. */
   blockBytes?: number | undefined;
   /**
@@ -76,6 +83,8 @@ export interface AnalyzeOptions {
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
   /** Called before that, of files, after each header that is read. */
   onListing?: ((progress: ListingProgress) => void) | undefined;
+  /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
+  onSkipped?: ((file: FileError) => void) | undefined;
   /** Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by throwing. */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -90,12 +99,16 @@ const OPTIONS = optionNames<AnalyzeOptions>({
   metrics: true,
   nonFinite: true,
   placeholders: true,
+  turnRewards: true,
   blockBytes: true,
   maxMemory: true,
   journal: true,
   signal: true,
   onProgress: true,
   onListing: true,
+  onSkipped: true,
+  include: true,
+  exclude: true,
   onFailure: true,
 });
 
@@ -129,8 +142,10 @@ export async function* analyze(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   options.signal?.throwIfAborted();
   const progress = new ProgressCount(options.onProgress);
-  const { journal, onListing } = options;
-  const files = isStream(source) ? undefined : await stepFiles(source, { onError: fail, onListing, signal });
+  const { journal, onListing, onSkipped, include, exclude } = options;
+  const files = isStream(source)
+    ? undefined
+    : await stepFiles(source, { onError: fail, onListing, onSkipped, include, exclude, signal });
   for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
   const engine =
     options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal: options.signal }));
@@ -227,7 +242,7 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
   checkSource(source);
   checkOptions(options, known);
   if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  const { profile, metrics, journal } = options;
+  const { profile, turnRewards, metrics, journal } = options;
   if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
     throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
   }
@@ -235,6 +250,10 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
     const policy = options[name];
     if (policy === undefined || policy === 'error' || policy === 'exclude') continue;
     throw new ArgumentError(`options.${name}`, `expected "error" or "exclude", got ${shown(policy)}`);
+  }
+  if (turnRewards !== undefined && !TURN_REWARDS.includes(turnRewards)) {
+    const problem = `expected one of ${TURN_REWARDS.join(', ')}, got ${shown(turnRewards)}`;
+    throw new ArgumentError('options.turnRewards', problem);
   }
   for (const [name, least] of [
     ['permutations', 0],
@@ -250,7 +269,8 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
     }
   }
   checkMetrics(metrics);
-  checkCallbacks(options, ['onListing', 'onFailure']);
+  checkCallbacks(options, ['onListing', 'onSkipped', 'onFailure']);
+  new FileChoice(options);
   if (journal !== undefined && !(journal instanceof Journal)) {
     throw new ArgumentError('options.journal', `expected what ResultDirectory.journal() gives, got ${shown(journal)}`);
   }

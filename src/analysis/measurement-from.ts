@@ -83,7 +83,7 @@ function checkReading(reading: Fields, step: number): void {
 function checkPrompt(value: unknown): void {
   const what = 'reading.prompts';
   const { group, rewardMean, rewardStd, behaviours, size, low, successes } = fields(value, what);
-  if (typeof group !== 'bigint') each([group], 'number', what);
+  checkGroup(group, what);
   each([rewardMean, size], 'number', what);
   notNegative(rewardStd, what);
   // The gate squares it.
@@ -94,15 +94,19 @@ function checkPrompt(value: unknown): void {
 }
 
 function checkFilter({ kept, dropped, empty, warnings, metrics }: Fields): void {
-  each(list(kept, 'filter.kept'), 'number', 'filter.kept');
+  for (const group of list(kept, 'filter.kept')) checkGroup(group, 'filter.kept');
   for (const left of list(dropped, 'filter.dropped')) {
     const { group, reason } = fields(left, 'filter.dropped');
-    each([group], 'number', 'filter.dropped');
+    checkGroup(group, 'filter.dropped');
     each([reason], 'string', 'filter.dropped');
   }
   each([empty], 'boolean', 'filter.empty');
   each(list(warnings, 'filter.warnings'), 'string', 'filter.warnings');
   each(Object.values(fields(metrics, 'filter.metrics')), 'number', 'filter.metrics');
+}
+
+function checkGroup(id: unknown, what: string): void {
+  if (typeof id !== 'bigint') each([id], 'number', what);
 }
 
 function fields(value: unknown, what: string): Fields {

@@ -1,6 +1,7 @@
 // Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in row
 // groups, so that memory does not grow with the steps; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
+import { packageVersion } from '../package-version.js';
 import type { StepRecord } from './step-report.js';
 
 /** Values of a row group: some 8 MB. */
@@ -32,6 +33,7 @@ export async function writeMetricsParquet(
   write: (bytes: Uint8Array) => Promise<void>,
   groupCells = GROUP_CELLS,
 ): Promise<void> {
+  const version = packageVersion();
   // Only who writes results needs it.
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const bytes = new ByteWriter();
@@ -46,7 +48,8 @@ export async function writeMetricsParquet(
       ...FIXED,
       ...keys.map((name): SchemaElement => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL' })),
     ],
-    createdBy: 'collapsar',
+    // As parquet-mr parses it: application, version, build.
+    createdBy: `collapsar version ${version} (build ${version})`,
   });
   const rows = Math.max(1, Math.floor(groupCells / (FIXED.length + keys.length)));
   let group: StepRecord[] = [];

@@ -5,7 +5,9 @@ import { argumentProblem } from '../engine/argument-problem.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor.js';
 import { ArgumentError, DeviceError, FileError } from '../errors.js';
-import { type FilterResult, filterGroups } from '../filter/index.js';
+import { filterGroupsInWords } from '../filter/filter-groups.js';
+import { type FilterWords, LIBRARY_WORDS } from '../filter/filter-words.js';
+import { episodeRewards, type FilterResult, type TurnRewards } from '../filter/index.js';
 import type { OptionalTensor } from '../logs/read-step-options.js';
 import type { StepData } from '../logs/step-data.js';
 import { withStepFile } from '../logs/step-file.js';
@@ -42,6 +44,8 @@ export interface MeasureOptions {
   readonly samples: number;
   readonly nonFinite: 'error' | 'exclude';
   readonly placeholders: 'error' | 'exclude';
+  /** What the rewards of an episode's turns make the episode's. */
+  readonly turnRewards: TurnRewards;
 }
 
 /** The reference's number of draws (docs/metrics.md). */
@@ -54,12 +58,20 @@ export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
   samples: true,
   nonFinite: true,
   placeholders: true,
+  turnRewards: true,
 });
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
-  const { profile = 'strict', permutations, seed = 0, samples = DEFAULT_SAMPLES } = given;
-  const { nonFinite = 'error', placeholders = 'exclude' } = given;
-  return { profile, permutations, seed, samples, nonFinite, placeholders };
+  const {
+    profile = 'strict',
+    permutations,
+    seed = 0,
+    samples = DEFAULT_SAMPLES,
+    nonFinite = 'error',
+    placeholders = 'exclude',
+  } = given;
+  const { turnRewards = 'same' } = given;
+  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
 }
 
 /** One value a token of every response, of which no figure is made. */
@@ -175,7 +187,7 @@ async function besideMetrics(
   engine: Engine,
   data: StepData,
   metrics: StepMetrics | undefined,
-  { seed }: MeasureOptions,
+  { seed, turnRewards }: MeasureOptions,
   signal: AbortSignal,
 ): Promise<Omit<StepMeasurement, 'metrics'>> {
   const notes: string[] = [];
@@ -188,23 +200,32 @@ async function besideMetrics(
       return undefined;
     }
   };
-  const { rewards, group, episode, turn, actions, correct, outcome } = data;
+  const { group, episode, turn, actions, correct } = data;
+  const [rewards, outcome] = [inStoredPrecision(data, 'rewards'), inStoredPrecision(data, 'outcome')];
+  // Without episodes turns say nothing of rewards.
+  const turnLabels = { episodes: episode, turns: episode && turn };
   const filter =
     rewards &&
     attempt('no filter', () => {
-      const input = { values: rewards, groups: group, episodes: episode, turns: turn };
+      const input = { values: rewards, groups: group, ...turnLabels };
       // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
       const given = { rewards: input, outcomes: outcome ?? correct };
-      const result = filterGroups(given, { nonFinite: 'exclude', turnRewards: 'last' });
+      const result = filterGroupsInWords(given, { nonFinite: 'exclude', turnRewards }, WORDS);
       const { kept, dropped, empty, warnings, metrics: figures } = result;
       return { kept, dropped, empty, warnings, metrics: figures };
     });
   const ablated = await ablatedSums(engine, data, signal);
   const swaps = data.actionLogprobs;
+  /** What every row's episode was given; left out where its turns disagree. */
+  const settled = <Name extends 'rewards' | 'outcomes'>(name: Name, values: ArrayLike<number> | undefined) =>
+    attempt(`left out of the verdicts: ${name}`, () => {
+      const given = { groups: group, ...turnLabels, [name]: values };
+      return episodeRewards(given, turnRewards, WORDS)[name];
+    });
   const rows = {
     groups: group,
-    rewards,
-    outcomes: correct ?? outcome,
+    rewards: settled('rewards', rewards),
+    outcomes: settled('outcomes', correct ?? outcome),
     actions,
     episodes: episode,
     turns: turn,
@@ -218,6 +239,20 @@ async function besideMetrics(
     ),
   );
   return { ...(reading && { reading }), ...(filter && { filter }), notes };
+}
+
+const WORDS: FilterWords = {
+  ...LIBRARY_WORDS,
+  options: { ...LIBRARY_WORDS.options, turnRewards: 'turnRewards (--turn-rewards)' },
+};
+
+/** The filter tells rounding by the precision that values were stored in. */
+export function inStoredPrecision(
+  data: StepData,
+  name: 'rewards' | 'outcome',
+): Float64Array | Float32Array | undefined {
+  const values = data[name];
+  return values !== undefined && data.float32?.includes(name) ? Float32Array.from(values) : values;
 }
 
 /** What columns are called in a step file. */

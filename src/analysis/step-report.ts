@@ -30,8 +30,8 @@ export interface RegimeRecord {
 }
 
 export interface FilterRecord {
-  /** Group ids. */
-  readonly kept: readonly number[];
+  /** Group ids; those that no number holds exactly as text. */
+  readonly kept: readonly (number | string)[];
   /** How many groups were dropped, by reason. */
   readonly dropped: Readonly<Record<string, number>>;
   readonly warnings?: readonly string[];
@@ -123,8 +123,10 @@ function finiteOrNull(figure: number): number | null {
 /** Names in the record beside those of metrics. */
 export const RECORD_PARTS = ['regime', 'verdicts', 'filter'] as const;
 
+/** Ids beyond 2^53 as text: readers of JSON would round them. */
 function filterRecord({ kept, dropped, warnings }: FilterView): FilterRecord {
   const reasons: Record<string, number> = {};
   for (const { reason } of dropped) reasons[reason] = (reasons[reason] ?? 0) + 1;
-  return { kept, dropped: reasons, ...(warnings.length > 0 ? { warnings } : {}) };
+  const named = kept.map((id) => (typeof id === 'bigint' ? String(id) : id));
+  return { kept: named, dropped: reasons, ...(warnings.length > 0 ? { warnings } : {}) };
 }

@@ -17,17 +17,30 @@ export interface AnalyzeFlags extends ReportFlags {
 
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
-  const { profile, permutations, seed, samples, nonFinite, placeholders, metrics, threads, maxMemory } = flags;
-  return reportSteps(flags, streams, async ({ directory, signal, onProgress, onListing, onFailure }) => {
+  const {
+    profile,
+    permutations,
+    seed,
+    samples,
+    nonFinite,
+    placeholders,
+    turnRewards,
+    metrics,
+    threads,
+    maxMemory,
+    include,
+    exclude,
+  } = flags;
+  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  return reportSteps(flags, streams, async ({ directory, ...context }) => {
     const journal = await directory?.journal({
       resume: flags.resume,
       keep: flags.keepJournal,
-      measuring: measureOptions({ profile, permutations, seed, samples, nonFinite, placeholders }),
+      measuring: measureOptions(figures),
     });
     if (journal !== undefined && !flags.quiet)
       await streams.err.write(journalNote(escaped(flags.out as string), journal));
-    const measuring = { profile, permutations, seed, samples, nonFinite, placeholders, metrics };
-    return analyze(paths, { ...measuring, threads, maxMemory, journal, signal, onProgress, onListing, onFailure });
+    return analyze(paths, { ...figures, metrics, threads, maxMemory, include, exclude, journal, ...context });
   });
 }
 

@@ -12,11 +12,11 @@ import {
 } from '../filter/filter-options.js';
 import type { FilterFlags } from './filter.js';
 import { afterOptions } from './help-text.js';
-import { anyNumber, wholeNumber } from './option-values.js';
+import { anyNumber, delimiterNamed, encodingName, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
 
 const HELP = `
-A line is "group, reward" (commas, tabs or spaces; a third field is the outcome), or has the fields that a first line of names
+A line is "group, reward" (commas, semicolons, tabs or spaces, all lines alike; a third field is the outcome), or has the fields that a first line of names
 gives, or is a JSON object. Names are group (or group_id, uid), reward (or score) and, where they exist, outcome, episode, turn,
 entropy, length. On a terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
 
@@ -63,7 +63,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     .addOption(
       new Option(
         '--turn-rewards <rule>',
-        "which turn gives the episode's reward (default: same; ragen: first)",
+        "what the rewards of turns make the episode's reward (default: same; ragen: first)",
       ).choices(TURN_REWARDS),
     )
     .addOption(
@@ -73,6 +73,12 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
       ]),
     )
     .option('--ddof <n>', 'upstream: delta degrees of freedom of the variance (default: 1)', wholeNumber(0))
+    .option('--encoding <name>', 'of lines of text, such as latin1 or utf-16le (default: UTF-8)', encodingName)
+    .option(
+      '--delimiter <which>',
+      'what separates fields of lines: comma, semicolon, tab or space (default: as the first line shows)',
+      delimiterNamed,
+    )
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
     .showHelpAfterError('(see collapsar filter --help)')
     .addHelpText('after', afterOptions(HELP))

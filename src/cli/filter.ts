@@ -10,6 +10,7 @@ import { EXIT } from './exit-codes.js';
 import { jsonPieces } from './json-pieces.js';
 import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
+import type { Delimiter } from './separated-fields.js';
 import type { Streams } from './streams.js';
 import { layoutTable, TABLE_WIDTH, widthOf } from './table.js';
 import { painter } from './text-style.js';
@@ -18,6 +19,8 @@ import { wrap } from './text-wrap.js';
 /** The options of the command line, each checked alone. */
 export interface FilterFlags extends FilterOptions {
   json?: true;
+  encoding?: string;
+  delimiter?: Delimiter;
 }
 
 const REASONS: Readonly<Record<DropReason, string>> = {
@@ -33,7 +36,7 @@ const REASONS: Readonly<Record<DropReason, string>> = {
 
 /** @returns exit status */
 export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
-  const { json, ...options } = flags;
+  const { json, encoding, delimiter, ...options } = flags;
   let settings: FilterSettings;
   try {
     settings = resolveFilterOptions(options);
@@ -43,7 +46,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
     return EXIT.usage;
   }
-  const source = await readFilterSource(path, settings, streams.signal);
+  const source = await readFilterSource(path, settings, { encoding, delimiter }, streams.signal);
   const result = filterSource(source, options);
   for (const warning of result.warnings)
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
@@ -93,9 +96,17 @@ const OPTIONS: FilterWords['options'] = {
 };
 
 /** What the data make impossible is the file's fault, and named with it. */
-function filterSource({ path, input, nameOf, nameOfRow }: FilterSource, options: FilterOptions): FilterResult {
+function filterSource(
+  { path, input, nameOf, nameOfRow, nameOfReward }: FilterSource,
+  options: FilterOptions,
+): FilterResult {
   try {
-    return filterGroupsInWords(input, options, { group: nameOf, row: nameOfRow, options: OPTIONS });
+    return filterGroupsInWords(input, options, {
+      group: nameOf,
+      row: nameOfRow,
+      reward: nameOfReward,
+      options: OPTIONS,
+    });
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });
@@ -138,9 +149,9 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
   const paint = painter(streams.out, streams.environment);
   const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
   const groups = [...result.groups];
-  const sizes = new Map<number, number>();
-  for (const group of source.groupOfRow) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const column = (title: string, align: 'left' | 'right', textOf: (group: number, at: number) => string) => ({
+  const sizes = new Map<string, number>();
+  for (const group of source.groupOfRow) sizes.set(String(group), (sizes.get(String(group)) ?? 0) + 1);
+  const column = (title: string, align: 'left' | 'right', textOf: (group: number | bigint, at: number) => string) => ({
     title,
     align,
     cells: groups.map((group, at) => ({
@@ -150,7 +161,7 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
   });
   const columns = [
     column('group', 'right', (group) => escaped(source.nameOf(group))),
-    column('rows', 'right', (group) => String(sizes.get(group) ?? 0)),
+    column('rows', 'right', (group) => String(sizes.get(String(group)) ?? 0)),
     column('score', 'right', (_, at) => shortNumber(result.scores[at])),
     column('variance', 'right', (_, at) => shortNumber(result.rewardVariances[at])),
     column('', 'left', (group) => {

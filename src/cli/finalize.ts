@@ -13,17 +13,10 @@ export interface FinalizeFlags extends Pick<ReportFlags, 'json' | 'jsonl' | 'met
 /** @returns exit status */
 export async function finalizeCommand(flags: FinalizeFlags, streams: Streams): Promise<number> {
   const manifest = await readManifest(flags.manifest);
-  const { profile, permutations = 999, seed, samples, nonFinite, placeholders } = manifest.settings;
+  const { profile, permutations = 999, seed, samples, nonFinite, placeholders, turnRewards } = manifest.settings;
   const metrics = flags.metrics ?? (manifest.settings.metrics as string[] | undefined);
-  const measured = {
-    profile,
-    permutations,
-    seed,
-    samples,
-    nonFinite,
-    placeholders,
-    ...(metrics !== undefined && { metrics }),
-  };
+  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  const measured = { ...figures, ...(metrics !== undefined && { metrics }) };
   const { state } = flags;
   return reportSteps({ ...flags, ...measured }, streams, async ({ signal, onProgress, onFailure }) =>
     finalize({ manifest, state, metrics, signal, onProgress, onFailure }),

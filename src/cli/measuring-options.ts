@@ -1,7 +1,8 @@
 // What the measurement of a step depends on, as options of the commands that measure or plan to.
 import { type Command, Option } from 'commander';
+import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { nameList, wholeNumber } from './option-values.js';
+import { globList, nameList, wholeNumber } from './option-values.js';
 
 /** What they give. */
 export interface MeasuringFlags {
@@ -12,6 +13,9 @@ export interface MeasuringFlags {
   samples: number;
   nonFinite: 'error' | 'exclude';
   placeholders: 'error' | 'exclude';
+  turnRewards: TurnRewards;
+  include?: string[];
+  exclude?: string[];
 }
 
 export function addMeasuringOptions(command: Command): Command {
@@ -26,6 +30,12 @@ export function addMeasuringOptions(command: Command): Command {
       'metrics to give: logged keys, names without prefix, or globs, separated by commas',
       nameList,
     )
+    .option(
+      '--include <globs>',
+      'of the files found in folders take those of these names only; may be repeated',
+      globList,
+    )
+    .option('--exclude <globs>', 'leave those of these names or folders out', globList)
     .option('--permutations <n>', 'label permutations behind each p-value; 0 for none', wholeNumber(0, 1e7), 999)
     .option('--seed <n>', 'seed of permutations and samplers', wholeNumber(0), 0)
     .option('--samples <n>', 'draws of the trajectory and turn samplers', wholeNumber(1, 2 ** 24), 64)
@@ -41,5 +51,10 @@ export function addMeasuringOptions(command: Command): Command {
       )
         .choices(['error', 'exclude'])
         .default('exclude'),
+    )
+    .addOption(
+      new Option('--turn-rewards <rule>', "what the rewards of an episode's turns make the episode's; same: they agree")
+        .choices(TURN_REWARDS)
+        .default('same'),
     );
 }

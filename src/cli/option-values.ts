@@ -1,6 +1,8 @@
 // Values of command line options, checked as they are parsed.
 import { InvalidArgumentError } from 'commander';
 import { isAddress } from '../logs/address.js';
+import type { Delimiter } from './separated-fields.js';
+import { isEncoding } from './text-decoding.js';
 
 /** A parser of whole numbers in [least, most]. */
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
@@ -22,6 +24,12 @@ export function nameList(text: string, before: string[] | undefined): string[] {
   return [...(before ?? []), ...names];
 }
 
+/** Globs, of which each option has one: they may have commas, in braces. */
+export function globList(text: string, before: string[] | undefined): string[] {
+  if (text === '') throw new InvalidArgumentError('Expected a glob.');
+  return [...(before ?? []), text];
+}
+
 export function notEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a path.');
   return text;
@@ -31,6 +39,20 @@ export function notEmpty(text: string): string {
 export function something(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
   return text;
+}
+
+/** A name of an encoding that TextDecoder knows. */
+export function encodingName(text: string): string {
+  if (isEncoding(text)) return text;
+  throw new InvalidArgumentError('Expected the name of an encoding, such as utf-8, latin1 or utf-16le.');
+}
+
+/** A delimiter, by its name or itself. */
+export function delimiterNamed(text: string): Delimiter {
+  const known: Readonly<Record<string, Delimiter>> = { comma: ',', semicolon: ';', tab: '\t', '\\t': '\t', space: ' ' };
+  const found = known[text] ?? Object.values(known).find((character) => character === text);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError('Expected comma, semicolon, tab or space.');
 }
 
 /** A file or directory to write. */

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT } from './exit-codes.js';
 import { afterOptions } from './help-text.js';
-import { share, wholeNumber } from './option-values.js';
+import { encodingName, share, wholeNumber } from './option-values.js';
 import type { PlanScoresFlags } from './plan-scores.js';
 import type { Streams } from './streams.js';
 
@@ -32,6 +32,7 @@ export function addPlanScoresCommand(program: Command, streams: Streams, done: (
     .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
     .option('--hard', 'draw some of these from the prompts of the same turn')
     .option('--hard-share <x>', 'with --hard: the share of negatives from the same turn, 0 to 1', share, 0.5)
+    .option('--encoding <name>', 'of lines of text, such as latin1 (default: UTF-8)', encodingName)
     .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
     .option('--quiet', 'no summary on stderr')
     .showHelpAfterError('(see collapsar plan-scores --help)')

@@ -24,6 +24,7 @@ export interface PlanScoresFlags {
   hard?: true;
   hardShare: number;
   csv?: true;
+  encoding?: string;
   quiet?: true;
 }
 
@@ -128,7 +129,7 @@ async function fromLines(
   const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
   const rows = new PlannedLines(path, flags.hard === true);
   const readAll = async () => {
-    for await (const text of textLines(stream, path)) rows.add(text);
+    for await (const text of textLines(stream, path, { encoding: flags.encoding })) rows.add(text);
   };
   // A read of a pipe that nobody writes to cannot be called off.
   const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));

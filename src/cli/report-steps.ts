@@ -10,7 +10,7 @@ import type { ListingProgress } from '../logs/read-steps.js';
 import { packageVersion } from '../package-version.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
-import { failedFiles } from './failure-list.js';
+import { failedFiles, skippedFiles } from './failure-list.js';
 import type { MeasuringFlags } from './measuring-options.js';
 import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { Progress } from './progress.js';
@@ -34,6 +34,7 @@ export interface ReportContext {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: AnalysisProgress) => void;
   readonly onListing: (progress: ListingProgress) => void;
+  readonly onSkipped: (file: FileError) => void;
   readonly onFailure: (failure: FileError) => void;
 }
 
@@ -59,6 +60,7 @@ export async function reportSteps(
   const output = outputFor(flags, streams, progress);
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
+  const skipped: FileError[] = [];
   let reported = 0;
   let keepsJournal = false;
   try {
@@ -67,6 +69,7 @@ export async function reportSteps(
       signal,
       onProgress: (state) => progress.update(state),
       onListing: (state) => progress.listing(state),
+      onSkipped: (file) => skipped.push(file),
       onFailure: (failure) => failures.push(failure),
     });
     for await (const report of reports) {
@@ -88,6 +91,7 @@ export async function reportSteps(
     if (failures.length > 0) await err.write(failureList(failures, reported));
     throw error;
   }
+  if (skipped.length > 0) await err.write(skippedFiles(skipped, widthOf(err)));
   if (failures.length > 0) {
     await err.write(failureList(failures, reported));
     if (keepsJournal && !flags.quiet) {
@@ -129,8 +133,8 @@ function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice):
 
 /** What the results depend on: not threads, not the form of stdout. */
 function settingsOf(flags: ReportFlags) {
-  const { profile, metrics, permutations, seed, samples, nonFinite, placeholders } = flags;
-  const strict = { permutations, nonFinite, placeholders };
+  const { profile, metrics, permutations, seed, samples, nonFinite, placeholders, turnRewards } = flags;
+  const strict = { permutations, nonFinite, placeholders, turnRewards };
   return { collapsar: packageVersion(), profile, ...(profile === 'strict' ? strict : {}), seed, samples, metrics };
 }
 

@@ -6,7 +6,7 @@ import { printable } from '../logs/printable.js';
 import { parseJsonLine } from './json-line.js';
 import { NamedIds } from './named-ids.js';
 import type { FilterSource } from './reward-source.js';
-import { separatedFields } from './separated-fields.js';
+import { type Delimiter, delimitersIn, separatedFields } from './separated-fields.js';
 
 /** Fields of a JSON object or a heading, with the names that trainers give them (verl: uid, score). */
 const NAMES = {
@@ -38,22 +38,29 @@ export class RewardLines {
   readonly #groups = new NamedIds();
   readonly #episodes = new NamedIds();
   readonly #groupOfRow: number[] = [];
-  readonly #rewards: number[] = [];
+  readonly #rewards: (number | null | undefined)[] = [];
   readonly #columns: Partial<Record<(typeof OPTIONAL)[number], number[]>> = {};
 
-  constructor(path: string) {
+  /** What separates fields; until it is known, undefined. */
+  #delimiter: Delimiter | undefined;
+
+  constructor(path: string, delimiter?: Delimiter) {
     this.#path = path;
+    this.#delimiter = delimiter;
   }
 
   /** @throws FileError naming the line */
   add(text: string): void {
     this.#line++;
     const line = text.trim();
-    if (line === '' || (this.#line === 1 && this.#heading(line))) return;
-    const fields = /^[[{]/.test(line) ? this.#json(line) : this.#separated(line);
+    if (line === '') return;
+    const isJson = /^[[{]/.test(line);
+    if (!isJson) this.#delimiter ??= this.#delimiterOf(line);
+    if (this.#line === 1 && this.#heading(line)) return;
+    const fields = isJson ? this.#json(line) : this.#separated(line);
     const row = this.#rewards.length;
     this.#groupOfRow.push(this.#groups.idOf(this.#name('group', fields.group)));
-    this.#rewards.push(this.#number('reward', fields.reward));
+    this.#rewards.push(isMissing(fields.reward) ? missing(fields.reward) : this.#number('reward', fields.reward));
     for (const field of OPTIONAL) {
       const value = fields[field];
       const column = this.#columns[field];
@@ -90,9 +97,10 @@ export class RewardLines {
         lengths: length,
       },
       groupOfRow: this.#groupOfRow,
-      nameOf: (group) => this.#groups.nameOf(group),
+      nameOf: (group) => this.#groups.nameOf(group as number),
       // Rows count from 0 and skip headings and blank lines; the row mask goes by them.
       nameOfRow: (row) => `row ${row} (line ${this.#lineOfRow[row]})`,
+      nameOfReward: (value) => (value === undefined ? 'empty' : String(value)),
     };
   }
 
@@ -114,7 +122,7 @@ export class RewardLines {
     for (const [field, names] of Object.entries(NAMES) as [Field, readonly string[]][]) {
       const name = names.find((known) => Object.hasOwn(value as object, known));
       const found = name === undefined ? undefined : (value as Record<string, unknown>)[name];
-      if (found !== null && found !== undefined) fields[field] = found;
+      if ((found !== null || field === 'reward') && found !== undefined) fields[field] = found;
     }
     for (const field of REQUIRED) {
       if (fields[field] !== undefined) continue;
@@ -124,9 +132,36 @@ export class RewardLines {
     return fields;
   }
 
+  /**
+   * What separates the fields of the first line, and then of all: what makes a heading of it, else the only delimiter in it. With
+   * two of them, as where commas stand for decimal points, one would be taken for text, and groups be other groups.
+   */
+  #delimiterOf(line: string): Delimiter {
+    const found = delimitersIn(line);
+    const ofHeading = found.find((delimiter) => {
+      const names = separatedFields(line, delimiter).map((name) => fieldNamed(name.toLowerCase()));
+      return REQUIRED.every((field) => names.includes(field));
+    });
+    if (ofHeading !== undefined) return ofHeading;
+    const [first = ' ', second] = found;
+    const isAmbiguous = second !== undefined || (first === ',' && /^\S+\s+[+-]?\d+,\d+$/.test(line));
+    if (!isAmbiguous) return first;
+    const others =
+      second === undefined
+        ? 'spaces'
+        : found
+            .slice(1)
+            .map((delimiter) => DELIMITER_NAMES[delimiter])
+            .join(' and ');
+    return this.#fail(
+      `has ${DELIMITER_NAMES[first]} and ${others}, and nothing says which separate its fields: say so with --delimiter; ` +
+        `decimal commas are not read: write 0.5 for 0,5 ("${printable(line)}")`,
+    );
+  }
+
   /** Whether it is one: it names groups and rewards. */
   #heading(line: string): boolean {
-    const names = separatedFields(line).map((name) => name.toLowerCase());
+    const names = separatedFields(line, this.#delimiter).map((name) => name.toLowerCase());
     const order = names.map(fieldNamed);
     const missing = REQUIRED.filter((field) => !order.includes(field));
     if (missing.length > 0) {
@@ -147,12 +182,15 @@ export class RewardLines {
   }
 
   #separated(line: string): Partial<Record<Field, unknown>> {
-    const values = separatedFields(line);
+    const values = separatedFields(line, this.#delimiter);
     const order = this.#order ?? (['group', 'reward', 'outcome'] as const).slice(0, Math.max(2, values.length));
     if (values.length !== order.length) {
       const expected =
         this.#order === undefined ? 'group, reward and perhaps outcome' : `${order.join(', ')}, as its heading`;
-      this.#fail(`has ${counted(values.length, 'fields')}, expected ${expected}: "${printable(line)}"`);
+      const between = DELIMITER_NAMES[this.#delimiter ?? ' '];
+      this.#fail(
+        `has ${counted(values.length, 'fields')}, expected ${expected}, with ${between} between them: "${printable(line)}"`,
+      );
     }
     return Object.fromEntries(order.map((field, at) => [field, values[at]]));
   }
@@ -170,6 +208,9 @@ export class RewardLines {
     if (typeof number === 'number') return number;
     if (value === undefined) return this.#fail(`has no ${field}: expected a number`);
     if (Array.isArray(value)) this.#fail(`has a list as ${field}: write a line for each rollout`);
+    if (typeof value === 'string' && /^[+-]?\d*,\d+$/.test(value)) {
+      this.#fail(`has the ${field} "${value}": decimal commas are not read, write ${value.replace(',', '.')}`);
+    }
     const isHeading = this.#line === 1 && typeof value === 'string';
     const hint = isHeading
       ? `, or a heading that names group (${namesOf('group')}) and reward (${namesOf('reward')})`
@@ -182,6 +223,16 @@ export class RewardLines {
   }
 }
 
+/** Missing, not left out: a null of JSON, an empty field of a table. */
+function isMissing(value: unknown): value is null | '' {
+  return value === null || value === '';
+}
+
+/** As the filter takes it. */
+function missing(value: null | ''): null | undefined {
+  return value === null ? null : undefined;
+}
+
 /** Also as Python prints them: nan, inf, -inf. */
 function numberOf(text: string): number | string {
   if (/^[+-]?(nan)$/i.test(text)) return Number.NaN;
@@ -190,6 +241,13 @@ function numberOf(text: string): number | string {
   const value = Number(text);
   return Number.isNaN(value) ? text : value;
 }
+
+const DELIMITER_NAMES: Readonly<Record<Delimiter, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  ' ': 'spaces',
+};
 
 /** What makes lines of a JSON file with all rows in one list. */
 const ONE_A_LINE = "jq -c '.[]' does it";

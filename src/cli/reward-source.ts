@@ -1,6 +1,7 @@
 // Where `collapsar filter` gets rewards from: a step file, or lines of text from a file or stdin.
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
+import { inStoredPrecision } from '../analysis/step-measurement.js';
 import { openEngine } from '../engine/open-engine.js';
 import type { Tensor } from '../engine/tensor.js';
 import { FileError } from '../errors.js';
@@ -13,8 +14,8 @@ import { readStepFile } from '../logs/step-file.js';
 import { isStepName } from '../logs/step-names.js';
 import { nameOf } from '../logs/store.js';
 import { systemProblem } from '../logs/system-problem.js';
-import { NamedIds } from './named-ids.js';
 import { RewardLines } from './reward-lines.js';
+import type { Delimiter } from './separated-fields.js';
 import { textLines } from './text-lines.js';
 
 export interface FilterSource {
@@ -22,34 +23,51 @@ export interface FilterSource {
   readonly path: string;
   readonly input: FilterInput;
   /** Group id of each row, as in `input`. */
-  readonly groupOfRow: Iterable<number>;
+  readonly groupOfRow: Iterable<number | bigint>;
   /** How the source names a group. */
-  nameOf(group: number): string;
+  nameOf(group: number | bigint): string;
   /** How it names a row. */
   nameOfRow(row: number): string;
+  /** How it has a reward that is no finite number. */
+  nameOfReward(value: number | null | undefined): string;
+}
+
+/** How lines of text are written. */
+export interface TextForm {
+  /** Default UTF-8. */
+  readonly encoding?: string | undefined;
+  /** What stands between fields. Default: what the first line shows. */
+  readonly delimiter?: Delimiter | undefined;
 }
 
 /**
  * @param path of a step file (*.safetensors), of lines of text, or `-` for lines on stdin
+ * @param form of lines of text
  * @throws FileError naming the path, and the line where there is one
  */
 export async function readFilterSource(
   path: string,
   settings: FilterSettings,
+  form: TextForm,
   signal: AbortSignal,
 ): Promise<FilterSource> {
   if (isStepName(nameOf(path))) return fromStep(await readStepFile(path, { signal }), settings, signal);
   const stdin = path === '-';
-  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), signal);
+  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
 }
 
-async function fromLines(path: string, stream: Readable, signal: AbortSignal): Promise<FilterSource> {
+async function fromLines(
+  path: string,
+  stream: Readable,
+  { encoding, delimiter }: TextForm,
+  signal: AbortSignal,
+): Promise<FilterSource> {
   signal.throwIfAborted();
-  const lines = new RewardLines(path);
+  const lines = new RewardLines(path, delimiter);
   // A read of a pipe that nobody writes to cannot be called off.
   const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
   const readAll = async () => {
-    for await (const line of textLines(stream, path)) lines.add(line);
+    for await (const line of textLines(stream, path, { encoding })) lines.add(line);
   };
   try {
     await Promise.race([readAll(), aborted]);
@@ -64,21 +82,18 @@ async function fromLines(path: string, stream: Readable, signal: AbortSignal): P
 }
 
 async function fromStep(step: StepData, settings: FilterSettings, signal: AbortSignal): Promise<FilterSource> {
-  const { file, rewards, group, episode, turn, outcome, correct } = step;
+  const { file, rewards, group, episode, turn, correct } = step;
   if (rewards === undefined) {
     throw new FileError({ path: file }, 'has no tensor "rewards": write the reward of each row with the step');
   }
   const wantsEntropy = settings.metric === 'entropy' || settings.metric === 'entropy_variance';
-  const outcomes = outcome ?? correct;
-  // Ids may be hashes of 64 bits, which the filter's plain numbers do not hold.
-  const groups = new NamedIds();
-  const groupOfRow = Array.from(group as ArrayLike<number | bigint>, (id) => groups.idOf(String(id)));
+  const outcomes = inStoredPrecision(step, 'outcome') ?? correct;
   return {
     path: file,
     input: {
       rewards: {
-        values: rewards,
-        groups: groupOfRow,
+        values: inStoredPrecision(step, 'rewards') as Float64Array | Float32Array,
+        groups: group,
         episodes: episode,
         turns: episode === undefined ? undefined : turn,
       },
@@ -86,9 +101,10 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
       lengths: Float64Array.from(step.lengths as ArrayLike<number | bigint>, Number),
       entropies: wantsEntropy ? await tokenMeans(step, signal) : undefined,
     },
-    groupOfRow,
-    nameOf: (id) => groups.nameOf(id),
+    groupOfRow: group,
+    nameOf: String,
     nameOfRow: LIBRARY_WORDS.row,
+    nameOfReward: String,
   };
 }
 

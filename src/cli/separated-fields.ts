@@ -8,38 +8,42 @@ interface Separation {
   readonly blank: RegExp;
 }
 
-const COMMAS: Separation = { separator: /,/g, blank: /\s*/y };
-const TABS: Separation = { separator: /\t/g, blank: / */y };
-const SPACES: Separation = { separator: /\s+/g, blank: /(?:)/y };
+/** What may stand between fields; of spaces any number, tabs among them. */
+export type Delimiter = ',' | ';' | '\t' | ' ';
 
-/** The fields of a line: between commas, where there are none between tabs, and else between spaces. */
-export function separatedFields(line: string): string[] {
-  if (!line.includes('"')) {
-    return line.split(line.includes(',') ? ',' : line.includes('\t') ? '\t' : /\s+/).map((part) => part.trim());
-  }
-  const separation = separationOf(line);
+const SEPARATIONS: Readonly<Record<Delimiter, Separation>> = {
+  ',': { separator: /,/g, blank: /\s*/y },
+  ';': { separator: /;/g, blank: /\s*/y },
+  '\t': { separator: /\t/g, blank: / */y },
+  ' ': { separator: /\s+/g, blank: /(?:)/y },
+};
+
+/** The fields of a line. Of the delimiters that stand in it outside quotes the first of comma, semicolon and tab, else spaces. */
+export function separatedFields(line: string, delimiter = delimitersIn(line)[0] ?? ' '): string[] {
+  if (!line.includes('"')) return line.split(delimiter === ' ' ? /\s+/ : delimiter).map((part) => part.trim());
   const found: string[] = [];
   for (let at = 0; ; ) {
-    const { end, next } = fieldAt(line, at, separation);
+    const { end, next } = fieldAt(line, at, SEPARATIONS[delimiter]);
     found.push(unquoted(line.slice(at, end).trim()));
     if (end === line.length) return found;
     at = next;
   }
 }
 
-/** Between quotes a separator is text. */
-function separationOf(line: string): Separation {
-  let hasTab = false;
+/** Commas, semicolons and tabs of a line, in this order; between quotes they are text. */
+export function delimitersIn(line: string): Delimiter[] {
+  const found = new Set<Delimiter>();
   for (let at = 0; at < line.length; ) {
     const quote = line.indexOf('"', at);
     const bare = line.slice(at, quote < 0 ? line.length : quote);
-    if (bare.includes(',')) return COMMAS;
-    hasTab ||= bare.includes('\t');
+    for (const delimiter of MARKS) if (bare.includes(delimiter)) found.add(delimiter);
     if (quote < 0) break;
     at = Math.max(quote + 1, quotedFrom(line, quote).end);
   }
-  return hasTab ? TABS : SPACES;
+  return MARKS.filter((delimiter) => found.has(delimiter));
 }
+
+const MARKS: readonly Delimiter[] = [',', ';', '\t'];
 
 function fieldAt(line: string, at: number, { separator, blank }: Separation): { end: number; next: number } {
   const begin = endOf(blank, line, at);

@@ -31,16 +31,23 @@ export function checkKnown(given: object, argument: string, known: readonly stri
 }
 
 /**
- * Data may have more than is read: one batch goes to several functions. But what is nearly a column's name is that column,
- * misspelt or as a step file calls it, and would silently be left out.
- * @throws ArgumentError naming both
+ * Checks the names of an input: one that is misspelt, or an option that stands among the data, must not be silently ignored.
+ * @param options names of the options, which go into another argument
+ * @throws ArgumentError naming the stranger, and what may be meant
  */
-export function checkColumns(given: object, argument: string, known: readonly string[]): void {
+export function checkFields(
+  given: object,
+  argument: string,
+  known: readonly string[],
+  options: readonly string[] = [],
+): void {
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue;
+    const at = `${argument}.${name}`;
+    if (options.includes(name)) throw new ArgumentError(at, 'is an option: give it in the argument after the data');
     const meant = known.find((column) => !(column in given) && resemble(name, column));
-    if (meant === undefined) continue;
-    throw new ArgumentError(`${argument}.${name}`, `is not read; ${meant} is, if that is meant`);
+    if (meant !== undefined) throw new ArgumentError(at, `is not read; ${meant} is, if that is meant`);
+    throw new ArgumentError(at, `is not known here; known are ${known.join(', ')}`);
   }
 }
 

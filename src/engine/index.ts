@@ -3,6 +3,7 @@ export type { CudaDevice } from './cuda-probe.js';
 export type { DeviceImport } from './device-import.js';
 export { DeviceTensor } from './device-tensor.js';
 export { Engine } from './engine.js';
+export type { Float16ArrayLike } from './float16-array.js';
 export type { MissingTokens } from './missing-tokens.js';
 export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations.js';

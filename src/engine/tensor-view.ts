@@ -6,6 +6,7 @@ import type { DeviceMemory } from './addon.js';
 import { checkAwaited } from './argument-checks.js';
 import { DeviceTensor } from './device-tensor.js';
 import type { EngineDevice } from './engine-device.js';
+import { halfBits, isFloat16Array } from './float16-array.js';
 import { elementBytes, lengthOfArray } from './memory.js';
 import { shown } from './shown.js';
 import type { DType, Tensor, TensorData } from './tensor.js';
@@ -30,7 +31,7 @@ const dtypes: Record<DType, { code: number; array: string; matches: (value: unkn
   float64: { code: 0, array: 'Float64Array', matches: types.isFloat64Array },
   float32: { code: 1, array: 'Float32Array', matches: types.isFloat32Array },
   float16: { code: 2, array: 'Uint16Array', matches: types.isUint16Array },
-  bfloat16: { code: 3, array: 'Uint16Array', matches: types.isUint16Array },
+  bfloat16: { code: 3, array: 'Uint16Array', matches: (value) => types.isUint16Array(value) && !isFloat16Array(value) },
 };
 
 /** The dtype's number in native/engine/dtype.h. */
@@ -164,7 +165,8 @@ export function viewTensor(
   operation: string,
 ): TensorView {
   checkTensor(tensor, argument);
-  const { data, dtype, shape: givenShape, strides: givenStrides } = tensor;
+  const { data: given, dtype, shape: givenShape, strides: givenStrides } = tensor;
+  const data = dtype === 'float16' && isFloat16Array(given) ? halfBits(given) : (given as TensorData | DeviceTensor);
   if ((dtype as string) === 'int32') {
     const problem =
       'got int32, which results on the GPU have but no operation takes: download() gives them as an Int32Array';

@@ -1,5 +1,6 @@
 // What goes into and comes out of the engine: strided views over typed arrays, or over memory of a GPU.
 import type { DeviceTensor } from './device-tensor.js';
+import type { Float16ArrayLike } from './float16-array.js';
 
 /** Types of elements that operations read; in which array each lies: TensorData. */
 export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
@@ -13,7 +14,8 @@ export type TensorData = Float64Array | Float32Array | Uint16Array;
  * over itself; as the `data` of another view its elements are counted from its first one.
  */
 export interface Tensor {
-  readonly data: TensorData | DeviceTensor;
+  /** Of float16 also a Float16Array, where the runtime has them. */
+  readonly data: TensorData | Float16ArrayLike | DeviceTensor;
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly strides?: readonly number[];

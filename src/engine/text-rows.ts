@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { ArgumentError } from '../errors.js';
 import { type IntegerArray, loadAddon } from './addon.js';
-import { checkArray, checkColumns, checkObject, optionNames } from './argument-checks.js';
+import { checkArray, checkFields, checkObject, optionNames } from './argument-checks.js';
 import { counted } from './counted.js';
 import { integerArray } from './integers.js';
 import { noteEngineMemory } from './memory.js';
@@ -115,7 +115,7 @@ type Id = number | bigint | string;
 /** @throws ArgumentError naming what is no text, no id, or is not one a row */
 export function textRowsArguments(rows: TextRows): { arguments: TextRowsArguments; count: number } {
   checkObject(rows, 'rows');
-  checkColumns(rows, 'rows', FIELDS);
+  checkFields(rows, 'rows', FIELDS);
   const { texts, tokens } = rows;
   if ((texts === undefined) === (tokens === undefined)) {
     throw new ArgumentError(

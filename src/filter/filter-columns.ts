@@ -1,5 +1,6 @@
 // Rollouts -> the statistics of each group that a dialect ranks by, and those that are the same under all of them.
 import { ArgumentError } from '../errors.js';
+import type { ColumnName } from './filter-input.js';
 import { columnOf } from './filter-metrics.js';
 import type { FilterSettings } from './filter-options.js';
 import {
@@ -28,7 +29,7 @@ export function measureColumns(
   { dialect, metric }: FilterSettings,
   refuse: () => void,
 ): Columns {
-  const { offsets, outcomes, entropies, lengths } = rollouts;
+  const { offsets, outcomes, entropies, lengths, float32 } = rollouts;
   const column = columnOf(metric);
   if (column === 'entropy' && entropies === null) {
     throw new ArgumentError(
@@ -39,9 +40,9 @@ export function measureColumns(
   if (column === 'length' && lengths === null) {
     throw new ArgumentError('input.lengths', 'missing: the metric length needs the response tokens of each row');
   }
-  const statisticsOf = (name: string, values: Float64Array | null) =>
-    values === null ? null : groupStatistics(name, values, offsets);
-  const rewards = groupStatistics('rewards', rollouts.rewards, offsets, refuse);
+  const statisticsOf = (name: ColumnName, values: Float64Array | null) =>
+    values === null ? null : groupStatistics(name, values, offsets, float32.has(name));
+  const rewards = groupStatistics('rewards', rollouts.rewards, offsets, float32.has('rewards'), refuse);
   const measured = { rewards, outcomes: statisticsOf('outcomes', outcomes) };
   if (dialect === 'ragen') {
     const of = (name: string, values: Float64Array | null) =>

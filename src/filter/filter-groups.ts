@@ -9,6 +9,7 @@ import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
 import { type GroupedRollouts, groupRollouts, refuseNonFinite } from './grouped-rollouts.js';
 import { lossScale } from './loss-scale.js';
+import type { GroupIds, NumberIds } from './row-ids.js';
 import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlone } from './shaping.js';
 
 /**
@@ -18,9 +19,12 @@ import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlo
  *   turns? }`; turn rows of an episode count once. `outcomes` beside shaped rewards; `entropies` (nats) and `lengths` (tokens)
  *   for the metrics of those names
  * @param options see FilterOptions; docs/filter.md has each dialect's formulas
- * @throws ArgumentError naming the argument, row or option, and what to do: bad options, columns of different lengths, a reward
- *   that is NaN or infinite, an empty group, turns of an episode that disagree, a singleton under `singletons: 'error'`
+ * @throws ArgumentError naming the argument, row or option, and what to do: bad options, an unknown key, columns of different
+ *   lengths, a reward that is null, NaN or infinite, an empty group, turns of an episode that disagree, a singleton under
+ *   `singletons: 'error'`
  */
+export function filterGroups(input: FilterInput<NumberIds>, options?: FilterOptions): FilterResult<number>;
+export function filterGroups(input: FilterInput, options?: FilterOptions): FilterResult;
 export function filterGroups(input: FilterInput, options: FilterOptions = {}): FilterResult {
   return filterGroupsInWords(input, options, LIBRARY_WORDS);
 }
@@ -47,12 +51,12 @@ function assemble(
   const isKept = new Uint8Array(groups);
   for (let at = 0; at < chosen.length; at++) isKept[chosen[at] as number] = 1;
   const keptInOrder = new Uint32Array(chosen.length);
-  const kept: number[] = new Array(chosen.length);
+  const kept: (number | bigint)[] = new Array(chosen.length);
   let keptCount = 0;
   for (let group = 0; group < groups; group++) {
     if (isKept[group] === 0) continue;
     keptInOrder[keptCount] = group;
-    kept[keptCount++] = ids[group] as number;
+    kept[keptCount++] = ids[group] as number | bigint;
   }
   const warnings = [...rollouts.warnings, ...found];
   let shapingOnly: number | null = null;
@@ -93,7 +97,7 @@ function assemble(
 }
 
 function droppedGroups(
-  ids: Float64Array,
+  ids: GroupIds,
   isKept: Uint8Array,
   kept: number,
   reasonOf: (group: number) => DropReason,
@@ -101,7 +105,7 @@ function droppedGroups(
   const dropped: DroppedGroup[] = new Array(ids.length - kept);
   let count = 0;
   for (let group = 0; group < ids.length; group++) {
-    if (isKept[group] === 0) dropped[count++] = { group: ids[group] as number, reason: reasonOf(group) };
+    if (isKept[group] === 0) dropped[count++] = { group: ids[group] as number | bigint, reason: reasonOf(group) };
   }
   return dropped;
 }

@@ -1,9 +1,12 @@
 // What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
 // rows, with the group (and episode) of every row.
-import { checkColumns, checkMemory, optionNames } from '../engine/argument-checks.js';
+import { types } from 'node:util';
+import { checkFields, checkMemory, optionNames } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
+import { isFloat16Array } from '../engine/float16-array.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
+import { FILTER_OPTIONS } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';
 import { type Ids, type IndexedIds, indexIds } from './row-ids.js';
 
@@ -19,28 +22,34 @@ export type RowValues =
   | Int8Array
   | Uint8Array;
 
+/** One reward a row: null where there is none, which counts as NaN does. */
+export type RewardValues = RowValues | readonly (number | null | undefined)[];
+
 /** Groups of rollouts, of equal size or not. */
 export type GroupedValues = readonly RowValues[];
 
+/** Groups of rollouts, of equal size or not, with the reward of each. */
+export type GroupedRewards = readonly RewardValues[];
+
 /** Groups of equal size, one after the other. */
 export interface FlatGroups {
-  readonly values: RowValues;
+  readonly values: RewardValues;
   readonly groupSize: number;
 }
 
 /** One value a row, with the ids that rows go by. */
-export interface LabelledRows {
-  readonly values: RowValues;
+export interface LabelledRows<GroupNames extends Ids = Ids> {
+  readonly values: RewardValues;
   /** [rows] the group of each row. */
-  readonly groups: Ids;
+  readonly groups: GroupNames;
   /** [rows] the trajectory that the row is a turn of; ids need to differ only within a group. Each counts once. */
   readonly episodes?: Ids | undefined;
   /** [rows] number of the turn within its episode: needs `episodes`. Without it turns are in the order of rows. */
   readonly turns?: RowValues | BigInt64Array | undefined;
 }
 
-export interface FilterInput {
-  readonly rewards: GroupedValues | FlatGroups | LabelledRows;
+export interface FilterInput<GroupNames extends Ids = Ids> {
+  readonly rewards: GroupedRewards | FlatGroups | LabelledRows<GroupNames>;
   /** The unshaped outcome of each row, where rewards are shaped: what success is judged by. In the form of `rewards`, or flat. */
   readonly outcomes?: GroupedValues | RowValues | undefined;
   /** Mean token entropy of each row, nats. In the form of `rewards`, or flat. */
@@ -48,6 +57,8 @@ export interface FilterInput {
   /** Response tokens of each row. In the form of `rewards`, or flat. */
   readonly lengths?: GroupedValues | RowValues | undefined;
 }
+
+export type ColumnName = keyof FilterInput;
 
 /** The input as flat columns [rows]. */
 export interface InputRows {
@@ -59,7 +70,12 @@ export interface InputRows {
   readonly ids: IndexedIds | null;
   readonly episodes: IndexedIds | null;
   readonly turns: Float64Array | null;
+  /** NaN where one is missing … */
   readonly rewards: Float64Array;
+  /** … which stands here by row, as it was written; null where none is. */
+  readonly missing: ReadonlyMap<number, null | undefined> | null;
+  /** Columns that came in float32, with its rounding. */
+  readonly float32: ReadonlySet<ColumnName>;
   readonly outcomes: Float64Array | null;
   readonly entropies: Float64Array | null;
   readonly lengths: Float64Array | null;
@@ -79,17 +95,17 @@ export function readInput(input: FilterInput, words: FilterWords): InputRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');
   }
-  checkColumns(input, 'input', FIELDS);
+  checkFields(input, 'input', FIELDS, FILTER_OPTIONS);
   const { rewards } = input;
   if (Array.isArray(rewards)) {
-    const offsets = groupOffsets(rewards as GroupedValues);
+    const offsets = groupOffsets(rewards as GroupedRewards);
     const nameOf = (row: number) => nestedName(offsets, row);
     return withCompanions(input, offsets, nameOf, {
       offsets,
       ids: null,
       episodes: null,
       turns: null,
-      rewards: flatten('rewards', rewards as GroupedValues, offsets),
+      ...flatten('rewards', rewards as GroupedRewards, offsets),
     });
   }
   if (typeof rewards !== 'object' || rewards === null || !('values' in rewards)) {
@@ -98,18 +114,19 @@ export function readInput(input: FilterInput, words: FilterWords): InputRows {
       'expected groups of rollouts (an array of arrays), { values, groupSize }, or { values, groups }',
     );
   }
-  checkColumns(rewards, 'rewards', REWARD_FIELDS);
+  checkFields(rewards, 'rewards', REWARD_FIELDS, FILTER_OPTIONS);
   const source = rewards as FlatGroups | LabelledRows;
-  const values = column('rewards.values', source.values);
+  const values = rewardColumn(source.values);
   return 'groups' in source && source.groups !== undefined
     ? labelled(input, source, values, words)
     : flat(input, source as FlatGroups, values);
 }
 
-type Shape = Pick<InputRows, 'offsets' | 'ids' | 'episodes' | 'turns' | 'rewards'>;
+type Rewards = Pick<InputRows, 'rewards' | 'missing'> & { readonly isFloat32: boolean };
+type Shape = Pick<InputRows, 'offsets' | 'ids' | 'episodes' | 'turns'> & Rewards;
 
-function labelled(input: FilterInput, source: LabelledRows, rewards: Float64Array, words: FilterWords): InputRows {
-  const rows = rewards.length;
+function labelled(input: FilterInput, source: LabelledRows, rewards: Rewards, words: FilterWords): InputRows {
+  const rows = rewards.rewards.length;
   const ids = indexIds('rewards.groups', source.groups, rows);
   const { episodes, turns } = source;
   if (turns !== undefined && episodes === undefined) {
@@ -123,11 +140,12 @@ function labelled(input: FilterInput, source: LabelledRows, rewards: Float64Arra
     ids,
     episodes: episodes === undefined ? null : indexIds('rewards.episodes', episodes, rows),
     turns: turns === undefined ? null : sameLength('rewards.turns', column('rewards.turns', turns), rows),
-    rewards,
+    ...rewards,
   });
 }
 
-function flat(input: FilterInput, { groupSize }: FlatGroups, rewards: Float64Array): InputRows {
+function flat(input: FilterInput, { groupSize }: FlatGroups, values: Rewards): InputRows {
+  const { rewards } = values;
   if (!Number.isSafeInteger(groupSize) || groupSize < 1) {
     throw new ArgumentError(
       'rewards.groupSize',
@@ -141,16 +159,17 @@ function flat(input: FilterInput, { groupSize }: FlatGroups, rewards: Float64Arr
   const offsets = new Int32Array(rewards.length / groupSize + 1);
   for (let group = 0; group < offsets.length; group++) offsets[group] = group * groupSize;
   const nameOf = (row: number) => nestedName(offsets, row);
-  return withCompanions(input, offsets, nameOf, { offsets, ids: null, episodes: null, turns: null, rewards });
+  return withCompanions(input, offsets, nameOf, { offsets, ids: null, episodes: null, turns: null, ...values });
 }
 
 function withCompanions(
   input: FilterInput,
   offsets: Int32Array | null,
   nameOf: (row: number) => string,
-  shape: Shape,
+  { isFloat32, ...shape }: Shape,
 ): InputRows {
   const rows = shape.rewards.length;
+  const float32 = new Set<ColumnName>(isFloat32 ? ['rewards'] : []);
   const companion = (name: 'outcomes' | 'entropies' | 'lengths'): Float64Array | null => {
     const source = input[name];
     if (source === undefined) return null;
@@ -158,9 +177,10 @@ function withCompanions(
     if (nested && offsets === null) {
       throw new ArgumentError(name, 'an array of arrays, but rewards are rows: expected one value a row');
     }
-    const values = nested
+    const { rewards: values, isFloat32 } = nested
       ? flatten(name, source as GroupedValues, offsets as Int32Array)
-      : sameLength(name, column(name, source as RowValues), rows);
+      : { rewards: sameLength(name, column(name, source as RowValues), rows), isFloat32: isSingle(source) };
+    if (isFloat32) float32.add(name);
     const bad = firstNonFinite(values);
     if (bad >= 0) throw new ArgumentError(name, `${nameOf(bad)} is ${values[bad]}, expected a finite number`);
     return values;
@@ -169,13 +189,14 @@ function withCompanions(
     rows,
     nameOf,
     ...shape,
+    float32,
     outcomes: companion('outcomes'),
     entropies: companion('entropies'),
     lengths: companion('lengths'),
   };
 }
 
-function groupOffsets(groups: GroupedValues): Int32Array {
+function groupOffsets(groups: GroupedRewards): Int32Array {
   const offsets = new Int32Array(groups.length + 1);
   let end = 0;
   for (let group = 0; group < groups.length; group++) {
@@ -189,21 +210,23 @@ function groupOffsets(groups: GroupedValues): Int32Array {
   return offsets;
 }
 
-function checkedGroup(name: string, groups: GroupedValues, group: number): RowValues {
+function checkedGroup(name: string, groups: GroupedRewards, group: number): RewardValues {
   const values: unknown = groups[group];
   if (Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView)))
-    return values as RowValues;
+    return values as RewardValues;
   const advice = name === 'rewards' ? '; for one value a row give { values, groups }' : '';
   throw new ArgumentError(name, `group ${group} is ${shown(values)}, expected an array of numbers${advice}`);
 }
 
-/** Groups -> one column, of the shape that `offsets` tells. */
-function flatten(name: string, groups: GroupedValues, offsets: Int32Array): Float64Array {
+/** Groups -> one column, of the shape that `offsets` tells; only rewards may be missing. */
+function flatten(name: ColumnName, groups: GroupedRewards, offsets: Int32Array): Rewards {
   const count = offsets.length - 1;
   if (groups.length !== count)
     throw new ArgumentError(name, `${counted(groups.length, 'groups')}, but rewards have ${count}`);
   const flat = new Float64Array(offsets[count] as number);
   let row = 0;
+  let missing: Map<number, null | undefined> | null = null;
+  let singles = 0;
   for (let group = 0; group < count; group++) {
     const values = checkedGroup(name, groups, group);
     const length = (offsets[group + 1] as number) - (offsets[group] as number);
@@ -211,16 +234,46 @@ function flatten(name: string, groups: GroupedValues, offsets: Int32Array): Floa
       const problem = `group ${group} has ${counted(values.length, 'rollouts')}, but ${counted(length, 'rewards')}`;
       throw new ArgumentError(name, problem);
     }
-    for (let rollout = 0; rollout < length; rollout++) {
+    if (isSingle(values)) singles++;
+    for (let rollout = 0; rollout < length; rollout++, row++) {
       const value: unknown = values[rollout];
-      if (typeof value !== 'number') {
+      if (typeof value === 'number') {
+        flat[row] = value;
+        continue;
+      }
+      if (name !== 'rewards' || !isMissing(value)) {
         const problem = `group ${group}, rollout ${rollout} is ${shown(value)}, expected a number`;
         throw new ArgumentError(name, problem);
       }
-      flat[row++] = value;
+      missing ??= new Map();
+      missing.set(row, value);
+      flat[row] = Number.NaN;
     }
   }
-  return flat;
+  return { rewards: flat, missing, isFloat32: count > 0 && singles === count };
+}
+
+/** A reward that is not there, as JSON and frames of data write it. */
+function isMissing(value: unknown): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+/** Whether its rounding is that of float32, or coarser. */
+function isSingle(values: unknown): boolean {
+  return types.isFloat32Array(values) || isFloat16Array(values);
+}
+
+function rewardColumn(values: RewardValues): Rewards {
+  const isFloat32 = isSingle(values);
+  const rows: readonly unknown[] = Array.isArray(values) ? values : [];
+  const missing = new Map<number, null | undefined>();
+  for (let row = 0; row < rows.length; row++) {
+    const value = rows[row];
+    if (isMissing(value)) missing.set(row, value);
+  }
+  if (missing.size === 0) return { rewards: column('rewards.values', values as RowValues), missing: null, isFloat32 };
+  const known = Array.from(rows, (value) => (isMissing(value) ? Number.NaN : value));
+  return { rewards: column('rewards.values', known as number[]), missing, isFloat32 };
 }
 
 /** One column as float64; a Float64Array is used as it is. */

@@ -20,8 +20,8 @@ export type SingletonPolicy = 'drop' | 'keep' | 'error';
 /** What the loss is multiplied with; ρ is the share asked for, the kept ratio the share of groups that came out. */
 export type LossScaling = 'none' | 'linear' | 'sqrt' | 'rho';
 
-/** Which of the rewards of an episode's turns is the episode's. `same`: they must agree. */
-export type TurnRewards = 'same' | 'first' | 'last' | 'sum';
+/** What the rewards of an episode's turns make the episode's. `same`: they must agree. */
+export type TurnRewards = 'same' | 'first' | 'last' | 'sum' | 'mean';
 
 export interface FilterOptions {
   /** Default `strict`. */
@@ -89,10 +89,10 @@ export const METRICS: readonly FilterMetric[] = [
 export const DIRECTIONS: readonly FilterDirection[] = ['largest', 'smallest'];
 export const SINGLETON_POLICIES: readonly SingletonPolicy[] = ['drop', 'keep', 'error'];
 export const LOSS_SCALINGS: readonly LossScaling[] = ['none', 'linear', 'sqrt', 'rho'];
-export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum'];
+export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum', 'mean'];
 export const TOP_P_MODES: readonly ('linear' | 'softmax')[] = ['linear', 'softmax'];
 
-const OPTIONS = optionNames<FilterOptions>({
+export const FILTER_OPTIONS = optionNames<FilterOptions>({
   dialect: true,
   strategy: true,
   value: true,
@@ -125,7 +125,7 @@ export function isSpread(metric: FilterMetric): boolean {
  */
 export function resolveFilterOptions(options: FilterOptions = {}): FilterSettings {
   checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkKnown(options, 'options', FILTER_OPTIONS);
   const dialect = choice('dialect', options.dialect, DIALECTS, 'strict');
   const strategy = choice('strategy', options.strategy, STRATEGIES, 'top_p');
   const metric = choice('metric', options.metric, METRICS, 'reward_variance');

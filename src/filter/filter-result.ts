@@ -1,4 +1,5 @@
 // What filterGroups gives.
+import type { GroupIds } from './row-ids.js';
 
 /**
  * Why a group was dropped.
@@ -19,20 +20,23 @@ export type DropReason =
   | 'all_fail'
   | 'same_outcome';
 
-export interface DroppedGroup {
+export interface DroppedGroup<Id extends number | bigint = number | bigint> {
   /** Id of the group; its index where groups have no ids. */
-  readonly group: number;
+  readonly group: Id;
   readonly reason: DropReason;
 }
 
-/** Which groups are worth an update, and why the others are not. Nothing of it is ever NaN. */
-export interface FilterResult {
-  /** Ids of the kept groups, in input order (by first row). Without ids: indices. */
-  readonly kept: number[];
+/** Which groups are worth an update, and why the others are not. Nothing of it is ever NaN. Groups without bigints are numbers. */
+export interface FilterResult<Id extends number | bigint = number | bigint> {
+  /** Ids of the kept groups, in input order (by first row), as `groups` has them. Without ids: indices. */
+  readonly kept: Id[];
   /** The other groups, in input order. */
-  readonly dropped: DroppedGroup[];
-  /** Id of every group, in input order; scores and variances go by it. */
-  readonly groups: Float64Array;
+  readonly dropped: DroppedGroup<Id>[];
+  /**
+   * Id of every group, in input order; scores and variances go by it. Bigints where one of them is beyond 2^53, else plain
+   * numbers, also of ids that came as bigints.
+   */
+  readonly groups: [Id] extends [number] ? Float64Array : GroupIds;
   /** [groups] what the groups were ranked by, never NaN: a singleton's spread is 0. */
   readonly scores: Float64Array;
   /** [groups] variance of rewards (ddof 1), 0 for singletons and constant groups. */

@@ -3,9 +3,11 @@
 
 export interface FilterWords {
   /** @param id as the input has it; the index where groups have no ids */
-  group(id: number): string;
+  group(id: number | bigint): string;
   /** One of labelled rows; those of a matrix are named by group and rollout. */
   row(row: number): string;
+  /** A reward that is no finite number, as whoever gave it wrote it; null and undefined are missing ones. */
+  reward(value: number | null | undefined, row: number): string;
   /** How an option is given. */
   readonly options: {
     /** Stands after "with". */
@@ -21,6 +23,7 @@ export interface FilterWords {
 export const LIBRARY_WORDS: FilterWords = {
   group: String,
   row: (row) => `row ${row}`,
+  reward: String,
   options: {
     excludeNonFinite: 'nonFinite: "exclude"',
     singletons: 'singletons',

@@ -33,7 +33,7 @@ export interface SpreadStatistics extends GroupStatistics {
 
 /** A std below this share of the largest in the batch is none: rounding that came from arithmetic at another offset. */
 const NOISE_OF_BATCH = 1e-9;
-/** So much of a value can be rounding: of float64 values, and of values that all are float32 numbers. */
+/** So much of a value can be rounding: of float64 values, and of those that came in float32. Whole numbers have none. */
 const NOISE_OF_FLOAT64 = 2 ** -50;
 const NOISE_OF_FLOAT32 = 2 ** -22;
 
@@ -46,6 +46,7 @@ const CANCELLED = 1e-3;
 
 /**
  * Figures of `values` within [offsets[g], offsets[g + 1]), in float64.
+ * @param isFloat32 they came in float32, so that their rounding is that of float32: never guessed from the values
  * @param refuse called where a value may be NaN or infinite: throws if one is, naming it
  * @throws ArgumentError for a value beyond ±1e100
  */
@@ -53,6 +54,7 @@ export function groupStatistics(
   argument: string,
   values: Float64Array,
   offsets: Int32Array,
+  isFloat32 = false,
   refuse?: () => void,
 ): SpreadStatistics {
   const groups = offsets.length - 1;
@@ -82,7 +84,7 @@ export function groupStatistics(
     }
   }
   const { counts, mean, sum, max } = figures;
-  const noise = areFloat32(values) ? NOISE_OF_FLOAT32 : NOISE_OF_FLOAT64;
+  const noise = isFloat32 ? NOISE_OF_FLOAT32 : NOISE_OF_FLOAT64;
   const batchNoise = NOISE_OF_BATCH ** 2 * widest;
   const constant = new Uint8Array(groups);
   const found = figures.rankedVariance;
@@ -91,6 +93,7 @@ export function groupStatistics(
     const value = found[group] as number;
     const centre = (mean[group] as number) / unit;
     if (value > batchNoise && value > noise * noise * (centre * centre + value)) continue;
+    if (value > 0 && areWhole(values, offsets[group] as number, offsets[group + 1] as number)) continue;
     constant[group] = 1;
     if (value === 0) continue;
     if (rankedVariance === found) rankedVariance = found.slice();
@@ -184,8 +187,9 @@ function largestDeviation(values: Float64Array, offsets: Int32Array): number {
   return largest;
 }
 
-function areFloat32(values: Float64Array): boolean {
-  for (let at = 0; at < values.length; at++) if (Math.fround(values[at] as number) !== values[at]) return false;
+/** Whether they are whole numbers that stand for themselves: their differences are no rounding. */
+function areWhole(values: Float64Array, begin: number, end: number): boolean {
+  for (let at = begin; at < end; at++) if (!Number.isSafeInteger(values[at])) return false;
   return true;
 }
 

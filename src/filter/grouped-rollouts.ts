@@ -1,21 +1,23 @@
 // Rows -> rollouts, group by group: what every dialect computes on.
 import { ArgumentError } from '../errors.js';
 import { episodesOf, type Rollouts } from './episodes.js';
-import { firstNonFinite, type InputRows } from './filter-input.js';
+import { type ColumnName, firstNonFinite, type InputRows } from './filter-input.js';
 import type { FilterSettings } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';
-import { numericIds } from './row-ids.js';
+import { type GroupIds, groupIds } from './row-ids.js';
 
 /** Columns are in the order of groups: rollouts of group g are [offsets[g], offsets[g + 1]). */
 export interface GroupedRollouts {
   /** [groups + 1] */
   readonly offsets: Int32Array;
   /** [groups] */
-  readonly ids: Float64Array;
+  readonly ids: GroupIds;
   readonly rewards: Float64Array;
   readonly outcomes: Float64Array | null;
   readonly entropies: Float64Array | null;
   readonly lengths: Float64Array | null;
+  /** Columns that came in float32. */
+  readonly float32: ReadonlySet<ColumnName>;
   /** [rows] group index of each row, −1 for rows left out; null where rows are the rollouts in the order of groups. */
   readonly rowGroup: Int32Array | null;
   readonly warnings: readonly string[];
@@ -24,13 +26,13 @@ export interface GroupedRollouts {
 /** Rows named in a warning at most. */
 const NAMED_ROWS = 5;
 
-/** @throws ArgumentError naming the first row whose reward is NaN or infinite; without one returns */
-export function refuseNonFinite({ rewards, nameOf }: InputRows, { options }: FilterWords): void {
+/** @throws ArgumentError naming the first row whose reward is missing, NaN or infinite; without one returns */
+export function refuseNonFinite({ rewards, missing, nameOf }: InputRows, { options, reward }: FilterWords): void {
   const bad = firstNonFinite(rewards);
   if (bad < 0) return;
   throw new ArgumentError(
     'rewards',
-    `${nameOf(bad)} is ${rewards[bad]}, expected a finite number: ` +
+    `${nameOf(bad)} is ${reward(missing?.has(bad) ? missing.get(bad) : rewards[bad], bad)}, expected a finite number: ` +
       `correct what computes it, or leave such rollouts out with ${options.excludeNonFinite}`,
   );
 }
@@ -44,6 +46,7 @@ export function groupRollouts(
   { nonFinite, turnRewards }: Pick<FilterSettings, 'nonFinite' | 'turnRewards'>,
   words: FilterWords,
 ): GroupedRollouts {
+  const { float32 } = input;
   const bad = nonFinite === 'error' ? -1 : firstNonFinite(input.rewards);
   if (input.offsets !== null && bad < 0) {
     const { offsets, rewards, outcomes, entropies, lengths } = input;
@@ -54,6 +57,7 @@ export function groupRollouts(
       outcomes,
       entropies,
       lengths,
+      float32,
       rowGroup: null,
       warnings: [],
     };
@@ -62,12 +66,12 @@ export function groupRollouts(
     const offsets = offsetsInOrder(input.ids.index, input.ids.distinct.length);
     if (offsets !== null) {
       const { rewards, outcomes, entropies, lengths } = input;
-      const ids = numericIds(input.ids);
-      return { offsets, ids, rewards, outcomes, entropies, lengths, rowGroup: null, warnings: [] };
+      const ids = groupIds(input.ids);
+      return { offsets, ids, rewards, outcomes, entropies, lengths, float32, rowGroup: null, warnings: [] };
     }
   }
   let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
-  const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : numericIds(input.ids);
+  const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : groupIds(input.ids);
   let rollouts =
     input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];
@@ -78,10 +82,10 @@ export function groupRollouts(
     rowGroup = rowGroup.map((group, row) => (Number.isFinite(rewards[ofRow[row] as number]) ? group : -1));
     rollouts = withoutNonFinite(rollouts);
   }
-  return { ...sortByGroup(rollouts, ids.length), ids, rowGroup, warnings };
+  return { ...sortByGroup(rollouts, ids.length), ids, float32, rowGroup, warnings };
 }
 
-function groupIndices(groups: number): Float64Array {
+function groupIndices(groups: number): GroupIds {
   const ids = new Float64Array(groups);
   for (let group = 0; group < groups; group++) ids[group] = group;
   return ids;
@@ -144,11 +148,11 @@ function withoutNonFinite(rollouts: Rollouts): Rollouts {
   };
 }
 
-function excludedWarning(excluded: readonly number[], { nameOf }: InputRows): string {
+function excludedWarning(excluded: readonly number[], { nameOf, missing }: InputRows): string {
   const named = excluded.slice(0, NAMED_ROWS).map(nameOf).join('; ');
   const more = excluded.length > NAMED_ROWS ? ` and ${excluded.length - NAMED_ROWS} more` : '';
   const what = excluded.length === 1 ? '1 rollout was' : `${excluded.length} rollouts were`;
-  return `${what} left out because the reward is NaN or infinite: ${named}${more}`;
+  return `${what} left out because the reward is ${missing === null ? '' : 'missing (null or empty), '}NaN or infinite: ${named}${more}`;
 }
 
 function isSorted(values: Int32Array): boolean {

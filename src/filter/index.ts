@@ -1,7 +1,15 @@
 // The room's public face.
 export { type FilterGate, filterGate } from './filter-gate.js';
 export { filterGroups } from './filter-groups.js';
-export type { FilterInput, FlatGroups, GroupedValues, LabelledRows, RowValues } from './filter-input.js';
+export type {
+  FilterInput,
+  FlatGroups,
+  GroupedRewards,
+  GroupedValues,
+  LabelledRows,
+  RewardValues,
+  RowValues,
+} from './filter-input.js';
 export {
   type FilterDialect,
   type FilterDirection,
@@ -15,3 +23,5 @@ export {
   type TurnRewards,
 } from './filter-options.js';
 export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
+export type { GroupIds, Ids, NumberIds } from './row-ids.js';
+export { episodeRewards, type TurnRows } from './turn-rewards.js';

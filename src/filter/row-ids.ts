@@ -4,14 +4,10 @@ import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
 
 /** Whole numbers, one a row. */
-export type Ids =
-  | readonly number[]
-  | Int32Array
-  | Uint32Array
-  | BigInt64Array
-  | Float64Array
-  | Uint16Array
-  | Uint8Array;
+export type NumberIds = readonly number[] | Int32Array | Uint32Array | Float64Array | Uint16Array | Uint8Array;
+
+/** The same, of 64 bits where they are bigints. */
+export type Ids = NumberIds | readonly (number | bigint)[] | BigInt64Array;
 
 export interface IndexedIds {
   /** [rows] index of each row's id. */
@@ -41,13 +37,15 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   let last: number | bigint = Number.NaN;
   let lastIndex = -1;
   for (let row = 0; row < rows; row++) {
-    const id = ids[row] as number | bigint;
+    let id = ids[row] as number | bigint;
     // Rows of one group mostly stand together.
     if (id !== last) {
       if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
         throw new ArgumentError(argument, `row ${row} is ${shown(id)}, expected a whole number`);
       }
       last = id;
+      // 5n names what 5 names.
+      if (typeof id === 'bigint' && Number.isSafeInteger(Number(id))) id = Number(id);
       if (table === undefined && (typeof id === 'bigint' || id < 0 || id > distinct.length)) {
         table = new Map(distinct.map((known, at) => [known, at]));
       }
@@ -62,17 +60,24 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   return { index, distinct };
 }
 
-/** Ids of groups as plain numbers. @throws ArgumentError for one that a number cannot hold */
-export function numericIds({ distinct }: IndexedIds): Float64Array {
+/** Ids of groups: plain numbers, and bigints where one of them is beyond 2^53. */
+export type GroupIds = Float64Array | BigInt64Array;
+
+/** @throws ArgumentError for one beyond 64 bits */
+export function groupIds({ distinct }: IndexedIds): GroupIds {
   const ids = new Float64Array(distinct.length);
   for (let at = 0; at < ids.length; at++) {
-    const id = distinct[at] as number | bigint;
-    const value = Number(id);
-    if (!Number.isSafeInteger(value)) {
-      const problem = `id ${id} is beyond 2^53: number the groups, for example by first appearance`;
-      throw new ArgumentError('rewards.groups', problem);
-    }
+    const value = Number(distinct[at]);
+    if (!Number.isSafeInteger(value)) return wideIds(distinct);
     ids[at] = value;
   }
   return ids;
+}
+
+function wideIds(distinct: IndexedIds['distinct']): BigInt64Array {
+  return BigInt64Array.from(distinct, (given) => {
+    const id = BigInt(given);
+    if (BigInt.asIntN(64, id) === id) return id;
+    throw new ArgumentError('rewards.groups', `id ${id} does not fit in 64 bits: number the groups`);
+  });
 }

@@ -2,6 +2,7 @@
 // normalised before they came here.
 import type { FilterWords } from './filter-words.js';
 import type { SpreadStatistics } from './group-statistics.js';
+import type { GroupIds } from './row-ids.js';
 
 /** Groups named in a warning at most. */
 const NAMED_GROUPS = 8;
@@ -18,12 +19,14 @@ export function variesByShapingAlone(rewards: SpreadStatistics, outcomes: Spread
 export function shapingWarning(
   shaped: Uint8Array,
   kept: Uint32Array,
-  ids: Float64Array,
+  ids: GroupIds,
   words: FilterWords,
 ): string | undefined {
   const among = kept.filter((group) => shaped[group] === 1);
   if (among.length === 0) return undefined;
-  const named = [...among.subarray(0, NAMED_GROUPS)].map((group) => words.group(ids[group] as number)).join(', ');
+  const named = [...among.subarray(0, NAMED_GROUPS)]
+    .map((group) => words.group(ids[group] as number | bigint))
+    .join(', ');
   const more = among.length > NAMED_GROUPS ? ` and ${among.length - NAMED_GROUPS} more` : '';
   const [verb, what] = among.length === 1 ? ['has', 'group'] : ['have', 'groups'];
   return (

@@ -1,5 +1,6 @@
 // Arrays as numpy writes them, by name, in; tensors and metadata of a step out. What npz.ts and npy.ts have in common: which
 // array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
+import { isUtf8 } from 'node:buffer';
 import { FileError } from '../errors.js';
 import { type ByteSource, placeOf, type ReadOptions } from './byte-source.js';
 import { NPY_FIRST_BYTES, type NpyHeader, npyHeaderBytes, parseNpyHeader } from './npy-header.js';
@@ -70,7 +71,12 @@ export async function readMetadata(
   const bytes = Buffer.alloc(header.dataBytes);
   await source.read(bytes, begin + header.headerBytes, { tensor: name, signal });
   const { element } = header;
-  if (element.kind === 'text') return textOf(bytes, element.encoding);
+  if (element.kind === 'text') {
+    const text = textOf(bytes, element.encoding);
+    if (text !== undefined) return text;
+    const problem = `text that is not ${element.encoding === 'bytes' ? 'UTF-8' : 'UTF-32'}: save it as a str of numpy`;
+    throw new FileError({ ...placeOf(source, begin + header.headerBytes), tensor: printable(name) }, problem);
+  }
   switch (element.dtype) {
     case 'BOOL':
       return bytes[0] === 0 ? 'false' : 'true';
@@ -101,12 +107,14 @@ export async function readMetadata(
   }
 }
 
-function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string {
-  if (encoding === 'bytes') return withoutPadding(bytes.toString('utf8'));
+/** Undefined where the bytes are no text in this encoding. */
+function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string | undefined {
+  if (encoding === 'bytes') return isUtf8(bytes) ? withoutPadding(bytes.toString('utf8')) : undefined;
   let text = '';
   for (let at = 0; at + 4 <= bytes.length; at += 4) {
     const code = bytes.readUInt32LE(at);
-    text += isCharacter(code) ? String.fromCodePoint(code) : '\ufffd';
+    if (!isCharacter(code)) return undefined;
+    text += String.fromCodePoint(code);
   }
   return withoutPadding(text);
 }
@@ -124,7 +132,13 @@ function isCharacter(code: number): boolean {
 }
 
 /** Tensors that may be bfloat16, which numpy writes as uint16 at best. */
-const HALVES: ReadonlySet<string> = new Set(['cross_logprobs', 'token_entropy', 'ablated_logprobs']);
+const HALVES: ReadonlySet<string> = new Set([
+  'cross_logprobs',
+  'token_entropy',
+  'ablated_logprobs',
+  'rewards',
+  'outcome',
+]);
 
 /** @throws FileError for text, and for uint16 that nothing says to be bfloat16 */
 export function tensorEntry(
@@ -165,10 +179,10 @@ export function withStepNumber(
   if (given !== undefined) {
     // numpy makes a float of a step that went through one.
     const whole = given.replace(/\.0+$/, '');
-    if (/^-?[0-9]+$/.test(whole) && Number.isSafeInteger(Number(whole))) return new Map([...metadata, ['step', whole]]);
+    if (/^[0-9]+$/.test(whole) && Number.isSafeInteger(Number(whole))) return new Map([...metadata, ['step', whole]]);
     throw new FileError(
       { path: from },
-      `step is "${printable(given)}", expected the number of the training step, such as 120`,
+      `step is "${printable(given)}", expected the number of the training step, a whole number from 0 on, such as 120`,
     );
   }
   const numbers =

@@ -3,9 +3,10 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
-import { checkArray, checkOptions, checkPath } from '../engine/argument-checks.js';
+import { checkArray, checkOptions, checkPath, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
 import { isAddress } from './address.js';
+import { FileChoice, type FileChoiceOptions } from './file-choice.js';
 import { isLink, missingProblem } from './missing-file.js';
 import { naturalOrder } from './natural-order.js';
 import { findObjects } from './s3/listing.js';
@@ -17,6 +18,8 @@ export interface StepLocation {
   readonly path: string;
   /** Absolute path of the directory, or prefix of the store, that holds it: files of one directory are one run. */
   readonly runDirectory: string;
+  /** Named by itself, not found in a folder or by a glob. */
+  readonly isNamed: boolean;
 }
 
 export interface FoundSteps {
@@ -25,26 +28,32 @@ export interface FoundSteps {
   readonly problems: FileError[];
 }
 
+export interface FindStepsOptions extends FileChoiceOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+const FIND_OPTIONS = optionNames<FindStepsOptions>({ signal: true, include: true, exclude: true });
+
 /** Directories nested deeper than this are reported, not searched. */
 const MAX_DEPTH = 64;
 
 /**
  * Finds the step files at `source`, one path or several: a file is taken whatever its name, a directory is searched
  * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin
- * with a dot are passed over.
+ * with a dot are passed over. `include` and `exclude` choose among what is found so.
  * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
  * @throws {ArgumentError} (as a rejection) for what is no path; the signal's reason when it is aborted
  */
 export async function findSteps(
   source: string | readonly string[],
-  options: { signal?: AbortSignal | undefined } = {},
+  options: FindStepsOptions = {},
 ): Promise<FoundSteps> {
-  checkOptions(options, ['signal']);
+  checkOptions(options, FIND_OPTIONS);
   if (source === undefined || source === null) checkPath(source, 'source');
   const paths = typeof source === 'string' ? [source] : source;
   checkArray(paths, 'source');
   for (const path of paths) checkPath(path, 'source');
-  const search = new Search(options.signal);
+  const search = new Search(options.signal, new FileChoice(options));
   for (const path of paths) await search.argument(path);
   await search.followLinks();
   search.reportEmpty();
@@ -61,23 +70,27 @@ class Search {
   readonly #searched = new Map<string, { holdsSteps: boolean; below: string[] }>();
   readonly #roots: { path: string; real: string | undefined }[] = [];
   /** Links to directories, followed last: what is also reached without a link keeps that path, and its run. */
-  readonly #links: { path: string; depth: number; parent: string }[] = [];
+  readonly #links: { path: string; depth: number; parent: string; relative: string }[] = [];
   /** Links to step files, which come after those. */
-  readonly #linkedFiles: { path: string; real: string; parent?: string }[] = [];
+  readonly #linkedFiles: { path: string; real: string; parent?: string; isNamed: boolean }[] = [];
 
-  constructor(private readonly signal: AbortSignal | undefined) {}
+  constructor(
+    private readonly signal: AbortSignal | undefined,
+    private readonly choice: FileChoice,
+  ) {}
 
-  async argument(path: string): Promise<void> {
+  /** @param isNamed not by a glob */
+  async argument(path: string, isNamed = true): Promise<void> {
     if (isRemote(path)) return this.#objects(path);
     if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
     if (path === '')
       return this.#problem('""', 'an empty path, as of a variable that is not set: name step files or folders');
     try {
       const found = await stat(path);
-      if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0) });
+      if (found.isDirectory()) this.#roots.push({ path, real: await this.#directory(path, 0, '') });
       else if (!found.isFile()) this.#problem(path, NOT_A_FILE);
-      else if (await isLink(path)) this.#linkedFiles.push({ path, real: await realpath(path) });
-      else this.#add(path, await realpath(path));
+      else if (await isLink(path)) this.#linkedFiles.push({ path, real: await realpath(path), isNamed });
+      else this.#add(path, await realpath(path), isNamed);
     } catch (error) {
       this.signal?.throwIfAborted();
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
@@ -86,16 +99,17 @@ class Search {
   }
 
   async #objects(path: string): Promise<void> {
-    const { paths, problems } = await findObjects(path, { signal: this.signal });
-    for (const found of paths) this.files.set(found, { path: found, runDirectory: directoryOf(found) });
+    const { signal, choice } = this;
+    const { paths, problems, isNamed = false } = await findObjects(path, { signal, choice });
+    for (const found of paths) this.#set(found, { path: found, runDirectory: directoryOf(found), isNamed });
     for (const problem of problems) this.problems.push(problem);
   }
 
   async followLinks(): Promise<void> {
     for (let next = this.#links.shift(); next !== undefined; next = this.#links.shift()) {
-      this.#below(next.parent, await this.#directory(next.path, next.depth));
+      this.#below(next.parent, await this.#directory(next.path, next.depth, next.relative));
     }
-    for (const { path, real, parent } of this.#linkedFiles) this.#add(path, real, parent);
+    for (const { path, real, parent, isNamed } of this.#linkedFiles) this.#add(path, real, isNamed, parent);
   }
 
   /** Directories that the user named and that hold nothing. */
@@ -103,7 +117,7 @@ class Search {
     for (const { path, real } of this.#roots) {
       if (real === undefined || this.#holdsSteps(real)) continue;
       if (this.problems.some((problem) => isBelow(problem.path, path))) continue;
-      const problem = `neither this directory nor those below it hold a ${STEP_ENDINGS}: name the folder that step files are written to`;
+      const problem = `neither this directory nor those below it hold a ${STEP_ENDINGS}${this.choice.words}: name the folder that step files are written to`;
       this.#problem(path, problem);
     }
   }
@@ -121,16 +135,26 @@ class Search {
       return true;
     }
     // A directory comes with a slash at its end.
-    const usable = matches.filter((match) => match.endsWith('/') || isStepName(basename(match)));
+    const usable = matches.filter((match) =>
+      match.endsWith('/')
+        ? !this.choice.leavesOut(slashed(match))
+        : isStepName(basename(match)) && this.choice.takes(slashed(match)),
+    );
     if (usable.length === 0) {
-      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}`);
+      this.#problem(
+        pattern,
+        `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}${this.choice.words}`,
+      );
     }
-    for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
+    for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''), false);
     return true;
   }
 
-  /** Searches below `path`; returns its real path, undefined where it cannot be read. */
-  async #directory(path: string, depth: number): Promise<string | undefined> {
+  /**
+   * Searches below `path`; returns its real path, undefined where it cannot be read.
+   * @param relative the same path from the folder that was given
+   */
+  async #directory(path: string, depth: number, relative: string): Promise<string | undefined> {
     this.signal?.throwIfAborted();
     let real: string;
     let entries: Dirent[];
@@ -147,18 +171,22 @@ class Search {
       this.#problem(path, `directories nested deeper than ${MAX_DEPTH}: name a directory further down`);
       return undefined;
     }
+    const below = relative === '' ? '' : `${relative}/`;
     const visible = entries.filter(({ name }) => !name.startsWith('.'));
     const { steps, missing } = sortNames(visible.filter((entry) => !entry.isDirectory()).map(({ name }) => name));
-    const taken = new Set(steps);
-    for (const name of missing) this.#problem(join(path, name), MISSING_ARRAY);
+    const taken = new Set(steps.filter((name) => this.choice.takes(below + name)));
+    for (const name of missing) if (this.choice.takes(below + name)) this.#problem(join(path, name), MISSING_ARRAY);
     // Of a hundred thousand files the paths of the folder are worked out once: nothing else in the process runs meanwhile.
     const [before, beforeReal] = [prefixOf(path), prefixOf(real)];
     const runDirectory = resolve(path);
     for (const entry of visible) {
       const inside = before + entry.name;
-      if (entry.isDirectory()) this.#below(real, await this.#directory(inside, depth + 1));
-      else if (entry.isSymbolicLink()) await this.#link(inside, depth + 1, real, taken.has(entry.name));
-      else if (taken.has(entry.name)) this.#add(inside, beforeReal + entry.name, real, runDirectory);
+      const within = below + entry.name;
+      if (entry.isDirectory()) {
+        if (!this.choice.leavesOut(within)) this.#below(real, await this.#directory(inside, depth + 1, within));
+      } else if (entry.isSymbolicLink()) {
+        if (!this.choice.leavesOut(within)) await this.#link(inside, depth + 1, real, taken.has(entry.name), within);
+      } else if (taken.has(entry.name)) this.#add(inside, beforeReal + entry.name, false, real, runDirectory);
     }
     return real;
   }
@@ -174,11 +202,11 @@ class Search {
     return directory.holdsSteps || directory.below.some((below) => this.#holdsSteps(below, seen));
   }
 
-  async #link(path: string, depth: number, parent: string, isStep: boolean): Promise<void> {
+  async #link(path: string, depth: number, parent: string, isStep: boolean, relative: string): Promise<void> {
     try {
       const target = await stat(path);
-      if (target.isDirectory()) this.#links.push({ path, depth, parent });
-      else if (isStep) this.#linkedFiles.push({ path, real: await realpath(path), parent });
+      if (target.isDirectory()) this.#links.push({ path, depth, parent, relative });
+      else if (isStep) this.#linkedFiles.push({ path, real: await realpath(path), parent, isNamed: false });
     } catch (error) {
       // A dangling link to something else than a step file or a run is none of our business.
       if (isStep || extname(path) === '') this.#problem(path, await missingProblem(path, error), error);
@@ -186,15 +214,27 @@ class Search {
   }
 
   /** `parent`: the real path of the directory in which the search met it. */
-  #add(path: string, real: string, parent?: string, runDirectory = resolve(dirname(path))): void {
-    if (!this.files.has(real)) this.files.set(real, { path, runDirectory });
+  #add(path: string, real: string, isNamed: boolean, parent?: string, runDirectory = resolve(dirname(path))): void {
+    this.#set(real, { path, runDirectory, isNamed });
     const directory = parent === undefined ? undefined : this.#searched.get(parent);
     if (directory !== undefined) directory.holdsSteps = true;
+  }
+
+  /** The first way to a file is its path; one that names it, first or not, makes it named. */
+  #set(real: string, location: StepLocation): void {
+    const known = this.files.get(real);
+    if (known === undefined) this.files.set(real, location);
+    else if (location.isNamed && !known.isNamed) this.files.set(real, { ...known, isNamed: true });
   }
 
   #problem(path: string, problem: string, cause?: unknown): void {
     this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
   }
+}
+
+/** A path that a glob matched, without the slash at the end of a directory. */
+function slashed(match: string): string {
+  return match.replace(/\/+$/, '');
 }
 
 /** What `join` puts before a name in this directory. */

@@ -1,5 +1,6 @@
 // Readers and writers of log formats: what the package exports of them.
-export { type FoundSteps, findSteps, type StepLocation } from './find-steps.js';
+export type { FileChoiceOptions } from './file-choice.js';
+export { type FindStepsOptions, type FoundSteps, findSteps, type StepLocation } from './find-steps.js';
 export type { ReadStepOptions } from './read-step-options.js';
 export {
   type ListedStep,
@@ -16,4 +17,10 @@ export type { GroupSource, RolloutColumn, RolloutStep, Texts, TokenLists } from 
 export type { IntegerArray, LogprobBlock, StepData, StepScores } from './step-data.js';
 export { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
 export type { StepLayout } from './step-layout.js';
-export { type StepToWrite, type WriteStepOptions, writeStep } from './write-step.js';
+export {
+  type RewardArray,
+  type StepToWrite,
+  type WriteStepOptions,
+  type WrittenTensor,
+  writeStep,
+} from './write-step.js';

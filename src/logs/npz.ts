@@ -14,6 +14,8 @@ import {
 import type { ByteSource, ReadOptions } from './byte-source.js';
 import { checkUnfolding } from './compressed.js';
 import { JoinedSource } from './joined-source.js';
+import { hasNothingOfStep, NoStepError } from './no-step-error.js';
+import { printable } from './printable.js';
 import type { TensorEntry } from './safetensors.js';
 import type { StepContainer } from './step-container.js';
 import { headerDigest } from './step-digest.js';
@@ -63,6 +65,11 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
     const tensors = new Map<string, TensorEntry>();
     for (const [name, array] of arrays) {
       if (isTensorName(name)) tensors.set(name, tensorEntry(source, name, array, metadata));
+    }
+    if (hasNothingOfStep(tensors, metadata)) {
+      const found = [...members.keys()].slice(0, 8).map((name) => printable(name));
+      const problem = `none of its arrays is a tensor of a step, and none is the number of one: there are ${found.join(', ') || 'none'}`;
+      throw new NoStepError({ path }, problem);
     }
     const bytes = [...members.values()].reduce((total, member) => total + member.bytes, 0);
     if (wanted.some(isDeflated)) checkUnfolding(path, tensors, bytes, base.bytes, MOST_DEFLATED);

@@ -2,8 +2,10 @@
 // many there are.
 import { checkCallbacks, checkOptions, optionNames } from '../engine/argument-checks.js';
 import { FileError } from '../errors.js';
+import type { FileChoiceOptions } from './file-choice.js';
 import { findSteps, type StepLocation } from './find-steps.js';
 import { naturalOrder } from './natural-order.js';
+import { NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
 import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
@@ -17,12 +19,17 @@ export interface ListingProgress {
   readonly file: string;
 }
 
-export interface ListStepsOptions {
+export interface ListStepsOptions extends FileChoiceOptions {
   /**
    * Called with each file or path that cannot be used; the others are still given. Without it the first one makes the
    * call reject.
    */
   onError?: ((error: FileError) => void) | undefined;
+  /**
+   * Called with each file that was found beside step files and is none, such as weights of a model: it opens without a fault, and
+   * has neither a step's tensors nor the number of a step (docs/cli.md). Named by itself it is an error.
+   */
+  onSkipped?: ((file: FileError) => void) | undefined;
   /** Called after each header that is read. */
   onListing?: ((progress: ListingProgress) => void) | undefined;
   signal?: AbortSignal | undefined;
@@ -30,7 +37,14 @@ export interface ListStepsOptions {
 
 export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
 
-const LIST_OPTIONS = optionNames<ListStepsOptions>({ onError: true, onListing: true, signal: true });
+const LIST_OPTIONS = optionNames<ListStepsOptions>({
+  onError: true,
+  onSkipped: true,
+  onListing: true,
+  include: true,
+  exclude: true,
+  signal: true,
+});
 const READ_OPTIONS = [...LIST_OPTIONS, ...READ_STEP_OPTIONS];
 
 /** A step that can be read: its header and the directory that makes it part of a run. */
@@ -52,7 +66,7 @@ export async function listSteps(
   options: ListStepsOptions = {},
 ): Promise<ListedStep[]> {
   checkOptions(options, LIST_OPTIONS);
-  checkCallbacks(options, ['onError', 'onListing']);
+  checkCallbacks(options, ['onError', 'onListing', 'onSkipped']);
   return listStepsAs(source, options, (step) => step);
 }
 
@@ -69,13 +83,16 @@ export async function listStepsAs<Kept extends OrderedStep>(
   keep: (step: ListedStep) => Kept,
 ): Promise<Kept[]> {
   const report = reporter(options);
-  const { files, problems } = await findSteps(source, { signal: options.signal });
+  const { signal, include, exclude, onSkipped } = options;
+  const { files, problems } = await findSteps(source, { signal, include, exclude });
   problems.forEach(report);
   const found = await readHeaders(files, options, keep);
   const steps: Kept[] = [];
-  for (const step of found) {
-    if (step instanceof FileError) report(step);
-    else steps.push(step);
+  const isSkipped = besideSteps(files, found);
+  for (const [index, step] of found.entries()) {
+    if (!(step instanceof FileError)) steps.push(step);
+    else if (isSkipped(step, files[index] as StepLocation)) onSkipped?.(step);
+    else report(step);
   }
   return steps.sort(
     (a, b) =>
@@ -84,6 +101,20 @@ export async function listStepsAs<Kept extends OrderedStep>(
       a.step - b.step ||
       naturalOrder(a.file, b.file),
   );
+}
+
+/**
+ * Whether a failure is that of a file which is no step and lies among steps. Among none it is what the user has to hear of, and so is
+ * one whose name is that of a step beside it but for the numbers.
+ */
+function besideSteps(
+  files: readonly StepLocation[],
+  found: readonly unknown[],
+): (failure: FileError, file: StepLocation) => boolean {
+  const likeOf = ({ path }: StepLocation): string => path.replace(/[0-9]+(?=[^/]*$)/g, '0');
+  const names = new Set(files.filter((_, index) => !(found[index] instanceof FileError)).map(likeOf));
+  return (failure, file) =>
+    failure instanceof NoStepError && !file.isNamed && names.size > 0 && !names.has(likeOf(file));
 }
 
 /**
@@ -98,14 +129,15 @@ export async function* readSteps(
   options: ReadStepsOptions = {},
 ): AsyncGenerator<StepData, void, undefined> {
   checkOptions(options, READ_OPTIONS);
-  checkCallbacks(options, ['onError', 'onListing', 'allocate']);
+  checkCallbacks(options, ['onError', 'onListing', 'onSkipped', 'allocate']);
   if (typeof source === 'object' && source !== null && Symbol.asyncIterator in source) {
     yield* source;
     return;
   }
   const report = reporter(options);
-  const { onError, onListing, ...reading } = options;
-  for (const { file } of await listSteps(source, { onError, onListing, signal: options.signal })) {
+  const { onError, onSkipped, onListing, include, exclude, ...reading } = options;
+  const listing = { onError, onSkipped, onListing, include, exclude, signal: options.signal };
+  for (const { file } of await listSteps(source, listing)) {
     const step = await orFileError(readStepFile(file, reading), options.signal);
     if (step instanceof FileError) report(step);
     else yield step;

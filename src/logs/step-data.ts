@@ -56,6 +56,8 @@ export interface StepData {
   readonly prompts: readonly (Int32Array | BigInt64Array)[] | undefined;
   readonly rewards: Float64Array | undefined;
   readonly outcome: Float64Array | undefined;
+  /** Which of these were stored in 32 bits or fewer of floating point, so that their rounding is that of float32. */
+  readonly float32?: readonly ('rewards' | 'outcome')[] | undefined;
   readonly correct: Uint8Array | undefined;
   readonly valid: Uint8Array | undefined;
   readonly actions: IntegerArray | undefined;

@@ -4,6 +4,7 @@ import { checkCallbacks, checkOptions } from '../engine/argument-checks.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError, FileError } from '../errors.js';
 import { lent, placeOf } from './byte-source.js';
+import { hasNothingOfStep, NoStepError } from './no-step-error.js';
 import { printable } from './printable.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import { elementBytes, LENGTH_BYTES } from './safetensors.js';
@@ -93,6 +94,15 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
   const { lengths, group, correct, valid, promptLengths } = values;
   const promptIds = integers(tensors.get('prompt_ids'));
   const responseIds = integers(tensors.get('response_ids'));
+  const real = (name: 'rewards' | 'outcome') =>
+    widened(tensors.get(name), (row, value) => {
+      const problem = `${value} in row ${row} is beyond 2^53, which float64 does not hold exactly: scale it down, or write F64`;
+      return fail(name, row, problem);
+    });
+  const float32 = (['rewards', 'outcome'] as const).filter((name) => {
+    const dtype = tensors.get(name)?.entry.dtype;
+    return dtype === 'F32' || dtype === 'F16' || dtype === 'BF16';
+  });
   const { layout, file, step, run, metadata, bytes } = header;
   return {
     file,
@@ -105,8 +115,9 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
     group,
     columnGroup,
     prompts: promptIds === undefined ? undefined : splitPrompts(promptIds, layout, promptLengths),
-    rewards: widened(tensors.get('rewards')),
-    outcome: widened(tensors.get('outcome')),
+    rewards: real('rewards'),
+    outcome: real('outcome'),
+    float32,
     correct,
     valid,
     actions: integers(tensors.get('actions')),
@@ -150,9 +161,10 @@ async function withContainer<T>(
 }
 
 function headerOf(path: string, { source, tensors, ...container }: StepContainer): StepHeader {
+  const Failure = hasNothingOfStep(tensors, container.metadata) ? NoStepError : FileError;
   const layout = checkLayout(tensors, (tensor, problem) => {
     const at = tensors.get(tensor)?.declaredAt ?? container.headerAt;
-    throw new FileError({ ...(at === undefined ? { path: source.path } : placeOf(source, at)), tensor }, problem);
+    throw new Failure({ ...(at === undefined ? { path: source.path } : placeOf(source, at)), tensor }, problem);
   });
   // Keys come from the file: a plain object would give "__proto__" a meaning.
   const metadata: Record<string, string> = Object.create(null);
@@ -166,9 +178,9 @@ function headerOf(path: string, { source, tensors, ...container }: StepContainer
 
 function stepNumber(path: string, text: string | undefined): number {
   const step = Number(text);
-  if (text !== undefined && /^-?[0-9]+$/.test(text) && Number.isSafeInteger(step)) return step;
+  if (text !== undefined && /^[0-9]+$/.test(text) && Number.isSafeInteger(step)) return step;
   const came = text === undefined ? 'missing' : `"${printable(text)}"`;
-  const problem = `step in __metadata__ is ${came}, expected the number of the training step as a string, such as "120"`;
+  const problem = `step in __metadata__ is ${came}, expected the number of the training step, from 0 on, as a string, such as "120"`;
   throw new FileError({ path, offset: LENGTH_BYTES }, problem);
 }
 

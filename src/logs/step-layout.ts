@@ -14,6 +14,8 @@ interface TensorRule {
 const INTEGERS = ['I32', 'I64'] as const;
 const FLAGS = ['U8', 'BOOL'] as const;
 const REALS = ['F32', 'F64'] as const;
+/** Whatever a float64 holds exactly. */
+const REWARDS = ['F32', 'F64', 'F16', 'BF16', 'I64', 'I32', 'I16', 'I8', 'U8', 'BOOL'] as const;
 const SCORES = ['F32', 'F16', 'BF16', 'F64'] as const;
 const PER_TOKEN = ['F32', 'F16', 'BF16'] as const;
 /** How many names of tensors an error message lists, and how many characters of each. */
@@ -30,8 +32,8 @@ const RULES = {
   prompt_ids: { dtypes: INTEGERS, shape: ['P', 'L'] },
   prompt_lengths: { dtypes: INTEGERS, shape: ['P'] },
   response_ids: { dtypes: INTEGERS, shape: ['R', 'T'] },
-  rewards: { dtypes: REALS, shape: ['R'] },
-  outcome: { dtypes: REALS, shape: ['R'] },
+  rewards: { dtypes: REWARDS, shape: ['R'] },
+  outcome: { dtypes: REWARDS, shape: ['R'] },
   correct: { dtypes: FLAGS, shape: ['R'] },
   valid: { dtypes: FLAGS, shape: ['R'] },
   actions: { dtypes: INTEGERS, shape: ['R'] },

@@ -77,11 +77,52 @@ export function integers(tensor: ReadTensor | undefined): IntegerArray | undefin
   return new Int32Array(tensor.memory, 0, elements);
 }
 
-export function widened(tensor: ReadTensor | undefined): Float64Array | undefined {
+/** In float64, exactly. @param fail called with the index and value of an integer that float64 does not hold; must throw */
+export function widened(
+  tensor: ReadTensor | undefined,
+  fail: (index: number, value: bigint) => never,
+): Float64Array | undefined {
   if (tensor === undefined) return undefined;
-  const elements = elementsOf(tensor.entry);
-  if (tensor.entry.dtype === 'F64') return new Float64Array(tensor.memory, 0, elements);
-  return new Float64Array(new Float32Array(tensor.memory, 0, elements));
+  const { entry, memory } = tensor;
+  const elements = elementsOf(entry);
+  switch (entry.dtype) {
+    case 'F64':
+      return new Float64Array(memory, 0, elements);
+    case 'F16':
+      return Float64Array.from(new Uint16Array(memory, 0, elements), halfValue);
+    case 'BF16':
+      return new Float64Array(brainValues(new Uint16Array(memory, 0, elements)));
+    case 'I64':
+      return Float64Array.from(new BigInt64Array(memory, 0, elements), (value, index) => {
+        const found = Number(value);
+        return Number.isSafeInteger(found) ? found : fail(index, value);
+      });
+    case 'I32':
+      return new Float64Array(new Int32Array(memory, 0, elements));
+    case 'I16':
+      return new Float64Array(new Int16Array(memory, 0, elements));
+    case 'I8':
+      return new Float64Array(new Int8Array(memory, 0, elements));
+    case 'U8':
+    case 'BOOL':
+      return new Float64Array(new Uint8Array(memory, 0, elements));
+    default:
+      return new Float64Array(new Float32Array(memory, 0, elements));
+  }
+}
+
+/** IEEE binary16. */
+function halfValue(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (0x400 + fraction) * 2 ** (exponent - 25);
+}
+
+/** bfloat16 is the upper half of a float32. */
+function brainValues(bits: Uint16Array): Float32Array {
+  return new Float32Array(Uint32Array.from(bits, (half) => half << 16).buffer);
 }
 
 export function flags(tensor: ReadTensor | undefined): Uint8Array | undefined {

@@ -12,6 +12,7 @@ import {
   checkPath,
   optionNames,
 } from '../engine/argument-checks.js';
+import { type Float16ArrayLike, halfBits, isFloat16Array } from '../engine/float16-array.js';
 import { shown } from '../engine/shown.js';
 import type { DType, HostTensor } from '../engine/tensor.js';
 import { checkShape, isDense } from '../engine/tensor-view.js';
@@ -35,7 +36,7 @@ export interface StepToWrite {
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
   /** [P, R, T]: log p(token t of row r | prompt p, its tokens before t). Past a row's length anything may stand. */
-  logprobs?: HostTensor | undefined;
+  logprobs?: WrittenTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
   sums?: HostTensor | undefined;
   /** [R] reasoning tokens of each row. */
@@ -49,9 +50,9 @@ export interface StepToWrite {
   /** [R, T] token ids. */
   responseIds?: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
   /** [R] */
-  rewards?: Float32Array | Float64Array | undefined;
+  rewards?: RewardArray | undefined;
   /** [R] the unshaped outcome, where `rewards` is shaped. */
-  outcome?: Float32Array | Float64Array | undefined;
+  outcome?: RewardArray | undefined;
   /** [R] 0 or 1: the task succeeded. */
   correct?: Uint8Array | undefined;
   /** [R] 0 or 1: the reasoning was well formed. */
@@ -63,12 +64,18 @@ export interface StepToWrite {
   /** [R] its number within the trajectory. */
   turn?: IntegerArray | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
-  tokenEntropy?: HostTensor | undefined;
+  tokenEntropy?: WrittenTensor | undefined;
   /** [R, T] the row's log-probs with the state or image removed. */
-  ablatedLogprobs?: HostTensor | undefined;
+  ablatedLogprobs?: WrittenTensor | undefined;
   /** float32 [Q, R]: log p(action of row r | its own prompt, reasoning q). */
   actionLogprobs?: HostTensor | undefined;
 }
+
+/** float16 may come in a Float16Array, where the runtime has them. */
+export type WrittenTensor = Omit<HostTensor, 'data'> & { readonly data: HostTensor['data'] | Float16ArrayLike };
+
+/** Numbers of which the reader makes float64. */
+export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
 
 export interface WriteStepOptions {
   signal?: AbortSignal | undefined;
@@ -97,7 +104,7 @@ const FIELDS = optionNames<StepToWrite>({
   actionLogprobs: true,
 });
 /** What a step that was read has beside these: `{ ...step, logprobs }` writes it again. */
-const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores'];
+const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores', 'float32'];
 
 /** Writes of more than this are split, so that an abort is noticed within milliseconds. */
 const WRITE_BYTES = 16 * 2 ** 20;
@@ -128,10 +135,11 @@ interface CollectedTensor extends TensorToWrite {
 /** The tensors that are there, checked by the rules of the reader. */
 function collectTensors(step: StepToWrite): CollectedTensor[] {
   const collected = new Map<StepTensorName, CollectedTensor>();
-  const add = (name: StepTensorName, field: string, source: Source | undefined) => {
+  const add = (name: StepTensorName, field: string, source: GivenSource | undefined) => {
     if (source === undefined) return;
     checkObject(source, `step.${field}`);
-    collected.set(name, collect(name, `step.${field}`, source));
+    const data = source.dtype === 'float16' && isFloat16Array(source.data) ? halfBits(source.data) : source.data;
+    collected.set(name, collect(name, `step.${field}`, { ...source, data: data as Elements }));
   };
   if (step.prompts !== undefined) checkArray(step.prompts, 'step.prompts');
   const prompts = step.prompts === undefined ? undefined : padPrompts(step.prompts);
@@ -143,8 +151,8 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   add('prompt_ids', 'prompts', prompts?.ids);
   add('prompt_lengths', 'prompts', vector(prompts?.lengths));
   add('response_ids', 'responseIds', step.responseIds);
-  add('rewards', 'rewards', vector(step.rewards));
-  add('outcome', 'outcome', vector(step.outcome));
+  add('rewards', 'rewards', vector(rewardArray('step.rewards', step.rewards)));
+  add('outcome', 'outcome', vector(rewardArray('step.outcome', step.outcome)));
   add('correct', 'correct', vector(step.correct));
   add('valid', 'valid', vector(step.valid));
   add('actions', 'actions', vector(step.actions));
@@ -164,6 +172,15 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   return [...collected.values()];
 }
 
+/** A Uint8Array holds flags here, which rewards are not. */
+function rewardArray(argument: string, values: RewardArray | undefined): RewardArray | undefined {
+  if (!((values as unknown) instanceof Uint8Array)) return values;
+  throw new ArgumentError(
+    argument,
+    `got ${shown(values)}, expected a Float32Array, Float64Array, Int32Array or BigInt64Array`,
+  );
+}
+
 type Elements = HostTensor['data'] | IntegerArray | Uint8Array;
 
 /** A Tensor, or an array of a type that names its own dtype. */
@@ -173,6 +190,8 @@ interface Source {
   readonly shape: readonly number[];
   readonly strides?: readonly number[];
 }
+
+type GivenSource = Omit<Source, 'data'> & { readonly data: Elements | Float16ArrayLike };
 
 function vector(data: Elements | undefined): Source | undefined {
   // What is no array is refused when it is collected.
@@ -250,7 +269,9 @@ function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: I
 
 function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
   checkObject(metadata, 'step.metadata');
-  if (!Number.isSafeInteger(step)) throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number`);
+  if (!(Number.isSafeInteger(step) && step >= 0)) {
+    throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number from 0 on`);
+  }
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);
   for (const [key, value] of Object.entries(metadata)) {

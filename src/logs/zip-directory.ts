@@ -1,6 +1,7 @@
 // The directory of a zip file (APPNOTE 6.3.10, zip64 included), as np.savez writes it. In: any source of bytes, untrusted.
 // Out: where each member lies and how it is packed; every position is checked against the file, members may not overlap
 // (which is what zip bombs are made of), and what is read at once is bounded.
+import { isUtf8 } from 'node:buffer';
 import { FileError } from '../errors.js';
 import type { ByteSource, ReadOptions } from './byte-source.js';
 import { printable } from './printable.js';
@@ -169,7 +170,12 @@ function parseDirectory(path: string, directory: Buffer, { begin, members }: Dir
     const extraBytes = directory.readUInt16LE(at + 30);
     const next = at + CENTRAL_HEADER_BYTES + nameBytes + extraBytes + directory.readUInt16LE(at + 32);
     if (next > directory.length) fail(path, here, 'a member of the directory reaches past its end');
-    const name = directory.toString('utf8', at + CENTRAL_HEADER_BYTES, at + CENTRAL_HEADER_BYTES + nameBytes);
+    const nameAt = at + CENTRAL_HEADER_BYTES;
+    // In the place of bytes that are no text U+FFFD would stand, and make one name of several.
+    if (!isUtf8(directory.subarray(nameAt, nameAt + nameBytes))) {
+      fail(path, begin + nameAt, `the name of member ${index} is not UTF-8: write the file again with np.savez`);
+    }
+    const name = directory.toString('utf8', nameAt, nameAt + nameBytes);
     if (names.has(name)) fail(path, here, `member ${printable(name)} comes twice`);
     names.add(name);
     const extraAt = at + CENTRAL_HEADER_BYTES + nameBytes;

@@ -1,6 +1,6 @@
 // Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
 import { types } from 'node:util';
-import { checkArray, checkColumns, checkObject, checkOptions, optionNames } from '../engine/argument-checks.js';
+import { checkArray, checkFields, checkObject, checkOptions, optionNames } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
 import { shown } from '../engine/shown.js';
 import type { Integers, Tensor } from '../engine/tensor.js';
@@ -39,7 +39,7 @@ const OPTIONS = optionNames<MetricOptions>({
 /** @throws {ArgumentError} naming what is no argument of crossScoreMetrics */
 export function checkMetricArguments(scores: CrossScores, options: MetricOptions): void {
   checkObject(scores, 'scores');
-  checkColumns(scores, 'scores', FIELDS);
+  checkFields(scores, 'scores', FIELDS, OPTIONS);
   checkOptions(options, OPTIONS);
   const { state, label, step, perRow } = options;
   if (state !== undefined && !(state instanceof RunningState)) {

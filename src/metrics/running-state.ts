@@ -33,8 +33,11 @@ export interface RunningStateJson {
 
 /** @throws {ArgumentError} unless it is left out, or an integer: averages decay by the steps between, and NaN would stay in them */
 export function checkTrainingStep(step: unknown, argument: string): void {
-  if (step === undefined || Number.isSafeInteger(step)) return;
-  throw new ArgumentError(argument, `got ${shown(step)}, expected the number of the training step, an integer`);
+  if (step === undefined || (Number.isSafeInteger(step) && (step as number) >= 0)) return;
+  throw new ArgumentError(
+    argument,
+    `got ${shown(step)}, expected the number of the training step, a whole number from 0 on`,
+  );
 }
 
 function checkSpread(profile: unknown, label: unknown, current: MarginalSpread): void {
@@ -115,7 +118,7 @@ export class RunningState {
       const number = (x: unknown): number =>
         x === null ? Number.NaN : typeof x === 'number' ? x : Number.NEGATIVE_INFINITY;
       const [std, stdSeq, step] = [number(value?.std), number(value?.stdSeq), number(value?.step)];
-      if (std < 0 || stdSeq < 0 || !Number.isSafeInteger(step)) {
+      if (std < 0 || stdSeq < 0 || !(Number.isSafeInteger(step) && step >= 0)) {
         throw damaged(`averages["${key}"] is ${shown(value)}, expected the numbers std, stdSeq and step`);
       }
       state.#averages.set(key, { std, stdSeq, step });

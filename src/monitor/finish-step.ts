@@ -17,9 +17,9 @@ import type { MonitorReport } from './monitor-report.js';
 import { plannedMatched, plannedMetrics } from './planned-step.js';
 import { bucketMetrics } from './reward-buckets.js';
 import { rolloutMetrics } from './rollout-metrics.js';
-import { bucketedGroups, filteredGroups } from './step-groups.js';
+import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
 import type { OpenLabels } from './step-labels.js';
-import type { CheckedOutcomes } from './step-outcomes.js';
+import type { CheckedOutcomes, EpisodeOutcomes } from './step-outcomes.js';
 import type { Judge, StepEvidence } from './verdicts/index.js';
 
 /** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
@@ -45,14 +45,15 @@ export interface OpenStep {
 export async function finishStep(
   run: RunProgress,
   open: OpenStep,
-  outcomes: CheckedOutcomes,
+  given: CheckedOutcomes,
   options: RunOptions,
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
   commit: (run: RunProgress) => void,
 ): Promise<MonitorReport> {
   const { step, labels, scores } = open;
-  const { filter, groups } = filteredGroups(labels, outcomes, options);
+  const { filter, groups } = filteredGroups(labels, given, options);
+  const outcomes = withEpisodeRewards(labels, given, options);
   const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
   if (outcomes.gradientNorms !== undefined) {
     if (options.buckets === false) {
@@ -183,20 +184,30 @@ async function sampleMetrics(
 
 function evidenceOf(
   { step, labels }: OpenStep,
-  outcomes: CheckedOutcomes,
+  outcomes: EpisodeOutcomes,
   metrics: StepMetrics | undefined,
   matched: Float64Array | undefined,
   rollouts: Readonly<Record<string, number>>,
   filter: FilterResult | undefined,
 ): StepEvidence {
-  const { outcomes: unshaped, success, gradientNorms: _, figures, ...rows } = outcomes;
+  const { rewards, outcomes: unshaped, actions, ablated, reasoningSwaps, success, figures } = outcomes;
   const { groups, episodes, turns } = labels;
   const rates = Object.values(success ?? {});
   const validated = rates.length === 0 ? undefined : rates.reduce((total, rate) => total + rate, 0) / rates.length;
   return {
     step,
     metrics,
-    rows: { groups, ...rows, matched, outcomes: unshaped, episodes, turns: episodes && turns },
+    rows: {
+      groups,
+      rewards,
+      outcomes: unshaped,
+      actions,
+      episodes,
+      turns: episodes && turns,
+      matched,
+      ablated,
+      reasoningSwaps,
+    },
     filter,
     // Success in training and in validation are two series: where the first is given, the judge reads it off the outcomes.
     success: unshaped === undefined ? validated : undefined,

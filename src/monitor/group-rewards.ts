@@ -2,6 +2,7 @@
 // at the reward itself.
 import type { Integers } from '../engine/tensor.js';
 import type { FilterOptions, FilterResult } from '../filter/index.js';
+import { idOf, rowsByGroup } from './verdicts/group-outcomes.js';
 
 /** Keeps everything: for runs without a filter, whose groups are measured by the same rules. */
 export const KEEP_ALL: FilterOptions = {
@@ -10,11 +11,11 @@ export const KEEP_ALL: FilterOptions = {
   value: 1,
   includeZero: true,
   singletons: 'keep',
-  turnRewards: 'first',
 };
 
 export interface GroupRewards {
-  readonly id: number;
+  /** As the filter names it: a bigint beyond 2^53. */
+  readonly id: number | bigint;
   /** Its rows, ascending. */
   readonly rows: readonly number[];
   /** Sample std (ddof 1) of the reward over the group's rollouts; NaN where there is one rollout only. */
@@ -23,13 +24,12 @@ export interface GroupRewards {
 
 /** Groups in order of first appearance, as the filter measured them: episodes count once, and what it left out not at all. */
 export function groupRewards(result: FilterResult, groups: Integers): GroupRewards[] {
-  const rowsOf = new Map<number, number[]>(Array.from(result.groups, (id) => [id, []]));
-  for (let row = 0; row < groups.length; row++) rowsOf.get(Number(groups[row]))?.push(row);
-  return Array.from(result.groups, (id, index) => {
+  const rowsOf = rowsByGroup(groups);
+  return [...result.groups].map((id, index) => {
     const alone = (result.rollouts[index] as number) < 2;
     return {
       id,
-      rows: rowsOf.get(id) as number[],
+      rows: rowsOf.get(idOf([id], 0)) as number[],
       std: alone ? Number.NaN : Math.sqrt(result.rewardVariances[index] as number),
     };
   });

@@ -7,7 +7,8 @@ import type { Engine } from '../engine/engine.js';
 import { checkThreads } from '../engine/open-engine.js';
 import { shown } from '../engine/shown.js';
 import { ArgumentError } from '../errors.js';
-import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../filter/index.js';
+import { TURN_REWARDS } from '../filter/filter-options.js';
+import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
 import { planScores } from '../metrics/planned/plan.js';
 import { SAMPLER_OPTIONS, type SamplerKind, type SamplerOptions, samplerOptions } from '../metrics/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
@@ -46,6 +47,11 @@ export interface MonitorOptions {
   readonly hardShare?: number | undefined;
   /** The variance-based filter, applied at every step that brings rewards. Default: none. */
   readonly filter?: FilterOptions | undefined;
+  /**
+   * What the rewards of an episode's turns make the episode's, for filter, buckets and verdicts alike. `same`: they must agree.
+   * Default: that of `filter`, whose default is `same` (under `ragen` `first`).
+   */
+  readonly turnRewards?: TurnRewards | undefined;
   /** Early-stop rules; each is on unless it is false. */
   readonly earlyStop?: EarlyStopOptions | false | undefined;
   /** Buckets of groups by reward std, with statistics. Default: none. */
@@ -66,6 +72,7 @@ export interface RunOptions {
   readonly negatives: number | null;
   readonly hardShare: number | null;
   readonly filter: FilterOptions | null;
+  readonly turnRewards: TurnRewards;
   readonly earlyStop: ResolvedEarlyStop;
   readonly buckets: ResolvedBuckets | false;
   readonly judge: JudgeOptions | false;
@@ -86,6 +93,7 @@ const OPTION_NAMES: Readonly<Record<keyof MonitorOptions, keyof RunOptions | nul
   negatives: 'negatives',
   hardShare: 'hardShare',
   filter: 'filter',
+  turnRewards: 'turnRewards',
   earlyStop: 'earlyStop',
   buckets: 'buckets',
   judge: 'judge',
@@ -119,7 +127,7 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
   const { negatives = null, hardShare = null } = options;
   checkNegatives(negatives, hardShare, profile, samplers);
   const filter = options.filter === undefined ? null : plainCopy(options.filter, 'options.filter');
-  if (filter !== null) filterSettings(filter);
+  const turnRewards = resolveTurnRewards(options.turnRewards, filter);
   const judge = options.judge === false ? false : plainCopy(options.judge ?? {}, 'options.judge');
   if (judge !== false) judgeSettings(judge);
   return {
@@ -129,6 +137,7 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
     negatives,
     hardShare,
     filter,
+    turnRewards,
     earlyStop: resolveEarlyStop(options.earlyStop),
     buckets: resolveBuckets(options.buckets),
     judge,
@@ -157,6 +166,16 @@ export function reopenOptions(saved: unknown): RunOptions {
     hardShare: hardShare ?? undefined,
     filter: filter ?? undefined,
   });
+}
+
+/** One reading of turns for all that looks at rewards. */
+function resolveTurnRewards(given: TurnRewards | undefined, filter: FilterOptions | null): TurnRewards {
+  const settings = filter === null ? undefined : filterSettings(filter);
+  if (given === undefined) return settings?.turnRewards ?? 'same';
+  checkChoice(given, 'options.turnRewards', TURN_REWARDS);
+  if (filter?.turnRewards === undefined || filter.turnRewards === given) return given;
+  const problem = `got "${given}", but options.filter.turnRewards says "${filter.turnRewards}": give it once`;
+  throw new ArgumentError('options.turnRewards', problem);
 }
 
 function resolveSamplers(given: MonitorOptions['sampler'], seed: number): SamplerOptions[] {

@@ -10,7 +10,6 @@ import type { MonitorReport } from './monitor-report.js';
 import { type MonitorState, restoreRun, saveRun, startRun } from './monitor-state.js';
 import { MonitorStep, type ScoreOptions, type StepHost } from './monitor-step.js';
 import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
-import { expectGroupNames } from './step-groups.js';
 import { openLabels, type StepLabels } from './step-labels.js';
 import type { CheckedOutcomes } from './step-outcomes.js';
 
@@ -78,7 +77,6 @@ export class Monitor {
     this.#expectLater(step);
     const due = labels?.due ?? this.#isDue(step);
     const open = openLabels(labels, due);
-    expectGroupNames(open, this.options);
     return new MonitorStep(this.#host, step, due, open);
   }
 

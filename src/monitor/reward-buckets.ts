@@ -54,8 +54,8 @@ export interface BucketValues {
 export interface RewardBucket {
   /** `all`, or `bucket_1` (lowest std) on. */
   readonly name: string;
-  /** Ids of its groups, in order of first appearance in the step. */
-  readonly groups: readonly number[];
+  /** Ids of its groups, in order of first appearance in the step; bigints beyond 2^53. */
+  readonly groups: readonly (number | bigint)[];
   /** Rows of these groups, and their share of the rows that are in any bucket. */
   readonly rows: readonly number[];
   readonly share: number;

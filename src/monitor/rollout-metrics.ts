@@ -6,7 +6,7 @@ import type { CheckedOutcomes } from './step-outcomes.js';
 
 export function rolloutMetrics(
   labels: OpenLabels,
-  outcomes: CheckedOutcomes,
+  outcomes: Omit<CheckedOutcomes, 'rewards' | 'outcomes'>,
   profile: Profile,
   groups: readonly GroupRewards[] | undefined,
 ): Record<string, number> {

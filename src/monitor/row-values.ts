@@ -2,12 +2,16 @@
 import { types } from 'node:util';
 import { checkMemory } from '../engine/argument-checks.js';
 import { counted } from '../engine/counted.js';
+import { isFloat16Array } from '../engine/float16-array.js';
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
+import type { RewardValues } from '../filter/index.js';
 
 /** One number a row. */
 export type RowNumbers = Float64Array | Float32Array | Int32Array | Uint32Array | Uint8Array | readonly number[];
+/** One reward a row: null where there is none. */
+export type RowRewards = RowNumbers | readonly (number | null | undefined)[];
 /** One yes or no a row. */
 export type RowFlags = Uint8Array | readonly (boolean | number)[];
 
@@ -59,6 +63,26 @@ export function copyNumbers(
     throw new ArgumentError(argument, `row ${stranger} is ${shown(values[stranger])}, expected ${expected}`);
   }
   return Float64Array.from(values);
+}
+
+/** A copy in which missing rewards, and the rounding of float32, can still be told. @throws {ArgumentError} as copyNumbers */
+export function copyRewards(values: RowRewards, argument: string, rows: number): RewardValues {
+  if (types.isFloat32Array(values) || isFloat16Array(values)) {
+    expectLength(values, argument, rows);
+    return Float32Array.from(values as ArrayLike<number>);
+  }
+  const isMissing = (value: unknown): boolean => value === null || value === undefined;
+  if (!Array.isArray(values) || !values.some(isMissing)) {
+    return copyNumbers(values as RowNumbers, argument, rows, 'a number', () => true);
+  }
+  copyNumbers(
+    values.map((value) => value ?? Number.NaN),
+    argument,
+    rows,
+    'a number',
+    () => true,
+  );
+  return [...values];
 }
 
 function isNumberArray(values: unknown): boolean {

@@ -6,12 +6,12 @@ import { filterGroupsInWords } from '../filter/filter-groups.js';
 import { type FilterWords, LIBRARY_WORDS } from '../filter/filter-words.js';
 import type { FilterInput, FilterOptions, FilterResult } from '../filter/index.js';
 
-const WORDS: FilterWords = {
+export const STEP_WORDS: FilterWords = {
   ...LIBRARY_WORDS,
   options: {
     excludeNonFinite: 'the option filter: { nonFinite: "exclude" }',
     singletons: 'filter.singletons',
-    turnRewards: 'filter.turnRewards',
+    turnRewards: 'turnRewards',
     leaveOutZero: 'set filter.includeZero to false',
   },
 };
@@ -32,7 +32,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 /** @throws {ArgumentError} as filterGroups() would, naming the label or outcome */
 export function filterStep(input: FilterInput, options: FilterOptions): FilterResult {
   try {
-    return filterGroupsInWords(input, options, WORDS);
+    return filterGroupsInWords(input, options, STEP_WORDS);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     const argument = ARGUMENTS[error.argument] ?? error.argument;

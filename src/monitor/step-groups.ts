@@ -1,38 +1,19 @@
 // A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
 // that are made of them.
-import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
-import type { FilterResult } from '../filter/index.js';
+import { episodeRewards, type FilterResult } from '../filter/index.js';
 import { type GroupRewards, groupRewards, KEEP_ALL } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
 import { bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
-import { filterStep } from './step-filter.js';
+import { filterStep, STEP_WORDS } from './step-filter.js';
 import type { OpenLabels } from './step-labels.js';
-import type { CheckedOutcomes } from './step-outcomes.js';
-import { numbered } from './verdicts/numbered-labels.js';
-
-/** First row of a group whose id no plain number holds; -1 where there is none. */
-function firstBeyondNumbers(groups: Integers): number {
-  return (groups as readonly (number | bigint)[]).findIndex((id) => !Number.isSafeInteger(Number(id)));
-}
-
-/**
- * Filter and buckets name groups by plain numbers: told before anything is scored.
- * @throws {ArgumentError} naming the first id that is none
- */
-export function expectGroupNames({ groups }: OpenLabels, { filter, buckets }: RunOptions): void {
-  if (filter === null && buckets === false) return;
-  const row = firstBeyondNumbers(groups);
-  if (row < 0) return;
-  const problem = `row ${row} is ${groups[row]}, beyond 2^53, which filter and buckets could not name`;
-  throw new ArgumentError('groups', `${problem}: number the groups, for example by first appearance`);
-}
+import type { CheckedOutcomes, EpisodeOutcomes } from './step-outcomes.js';
 
 /** The filter's choice, and what each group got. Without rewards there is neither. */
 export function filteredGroups(
   { groups, episodes, turns }: OpenLabels,
   outcomes: CheckedOutcomes,
-  { filter: options }: RunOptions,
+  { filter: options, turnRewards }: RunOptions,
 ): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
   const { rewards } = outcomes;
   if (rewards === undefined) {
@@ -44,22 +25,35 @@ export function filteredGroups(
     }
     return { filter: undefined, groups: undefined };
   }
-  const ids = firstBeyondNumbers(groups) < 0 ? groups : numbered(groups).labels;
   const input = {
-    rewards: { values: rewards, groups: ids, episodes, turns: episodes && turns },
+    rewards: { values: rewards, groups, episodes, turns: episodes && turns },
     outcomes: outcomes.outcomes,
     entropies: outcomes.entropies,
     lengths: outcomes.responseLengths,
   };
-  const rules = options ?? KEEP_ALL;
-  const result = filterStep(input, rules);
-  const measured = groupRewards(result, ids);
+  const result = filterStep(input, { ...(options ?? KEEP_ALL), turnRewards });
+  const measured = groupRewards(result, groups);
   return { filter: options === null ? undefined : result, groups: measured };
+}
+
+/**
+ * The outcomes with each turn's reward being its episode's: what buckets and verdicts look at. After filteredGroups(), which
+ * names what is wrong with them.
+ */
+export function withEpisodeRewards(
+  { groups, episodes, turns }: OpenLabels,
+  outcomes: CheckedOutcomes,
+  { turnRewards }: RunOptions,
+): EpisodeOutcomes {
+  const { rewards, outcomes: unshaped } = outcomes;
+  const known = rewards && Float64Array.from(rewards as ArrayLike<number>, (reward) => reward ?? Number.NaN);
+  const given = { groups, episodes, turns: episodes && turns, rewards: known, outcomes: unshaped };
+  return { ...outcomes, ...episodeRewards(given, turnRewards, STEP_WORDS) };
 }
 
 /** @returns undefined where the monitor has none, or the step has no rewards */
 export function bucketedGroups(
-  outcomes: CheckedOutcomes,
+  outcomes: EpisodeOutcomes,
   { buckets }: RunOptions,
   groups: readonly GroupRewards[],
   filter: FilterResult | undefined,
@@ -80,5 +74,5 @@ export function previewBuckets(labels: OpenLabels, outcomes: CheckedOutcomes, op
   const { filter, groups } = filteredGroups(labels, outcomes, options);
   if (groups === undefined)
     throw new ArgumentError('outcomes.rewards', 'missing: buckets are made by the rewards of each group');
-  return bucketedGroups(outcomes, options, groups, filter) as RewardBucket[];
+  return bucketedGroups(withEpisodeRewards(labels, outcomes, options), options, groups, filter) as RewardBucket[];
 }

@@ -3,15 +3,27 @@ import { checkArray, checkKnown, optionNames } from '../engine/argument-checks.j
 import { shown } from '../engine/shown.js';
 import type { Integers } from '../engine/tensor.js';
 import { ArgumentError } from '../errors.js';
+import type { RewardValues } from '../filter/index.js';
 import type { BucketGradients } from './gradient-decomposition.js';
 import { optionsObject } from './option-checks.js';
-import { copyFlags, copyIntegers, copyNumbers, type RowFlags, type RowNumbers } from './row-values.js';
+import {
+  copyFlags,
+  copyIntegers,
+  copyNumbers,
+  copyRewards,
+  type RowFlags,
+  type RowNumbers,
+  type RowRewards,
+} from './row-values.js';
 import type { ReasoningSwaps } from './verdicts/step-evidence.js';
 
 /** One value a row, [R], in the order of `groups`. Everything may be missing: what needs it is then not given. */
 export interface StepOutcomes {
-  /** Reward of the row's rollout; of turns of one trajectory, the trajectory's reward at each. */
-  readonly rewards?: RowNumbers | undefined;
+  /**
+   * Reward of the row's rollout; null where there is none, which counts as NaN does. Turns of one trajectory each have the
+   * trajectory's reward, or the option `turnRewards` says what theirs make.
+   */
+  readonly rewards?: RowRewards | undefined;
   /** Task success or outcome reward, where `rewards` is shaped. */
   readonly outcomes?: RowNumbers | undefined;
   /** A discrete action or answer, or its hash. */
@@ -36,7 +48,7 @@ export interface StepOutcomes {
 
 /** The same, copied and checked. */
 export interface CheckedOutcomes {
-  readonly rewards: Float64Array | undefined;
+  readonly rewards: RewardValues | undefined;
   readonly outcomes: Float64Array | undefined;
   readonly actions: Integers | undefined;
   readonly valid: Uint8Array | undefined;
@@ -49,6 +61,12 @@ export interface CheckedOutcomes {
   readonly gradientNorms: BucketGradients | undefined;
   readonly figures: Readonly<Record<string, number>> | undefined;
 }
+
+/** The same, with the reward of its episode at each turn. */
+export type EpisodeOutcomes = Omit<CheckedOutcomes, 'rewards' | 'outcomes'> & {
+  readonly rewards: ArrayLike<number> | undefined;
+  readonly outcomes: ArrayLike<number> | undefined;
+};
 
 const OUTCOMES = optionNames<StepOutcomes>({
   rewards: true,
@@ -76,10 +94,7 @@ export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcome
   const { actions, valid, ablated, reasoningSwaps, gradientNorms, figures } = given;
   return {
     // What is no finite number is the filter's to judge: it can be told to leave such rollouts out.
-    rewards:
-      given.rewards === undefined
-        ? undefined
-        : copyNumbers(given.rewards, 'outcomes.rewards', rows, 'a number', () => true),
+    rewards: given.rewards === undefined ? undefined : copyRewards(given.rewards, 'outcomes.rewards', rows),
     outcomes: numbers(given.outcomes, 'outcomes'),
     actions: actions === undefined ? undefined : copyIntegers(actions, 'outcomes.actions', rows),
     valid: valid === undefined ? undefined : copyFlags(valid, 'outcomes.valid', rows),

@@ -3,6 +3,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { checkPath } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError, type FileError, StateError } from '../../errors.js';
+import { TURN_REWARDS, type TurnRewards } from '../../filter/filter-options.js';
 import { isAddress } from '../../logs/address.js';
 import { printable } from '../../logs/printable.js';
 import { CheckedLines } from './checked-lines.js';
@@ -152,11 +153,12 @@ function asJson(value: unknown): string {
 
 function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
   const settings = (value ?? {}) as Partial<Record<keyof PlanSettings, unknown>>;
-  const { profile, permutations, seed, samples, nonFinite, placeholders, metrics } = settings;
+  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics } = settings;
   const sound =
     (profile === 'strict' || profile === 'ragen') &&
     (nonFinite === 'error' || nonFinite === 'exclude') &&
     (placeholders === 'error' || placeholders === 'exclude') &&
+    TURN_REWARDS.some((rule) => rule === turnRewards) &&
     (permutations === undefined || isCount(permutations)) &&
     isCount(seed) &&
     isCount(samples) &&
@@ -169,6 +171,7 @@ function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
     samples,
     nonFinite,
     placeholders,
+    turnRewards: turnRewards as TurnRewards,
     ...(metrics !== undefined && { metrics: metrics as string[] }),
   };
 }
@@ -195,7 +198,7 @@ function stepOf(
   lines: CheckedLines,
 ): PlannedStep {
   const run = isCount(runNumber) ? runs[runNumber] : undefined;
-  const named = typeof file === 'string' && typeof identity === 'string' && Number.isSafeInteger(step);
+  const named = typeof file === 'string' && typeof identity === 'string' && isCount(step);
   if (run === undefined || !named || !isCount(bytes) || !isCount(prompts) || !isCount(rows)) {
     throw lines.damaged(`entry ${index} of its list of steps`);
   }

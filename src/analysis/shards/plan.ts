@@ -2,6 +2,7 @@
 import { checkPath, optionNames } from '../../engine/argument-checks.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError, type FileError } from '../../errors.js';
+import type { FileChoiceOptions } from '../../logs/file-choice.js';
 import type { ListingProgress } from '../../logs/read-steps.js';
 import { packageVersion } from '../../package-version.js';
 import { checkAnalysis } from '../analyze.js';
@@ -10,7 +11,7 @@ import { isStream, type StepFile, stepFiles } from '../step-source.js';
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
 
-export interface PlanOptions extends Partial<PlanSettings> {
+export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   /** Path of the manifest. */
   readonly out: string;
   /** Version of the package. Default: this one's. */
@@ -22,6 +23,8 @@ export interface PlanOptions extends Partial<PlanSettings> {
   readonly signal?: AbortSignal | undefined;
   /** Called after each header that is read. */
   readonly onListing?: ((progress: ListingProgress) => void) | undefined;
+  /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
+  readonly onSkipped?: ((file: FileError) => void) | undefined;
   /** Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call reject. */
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -34,12 +37,16 @@ const OPTIONS = optionNames<PlanOptions>({
   signal: true,
   onFailure: true,
   onListing: true,
+  onSkipped: true,
+  include: true,
+  exclude: true,
   profile: true,
   permutations: true,
   seed: true,
   samples: true,
   nonFinite: true,
   placeholders: true,
+  turnRewards: true,
   metrics: true,
 });
 
@@ -63,6 +70,7 @@ export async function plan(
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
   checkAnalysis(source, options, OPTIONS);
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
+  const { onSkipped, include, exclude } = options;
   checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
   if (targetBytes !== undefined && !(Number.isSafeInteger(targetBytes) && targetBytes >= 1)) {
@@ -78,7 +86,7 @@ export async function plan(
     options.onFailure(failure);
     failures.push(failure);
   };
-  const steps = await stepFiles(source, { onError, onListing, signal });
+  const steps = await stepFiles(source, { onError, onListing, onSkipped, include, exclude, signal });
   if (steps.length === 0) return undefined;
   const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   const planned: Plan = {

@@ -38,6 +38,9 @@ export const PLAN_OPTIONS = [
   'samples',
   'nonFinite',
   'placeholders',
+  'turnRewards',
+  'include',
+  'exclude',
 ] as const;
 
 function each(text: string, before: string[] | undefined): string[] {

@@ -65,8 +65,11 @@ async function planned(
   path: string,
   streams: Streams,
 ): Promise<PlannedManifest | undefined> {
-  const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, placeholders } = flags;
-  const options = { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, placeholders };
+  const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, placeholders, turnRewards } =
+    flags;
+  const { include, exclude } = flags;
+  const figures = { profile, metrics, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  const options = { targetBytes, shards, include, exclude, ...figures };
   const { planned: made } = await planSteps(paths, { ...options, out: path }, flags.quiet, streams);
   return made && { manifest: await readManifest(path), path, isNew: false };
 }

@@ -1,5 +1,7 @@
 // s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
 import { FileError } from '../../errors.js';
+import { FileChoice } from '../file-choice.js';
+import { patternExpression } from '../glob-pattern.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../step-names.js';
 import { openS3, parseS3 } from './client.js';
 import { answered, PATIENCE, type Patience } from './patience.js';
@@ -7,6 +9,8 @@ import { answered, PATIENCE, type Patience } from './patience.js';
 export interface FoundObjects {
   readonly paths: string[];
   readonly problems: FileError[];
+  /** The paths are the one that was given, not what a search found. */
+  readonly isNamed?: boolean;
 }
 
 /** Of one answer, as S3 has it. */
@@ -14,6 +18,8 @@ const MAX_PAGE_KEYS = 1000;
 
 export interface ListingOptions extends Partial<Patience> {
   readonly pageKeys?: number | undefined;
+  /** Of the objects that a search finds. Default all. */
+  readonly choice?: FileChoice | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -25,7 +31,8 @@ export async function findObjects(path: string, options: ListingOptions = {}): P
     if (isDynamicPattern(key)) {
       return (await literally(path, bucket, key, options)) ?? (await matching(path, bucket, key, options));
     }
-    if (key !== '' && !key.endsWith('/') && isStepName(lastName(key))) return { paths: [path], problems: [] };
+    if (key !== '' && !key.endsWith('/') && isStepName(lastName(key)))
+      return { paths: [path], problems: [], isNamed: true };
     return await below(path, bucket, key.replace(/\/+$/, ''), options);
   } catch (error) {
     if (error instanceof FileError && error !== options.signal?.reason) return { paths: [], problems: [error] };
@@ -41,27 +48,31 @@ async function literally(
   options: ListingOptions,
 ): Promise<FoundObjects | undefined> {
   const name = key.replace(/\/+$/, '');
-  if (name === key && (await firstKey(path, bucket, key, options)) === key) return { paths: [path], problems: [] };
+  if (name === key && (await firstKey(path, bucket, key, options)) === key)
+    return { paths: [path], problems: [], isNamed: true };
   const isFolder = (await firstKey(path, bucket, `${name}/`, options)) !== undefined;
   return isFolder ? below(path, bucket, name, options) : undefined;
 }
 
 async function below(path: string, bucket: string, key: string, options: ListingOptions): Promise<FoundObjects> {
   const prefix = key === '' ? '' : `${key}/`;
+  const { choice = FileChoice.ALL } = options;
   const keys = await listKeys(path, bucket, prefix, options);
   const found = stepsAmong(
     bucket,
     keys.filter((name) => !isHidden(name.slice(prefix.length))),
+    (name) => choice.takes(name.slice(prefix.length)),
   );
   if (found.paths.length > 0 || found.problems.length > 0) return found;
   // A file is taken whatever its name.
   if (key !== '' && (await firstKey(path, bucket, key, options)) === key)
-    return { paths: [`s3://${bucket}/${key}`], problems: [] };
-  const problem = `no object below this prefix is a ${STEP_ENDINGS}: name the prefix that step files are written to`;
+    return { paths: [`s3://${bucket}/${key}`], problems: [], isNamed: true };
+  const problem = `no object below this prefix is a ${STEP_ENDINGS}${choice.words}: name the prefix that step files are written to`;
   return { paths: [], problems: [new FileError({ path }, problem)] };
 }
 
 async function matching(path: string, bucket: string, pattern: string, options: ListingOptions): Promise<FoundObjects> {
+  const { choice = FileChoice.ALL } = options;
   const literal = /^[^*?[\]{}()!+@\\]*/.exec(pattern)?.[0] ?? '';
   const prefix = literal.slice(0, literal.lastIndexOf('/') + 1);
   const expression = patternExpression(pattern);
@@ -69,46 +80,16 @@ async function matching(path: string, bucket: string, pattern: string, options: 
   const keys = await listKeys(path, bucket, prefix, options);
   const paths = keys
     .filter((name) => isStepName(lastName(name)) && expression.test(name) && !isHidden(name.slice(prefix.length)))
+    .filter((name) => choice.takes(name.slice(prefix.length)))
     .map((name) => `s3://${bucket}/${name}`);
   if (paths.length > 0) return { paths, problems: [] };
-  return { paths: [], problems: [new FileError({ path }, `as a pattern it matches no ${STEP_ENDINGS}`)] };
+  return {
+    paths: [],
+    problems: [new FileError({ path }, `as a pattern it matches no ${STEP_ENDINGS}${choice.words}`)],
+  };
 }
 
-/** `*` within a name, `**` across them, `?`, `[…]` and `{a,b}`. */
-function patternExpression(pattern: string): RegExp {
-  let source = '';
-  let depth = 0;
-  for (let at = 0; at < pattern.length; at++) {
-    const character = pattern[at] as string;
-    const list = character === '[' ? /^\[(!?)([^\]]+)\]/.exec(pattern.slice(at)) : null;
-    if (pattern.startsWith('**/', at)) {
-      source += '(?:[^/]+/)*';
-      at += 2;
-    } else if (pattern.startsWith('**', at)) {
-      source += '.*';
-      at += 1;
-    } else if (character === '*') source += '[^/]*';
-    else if (character === '?') source += '[^/]';
-    else if (list !== null) {
-      source += `[${list[1] === '!' ? '^' : ''}${(list[2] as string).replace(/[\\\]^]/g, '\\$&')}]`;
-      at += list[0].length - 1;
-    } else if (character === '{') {
-      depth++;
-      source += '(?:';
-    } else if (character === '}' && depth > 0) {
-      depth--;
-      source += ')';
-    } else if (character === ',' && depth > 0) source += '|';
-    else source += character.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  }
-  try {
-    return new RegExp(`^${source}${')'.repeat(depth)}$`, 's');
-  } catch {
-    return /^(?!)/;
-  }
-}
-
-function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
+function stepsAmong(bucket: string, keys: readonly string[], takes: (key: string) => boolean): FoundObjects {
   const folders = new Map<string, string[]>();
   for (const key of keys) {
     const folder = key.slice(0, key.lastIndexOf('/') + 1);
@@ -121,9 +102,11 @@ function stepsAmong(bucket: string, keys: readonly string[]): FoundObjects {
   for (const [folder, names] of folders) {
     const { steps, missing } = sortNames(names);
     // One by one: a call takes some hundred thousand arguments and no more.
-    for (const name of steps) paths.push(`s3://${bucket}/${folder}${name}`);
-    for (const name of missing)
-      problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, MISSING_ARRAY));
+    for (const name of steps) if (takes(folder + name)) paths.push(`s3://${bucket}/${folder}${name}`);
+    for (const name of missing) {
+      if (takes(folder + name))
+        problems.push(new FileError({ path: `s3://${bucket}/${folder}${name}` }, MISSING_ARRAY));
+    }
   }
   return { paths, problems };
 }
@@ -149,7 +132,7 @@ async function* pages(
   path: string,
   bucket: string,
   prefix: string,
-  { pageKeys = MAX_PAGE_KEYS, signal, ...patience }: ListingOptions,
+  { pageKeys = MAX_PAGE_KEYS, signal, choice: _, ...patience }: ListingOptions,
 ): AsyncGenerator<string[]> {
   const { sdk, client } = await openS3(path);
   let token: string | undefined;

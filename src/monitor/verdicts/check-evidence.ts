@@ -1,9 +1,12 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
 import { types } from 'node:util';
-import { checkArray, checkColumns, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { checkArray, checkFields, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
+import { argumentProblem } from '../../engine/argument-problem.js';
 import { counted } from '../../engine/counted.js';
 import { shown } from '../../engine/shown.js';
 import { ArgumentError } from '../../errors.js';
+import { LIBRARY_WORDS } from '../../filter/filter-words.js';
+import { episodeRewards } from '../../filter/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
@@ -134,7 +137,7 @@ function isRecord(value: unknown): boolean {
 
 function checkRows(rows: RowEvidence): void {
   checkObject(rows, 'evidence.rows');
-  checkColumns(rows, 'evidence.rows', ROW_FIELDS);
+  checkFields(rows, 'evidence.rows', ROW_FIELDS);
   const { groups, rewards, outcomes, matched, ablated, actions, episodes, turns, reasoningSwaps } = rows;
   checkIntegers(groups, 'evidence.rows.groups');
   for (const [name, values] of Object.entries({ rewards, outcomes, matched, ablated })) {
@@ -179,6 +182,25 @@ function checkRows(rows: RowEvidence): void {
       `${reasonings} reasonings are neither one a row (${groups.length}) nor one a row of each group (group ${group} has ` +
         `${members.length})`,
     );
+  }
+}
+
+/**
+ * Whichever turn of an episode is looked at then tells what the episode was given.
+ * @throws {ArgumentError} for an episode whose turns have different rewards
+ */
+export function withEpisodeRewards(evidence: StepEvidence): StepEvidence {
+  const { rows } = evidence;
+  if (rows?.episodes === undefined) return evidence;
+  const { groups, episodes, turns, rewards, outcomes } = rows;
+  const words = { ...LIBRARY_WORDS, options: { ...LIBRARY_WORDS.options, turnRewards: 'episodeRewards()' } };
+  try {
+    const settled = episodeRewards({ groups, episodes, turns, rewards, outcomes }, 'same', words);
+    return { ...evidence, rows: { ...rows, ...settled } };
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    const column = error.argument.replace(/^rewards\./, '');
+    throw new ArgumentError(`evidence.rows.${column}`, argumentProblem(error), { cause: error });
   }
 }
 

@@ -1,5 +1,5 @@
-// Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an episode:
-// the last turn's reward and outcome, and all its actions in order.
+// Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an episode, as
+// they do in the filter: its reward and outcome, which each of its turns has, and its actions in order.
 import type { Integers } from '../../engine/tensor.js';
 import { idsWithGroups, trajectoryIds } from '../../metrics/trajectory-ids.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
@@ -33,7 +33,7 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
     }));
   }
   const byGroup = new Map<number | bigint, number[][]>();
-  for (const rollout of episodesOf(rows.groups, rows.episodes, rows.turns)) {
+  for (const rollout of ordered(idsWithGroups(rows.groups, rows.episodes), rows.turns)) {
     const id = idOf(rows.groups, rollout[0] as number);
     const members = byGroup.get(id);
     if (members === undefined) byGroup.set(id, [rollout]);
@@ -50,7 +50,7 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   });
 }
 
-/** The outcome of each rollout of rows without rewards, in no order that matters; empty where outcomes are not given either. */
+/** The outcome of each trajectory, in no order that matters; empty where outcomes are not given. */
 export function outcomesAlone({ groups, outcomes, episodes, turns }: RowEvidence): number[] {
   if (outcomes === undefined) return [];
   if (episodes === undefined) return Array.from(outcomes);
@@ -83,9 +83,12 @@ export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
 
 /** Rows of each episode by rising turn (without turns: in their order), in order of first appearance. */
 export function episodesOf(groups: Integers, episodes: Integers, turns: Integers | undefined): number[][] {
-  const ids = turns === undefined ? idsWithGroups(groups, episodes) : trajectoryIds(groups, episodes, turns);
+  return ordered(turns === undefined ? idsWithGroups(groups, episodes) : trajectoryIds(groups, episodes, turns), turns);
+}
+
+function ordered(ids: ArrayLike<number | bigint>, turns: Integers | undefined): number[][] {
   const found = new Map<string, number[]>();
-  for (let row = 0; row < groups.length; row++) {
+  for (let row = 0; row < ids.length; row++) {
     const key = String(ids[row]);
     const members = found.get(key);
     if (members === undefined) found.set(key, [row]);

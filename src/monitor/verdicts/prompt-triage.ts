@@ -31,7 +31,10 @@ export type RewardRange = Shaped<typeof rewardRangeShape>;
 /** A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/verdicts.md). */
 const LOW_SHARE = 0.1;
 
-/** Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). */
+/**
+ * Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). Whole
+ * numbers have no rounding.
+ */
 const ROUNDING = 1e-6;
 
 /** What the rewards of one prompt's rollouts tell without looking at any other step. */
@@ -40,7 +43,7 @@ export interface PromptRewards {
   readonly rewardMean: number;
   readonly rewardStd: number;
   readonly behaviours: number | null;
-  /** The largest |reward|: what rounding is measured by. */
+  /** The largest |reward|: what rounding is measured by. 0 where all are whole numbers. */
   readonly size: number;
   /** Whether the std is so low that there is nothing to learn. */
   readonly low: boolean;
@@ -57,7 +60,7 @@ export function promptRewards(groups: readonly RolloutGroup[]): PromptRewards[] 
   const meanStd = stds.reduce((total, std) => total + std, 0) / Math.max(1, stds.length);
   return usable.map(({ group, rewards, outcomes, behaviours }, at) => {
     const rewardStd = stds[at] as number;
-    const size = largest(rewards);
+    const size = rewards.every(Number.isSafeInteger) ? 0 : largest(rewards);
     return {
       group,
       rewardMean: mean(rewards),

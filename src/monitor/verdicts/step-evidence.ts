@@ -13,12 +13,13 @@ export interface GroupEvidence {
   readonly actions?: Integers | undefined;
 }
 
-/** One value a row (response) in each array. May have more than is read: one batch goes to several functions. */
+/** One value a row (response) in each array. */
 export interface RowEvidence {
   /** Group id of each row, [R]. */
   readonly groups: Integers;
+  /** Turns of an episode have its reward, all the same one: `episodeRewards()` makes that of rewards that differ. */
   readonly rewards?: ArrayLike<number> | undefined;
-  /** Task success or outcome reward, where the reward is shaped. */
+  /** Task success or outcome reward, where the reward is shaped. Turns of an episode have the same one. */
   readonly outcomes?: ArrayLike<number> | undefined;
   /** A discrete action (or its hash). */
   readonly actions?: Integers | undefined;
@@ -47,8 +48,8 @@ export interface ReasoningSwaps {
 
 /** The filter's view of the step; a `FilterResult` is one. */
 export interface FilterEvidence {
-  readonly kept: readonly number[];
-  readonly dropped: readonly { readonly group: number; readonly reason: string }[];
+  readonly kept: readonly (number | bigint)[];
+  readonly dropped: readonly { readonly group: number | bigint; readonly reason: string }[];
 }
 
 export interface StepEvidence {

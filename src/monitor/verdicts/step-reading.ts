@@ -2,7 +2,7 @@
 // anywhere and in any order, and judged later in theirs.
 import { actionInformation, type Information, reasoningInformation } from './action-information.js';
 import { type ActionOscillation, actionOscillation } from './action-oscillation.js';
-import { checkEvidence } from './check-evidence.js';
+import { checkEvidence, withEpisodeRewards } from './check-evidence.js';
 import { type Grounding, grounding } from './grounding.js';
 import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
@@ -28,13 +28,14 @@ export interface StepReading {
 
 /**
  * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at once.
- * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
+ * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
  * @returns plain data, null where the evidence for it is missing
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
  */
-export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
+export function readEvidence(given: StepEvidence, options: JudgeOptions = {}): StepReading {
   const { permutations, seed } = resolveJudgeOptions(options);
-  checkEvidence(evidence);
+  checkEvidence(given);
+  const evidence = withEpisodeRewards(given);
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
   // The seed and the step alone decide the permutations, so that a restored judge draws the same.
@@ -63,9 +64,9 @@ function keptRatio({ kept, dropped }: FilterEvidence): number {
   return kept.length / (kept.length + dropped.length);
 }
 
-/** Success needs no rewards. */
+/** Success is that of whole trajectories, and needs no rewards. */
 function outcomesOf({ groups: given, rows }: StepEvidence, groups: readonly RolloutGroup[]): number[] {
-  if (given === undefined && rows !== undefined && rows.rewards === undefined) return outcomesAlone(rows);
+  if (given === undefined && rows !== undefined) return outcomesAlone(rows);
   return groups.flatMap(({ outcomes }) => outcomes ?? []);
 }
 

@@ -1,4 +1,6 @@
-// How rare a value is, were there nothing to see: upper tails of the normal and Student's t distribution.
+// How rare a value is, were there nothing to see: upper tails of the normal and Student's t distribution. The same bits on every
+// JavaScript engine.
+import { fixedExp, fixedLog } from './fixed-math.js';
 
 /** P(T > t) of Student's t; an infinite `freedom` gives the normal distribution. */
 export function studentTail(t: number, freedom: number): number {
@@ -16,7 +18,7 @@ export function normalTail(z: number): number {
     -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
     0.17087277,
   ].reduceRight((sum, coefficient) => sum * t + coefficient, 0);
-  const tail = 0.5 * t * Math.exp(-x * x + polynomial);
+  const tail = 0.5 * t * fixedExp(-x * x + polynomial);
   return z >= 0 ? tail : 1 - tail;
 }
 
@@ -24,7 +26,7 @@ export function normalTail(z: number): number {
 function incompleteBeta(x: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
-  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(1 - x));
+  const front = fixedExp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * fixedLog(x) + b * fixedLog(1 - x));
   return x < (a + 1) / (a + b + 2) ? (front * betaFraction(x, a, b)) / a : 1 - (front * betaFraction(1 - x, b, a)) / b;
 }
 
@@ -54,5 +56,5 @@ function logGamma(x: number): number {
     76.18009172947146, -86.50532032941678, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3,
     -5.395239384953e-6,
   ].reduce((sum, coefficient, at) => sum + coefficient / (x + 1 + at), 1.000000000190015);
-  return (x + 0.5) * Math.log(x + 5.5) - (x + 5.5) + Math.log((2.5066282746310007 * series) / x);
+  return (x + 0.5) * fixedLog(x + 5.5) - (x + 5.5) + fixedLog((2.5066282746310007 * series) / x);
 }
