@@ -1,14 +1,11 @@
 // Text figures: the answers of the contract, a slow reference on random steps, bits, errors, and what is absent.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../src/engine/engine.js';
 import { openEngine } from '../src/engine/open-engine.js';
 import type { TextRows } from '../src/engine/text-rows.js';
-import { ArgumentError } from '../src/errors.js';
 import { textMetrics } from '../src/metrics/text-metrics.js';
-import { textReference } from './text-reference.js';
 
 let engine: Engine;
 beforeAll(async () => {
