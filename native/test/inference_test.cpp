@@ -29,7 +29,7 @@ struct Result {
 };
 
 Result infer(const Step& step, std::int64_t permutations = 0, std::uint64_t seed = 1, int threads = 1,
-             bool cancel = false) {
+             bool cancel = false, std::int64_t mostTabled = InferenceInput{}.mostTabled) {
   ThreadPool pool(threads);
   JobControl control;
   const int topK = static_cast<int>(std::min<std::int64_t>(kMaxTopK, step.columns));
@@ -42,7 +42,7 @@ Result infer(const Step& step, std::int64_t permutations = 0, std::uint64_t seed
   const std::int64_t before = control.doneUnits.load();
   Result result{};
   result.outcome =
-      inferStep({step.scores.data(), step.rows(), step.columns, labels, &buffers.stats, permutations, seed},
+      inferStep({step.scores.data(), step.rows(), step.columns, labels, &buffers.stats, permutations, seed, mostTabled},
                 result.inference, pool, control);
   if (!cancel) CHECK_EQUAL(control.doneUnits.load() - before, control.totalUnits.load());
   if (!cancel) CHECK_EQUAL(control.totalUnits.load(), step.rows() * (step.columns + permutations));
@@ -424,7 +424,9 @@ TEST_CASE("p-values equal those of labels permuted one by one") {
     step.signature = {0, 1, 2, 3, 4, 5, 6, 7, 2};
     step.lengths[4] = 0;
     const std::uint64_t seed = 0x123456789abcdefu;
-    const Inference got = infer(step, permutations, seed, 2).inference;
+    // Computed anew for some.
+    const std::int64_t mostTabled = permutations < 64 ? 0 : 1 << 21;
+    const Inference got = infer(step, permutations, seed, 2, false, mostTabled).inference;
     const std::vector<Figure> figures = {kMiSeq,      kMiSeqLoo,   kMiPerToken, kMiToken,
                                          kRetrieval1, kRetrieval2, kRetrieval4, kRetrieval8};
     for (const Figure figure : figures) {
@@ -448,6 +450,24 @@ TEST_CASE("p-values equal those of labels permuted one by one") {
     }
   }
   CHECK(std::isnan(infer(sampled(19, 4, {2, 2, 2, 2}, 1)).inference.figures[kMiSeq].pValue));
+}
+
+TEST_CASE("tables, or values computed anew: the same bits") {
+  // Fewer and more permutations than labels; labels that share signatures, and one that has more than half of a row.
+  for (const double strength : {0.02, 0.3, 3.0, 120.0}) {
+    const Step plain = sampled(43, 12, {3, 2, 3, 4, 1, 0, 2, 3, 2, 4, 4, 4}, strength);
+    Step impossible = plain;
+    for (std::size_t i = 0; i < impossible.scores.size(); i += 5) {
+      if (static_cast<std::int64_t>(i) % 12 != impossible.own[i / 12]) impossible.scores[i] = -kInfinity;
+    }
+    for (const Step& step : {plain, repeated(plain), impossible, repeated(impossible), relabelled(plain, 2)}) {
+      for (const std::int64_t permutations : {1, 7, 150, 700}) {
+        const Inference tabled = infer(step, permutations, 9, 2).inference;
+        CHECK(sameBits(infer(step, permutations, 9, 1, false, 0).inference, tabled));
+        CHECK(sameBits(infer(step, permutations, 9, 3, false, 0).inference, tabled));
+      }
+    }
+  }
 }
 
 TEST_CASE("p-values of more hits than a count holds before it is moved on") {
@@ -655,8 +675,10 @@ TEST_CASE("threads that permute ask for no memory") {
     const Step step =
         sampled(32, columns, std::vector<std::int64_t>(static_cast<std::size_t>(columns), 2400 / columns), 1.0);
     const OwnThread allowed;
-    CHECK(infer(step, 1000, 7, 3).outcome == Outcome::Done);
-    CHECK_EQUAL(allocationsElsewhere.load(), 0, columns, " columns");
+    for (const std::int64_t mostTabled : {1 << 21, 0}) {
+      CHECK(infer(step, 1000, 7, 3, false, mostTabled).outcome == Outcome::Done);
+      CHECK_EQUAL(allocationsElsewhere.load(), 0, columns, " columns");
+    }
   }
 }
 

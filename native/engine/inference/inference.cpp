@@ -76,7 +76,7 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
   RowSums sums;
   if (sumRows(input, columns, subsets, sums, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
   double pValues[kFigures];
-  if (permutationPValues(input, sums, pValues, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+  if (permutationPValues(input, columns, sums, pValues, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
 
   out.withinVariance = true;
   for (const std::int64_t count : columns.rowsOf) out.withinVariance = out.withinVariance && count != 1;
@@ -96,9 +96,10 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
+  const AmongIntervals among(input, columns, sums, out.calibrated);
   for (int size = 0; size < subsets.sizes; size++) {
     const double estimate = meanOf(sums.among[size]);
-    const Interval batch = amongInterval(input, columns, sums, size, estimate, out.calibrated);
+    const Interval batch = among.of(size, estimate);
     out.among.push_back({estimate, batch.low, batch.high, batch.error});
   }
   if (subsets.sizes > 0) inferMargin(input, sums, out);

@@ -42,6 +42,9 @@ struct InferenceInput {
   const RowStats* stats;  // of these rows, topK = min(8, columns)
   std::int64_t permutations;
   std::uint64_t seed;
+  // Scores up to which permutations look a row's values up in tables of 9 bytes a score; of more, they compute them
+  // anew. No bit depends on it.
+  std::int64_t mostTabled = 1 << 21;
 };
 
 struct Inference {
@@ -55,7 +58,8 @@ struct Inference {
 
 // Methods: docs/intervals.md. NaN intervals where the data cannot give one: under two rows or columns (batch), under
 // three columns or two prompts with rows (population); a figure whose estimate is not finite has NaN everywhere else.
-// topK may be 0 only if no rows are given. Same bits for any number of threads. `control.doneUnits` counts rows times
+// topK may be 0 only if no rows are given. Same bits for any number of threads. Memory beside the input: some tens of
+// megabytes at most, and what is proportional to rows, or to columns. `control.doneUnits` counts rows times
 // (columns + permutations).
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control);
 

@@ -128,27 +128,32 @@ Interval batchInterval(const InferenceInput& input, const StepColumns& columns, 
   return {estimate - half, high, error};
 }
 
-Interval amongInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, int size,
-                       double estimate, bool calibrated) {
-  if (input.rows < 2) return kUnknown;
-  Variance variance =
-      stratifiedVariance(input.labels.own, input.columns, sums.among[static_cast<std::size_t>(size)], false);
+AmongIntervals::AmongIntervals(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
+                               bool calibrated)
+    : input_(input), columns_(columns), sums_(sums), calibrated_(calibrated) {
+  if (!calibrated || input.rows < 2) return;
+  whole_ = posteriorVariance(input, columns, sums, kMiSeq);
+  ofRows_ = stratifiedVariance(input.labels.own, input.columns, sums.values[kMiSeq], false).value;
+}
+
+Interval AmongIntervals::of(int size, double estimate) const {
+  if (input_.rows < 2) return kUnknown;
+  const std::int64_t k = std::int64_t{2} << size;
+  const std::vector<double>& values = sums_.among[static_cast<std::size_t>(size)];
+  Variance variance = stratifiedVariance(input_.labels.own, input_.columns, values, false);
   // Near the bound few rows differ, and by luck none: there the posterior of the label tells more, which is known of
   // ln D. Rows tell how much less they vary among k; but what a row lacks of ln k is at least (k - 1) / (D - 1) of what
   // it lacks of ln D, since the mean over subsets of the logarithm of a sum is concave in their size. It is that if one
   // other prompt makes most of the sum, or all of it is small.
-  if (calibrated) {
-    const std::int64_t k = std::int64_t{2} << size;
-    const double least = static_cast<double>(k - 1) / static_cast<double>(columns.distinct - 1);
-    const double ofRows = stratifiedVariance(input.labels.own, input.columns, sums.values[kMiSeq], false).value;
-    const double ratio = ofRows > 0 ? variance.value / ofRows : 0.0;
-    const Variance whole = posteriorVariance(input, columns, sums, kMiSeq);
-    const double expected = whole.value * std::clamp(ratio, least * least, 1.0);
-    if (expected > variance.value) variance = {expected, whole.degrees};
+  if (calibrated_) {
+    const double least = static_cast<double>(k - 1) / static_cast<double>(columns_.distinct - 1);
+    const double ratio = ofRows_ > 0 ? variance.value / ofRows_ : 0.0;
+    const double expected = whole_.value * std::clamp(ratio, least * least, 1.0);
+    if (expected > variance.value) variance = {expected, whole_.degrees};
   }
   const double error = std::sqrt(variance.value);
-  const double half = studentT975(variance.degrees) * error + roundingOf(input, sums, kMiSeq);
-  const double most = columns.logOthers[static_cast<std::size_t>(std::int64_t{2} << size)];
+  const double half = studentT975(variance.degrees) * error + roundingOf(input_, sums_, kMiSeq);
+  const double most = columns_.logOthers[static_cast<std::size_t>(k)];
   // What rows lack of ln k is positive and skewed.
   const double down = skewedHalf(half, std::max(0.0, most - estimate));
   return {estimate - down, std::min(estimate + half, std::max(estimate, most)), error};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "row_sums.h"
+#include "variances.h"
 
 namespace collapsar {
 
@@ -19,9 +20,22 @@ struct Interval {
 Interval batchInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure,
                        double estimate, bool calibrated);
 
-// The same of the information among k = 2^(size + 1) distinct prompts.
-Interval amongInterval(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, int size,
-                       double estimate, bool calibrated);
+// The same of the information among k distinct prompts, for one k after the other.
+class AmongIntervals {
+ public:
+  AmongIntervals(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, bool calibrated);
+  // k = 2^(size + 1)
+  Interval of(int size, double estimate) const;
+
+ private:
+  const InferenceInput& input_;
+  const StepColumns& columns_;
+  const RowSums& sums_;
+  const bool calibrated_;
+  // Of kMiSeq: by the posterior of the label, and by the spread of rows.
+  Variance whole_{0, 0};
+  double ofRows_ = 0;
+};
 
 // The same of the contrastive margins of some rows. own: [margins.size()]
 Interval marginInterval(const InferenceInput& input, const RowSums& sums, const std::vector<std::int32_t>& own,

@@ -127,8 +127,10 @@ inline __attribute__((always_inline)) void LabelValues::looValues(const Row& row
   const double* const terms = exp_.data();
   const double top = row.top, total = row.total;
   double* const valueLoo = value[kMiSeqLoo].data();
+  loo = {top, total, 0, -1};
   if (columns_.distinct == columns) {
     const double* const logRest = logRest_.data();
+    if (!(terms[row.best] <= 0.5 * total)) loo = {top, total, logRest[row.best], columns_.signature[row.best]};
     const double logOthers = columns < 2 ? kNaN : logOf[columns - 1];
     for (std::int64_t p = 0; p < columns; p++) {
       const double excess = scores[p] - (top + logRest[p] - logOthers);
@@ -142,9 +144,12 @@ inline __attribute__((always_inline)) void LabelValues::looValues(const Row& row
   for (std::int64_t p = 0; p < columns; p++) sigSum_[signature[p]] += terms[p];
   for (std::int64_t s = 0; s < columns; s++) {  // logRest_ by signature from here on
     if (columns_.sharing[s] == 0) continue;
-    logRest_[s] = sigSum_[s] <= 0.5 * total
-                      ? kernels_.log(total - sigSum_[s])
-                      : logSumOver(scores, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
+    if (sigSum_[s] <= 0.5 * total) {
+      logRest_[s] = kernels_.log(total - sigSum_[s]);
+    } else {
+      logRest_[s] = logSumOver(scores, top, 1.0, [&](std::int64_t p) { return signature[p] != s; });
+      loo = {top, total, logRest_[s], static_cast<std::int32_t>(s)};
+    }
   }
   for (std::int64_t p = 0; p < columns; p++) {
     const std::int64_t others = columns - columns_.sharing[signature[p]];
@@ -279,16 +284,34 @@ void LabelValues::compute(std::int64_t r) {
   findTop(r);
 }
 
+// The lowest column of the largest score among those not listed, of which there are some.
+std::int32_t LabelValues::bestUnlisted(const double* scores) {
+  const std::int64_t columns = input_.columns;
+  double* const unlisted = argument_.data();
+  std::copy(scores, scores + columns, unlisted);
+  std::fill(unlisted + columns, unlisted + argument_.size(), -kInfinity);
+  for (int i = 0; i < topK_; i++) unlisted[top_[i]] = -kInfinity;
+  // Without branches, and several maxima side by side.
+  double largest[kVectorDoubles];
+  std::fill_n(largest, kVectorDoubles, -kInfinity);
+  for (std::size_t p = 0; p < argument_.size(); p += kVectorDoubles) {
+    for (int lane = 0; lane < kVectorDoubles; lane++) {
+      largest[lane] = unlisted[p + lane] > largest[lane] ? unlisted[p + lane] : largest[lane];
+    }
+  }
+  const double best = *std::max_element(largest, largest + kVectorDoubles);
+  std::int64_t p = 0;
+  while (unlisted[p] != best || topPosition_[p] != kUnlisted) p++;
+  return static_cast<std::int32_t>(p);
+}
+
 void LabelValues::findTop(std::int64_t r) {
   const std::int64_t columns = input_.columns;
   const double* scores = input_.scores + r * columns;
   topK_ = input_.stats->topK;
   top_ = input_.stats->topColumns + r * topK_;
   std::fill(sigLevel_.begin(), sigLevel_.end(), kNoHit);
-  for (int i = 0; i < topK_; i++) {
-    std::uint8_t& first = sigLevel_[columns_.signature[top_[i]]];
-    if (first == kNoHit) first = i < 1 ? 0 : i < 2 ? 1 : i < 4 ? 2 : 3;
-  }
+  setHitLevels(top_, topK_, columns_, sigLevel_.data());
   if (input_.labels.signature == nullptr) {
     level = sigLevel_;
   } else {
@@ -297,13 +320,7 @@ void LabelValues::findTop(std::int64_t r) {
   std::fill(topPosition_.begin(), topPosition_.end(), kUnlisted);
   for (int i = 0; i < topK_; i++) topPosition_[top_[i]] = static_cast<std::uint8_t>(i);
 
-  next_ = -1;
-  if (topK_ == kMaxTopK && columns > kMaxTopK) {
-    for (std::int64_t p = 0; p < columns; p++) {
-      if (topPosition_[p] != kUnlisted) continue;
-      if (next_ < 0 || scores[p] > scores[next_]) next_ = static_cast<std::int32_t>(p);
-    }
-  }
+  next_ = topK_ == kMaxTopK && columns > kMaxTopK ? bestUnlisted(scores) : -1;
   topCount = 0;
   for (int i = 0; i < topK_; i++) top[topCount++] = {top_[i], i};
   if (next_ >= 0) top[topCount++] = {next_, topK_};

@@ -15,6 +15,22 @@ constexpr int kMiFigures = 4;   // kMiSeq .. kMiToken: real-valued
 constexpr int kHitFigures = 4;  // kRetrieval1 .. kRetrieval8: hit or miss
 constexpr std::uint8_t kNoHit = kHitFigures;
 
+// What a row's leave-one-out values under all labels are made of, beside its scores.
+struct LooTerms {
+  double top, total;    // the largest score; the sum of exp(score - top)
+  double heavyLogRest;  // ln of the sum without the columns of `heavy`, summed anew
+  std::int32_t heavy;   // the signature that has more than half of the total; -1 if none does
+};
+
+// levels: [columns] by signature, of which the row's best columns set theirs to the first of top 1, 2, 4, 8 that holds
+// them. All others are kNoHit.
+inline void setHitLevels(const std::int32_t* topColumns, int topK, const StepColumns& columns, std::uint8_t* levels) {
+  for (int i = 0; i < topK; i++) {
+    std::uint8_t& first = levels[columns.signature[static_cast<std::size_t>(topColumns[i])]];
+    if (first == kNoHit) first = i < 1 ? 0 : i < 2 ? 1 : i < 4 ? 2 : 3;
+  }
+}
+
 // One worker's scratch: every vector [columns].
 class LabelValues {
  public:
@@ -34,6 +50,7 @@ class LabelValues {
   std::vector<double> dropLoo;                         // the same for the leave-one-out value under the row's own label
   double perLength = 1;                                // 1 / max(length, 1)
   double scoreScale = 0;                               // largest of ln P and any finite |S|
+  LooTerms loo{};                                      // of value[kMiSeqLoo]
   double highest = 0;                                  // the largest score
   const double* terms() const { return exp_.data(); }  // [columns]: exp(score - highest)
   // The top 1 << hit of the columns other than j, written to `out` (at most 8) and counted; -1 if j is not in the row's
@@ -71,6 +88,7 @@ class LabelValues {
   void labelPosterior(const Row& row);
   void dropTokens(const Row& row);
   void findTop(std::int64_t r);
+  std::int32_t bestUnlisted(const double* scores);
   template <class Keep>
   double logSumOver(const double* scores, double reference, double divisor, Keep keep);
   void dropColumns(const double* scores, std::int64_t best, double divisor, const double* terms, double total,

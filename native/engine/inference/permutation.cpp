@@ -12,6 +12,9 @@ namespace collapsar {
 
 namespace {
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // Relative to the sum over rows of the largest |score|: above the rounding of the scores themselves and of sums of up
 // to 2^31 rows in practice, far below anything that a reader could tell apart.
 constexpr double kTie = 0x1p-40;
@@ -35,6 +38,7 @@ constexpr std::int64_t kCountedRows = kLevelStep - 1;  // so many rows fit into 
 // label of which is looked up in tables that no cache may hold.
 constexpr std::int64_t kCheckedRows = 2048, kCheckedRowsLookedUp = 256;
 static_assert(kCheckedRows <= kCountedRows && kCheckedRowsLookedUp <= kCountedRows, "counts are moved on in time");
+constexpr std::int64_t kCheckedScores = 1 << 18;
 constexpr double kLevelCodes[kHitFigures + 1] = {1.0, 0x1p13, 0x1p26, 0x1p39, 0.0};
 
 struct Levels {
@@ -51,7 +55,7 @@ struct Levels {
   }
 };
 
-// What one row adds, label by label.
+// What one row adds, label by label, from tables.
 class Row {
  public:
   Row(const InferenceInput& input, const RowSums& tables, std::int64_t r)
@@ -81,52 +85,131 @@ class Row {
   double length_;
 };
 
+// Where what a row adds comes from.
+enum class Source {
+  LaidOut,   // tables, gone through once for every label
+  LookedUp,  // tables, at the labels of a tile alone
+  Computed,  // computed anew at the labels of a tile
+};
+
 // What a row adds under every label is laid out beforehand where permutations are as many as labels. With fewer, most
 // of it would not be looked up: at 16384 x 1024 with 128 permutations a tile that takes twice as long.
-bool laysOut(std::int64_t permutations, std::int64_t columns) { return permutations >= columns; }
+Source sourceOf(const RowSums& tables, std::int64_t permutations, std::int64_t columns) {
+  if (!tables.looTerms.empty()) return Source::Computed;
+  return permutations >= columns ? Source::LaidOut : Source::LookedUp;
+}
+
+// Doubles that kernels write whole vectors of.
+std::size_t paddedTo(std::int64_t count) {
+  return static_cast<std::size_t>((count + kVectorDoubles - 1) / kVectorDoubles * kVectorDoubles);
+}
 
 // One worker's. Allocated before threads start: one that throws has nowhere to report it.
 struct Scratch {
   std::vector<double> perToken;       // [columns] where rows are laid out
-  std::vector<Contribution> row;      // [kRowsAtOnce, columns] likewise
+  std::vector<Contribution> row;      // [kRowsAtOnce, columns] likewise, or [kRowsAtOnce, tilePermutations] computed
   std::vector<Contribution> figures;  // [tilePermutations]
   std::vector<Levels> levels;         // [tilePermutations]
+  // Where values are computed: [columns] by signature; [tilePermutations]; and [columns] where columns share
+  // signatures.
+  std::vector<std::uint8_t> hitLevels;
+  std::vector<double> terms, columnTerms, signatureSums;
 
-  Scratch(std::int64_t tilePermutations, std::int64_t columns)
+  Scratch(Source source, std::int64_t tilePermutations, const InferenceInput& input, const StepColumns& columns)
       : figures(static_cast<std::size_t>(tilePermutations)), levels(static_cast<std::size_t>(tilePermutations)) {
-    if (!laysOut(tilePermutations, columns)) return;
-    perToken.resize(static_cast<std::size_t>(columns));
-    row.resize(static_cast<std::size_t>(kRowsAtOnce * columns));
+    if (source == Source::LaidOut) {
+      perToken.resize(static_cast<std::size_t>(input.columns));
+      row.resize(static_cast<std::size_t>(kRowsAtOnce * input.columns));
+    } else if (source == Source::Computed) {
+      row.resize(static_cast<std::size_t>(kRowsAtOnce * tilePermutations));
+      hitLevels.resize(static_cast<std::size_t>(input.columns), kNoHit);
+      terms.resize(paddedTo(tilePermutations));
+      if (columns.distinct == input.columns) return;
+      columnTerms.resize(paddedTo(input.columns));
+      signatureSums.resize(static_cast<std::size_t>(input.columns));
+    }
   }
 };
 
+// All that a tile's rows are added from.
+struct Tables {
+  const InferenceInput& input;
+  const StepColumns& columns;
+  const RowSums& sums;
+  const KernelTable& table;
+};
+
+// What a row adds under each label of a tile: the leave-one-out values as LabelValues computes them, bit for bit.
+template <typename Tile>
+inline __attribute__((always_inline)) void computeRow(const Tables& from, std::int64_t r, const Tile& tile,
+                                                      Scratch& scratch, Contribution* out) {
+  const InferenceInput& input = from.input;
+  const std::int64_t columns = input.columns;
+  const double* const scores = input.scores + r * columns;
+  const std::int32_t* const signature = from.columns.signature.data();
+  const LooTerms& loo = from.sums.looTerms[static_cast<std::size_t>(r)];
+  const auto length = static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1);
+  double* const terms = scratch.terms.data();
+  if (from.columns.distinct == columns) {
+    for (std::int64_t i = 0; i < tile.size; i++) terms[i] = scores[tile.label(i, r)] - loo.top;
+    from.table.exponentials(terms, tile.size, terms);
+    for (std::int64_t i = 0; i < tile.size; i++) terms[i] = loo.total - terms[i];
+  } else {
+    double* const all = scratch.columnTerms.data();
+    double* const sums = scratch.signatureSums.data();
+    for (std::int64_t p = 0; p < columns; p++) all[p] = scores[p] - loo.top;
+    from.table.exponentials(all, columns, all);
+    for (std::int64_t s = 0; s < columns; s++) sums[s] = 0;
+    for (std::int64_t p = 0; p < columns; p++) sums[signature[p]] += all[p];
+    for (std::int64_t i = 0; i < tile.size; i++) terms[i] = loo.total - sums[signature[tile.label(i, r)]];
+  }
+  from.table.logarithms(terms, tile.size, terms);
+
+  const int topK = input.stats->topK;
+  const std::int32_t* const top = input.stats->topColumns + r * topK;
+  std::uint8_t* const levels = scratch.hitLevels.data();
+  setHitLevels(top, topK, from.columns, levels);
+  for (std::int64_t i = 0; i < tile.size; i++) {
+    const std::int32_t label = static_cast<std::int32_t>(tile.label(i, r)), mine = signature[label];
+    const std::int64_t others = columns - from.columns.sharing[static_cast<std::size_t>(mine)];
+    const double logRest = mine == loo.heavy ? loo.heavyLogRest : terms[i], score = scores[label];
+    const double excess = score - (loo.top + logRest - from.columns.logOthers[static_cast<std::size_t>(others)]);
+    const double value = others < 1 ? kNaN : score == -kInfinity ? -kInfinity : excess;
+    out[i].part = Doubles4{score, score / length, value, kLevelCodes[levels[mine]]};
+  }
+  for (int i = 0; i < topK; i++) levels[signature[top[i]]] = kNoHit;
+}
+
 // Rows [begin, end), the last first, to the figures of a tile's labellings. Rows are taken by fours, each figure being
 // read and written once for the four; the order of additions stays that of single rows.
-template <bool kLaidOut, typename Tile>
-inline __attribute__((always_inline)) void addRows(const InferenceInput& input, const RowSums& tables,
-                                                   std::int64_t begin, std::int64_t end, const Tile& tile,
-                                                   Scratch& scratch) {
+template <Source kSource, typename Tile>
+inline __attribute__((always_inline)) void addRows(const Tables& from, std::int64_t begin, std::int64_t end,
+                                                   const Tile& tile, Scratch& scratch) {
+  const InferenceInput& input = from.input;
   const std::int64_t columns = input.columns;
   Contribution* const figures = scratch.figures.data();
   Contribution* const laidOut = scratch.row.data();
   std::int64_t r = end - 1;
   for (; r - (kRowsAtOnce - 1) >= begin; r -= kRowsAtOnce) {
     const Row rows[kRowsAtOnce] = {
-        {input, tables, r}, {input, tables, r - 1}, {input, tables, r - 2}, {input, tables, r - 3}};
-    if constexpr (kLaidOut) {
-      for (std::int64_t k = 0; k < kRowsAtOnce; k++) {
+        {input, from.sums, r}, {input, from.sums, r - 1}, {input, from.sums, r - 2}, {input, from.sums, r - 3}};
+    for (std::int64_t k = 0; k < kRowsAtOnce; k++) {
+      if constexpr (kSource == Source::LaidOut) {
         rows[k].underAll(columns, scratch.perToken.data(), laidOut + k * columns);
+      } else if constexpr (kSource == Source::Computed) {
+        computeRow(from, r - k, tile, scratch, laidOut + k * tile.size);
       }
     }
     for (std::int64_t i = 0; i < tile.size; i++) {
       Doubles4 figure = figures[i].part;
       for (std::int64_t k = 0; k < kRowsAtOnce; k++) {
-        const std::int64_t label = tile.label(i, r - k);
         Doubles4 added;
-        if constexpr (kLaidOut) {
-          added = laidOut[k * columns + label].part;
+        if constexpr (kSource == Source::LaidOut) {
+          added = laidOut[k * columns + tile.label(i, r - k)].part;
+        } else if constexpr (kSource == Source::Computed) {
+          added = laidOut[k * tile.size + i].part;
         } else {
-          rows[k].under(label, added);
+          rows[k].under(tile.label(i, r - k), added);
         }
         figure += added;
       }
@@ -134,46 +217,59 @@ inline __attribute__((always_inline)) void addRows(const InferenceInput& input, 
     }
   }
   for (; r >= begin; r--) {
-    const Row row(input, tables, r);
-    for (std::int64_t i = 0; i < tile.size; i++) {
-      Doubles4 added;
-      row.under(tile.label(i, r), added);
-      figures[i].part += added;
+    if constexpr (kSource == Source::Computed) {
+      computeRow(from, r, tile, scratch, laidOut);
+      for (std::int64_t i = 0; i < tile.size; i++) figures[i].part += laidOut[i].part;
+    } else {
+      const Row row(input, from.sums, r);
+      for (std::int64_t i = 0; i < tile.size; i++) {
+        Doubles4 added;
+        row.under(tile.label(i, r), added);
+        figures[i].part += added;
+      }
     }
   }
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-template <bool kLaidOut, typename Tile>
-COLLAPSAR_AVX2 void addRowsAvx2(const InferenceInput& input, const RowSums& tables, std::int64_t begin,
-                                std::int64_t end, const Tile& tile, Scratch& scratch) {
-  addRows<kLaidOut>(input, tables, begin, end, tile, scratch);
+template <Source kSource, typename Tile>
+COLLAPSAR_AVX2 void addRowsAvx2(const Tables& from, std::int64_t begin, std::int64_t end, const Tile& tile,
+                                Scratch& scratch) {
+  addRows<kSource>(from, begin, end, tile, scratch);
 }
 #endif
 
-template <bool kLaidOut, typename Tile>
-void addRowsWide(const InferenceInput& input, const RowSums& tables, std::int64_t begin, std::int64_t end,
-                 const Tile& tile, Scratch& scratch) {
+template <Source kSource, typename Tile>
+void addRowsWide(const Tables& from, std::int64_t begin, std::int64_t end, const Tile& tile, Scratch& scratch) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (vectorBytes() >= 32) return addRowsAvx2<kLaidOut>(input, tables, begin, end, tile, scratch);
+  if (vectorBytes() >= 32) return addRowsAvx2<kSource>(from, begin, end, tile, scratch);
 #endif
-  addRows<kLaidOut>(input, tables, begin, end, tile, scratch);
+  addRows<kSource>(from, begin, end, tile, scratch);
 }
 
 // The figures of a tile's labellings, in scratch.figures and scratch.levels. Stops early where cancelled.
 template <typename Tile>
-void addTile(const InferenceInput& input, const RowSums& tables, const Tile& tile, Scratch& scratch,
-             const JobControl& control) {
-  const bool laidOut = laysOut(tile.size, input.columns);
+void addTile(const Tables& from, const Tile& tile, Scratch& scratch, const JobControl& control) {
+  const std::int64_t columns = from.input.columns;
+  const Source source = sourceOf(from.sums, tile.size, columns);
+  std::int64_t rowsAtOnce = source == Source::LaidOut ? kCheckedRows : kCheckedRowsLookedUp;
+  // Where columns share signatures, every row takes a pass over its columns.
+  if (!scratch.columnTerms.empty()) rowsAtOnce = std::clamp<std::int64_t>(kCheckedScores / columns, 1, rowsAtOnce);
   std::fill_n(scratch.figures.begin(), tile.size, Contribution{});
   std::fill_n(scratch.levels.begin(), tile.size, Levels{});
-  for (std::int64_t end = input.rows; end > 0;) {
+  for (std::int64_t end = from.input.rows; end > 0;) {
     if (control.cancelled.load(std::memory_order_relaxed)) return;
-    const std::int64_t begin = std::max<std::int64_t>(0, end - (laidOut ? kCheckedRows : kCheckedRowsLookedUp));
-    if (laidOut) {
-      addRowsWide<true>(input, tables, begin, end, tile, scratch);
-    } else {
-      addRowsWide<false>(input, tables, begin, end, tile, scratch);
+    const std::int64_t begin = std::max<std::int64_t>(0, end - rowsAtOnce);
+    switch (source) {
+      case Source::LaidOut:
+        addRowsWide<Source::LaidOut>(from, begin, end, tile, scratch);
+        break;
+      case Source::LookedUp:
+        addRowsWide<Source::LookedUp>(from, begin, end, tile, scratch);
+        break;
+      case Source::Computed:
+        addRowsWide<Source::Computed>(from, begin, end, tile, scratch);
+        break;
     }
     for (std::int64_t i = 0; i < tile.size; i++) scratch.levels[i].take(scratch.figures[i]);
     end = begin;
@@ -182,10 +278,10 @@ void addTile(const InferenceInput& input, const RowSums& tables, const Tile& til
 
 }  // namespace
 
-Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, double pValues[kFigures], ThreadPool& pool,
-                           JobControl& control) {
+Outcome permutationPValues(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
+                           double pValues[kFigures], ThreadPool& pool, JobControl& control) {
   const std::int64_t rows = input.rows, permutations = input.permutations;
-  std::fill_n(pValues, static_cast<int>(kFigures), std::numeric_limits<double>::quiet_NaN());
+  std::fill_n(pValues, static_cast<int>(kFigures), kNaN);
   if (permutations < 1 || rows < 1) return Outcome::Done;
 
   // As few as occupy all threads: every tile computes once more what rows add.
@@ -193,7 +289,10 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   const std::int64_t most = std::clamp(each, kMinTilePermutations, kMaxTilePermutations);
   const std::int64_t tilePermutations = std::clamp<std::int64_t>(kTileEntries / rows, 1, most);
   const std::int64_t tiles = (permutations + tilePermutations - 1) / tilePermutations;
-  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()), Scratch(tilePermutations, input.columns));
+  const Source source = sourceOf(sums, tilePermutations, input.columns);
+  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()),
+                               Scratch(source, tilePermutations, input, columns));
+  const Tables tables{input, columns, sums, kernels()};
   LabelShuffles shuffles({input.labels.own, rows, input.columns, permutations, input.seed}, tilePermutations,
                          pool.threads());
 
@@ -201,9 +300,11 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   Contribution observed = {};
   Levels observedLevels;
   for (std::int64_t r = rows - 1; r >= 0; r--) {
-    Doubles4 added;
-    Row(input, sums, r).under(input.labels.own[r], added);
-    observed.part += added;
+    const double score = input.scores[r * input.columns + input.labels.own[r]];
+    const auto length = static_cast<double>(input.labels.lengths[r] > 1 ? input.labels.lengths[r] : 1);
+    int level = kNoHit;
+    for (int hit = 0; hit < kHitFigures; hit++) level -= sums.values[kRetrieval1 + hit][r] > 0;
+    observed.part += Doubles4{score, score / length, sums.values[kMiSeqLoo][r], kLevelCodes[level]};
     if (r % kCountedRows == 0) observedLevels.take(observed);
   }
   const double least[kSums] = {observed.part[0] - kTie * sums.scoreScale,
@@ -216,8 +317,7 @@ Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, dou
   const Outcome outcome = pool.run(tiles, control, [&](std::int64_t index, int worker) {
     Scratch& mine = scratch[static_cast<std::size_t>(worker)];
     const std::int64_t first = index * tilePermutations, size = std::min(permutations - first, tilePermutations);
-    shuffles.withTile(first, size, worker, control,
-                      [&](const auto& tile) { addTile(input, sums, tile, mine, control); });
+    shuffles.withTile(first, size, worker, control, [&](const auto& tile) { addTile(tables, tile, mine, control); });
     if (control.cancelled.load(std::memory_order_relaxed)) return;
     std::int64_t count[kSums + kHitFigures] = {};
     for (std::int64_t i = 0; i < size; i++) {

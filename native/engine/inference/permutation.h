@@ -12,7 +12,7 @@ namespace collapsar {
 // marginals do not, a leave-one-out marginal does. kMiPerToken and kMiToken differ by marginals alone and share a
 // p-value. A permuted figure that is below the observed one by no more than summation could make it so counts as equal,
 // so that exact ties count against the figure.
-Outcome permutationPValues(const InferenceInput& input, const RowSums& sums, double pValues[kFigures], ThreadPool& pool,
-                           JobControl& control);
+Outcome permutationPValues(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
+                           double pValues[kFigures], ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

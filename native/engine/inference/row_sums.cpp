@@ -341,9 +341,12 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
   out.margins.resize(static_cast<std::size_t>(input.rows));
   out.among.resize(static_cast<std::size_t>(subsets.sizes));
   for (auto& values : out.among) values.resize(static_cast<std::size_t>(input.rows));
-  if (input.permutations > 0) {
+  const bool tabled = input.permutations > 0 && input.rows <= input.mostTabled / input.columns;
+  if (tabled) {
     out.looValues.resize(static_cast<std::size_t>(input.rows * input.columns));
     out.levels.resize(static_cast<std::size_t>(input.rows * input.columns));
+  } else if (input.permutations > 0) {
+    out.looTerms.resize(static_cast<std::size_t>(input.rows));
   }
   const std::int64_t even = (input.rows + kMaxBlocks - 1) / kMaxBlocks;
   const std::int64_t blockRows = even > kMinBlockRows ? even : kMinBlockRows;
@@ -375,7 +378,8 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
       ofSubsets.compute(r, row.terms(), row.highest);
       out.margins[r] = ofSubsets.margin;
       for (int i = 0; i < subsets.sizes; i++) out.among[i][r] = ofSubsets.at[i];
-      if (input.permutations > 0) {
+      if (!out.looTerms.empty()) out.looTerms[r] = row.loo;
+      if (tabled) {
         std::copy(row.value[kMiSeqLoo].begin(), row.value[kMiSeqLoo].end(), out.looValues.begin() + r * input.columns);
         std::copy(row.level.begin(), row.level.end(), out.levels.begin() + r * input.columns);
       }

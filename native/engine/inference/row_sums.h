@@ -25,8 +25,11 @@ struct RowSums {
   double expected[kFigures] = {};                 // sum over rows of the expectation over the posterior
   double scoreScale = 0;                          // sum over rows of the largest of ln P and any finite |S|
   double scoreScaleToken = 0;                     // the same of S / max(length, 1)
-  std::vector<double> looValues;                  // [rows, columns]: the leave-one-out value under each label
-  std::vector<std::uint8_t> levels;               // [rows, columns]: LabelValues::level
+  // For permutations, where scores are few enough (InferenceInput::mostTabled): [rows, columns], the leave-one-out
+  // value under each label, and LabelValues::level.
+  std::vector<double> looValues;
+  std::vector<std::uint8_t> levels;
+  std::vector<LooTerms> looTerms;  // [rows] else
 };
 
 // Rows of one prompt differ by their lengths in these, which the rows of other prompts know nothing of.
