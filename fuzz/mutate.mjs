@@ -45,7 +45,7 @@ export class Random {
 export function mutate(bytes, { name, words }, other, random) {
   let changed = Buffer.from(bytes);
   for (let times = 1 + random.below(4); times > 0; times--) changed = change(changed, words, other, random);
-  if (random.below(3) > 0) changed = REPAIRS[name](changed);
+  if (random.below(3) > 0) changed = REPAIRS[name]?.(changed) ?? changed;
   return changed.subarray(0, MOST_BYTES);
 }
 

@@ -1,4 +1,4 @@
-// `npm run fuzz`: coverage-guided fuzzing of the readers of step files (fuzz/targets.ts).
+// `npm run fuzz`: coverage-guided fuzzing of the readers of step files and rollout logs (fuzz/targets.ts).
 //   npm run fuzz                                   every target, a minute of the processor each
 //   npm run fuzz -- --seconds 600 npy              one, ten minutes
 //   npm run fuzz -- --minimise                     only makes the corpus smaller

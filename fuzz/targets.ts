@@ -1,7 +1,11 @@
-// What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, from a source that knows where it ends. Only
-// a FileError may come out; reading past the end, memory beyond the file's size and anything else thrown are findings.
+// What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, and as a rollout log of each trainer, from a source
+// that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's size and anything else
+// thrown are findings.
 import { FileError } from '../src/errors.js';
 import type { ByteSource } from '../src/logs/byte-source.js';
+import { FORMATS } from '../src/logs/rollouts/formats/index.js';
+import { OWN_COLUMNS } from '../src/logs/rollouts/formats/own.js';
+import { type ReadRolloutsOptions, readRollouts } from '../src/logs/rollouts/read-rollouts.js';
 import { readStepFile } from '../src/logs/step-file.js';
 import { STORES } from '../src/logs/store.js';
 
@@ -13,6 +17,8 @@ export interface Target {
   readonly memoryPerByte: number;
   /** What the format is made of, for the mutations. */
   readonly words: readonly string[];
+  /** Of a rollout log: how it is read. */
+  readonly log?: ReadRolloutsOptions;
 }
 
 const NAMES = [
@@ -23,6 +29,53 @@ const NAMES = [
   'column_group',
   'prompt_ids',
   'token_entropy',
+];
+
+/** Of JSON as Python writes it. */
+const JSON_WORDS = [
+  ...[
+    'NaN',
+    '-Infinity',
+    'null',
+    'true',
+    '1e309',
+    '[]',
+    '{}',
+    '[[',
+    '"\\u',
+    '\\"',
+    '\n',
+    '\xef\xbb\xbf',
+    '\xff',
+    '1152921504606846977',
+  ],
+  ...['<think>', '</think>', '<answer>', '{"role": "assistant", "content": "a"}', '"message": {'],
+];
+
+const COLUMNS = { step: 'step', group: 'group', output: 'output', tokens: 'tokens', reward: 'reward' } as const;
+
+const LOG_TARGETS: readonly Target[] = [
+  ...FORMATS.filter(({ containers }) => containers[0] === 'json-lines').map(({ name, fields }) => ({
+    name: `rollouts-${name}`,
+    ending: '.jsonl',
+    memoryPerByte: 4,
+    words: [...JSON_WORDS, ...fields.map((field) => `"${field}": `)],
+    log: { format: name, groupSize: 2, tagTokens: [5, 6] as const },
+  })),
+  {
+    name: 'rollouts-csv',
+    ending: '.csv',
+    memoryPerByte: 4,
+    words: ['"', '""', ',', '\r\n', '\xff', 'NaN', '[1, 2]', ...Object.values(COLUMNS)],
+    log: { columns: COLUMNS },
+  },
+  {
+    name: 'rollouts-parquet',
+    ending: '.parquet',
+    memoryPerByte: 1032,
+    words: ['PAR1', '\x15\x00\x15', '\x2c\x15', '\x4c\x15', '\xfe\xff\xff\xff\x0f', '\x19\x1c', ...OWN_COLUMNS],
+    log: { format: 'rollouts' },
+  },
 ];
 
 export const TARGETS: readonly Target[] = [
@@ -88,6 +141,7 @@ export const TARGETS: readonly Target[] = [
       ...["{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", '<U3', '\xff\xff\xff\xff'],
     ],
   },
+  ...LOG_TARGETS,
 ];
 
 /** Beyond what the file's size allows: headers, windows of decompressors. */
@@ -144,7 +198,7 @@ export function useSidecars(given: ReadonlyMap<string, Uint8Array>): void {
  * @throws Misuse, or whatever it should not have thrown
  */
 export async function readAsStep(
-  { ending, memoryPerByte }: Target,
+  { ending, memoryPerByte, log }: Target,
   content: Uint8Array,
 ): Promise<FileError | undefined> {
   const path = `memory://run/step_1${ending}`;
@@ -153,6 +207,7 @@ export async function readAsStep(
   const limit = content.length * memoryPerByte + OWN_MEMORY;
   const guard = new AllocationGuard(limit);
   try {
+    if (log !== undefined) return await readLog(path, log);
     const step = await readStepFile(path, { blockBytes: 1 });
     const { scores } = step;
     if (scores.kind === 'sums') await scores.read();
@@ -164,6 +219,15 @@ export async function readAsStep(
   } finally {
     guard.lift();
   }
+}
+
+async function readLog(path: string, options: ReadRolloutsOptions): Promise<FileError | undefined> {
+  let first: FileError | undefined;
+  const onError = (error: FileError): void => {
+    first ??= error;
+  };
+  for await (const _ of readRollouts(path, { ...options, onError, threads: 1 }));
+  return first;
 }
 
 /** Makes every larger allocation of the reader throw. */

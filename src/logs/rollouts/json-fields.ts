@@ -199,8 +199,12 @@ function valueEnd(bytes: Buffer, at: number, end: number): number {
     for (let next = at; next < end; next++) {
       const byte = bytes[next] as number;
       if (byte === QUOTE) next = stringEnd(bytes, next, end) - 1;
-      else if (byte === OPEN_LIST || byte === OPEN_OBJECT) depth++;
-      else if ((byte === CLOSE_LIST || byte === CLOSE_OBJECT) && --depth === 0) return next + 1;
+      else if (byte === OPEN_OBJECT) depth++;
+      else if (byte === OPEN_LIST) {
+        depth++;
+        // Lists of numbers are most of a log of token ids: to their end it is a jump.
+        next = flatListEnd(bytes, next, end);
+      } else if ((byte === CLOSE_LIST || byte === CLOSE_OBJECT) && --depth === 0) return next + 1;
     }
     throw new LineProblem(`a list or an object that is not closed (column ${column(bytes, at)})`);
   }
@@ -208,6 +212,35 @@ function valueEnd(bytes: Buffer, at: number, end: number): number {
   while (next < end && isWordByte(bytes[next] as number)) next++;
   if (next === at) unexpected(bytes, at, end, 'a JSON value');
   return next;
+}
+
+/** Where bytes stand next, remembered: each is searched for once over all lines of a block. */
+class NextByte {
+  #bytes: Buffer | undefined;
+  #from = 0;
+  #found = 0;
+
+  constructor(private readonly byte: number) {}
+
+  after(bytes: Buffer, at: number): number {
+    if (this.#bytes === bytes && this.#from <= at && at <= this.#found) return this.#found;
+    const found = bytes.indexOf(this.byte, at);
+    this.#bytes = bytes;
+    this.#from = at;
+    this.#found = found < 0 ? bytes.length : found;
+    return this.#found;
+  }
+}
+
+const NEXT_CLOSE = new NextByte(CLOSE_LIST);
+const NEXT_INSIDE = [OPEN_LIST, OPEN_OBJECT, QUOTE].map((byte) => new NextByte(byte));
+
+/** Just before the end of the list that opens at `at`, where no list, object or string stands in it; else `at`. */
+function flatListEnd(bytes: Buffer, at: number, end: number): number {
+  const close = NEXT_CLOSE.after(bytes, at);
+  if (close >= end) return at;
+  for (const inside of NEXT_INSIDE) if (inside.after(bytes, at + 1) < close) return at;
+  return close - 1;
 }
 
 function isWordByte(byte: number): boolean {

@@ -22,6 +22,20 @@ const LONGEST_LINE = 2 ** 30;
 
 const LINE_END = 0x0a;
 
+/** Blocks that are through: memory outside the heap has the collector run for each block that is taken anew. */
+const SPARE: Buffer[] = [];
+const MOST_SPARE = 8;
+
+/** Gives a block's memory back: nobody may use it any more. */
+export function giveBack(bytes: Uint8Array): void {
+  if (bytes.buffer.byteLength !== BLOCK_BYTES || SPARE.length >= MOST_SPARE) return;
+  SPARE.push(Buffer.from(bytes.buffer as ArrayBuffer));
+}
+
+function newBlock(bytes: number): Buffer {
+  return (bytes === BLOCK_BYTES ? SPARE.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
+}
+
 /** Bytes of a file one after the other. */
 interface Feed {
   /** Fills `target` from where the feed stands. @returns fewer bytes only at the end */
@@ -63,7 +77,7 @@ export class LineFile {
   ): AsyncGenerator<LineBlock, void, undefined> {
     const feed = await this.#feedAt(begin, signal);
     let offset = begin;
-    let block: Buffer = Buffer.allocUnsafeSlow(Math.min(blockBytes, end - begin, this.#most(begin)) + 1);
+    let block: Buffer = newBlock(Math.min(blockBytes, Math.min(end - begin, this.#most(begin)) + 1));
     let held = 0;
     let tooLong = 0;
     for (;;) {
@@ -96,7 +110,7 @@ export class LineFile {
       if (lastEnd > 0) {
         // Whoever gets the block may hand its memory to another thread: what is still needed of it is taken first.
         const rest = held - lastEnd;
-        const next = Buffer.allocUnsafeSlow(Math.max(blockBytes, 2 * rest));
+        const next = newBlock(Math.max(blockBytes, 2 * rest));
         block.copy(next, 0, lastEnd, held);
         yield { bytes: block.subarray(0, lastEnd), offset, isLast: false };
         offset += lastEnd;
@@ -106,7 +120,7 @@ export class LineFile {
         tooLong = held;
         offset += held;
         held = 0;
-        block = Buffer.allocUnsafeSlow(blockBytes);
+        block = newBlock(blockBytes);
       }
     }
   }

@@ -2,7 +2,7 @@
 import { LineProblem } from './fields.js';
 import type { RolloutFormat } from './format.js';
 import { JsonFields } from './json-fields.js';
-import type { LineFile } from './line-blocks.js';
+import { giveBack, type LineFile } from './line-blocks.js';
 import type { LogPart, Range } from './log-part.js';
 import type { BlockContext } from './parse-lines.js';
 import type { ParsePool } from './parse-pool.js';
@@ -43,6 +43,7 @@ export async function indexLines(
       begin = end + 1;
       number++;
     }
+    giveBack(bytes);
   }
   return parts.size === 0 ? [{ ranges: [wholeFile()] }] : [...parts.values()];
 }

@@ -4,11 +4,15 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '../../package-root.js';
+import { giveBack } from './line-blocks.js';
 import { type BlockContext, parseLines } from './parse-lines.js';
 import type { RowBatch } from './row-batch.js';
 
 /** Handing over less costs as much as parsing it. */
 const WORTH_A_THREAD = 2 ** 17;
+
+/** Rows live until their block is through: with more room fewer of them are copied by the collector. */
+const YOUNG_MB = 64;
 
 /** Compiled beside the package's other modules; the command's bundle and the tests' sources find it there as well. */
 const WORKER = join(packageRoot, 'dist', 'logs', 'rollouts', 'parse-worker.js');
@@ -19,7 +23,12 @@ export interface ParseRequest {
   readonly isLast: boolean;
 }
 
-export type ParseAnswer = { readonly batch: RowBatch } | { readonly error: Error };
+export interface ParseAnswer {
+  /** The block, whose memory comes back. */
+  readonly bytes: Uint8Array;
+  readonly batch?: RowBatch;
+  readonly error?: unknown;
+}
 
 interface Thread {
   readonly worker: Worker;
@@ -38,7 +47,9 @@ export class ParsePool {
   /** @param bytes whole lines; their memory is taken over */
   async parse(bytes: Buffer, context: BlockContext, isLast: boolean): Promise<RowBatch> {
     if (this.threads === 1 || (bytes.length < WORTH_A_THREAD && this.#pool.length === 0)) {
-      return parseLines(bytes, context, isLast);
+      const batch = parseLines(bytes, context, isLast);
+      giveBack(bytes);
+      return batch;
     }
     const thread = this.#idlest();
     return new Promise((resolve, reject) => {
@@ -62,11 +73,12 @@ export class ParsePool {
   }
 
   #begin(): Thread {
-    const worker = new Worker(WORKER);
+    const worker = new Worker(WORKER, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     const thread: Thread = { worker, waiting: [] };
     worker.on('message', (answer: ParseAnswer) => {
       const next = thread.waiting.shift();
-      if ('error' in answer) next?.reject(answer.error);
+      giveBack(answer.bytes);
+      if (answer.batch === undefined) next?.reject(answer.error);
       else next?.resolve(answer.batch);
     });
     const fail = (error: Error) => {

@@ -6,9 +6,10 @@ import type { ParseAnswer, ParseRequest } from './parse-pool.js';
 parentPort?.on('message', ({ bytes, context, isLast }: ParseRequest) => {
   let answer: ParseAnswer;
   try {
-    answer = { batch: parseLines(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), context, isLast) };
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    answer = { bytes, batch: parseLines(text, context, isLast) };
   } catch (error) {
-    answer = { error: error as Error };
+    answer = { bytes, error };
   }
-  parentPort?.postMessage(answer);
+  parentPort?.postMessage(answer, [bytes.buffer as ArrayBuffer]);
 });

@@ -40,8 +40,9 @@ export function splitText(output: string, tags: ReasoningTags): SplitText {
 
 /** Without surrounding space; inside <answer>…</answer> where there is such a pair. */
 export function actionIn(rest: string): string {
-  const [, answer] = /<answer>(.*?)<\/answer>/s.exec(rest) ?? [];
-  return (answer ?? rest).trim();
+  const opened = rest.indexOf('<answer>');
+  const closed = opened < 0 ? -1 : rest.indexOf('</answer>', opened);
+  return (closed < 0 ? rest : rest.slice(opened + '<answer>'.length, closed)).trim();
 }
 
 /** The same of token ids. `reasoning` is a view into `tokens`. */
