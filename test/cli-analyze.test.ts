@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { journalHead, journalLine } from '../src/analysis/journal-lines.js';
 import { measureOptions } from '../src/analysis/step-measurement.js';
 import { Interrupted } from '../src/cli/streams.js';
+import { textWidth } from '../src/cli/text-width.js';
 import { packageVersion } from '../src/package-version.js';
 import { elementOf, exampleRuns, putStep, smallStep } from './analysis-logs.js';
 import { collapsar, keeping } from './cli-streams.js';
@@ -37,34 +38,55 @@ async function mixedRun(name: string): Promise<string> {
 }
 
 describe('the table', () => {
-  it('has a line a step, a trend a figure, and says how to read them', async () => {
-    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--permutations', '99', '--quiet']);
+  it('of several runs is one screen: the collapsed one first and last, and no line too wide', async () => {
+    const { status, out, err } = await collapsar(['analyze', exampleRuns, '--quiet']);
     expect(status).toBe(0);
     expect(err).toBe('');
-    const lines = out.split('\n');
-    expect(lines.filter((line) => / 51 steps, 16 prompts a step, profile strict/.test(line))).toHaveLength(3);
-    expect(
-      lines.filter((line) => /^ +step +H\(Z\|X\) +MI +95% batch +p +retrieval +chance +p +z +rows/.test(line)),
-    ).toHaveLength(3);
-    expect(lines.filter((line) => /^ +[0-9]+ .* 128\/128/.test(line))).toHaveLength(153);
-    expect(lines.filter((line) => /^ +MI .*[▁▂▃▄▅▆▇█]{51} +[0-9.]+ → [0-9.]+$/.test(line))).toHaveLength(3);
-    // The first run is the one that collapses: entropy up, MI down.
-    expect(lines.find((line) => /^ +H\(Z\|X\) .*→/.test(line))).toMatch(/0\.806 → 2\.\d+$/);
-    expect(lines.find((line) => /^ +MI .*→/.test(line))).toMatch(/1\.25 → 0\.\d+$/);
-    expect(out).toContain('Template collapse: MI and retrieval fall');
-    expect(
-      Math.max(...lines.filter((line) => !line.includes(exampleRuns)).map((line) => line.length)),
-    ).toBeLessThanOrEqual(100);
+    // The README's first command names a relative path; this one's is as long as the machine makes it.
+    const lines = out.trimEnd().replaceAll(exampleRuns, 'examples/data/').split('\n');
+    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(lines.filter((line) => textWidth(line) > 80 && !line.startsWith('  examples/data/'))).toEqual([]);
+    expect(lines[1]).toMatch(/^ {2}✖ collapse +template collapse since 136 +0\.201 +14%/);
+    expect(lines.slice(1, 4).map((line) => line.trim().split(/ +/)[1])).toEqual(['collapse', 'filtered', 'healthy']);
+    expect(lines.at(-1)).toMatch(/^✖ collapse {2}template collapse since step 136 · MI 0\.201, 14% of start/);
+    // Entropy up, MI down; and the bars of all runs are on one scale.
+    expect(lines.find((line) => /^ +H\(Z\|X\) .*→/.test(line))).toMatch(/[▁▂▃▄▅▆▇█]{51} {2}0\.806 → 2\.69$/);
+    expect(lines.find((line) => /^ +MI .*→/.test(line))).toMatch(/[▁▂▃▄▅▆▇█]{51} {2}1\.25 → 0\.201$/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escapes are what must not be there
     expect(out).not.toMatch(/\u001b/);
+  });
+
+  it('draws states below the trends, column by column, and the alarms below where they begin', async () => {
+    const { out } = await collapsar(['analyze', join(exampleRuns, 'collapse'), '--permutations', '0']);
+    const line = (label: string): string =>
+      out.split('\n').find((found) => found.startsWith(`  ${label.padEnd(9)}  `)) as string;
+    const bars = line('MI').indexOf('▆');
+    expect(line('state').slice(bars)).toMatch(/^·{5}D{29}T{17}$/);
+    // Steps are 1, 4, 8, …: 136 is the 35th.
+    expect(line('verdicts').indexOf('✖136') - bars).toBe(34);
+    expect(line('state')[bars + 34]).toBe('T');
+    // 0 is the lowest bar, 1 the highest, and what is no higher than chance is a line.
+    expect(line('retrieval').slice(bars).trim().split(' ')[0]).toMatch(/^[▂▃▄▅╌]{51}$/);
+  });
+
+  it('shows of a run 12 steps: the first, the last, and those around a change', async () => {
+    const { out } = await collapsar(['analyze', join(exampleRuns, 'collapse')]);
+    const rows = [...out.matchAll(/^ +([0-9]+) +[—DTCL] .*\[/gm)].map(([, step]) => Number(step));
+    expect(rows).toHaveLength(12);
+    expect(rows).toEqual(expect.arrayContaining([1, 132, 136, 140, 200]));
+    expect(out).toMatch(/step +state +MI +95% batch +p\(MI\) +retrieval +chance +H\(Z\|X\)/);
+    expect(out).toContain('12 of 51 steps; all: --rows all.');
+    // The floor of 999 permutations, and a figure that chance may have made.
+    expect(out).toMatch(/^ +1 +— .* ≤\.001 /m);
+    expect(out).toMatch(/^ +200 +T .* 0\.102\? /m);
   });
 
   it('marks remarks of more kinds than there are letters', async () => {
     const run = join(directory, 'one-number');
     const names = Array.from({ length: 42 }, (_, at) => 'abcdef'.charAt(at % 6) + 'uvwxyz!'.charAt(at / 6)).sort();
     for (const name of names) await putStep(join(run, `${name}.safetensors`), smallStep(1));
-    const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet']);
-    const marks = [...out.matchAll(/^ +1 .* — {2}(.*)$/gm)].map(([, mark]) => mark);
+    const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet', '--rows', 'all']);
+    const marks = [...out.matchAll(/^ +1 +— .* {2}([a-z].*)$/gm)].map(([, mark]) => mark);
     const explained = [...out.matchAll(/^ {2}([a-z][0-9]*) {2}step 1: step 1 of run one-number comes from/gm)];
     expect(explained).toHaveLength(41);
     for (const [, mark] of explained)
@@ -89,41 +111,95 @@ describe('the table', () => {
 
   it('under ragen shows the figures of the reference', async () => {
     const { out } = await collapsar(['analyze', healthy, '--profile', 'ragen']);
-    expect(out).toMatch(/step +H\(Z\|X\) +MI\/token +MI +retrieval +chance +z +rows/);
+    expect(out).toMatch(/step +MI +MI\/token +retrieval +chance +H\(Z\|X\) +z$/m);
     const golden = JSON.parse(readFileSync(new URL('golden/tiny-rl.healthy.json', import.meta.url), 'utf8'))[0].metrics;
     const first = out.split('\n').find((line) => /^ +1 /.test(line)) as string;
-    const [, entropy, perToken] = first.trim().split(/ +/);
+    const [, , perToken, , , entropy] = first.trim().split(/ +/);
     expect(Number(entropy)).toBeCloseTo(golden['collapse_first_turn_sample/conditional_entropy_est'], 2);
     expect(Number(perToken)).toBeCloseTo(golden['collapse_first_turn_sample/mi_estimate'], 2);
   });
 
-  it('with --every shows fewer lines and the whole trend', async () => {
-    const { out } = await collapsar(['analyze', healthy, '--every', '20', '--permutations', '0']);
-    const steps = out.split('\n').filter((line) => line.includes('128/128'));
-    expect(steps).toHaveLength(4);
-    expect(out).toMatch(/[▁▂▃▄▅▆▇█]{51}/);
+  it('with --rows shows as many, and of several runs the whole tables', async () => {
+    const stepsOf = (out: string) => [...out.matchAll(/^ +([0-9]+) +[—DTCL] .*\[/gm)].map(([, step]) => Number(step));
+    const shown = async (rows: string, ...paths: string[]) =>
+      (await collapsar(['analyze', ...paths, '--permutations', '0', '--rows', rows])).out;
+    expect(stepsOf(await shown('4', healthy))).toHaveLength(4);
+    expect(stepsOf(await shown('all', healthy))).toHaveLength(51);
+    const both = await shown('5', healthy, join(exampleRuns, 'collapse'));
+    expect(stepsOf(both)).toHaveLength(10);
+    expect(both.split('\n')[1]).toContain('✖ collapse');
   });
 
-  it('shows at most 200 steps of a long run, the first and the last among them, unless told otherwise', async () => {
-    const run = join(directory, 'long');
-    for (let step = 0; step < 403; step++) await putStep(join(run, `${step}.safetensors`), smallStep(step));
-    const shown = async (...options: string[]) => {
-      const { out } = await collapsar(['analyze', run, '--permutations', '0', '--quiet', ...options]);
-      return { out, steps: [...out.matchAll(/^ +([0-9]+) .* [0-9]+\/[0-9]+ /gm)].map(([, step]) => Number(step)) };
-    };
-    const thinned = await shown();
-    expect(thinned.out).toContain('one of every 4 steps is shown, and the last; --every 1 shows all');
-    expect(thinned.steps).toEqual([...Array.from({ length: 101 }, (_, at) => 4 * at), 402]);
-    const all = await shown('--every', '1');
-    expect(all.out).not.toContain('one of every');
-    expect(all.steps).toHaveLength(403);
+  it('of many runs compares the gravest, details two, and counts the rest', async () => {
+    const runs = join(directory, 'many');
+    for (let run = 0; run < 30; run++) await putStep(join(runs, `r${run}`, '1.safetensors'), smallStep(1));
+    for (let step = 1; step <= 12; step++) {
+      const excess = step < 7 ? 2 : 0;
+      for (const name of ['bad', 'worse', 'worst'])
+        await putStep(join(runs, name, `${step}.safetensors`), smallStep(step, excess));
+    }
+    const { out } = await collapsar(['analyze', runs, '--permutations', '0', '--quiet']);
+    const lines = out.trimEnd().split('\n');
+    expect(lines.filter((line) => /^ {2}[✖▲○●]/.test(line) && !line.includes(':'))).toHaveLength(24);
+    expect(lines.slice(1, 4).every((line) => /^ {2}✖ (bad|worse|worst) +template collapse since 7 /.test(line))).toBe(
+      true,
+    );
+    expect(out).toContain('and 9 runs that are no graver; all: --rows all');
+    expect(out.match(/^✖ .* 12 steps|^ {2}state /gm)).toHaveLength(2);
+    expect(lines.at(-4)).toBe('33 runs: ✖ 3 critical, ○ 30 without a known state');
+    expect(lines.slice(-3).every((line) => line.startsWith('✖ '))).toBe(true);
+  });
+
+  it('names runs of the same name by their directories', async () => {
+    const place = join(directory, 'same');
+    for (const parent of ['a', 'b'])
+      await putStep(join(place, parent, 'seed0', '1.safetensors'), { ...smallStep(1), run: 'grpo' });
+    const { out } = await collapsar(['analyze', place, '--permutations', '0', '--quiet']);
+    expect(out).toMatch(/^ {2}○ ….*a\/seed0 /m);
+    expect(out).toMatch(/^ {2}○ ….*b\/seed0 /m);
+  });
+
+  it('keeps its columns where a name is in wide characters', async () => {
+    const place = join(directory, 'wide');
+    for (const name of ['模板崩溃', 'plain']) await putStep(join(place, name, '1.safetensors'), smallStep(1));
+    const { out } = await collapsar(['analyze', place, '--permutations', '0', '--quiet']);
+    const columns = out.split('\n').filter((line) => /^ {2}○ .*state not known {2}/.test(line));
+    expect(columns.map((line) => textWidth(line.slice(0, line.indexOf('state'))))).toEqual([14, 14]);
+  });
+
+  it('shows how many rows the figures rest on where some are left out', async () => {
+    const run = await mixedRun('rows-left-out');
+    const args = ['analyze', join(run, '6.safetensors'), '--non-finite', 'exclude', '--permutations', '0'];
+    expect((await collapsar(args)).out).toMatch(/^ +6 +— .* 11\/12/m);
+    expect((await collapsar(['analyze', healthy, '--permutations', '0'])).out).not.toContain('128/128');
   });
 
   it('with --metrics has those as columns', async () => {
-    const { status, out } = await collapsar(['analyze', healthy, '--metrics', 'mi_upper_bound,retrieval_chance_l*']);
+    const { status, out } = await collapsar([
+      'analyze',
+      healthy,
+      '--metrics',
+      'mi_upper_bound,retrieval_chance_l*',
+      '--rows',
+      'all',
+    ]);
     expect(status).toBe(0);
     expect(out).toMatch(/step +retrieval_chance_level +mi_upper_bound\n/);
     expect(out.split('\n').filter((line) => /^ +[0-9]+ +0\.0(63|70) +2\.77$/.test(line))).toHaveLength(51);
+  });
+
+  it('with more metrics than fit is still one table, and the trends have all', async () => {
+    const { out } = await collapsar(['analyze', healthy, '--metrics', 'mi_*', '--permutations', '0']);
+    expect(out.match(/^ +step /gm)).toHaveLength(1);
+    expect(out.replace(/\s+/g, ' ')).toMatch(
+      /[0-9]{2} more do not fit into 80 columns: see the trends, or --jsonl\./,
+    );
+    expect(out).toMatch(/^ {2}mi_estimate_population_high +[▁-█]+ {2}\S+ → \S+$/m);
+    const wide = await collapsar(['analyze', healthy, '--metrics', 'mi_*', '--permutations', '0'], {
+      environment: { LANG: 'C.UTF-8', COLUMNS: '160' },
+    });
+    expect(wide.out).toMatch(/[0-9]+ more do not fit into 160 columns/);
+    expect(wide.out.split('\n').some((line) => line.length > 100)).toBe(true);
   });
 
   it('marks steps whose figures need a remark, once a kind', async () => {
@@ -152,28 +228,32 @@ describe('the table', () => {
 
   it('has colours on a terminal only, and not with NO_COLOR', async () => {
     const args = ['analyze', healthy, '--permutations', '0', '--quiet'];
-    const onTerminal = (environment: Record<string, string>) =>
-      collapsar(args, { out: keeping({ isTTY: true, columns: 120 }), environment });
+    const onTerminal = (environment: Record<string, string>, isTTY = true) =>
+      collapsar(args, { out: keeping({ isTTY, columns: 120 }), environment });
     expect((await onTerminal({ LANG: 'C.UTF-8' })).out).toContain('\u001b[');
     expect((await onTerminal({ LANG: 'C.UTF-8', NO_COLOR: '1' })).out).not.toContain('\u001b[');
+    expect((await onTerminal({ FORCE_COLOR: '1' }, false)).out).toContain('\u001b[');
+    expect((await onTerminal({ FORCE_COLOR: '0' })).out).not.toContain('\u001b[');
   });
 
   it.each([
-    [80, 40],
-    [100, 51],
+    [60, 31],
+    [80, 51],
+    [120, 51],
     [200, 51],
-  ])('fits a terminal of %i columns, as far as 100 go: no line is broken amid a word', async (columns, bars) => {
+  ])('fits a terminal of %i columns: no line is broken amid a word', async (columns, bars) => {
     const plain = { LANG: 'C.UTF-8', NO_COLOR: '1' };
     const shown = async (args: readonly string[]) =>
       (await collapsar(args, { out: keeping({ isTTY: true, columns }), environment: plain })).out;
-    const table = await shown(['analyze', healthy, '--permutations', '0', '--quiet', '--every', '10']);
-    const lines = table.split('\n').slice(1); // the first has a path, of any length
-    expect(lines.filter((line) => line.length > Math.min(columns, 100))).toEqual([]);
-    expect(table).toMatch(new RegExp(`^    MI {9}[▁-█]{${bars}}  \\S`, 'm'));
-    // What is no terminal is as wide as a wide one.
-    if (columns > 80) {
-      expect(table).toBe((await collapsar(['analyze', healthy, '--permutations', '0', '--every', '10'])).out);
-    }
+    const table = await shown(['analyze', healthy, '--permutations', '0', '--quiet']);
+    // The one with the path is of any length.
+    const lines = table.split('\n').filter((line) => !line.includes(healthy));
+    expect(lines.filter((line) => line.length > columns)).toEqual([]);
+    expect(table).toMatch(new RegExp(`^  MI {9}[▁-█]{${bars}}  \\S`, 'm'));
+    // What is no terminal is as wide as the usual one.
+    if (columns === 80) expect(table).toBe((await collapsar(['analyze', healthy, '--permutations', '0'])).out);
+    // Commander does not break lines this narrow.
+    if (columns < 80) return;
     for (const command of ['analyze', 'plan', 'map', 'merge', 'finalize', 'submit', 'filter', 'plan-scores']) {
       const help = await shown([command, '--help']);
       // Examples are to be copied: they stay whole.
@@ -185,29 +265,67 @@ describe('the table', () => {
 });
 
 describe('the verdicts', () => {
-  it('stand under the table of their run, in sentences, with a mark in every line', async () => {
-    const { out } = await collapsar(['analyze', exampleRuns, '--permutations', '0']);
-    const [collapse, , healthyTable] = out.split(/^\S.*51 steps, .*$/m).slice(1) as [string, string, string];
-    expect(collapse).toMatch(/critical: template_collapse since step 136, said at step 140, to the end/);
-    expect(collapse.split('\n').filter((line) => / 128\/128 +T\b/.test(line)).length).toBeGreaterThan(15);
-    expect(healthyTable).toContain('none that is an alarm');
-    expect(healthyTable).not.toMatch(/warning:|critical:/);
-    expect(healthyTable.split('\n').filter((line) => / 128\/128 +D\b/.test(line))).toHaveLength(46);
-    expect(healthyTable).toMatch(/filter \(top_p .9 of reward variance\): it would keep [0-9.]+ of 16\.0 prompts/);
+  it('come first in a line, and stand under the table in sentences', async () => {
+    const out = (await collapsar(['analyze', join(exampleRuns, 'collapse'), '--permutations', '0'])).out.trimEnd();
+    const [first] = out.split('\n');
+    expect(first).toBe('✖ collapse  template collapse since step 136, said at step 140');
+    expect(out.split('\n').at(-1)).toBe('✖ collapse  template collapse since step 136 · MI 0.201, 14% of start');
+    expect(out).toMatch(/^ {2}✖ template_collapse from step 136 \(said at 140\) to the end$/m);
+    expect(out).toMatch(/^ {2}▲ entropy_gaming from step 124 \(said at 128\), 2 stretches, the last to the end$/m);
+    expect(out.replace(/\s+/g, ' ')).toContain('→ Stop, go back to a checkpoint from before');
+    const fine = (await collapsar(['analyze', healthy, '--permutations', '0'])).out;
+    expect(fine.split('\n')[0]).toBe('● healthy  diverse');
+    expect(fine).toContain('\n  no alarm\n');
+    expect(fine).not.toMatch(/✖/);
+    // A filter that keeps nothing is no footnote.
+    expect(fine.replace(/\s+/g, ' ')).toMatch(/▲ the filter .* nothing at 11 steps, first step 24/);
+  });
+
+  it('that ended are told, and are no alarm any more', async () => {
+    // Up to step 180: collapsed at 104, recovered at 156.
+    const steps = readdirSync(join(exampleRuns, 'filtered'))
+      .filter((name) => name.endsWith('.safetensors') && Number(/\d+/.exec(name)?.[0]) <= 168)
+      .map((name) => join(exampleRuns, 'filtered', name));
+    const { status, out } = await collapsar(['analyze', ...steps, '--permutations', '0', '--fail-on', 'critical']);
+    expect(status).toBe(0);
+    expect(out).toMatch(/^△ filtered {2}diverse; template collapse until step \d+$/m);
   });
 
   it('say why where no step has a state: no alarm is no comfort there', async () => {
     const verdictsOf = async (path: string) =>
-      (await collapsar(['analyze', path, '--permutations', '0'])).out.split('  verdicts\n')[1]?.replace(/\s+/g, ' ');
+      (await collapsar(['analyze', path, '--permutations', '0'])).out.split('  no alarm\n')[1]?.replace(/\s+/g, ' ');
     expect(await verdictsOf(join(healthy, 'step_0000*'))).toMatch(
-      /^ none that is an alarm state not known: Undecided: step 8 is one of the first 5 computed steps, which later ones are compared with\./,
+      /^ state not known: Undecided: step 8 is one of the first 5 computed steps, which later ones are compared with\./,
     );
     const run = join(directory, 'collapsed-from-the-start');
     for (let step = 1; step <= 7; step++) await putStep(join(run, `${step}.safetensors`), smallStep(step, 0));
     expect(await verdictsOf(run)).toMatch(
-      /^ none that is an alarm state not known: I\(X;Z\) was \S+ at the run's start, which cannot be told from zero: .* too small to tell\./,
+      /^ state not known: I\(X;Z\) was \S+ at the run's start, which cannot be told from zero: .* too small to tell\./,
     );
     expect(await verdictsOf(healthy)).not.toContain('state not known');
+  });
+
+  it('decide the exit status with --fail-on, whatever is printed', async () => {
+    const status = async (...args: string[]) =>
+      (await collapsar(['analyze', ...args, '--permutations', '0', '--quiet'])).status;
+    const collapsed = join(exampleRuns, 'collapse');
+    expect(await status(collapsed, '--fail-on', 'critical')).toBe(3);
+    expect(await status(collapsed, healthy, '--fail-on', 'warning', '--jsonl')).toBe(3);
+    expect(await status(healthy, '--fail-on', 'warning')).toBe(0);
+    expect(await status(collapsed)).toBe(0);
+    // What was found is so, whatever could not be read.
+    expect(await status(collapsed, join(directory, 'missing'), '--fail-on', 'critical')).toBe(3);
+    expect(await status(healthy, join(directory, 'missing'), '--fail-on', 'critical')).toBe(1);
+    // entropy_gaming is a warning before the collapse is one.
+    const early = readdirSync(collapsed)
+      .filter((name) => Number(/\d+/.exec(name)?.[0]) <= 136)
+      .map((name) => join(collapsed, name));
+    expect(await status(...early, '--fail-on', 'critical')).toBe(0);
+    expect(await status(...early, '--fail-on', 'warning')).toBe(3);
+    expect(await collapsar(['analyze', collapsed, '--profile', 'ragen', '--fail-on', 'critical'])).toMatchObject({
+      status: 2,
+      err: expect.stringContaining('--profile strict'),
+    });
   });
 
   it('are in the records and in summary.json', async () => {
@@ -250,6 +368,32 @@ describe('the verdicts', () => {
     expect(status).toBe(0);
     const [record] = recordsOf(out) as [JsonRecord];
     expect(Object.keys(record).sort()).toEqual(['file', 'regime', 'rollout/filter_kept_count', 'run', 'step']);
+  });
+});
+
+describe('--markdown', () => {
+  it('gives tables that GitHub shows, and the alarms in sentences', async () => {
+    const { status, out } = await collapsar(['analyze', exampleRuns, '--markdown', '--permutations', '0']);
+    expect(status).toBe(0);
+    const lines = out.split('\n');
+    expect(lines[0]).toBe('| run | state | MI | % of start | retrieval | chance | H(Z\\|X) | % of start |');
+    expect(lines[1]).toMatch(/^(\| :?--:? ){8}\|$/);
+    expect(lines[2]).toMatch(/^\| `✖ collapse` \| template collapse since 136 \| 0\.201 \| 14% \|/);
+    expect(out).toMatch(
+      /^- ✖ \*\*`collapse`\*\*: `template_collapse` \(critical\)\. Template collapse: .* Stop, go back/m,
+    );
+    // Of one run also its steps.
+    const one = await collapsar(['analyze', join(exampleRuns, 'collapse'), '--markdown', '--permutations', '0']);
+    expect(one.out.match(/^\| \d+ \| [—DT] \| /gm)).toHaveLength(12);
+  });
+
+  it('lets no name format anything', async () => {
+    const place = join(directory, 'formatting');
+    await putStep(join(place, '1.safetensors'), { ...smallStep(1), run: 'a|b`c @everyone\n# x' });
+    const { out } = await collapsar(['analyze', place, '--markdown', '--permutations', '0']);
+    expect(out).toContain("| `○ a\\|b'c @everyone\\u{a}# x` |");
+    for (const line of out.split('\n').filter((text) => text.startsWith('| `')))
+      expect(line.match(/(?<!\\)\|/g)).toHaveLength(9);
   });
 });
 
@@ -370,7 +514,8 @@ describe('names that steer a terminal', () => {
   it('are shown escaped in tables, lists of failures and errors', async () => {
     const place = await made();
     const { out, err } = await collapsar(['analyze', place, '--permutations', '0']);
-    expect(out).toContain(`evil\\u{1b}]0;pwn\\u{7}\\u{a}\\u{202e}  ${directory}/a\\u{1b}[2J: 1 step`);
+    expect(out).toContain('○ evil\\u{1b}]0;pwn\\u{7}\\u{a}\\u{202e}  state not known\n');
+    expect(out).toMatch(/^ {2}\S*\/a\\u\{1b\}\[2J:\s+step 1, 4 prompts/m);
     expect(err).toContain('b\\u{1b}[31m.safetensors');
     const filtered = await collapsar(['filter', join(place, 'b\u001b[31m.safetensors')]);
     expect(filtered.err).toContain('error: ');
@@ -390,7 +535,8 @@ describe('names that steer a terminal', () => {
       ['finalize', '--manifest', plan, '--state', `${plan}.state`, '--metrics', run],
       ['analyze', place, '--metrics', run],
       ['analyze', place, `--${run}`],
-      ['analyze', place, '--every', run],
+      ['analyze', place, '--rows', run],
+      ['explain', run],
       ['analyze', place, '--profile', run],
       [run],
     ]) {
@@ -453,6 +599,9 @@ describe('wrong usage', () => {
     [['analyze', 'x', '--out', ''], 'path'],
     [['analyze', 'x', '--out', 's3://b/out'], 'Results go to a file system'],
     [['analyze', 'x', '--json', '--jsonl'], 'cannot be used with'],
+    [['analyze', 'x', '--jsonl', '--markdown'], 'cannot be used with'],
+    [['analyze', 'x', '--rows', '1'], 'all, or a whole number from 2 on'],
+    [['analyze', 'x', '--fail-on', 'info'], 'critical, warning'],
     [['analyze', 'x', '--resume'], '--resume is about what is kept in the directory of --out'],
     [['analyze', 'x', '--no-resume'], '--no-resume is about'],
     [['analyze', 'x', '--keep-journal'], '--keep-journal is about'],

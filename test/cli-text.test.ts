@@ -1,12 +1,15 @@
 // The pieces that the command line's text is made of.
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { nearest } from '../src/cli/nearest.js';
 import { shortBytes, shortDuration, shortNumber } from '../src/cli/number-format.js';
 import { Progress } from '../src/cli/progress.js';
-import { sparkline } from '../src/cli/sparkline.js';
+import { RowChoice } from '../src/cli/screen/row-choice.js';
+import { columnOf, ribbon, sparkline } from '../src/cli/screen/sparkline.js';
 import { textStream } from '../src/cli/streams.js';
-import { layoutTable, widthOf } from '../src/cli/table.js';
+import { type Column, layoutTable, widthOf } from '../src/cli/table.js';
 import { isUnicode } from '../src/cli/text-style.js';
+import { fitted, textWidth } from '../src/cli/text-width.js';
 import { wrap } from '../src/cli/text-wrap.js';
 import { keeping } from './cli-streams.js';
 
@@ -35,24 +38,59 @@ describe('numbers', () => {
 });
 
 describe('sparkline', () => {
-  it('goes from the lowest to the highest bar', () => {
-    expect(sparkline([0, 1, 2, 3, 4, 5, 6, 7], 60, true)).toBe('▁▂▃▄▅▆▇█');
-    expect(sparkline([7, 0], 60, false)).toBe('#_');
+  const whole = { low: 0, high: 8 };
+
+  it('stands on its scale, not on its own lowest and highest value', () => {
+    expect(sparkline([0, 1, 2, 3, 4, 5, 6, 7], 60, whole, true)).toBe('▁▂▃▄▅▆▇█');
+    expect(sparkline([3, 4], 60, whole, true)).toBe('▄▅');
+    expect(sparkline([7, 0], 60, whole, false)).toBe('#_');
+    expect(sparkline([-1, 9], 60, whole, true)).toBe('▁█');
   });
 
-  it('leaves gaps, keeps constants in the middle, and is empty where there is nothing', () => {
-    expect(sparkline([0, Number.NaN, undefined, 1], 60, true)).toBe('▁  █');
-    expect(sparkline([3, 3], 60, true)).toBe('▅▅');
-    expect(sparkline([], 60, true)).toBe('');
+  it('leaves gaps, and is empty where there is nothing', () => {
+    expect(sparkline([0, Number.NaN, undefined, 8], 60, whole, true)).toBe('▁  █');
+    expect(sparkline([0, 0], 60, { low: 0, high: 0 }, true)).toBe('▁▁');
+    expect(sparkline([], 60, whole, true)).toBe('');
+  });
+
+  it('draws what is no higher than chance as a line', () => {
+    const share = { low: 0, high: 1 };
+    expect(sparkline([0.9, 0.3, 0.1, 0.2], 60, share, true, 0.15)).toBe('█▃╌╌');
+    expect(sparkline([0.9, 0.1], 60, share, false, 0.15)).toBe('#~');
   });
 
   it('shows the means of neighbours where there are more values than room', () => {
     const line = sparkline(
       Array.from({ length: 1000 }, (_, at) => at),
       8,
+      { low: 0, high: 1000 },
       true,
     );
     expect(line).toBe('▁▂▃▄▅▆▇█');
+  });
+
+  it('has in each column of the ribbon below what most of its steps are', () => {
+    const states = [undefined, undefined, 'D', 'D', 'D', 'T', 'T', 'T', 'T', 'T'];
+    expect(ribbon(states, 60, true)).toBe('··DDDTTTTT');
+    expect(ribbon(states, 5, true)).toBe('·DTTT');
+    expect(ribbon([undefined], 5, false)).toBe('.');
+  });
+
+  it('finds the column of a step, however many steps a column has', () => {
+    for (const [count, width] of [
+      [10, 60],
+      [51, 41],
+      [403, 57],
+    ] as const) {
+      const letters = Array.from({ length: count }, () => 'D');
+      for (let index = 0; index < count; index++) {
+        const column = columnOf(index, count, width);
+        // A column that is all T shows it: all its steps are those that columnOf sends there.
+        const marked = letters.map((letter, at) => (columnOf(at, count, width) === column ? 'T' : letter));
+        expect(ribbon(marked, width, true).indexOf('T')).toBe(column);
+        expect(ribbon(marked, width, true).match(/T/g)).toHaveLength(1);
+      }
+    }
   });
 
   it.each([
@@ -74,27 +112,100 @@ describe('table', () => {
   });
 
   it('aligns its columns', () => {
-    expect(layoutTable([column('step', '1', '100'), column('MI', '1.25', '0.1')], 80, plain)).toBe(
+    expect(layoutTable([column('step', '1', '100'), column('MI', '1.25', '0.1')], 80, plain).text).toBe(
       ['  step    MI', '     1  1.25', '   100   0.1'].join('\n'),
     );
   });
 
-  it('breaks into panels that repeat the first column', () => {
+  it('leaves out what does not fit, the most dispensable first, and says what', () => {
     const columns = [column('step', '1'), column('aaaaaaaa', '2'), column('bbbbbbbb', '3')];
-    expect(layoutTable(columns, 20, plain)).toBe(
-      ['  step  aaaaaaaa', '     1         2', '', '  step  bbbbbbbb', '     1         3'].join('\n'),
-    );
+    expect(layoutTable(columns, 20, plain)).toEqual({
+      text: ['  step  aaaaaaaa', '     1         2'].join('\n'),
+      leftOut: ['bbbbbbbb'],
+    });
+    const [step, a, b] = columns as Column[] as [Column, Column, Column];
+    expect(layoutTable([step, { ...a, dispensable: 1 }, b], 20, plain).leftOut).toEqual(['aaaaaaaa']);
+    expect(layoutTable(columns, 3, plain).leftOut).toEqual(['aaaaaaaa', 'bbbbbbbb']);
   });
 
-  it('aligns painted cells as if they were plain', () => {
+  it('aligns painted cells as if they were plain, and wide characters by what they take', () => {
     const painted = layoutTable([column('x', '1', '10')], 80, (style, text) => `<${style}>${text}`);
-    expect(painted).toBe(['  <dim> x', '   1', '  10'].join('\n').replace('<dim> x', ' <dim>x'));
+    expect(painted.text).toBe(['  <dim> x', '   1', '  10'].join('\n').replace('<dim> x', ' <dim>x'));
+    expect(layoutTable([column('x', '崩溃', 'abc')], 80, plain).text.split('\n')).toEqual([
+      '     x',
+      '  崩溃',
+      '   abc',
+    ]);
+  });
+});
+
+describe('the width of a text', () => {
+  it.each([
+    ['abc', 3],
+    ['▁█→', 3],
+    ['模板', 4],
+    ['e\u0301', 1],
+    ['👩‍🚀', 2],
+    ['\u001b[31mred\u001b[39m', 3],
+  ])('of %j is %i', (text, width) => {
+    expect(textWidth(text)).toBe(width);
+  });
+
+  it('cuts a text at the end of a character', () => {
+    expect(fitted('abcdef', 6, '…')).toBe('abcdef');
+    expect(fitted('abcdef', 4, '…')).toBe('abc…');
+    expect(fitted('模板崩溃', 6, '…')).toBe('模板…');
+  });
+});
+
+describe('the choice of rows', () => {
+  const chosen = (count: number, most: number, ranks: Record<number, number> = {}): number[] => {
+    const choice = new RowChoice<number>(most);
+    for (let at = 0; at < count; at++) choice.add(at, ranks[at] ?? 0);
+    return choice.rows();
+  };
+
+  it('has all where there is room', () => {
+    expect(chosen(5, 12)).toEqual([0, 1, 2, 3, 4]);
+    expect(chosen(1, 12)).toEqual([0]);
+    expect(chosen(1000, Number.POSITIVE_INFINITY)).toHaveLength(1000);
+  });
+
+  it('has the first, the last, and of the rest some at even distances, however many come', () => {
+    for (const count of [13, 51, 403, 100_000]) {
+      const rows = chosen(count, 12);
+      expect(rows).toHaveLength(12);
+      expect([rows[0], rows.at(-1)]).toEqual([0, count - 1]);
+      const gaps = rows.slice(1).map((at, index) => at - (rows[index] as number));
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(count / 4);
+    }
+  });
+
+  it('has the rows before and at a change, the gravest first', () => {
+    expect(chosen(10_000, 12, { 5000: 4, 7000: 2 })).toEqual(expect.arrayContaining([4999, 5000, 6999, 7000]));
+    const restless = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [at * 20 + 10, 1]));
+    const rows = chosen(10_000, 12, { ...restless, 9990: 4 });
+    expect(rows).toHaveLength(12);
+    expect(rows).toEqual(expect.arrayContaining([0, 9989, 9990, 9999]));
+  });
+});
+
+describe('the nearest names', () => {
+  const names = ['template_collapse', 'mi_falling', 'mi', 'chance', 'p'];
+  it.each([
+    ['tempalte_colapse', ['template_collapse']],
+    ['falling', ['mi_falling']],
+    ['chanse', ['chance']],
+    ['something else', []],
+  ])('of %s are %j', (word, expected) => {
+    expect(nearest(word, names)).toEqual(expected);
   });
 });
 
 describe('wrap', () => {
   it('breaks at spaces and indents under its lead', () => {
     expect(wrap('one two three four', 12, ' a  ')).toBe(' a  one two\n    three\n    four');
+    expect(wrap('模板 崩溃 plain', 10)).toBe('模板 崩溃\nplain');
   });
 });
 
@@ -174,7 +285,11 @@ describe('progress', () => {
     const ofWidth = (columns: number) =>
       textStream(Object.assign(new PassThrough(), { isTTY: true, columns }), 'stdout');
     expect(ofWidth(0).columns).toBeUndefined();
-    expect(widthOf(ofWidth(0))).toBe(100);
-    expect([30, 80, 200].map((columns) => widthOf(ofWidth(columns)))).toEqual([40, 80, 100]);
+    expect(widthOf(ofWidth(0))).toBe(80);
+    expect([30, 80, 200, 500].map((columns) => widthOf(ofWidth(columns)))).toEqual([40, 80, 200, 200]);
+    // Into a pipe the variable says what a terminal would.
+    expect(widthOf({ columns: undefined }, { COLUMNS: '120' })).toBe(120);
+    expect(widthOf({ columns: 90 }, { COLUMNS: '120' })).toBe(90);
+    expect(widthOf({ columns: undefined }, { COLUMNS: 'wide' })).toBe(80);
   });
 });

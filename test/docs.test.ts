@@ -1,4 +1,5 @@
-// The pages and the package say the same: every export is in docs/api.md, every option of the command line in its pages.
+// The pages and the package say the same: every export is in docs/api.md, every option of the command line in its
+// pages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -90,6 +91,7 @@ describe('the command', () => {
     ['submit', ['terabytes.md']],
     ['filter', ['filter.md']],
     ['plan-scores', ['cli.md']],
+    ['explain', ['cli.md']],
     ['doctor', ['cli.md']],
   ];
 
@@ -117,11 +119,18 @@ describe('docs/filter.md', () => {
 describe('docs/cli.md shows what comes', () => {
   /** What stands under a command in the page. */
   const shownUnder = (line: string): string =>
-    (read('cli.md').split(`$ collapsar ${line}`)[1] as string).replace(/^.*\n/, '').split('```')[0] as string;
+    (read('cli.md').split(`$ collapsar ${line}`)[1] as string)
+      .replace(line.endsWith('\n') ? '' : /^.*\n/, '')
+      .split('```')[0] as string;
 
   it('of a run as a table', async () => {
-    const { out } = await command(['analyze', 'examples/data/collapse', '--every', '10']);
-    expect(out.trim()).toBe(shownUnder('analyze examples/data/collapse --every 10').trim());
+    const { out } = await command(['analyze', 'examples/data/collapse']);
+    expect(out.trim()).toBe(shownUnder('analyze examples/data/collapse\n').trim());
+  });
+
+  it('of a word that is explained', async () => {
+    const { out } = await command(['explain', 'MI']);
+    expect(out.trim()).toBe(shownUnder('explain MI').trim());
   });
 
   it('of a step as a record', async () => {
@@ -134,11 +143,16 @@ describe('docs/cli.md shows what comes', () => {
 describe('README.md shows what is in the shipped run', () => {
   const page = readFileSync(join(root, 'README.md'), 'utf8');
 
-  it('its table, but for what is left out of a sentence', async () => {
-    const { out } = await command(['analyze', 'examples/data/collapse', '--every', '10']);
-    const table = (/^collapse {2}examples[\s\S]*?(?=```)/m.exec(page)?.[0] ?? '').trimEnd();
-    expect(table.split('\n').length).toBeGreaterThan(15);
-    for (const line of table.split('\n')) expect(out).toContain(line.split(': …')[0]);
+  it('what its first command prints, on one screen of 80 columns', async () => {
+    expect(page).toContain('npx collapsar analyze examples/data ');
+    const { out } = await command(['analyze', 'examples/data', '--quiet']);
+    const shown = (/^ {4}run [\s\S]*?(?=```)/m.exec(page)?.[0] ?? '').trimEnd();
+    expect(out.trimEnd()).toBe(shown);
+    const lines = shown.split('\n');
+    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(lines.filter((line) => [...line].length > 80)).toEqual([]);
+    expect(lines.slice(0, 5).join()).toContain('✖ collapse');
+    expect(lines.slice(-3).join()).toContain('✖ collapse');
   });
 
   it('how the task went before the collapse and after', async () => {

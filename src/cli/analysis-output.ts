@@ -1,10 +1,10 @@
-// Reports as they come -> stdout, as tables, one JSON array, or one JSON object a line.
+// Reports as they come -> stdout: one screen, tables for an issue, one JSON array, or one JSON object a line.
 import { recordLine } from '../analysis/record-line.js';
 import type { StepReport } from '../analysis/step-report.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { RunTable } from './run-table.js';
-import type { TableOptions } from './sample-table.js';
-import { wrap } from './text-wrap.js';
+import { markdownText } from './screen/markdown.js';
+import type { TableOptions } from './screen/sample-table.js';
+import { RunCollection, screenText } from './screen/screen.js';
 
 export interface AnalysisOutput {
   report(report: StepReport): Promise<void>;
@@ -33,51 +33,19 @@ export function jsonArray(write: Write): AnalysisOutput {
   };
 }
 
-/** A table a run, each as soon as the run is complete, because columns are as wide as their widest cell. */
-export function tables(write: Write, profile: Profile, options: TableOptions): AnalysisOutput {
-  let table: RunTable | undefined;
-  let any = false;
-  const flush = async () => {
-    if (table === undefined) return;
-    await write(`${any ? '\n' : ''}${table.text()}\n`);
-    any = true;
-    table = undefined;
-  };
+/** All at the end, because the gravest run comes first, and trends are on one scale over all runs. */
+export function tables(
+  write: Write,
+  profile: Profile,
+  options: TableOptions,
+  as: 'screen' | 'markdown',
+): AnalysisOutput {
+  const runs = new RunCollection(options);
   return {
-    async report(report) {
-      if (table?.isOf(report) === false) await flush();
-      if (table === undefined) table = new RunTable(report, options);
-      else table.add(report);
-    },
+    report: async (report) => runs.add(report),
     async end() {
-      await flush();
-      if (any && !options.chosen) await write(`\n${LEGEND[profile].map(styled(options)).join('\n')}\n`);
+      const text = (as === 'screen' ? screenText : markdownText)(runs.end(), profile, options);
+      if (text !== '') await write(`${text}\n`);
     },
   };
 }
-
-const styled = (options: TableOptions) => (line: string) => options.paint('dim', wrap(line, options.width));
-
-const COLLAPSE =
-  'Template collapse: MI and retrieval fall towards chance while H(Z|X) holds or rises. Reasoning is still varied, ' +
-  'but it no longer depends on the prompt.';
-const MORE = 'All metrics: --json or --jsonl; what each means: docs/metrics.md.';
-
-const LEGEND: Readonly<Record<Profile, readonly string[]>> = {
-  strict: [
-    'H(Z|X): spread of the reasoning given its prompt, nats a token. MI: what the reasoning tells about its prompt, nats a ' +
-      'response, with the interval for these very prompts. retrieval: share of responses that fit their own prompt best. ' +
-      'p: how often a policy that ignores the prompt would do as well by chance (above .05 the figure may be chance). ' +
-      'z: MI a token against the spread between responses. ' +
-      'state, against the first steps of the run: D diverse, T template collapse, C compressed, L low-entropy collapse.',
-    COLLAPSE,
-    `${MORE} Verdicts: docs/verdicts.md.`,
-  ],
-  ragen: [
-    'H(Z|X): spread of the reasoning given its prompt, nats a token. MI/token: mi_estimate, MI: mi_seq_estimate of the ' +
-      'reference. retrieval: share of responses that fit their own prompt best. z: mi_zscore of the reference. ' +
-      'No figure has an interval here: see --profile strict.',
-    COLLAPSE,
-    MORE,
-  ],
-};

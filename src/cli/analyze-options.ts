@@ -1,11 +1,12 @@
 // `collapsar analyze`: its options.
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { AnalyzeFlags } from './analyze.js';
 import { EXIT } from './exit-codes.js';
 import { afterOptions } from './help-text.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import { byteCount, outputPath, wholeNumber } from './option-values.js';
 import type { Streams } from './streams.js';
+import { addTableOptions } from './table-options.js';
 
 const HELP = `
 Each PATH is a step file (.safetensors, .safetensors.gz, .safetensors.zst, .npz, .npy), a directory of them (searched
@@ -14,21 +15,23 @@ recursively), s3://bucket/prefix, or a glob in quotes.
 Examples:
   collapsar analyze runs/grpo-7b
   collapsar analyze runs/a runs/b --jsonl > metrics.jsonl
+  collapsar analyze runs/grpo-7b --fail-on critical --quiet || scancel $JOB
   collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
 
-Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage.`;
+Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage; 3 when --fail-on
+says so.`;
 
 /** @param done takes the exit status */
 export function addAnalyzeCommand(program: Command, streams: Streams, done: (status: number) => void): void {
   /** Those of `--resume` and `--no-resume` that were given: commander keeps only the last. */
   const resuming = new Set<string>();
   const analyze = addMeasuringOptions(
-    program
-      .command('analyze')
-      .description('collapse metrics of every training step in logs')
-      .argument('<PATH...>', 'step files, directories of them, or globs')
-      .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
-      .addOption(new Option('--jsonl', 'print one JSON record a line, each as soon as its step is finished')),
+    addTableOptions(
+      program
+        .command('analyze')
+        .description('collapse metrics of every training step in logs')
+        .argument('<PATH...>', 'step files, directories of them, or globs'),
+    ),
   )
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
     .option('--resume', 'with --out: continue after the steps that a killed analysis had measured (default)')
@@ -36,11 +39,6 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
     .option(
       '--keep-journal',
       'with --out: keep what was measured, so that a later analysis measures only files that changed',
-    )
-    .option(
-      '--every <n>',
-      'show every n-th step in tables (default: at most 200 steps); trends cover all',
-      wholeNumber(1),
     )
     .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)

@@ -6,4 +6,6 @@ export const EXIT = {
   failures: 1,
   /** The command line makes no sense. */
   usage: 2,
+  /** A verdict that `--fail-on` names holds at the last step of a run. */
+  alarm: 3,
 } as const;

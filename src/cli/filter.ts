@@ -12,7 +12,7 @@ import { shortNumber } from './number-format.js';
 import { type FilterSource, readFilterSource } from './reward-source.js';
 import type { Delimiter } from './separated-fields.js';
 import type { Streams } from './streams.js';
-import { layoutTable, TABLE_WIDTH, widthOf } from './table.js';
+import { layoutTable, widthOf } from './table.js';
 import { painter } from './text-style.js';
 import { wrap } from './text-wrap.js';
 
@@ -169,7 +169,7 @@ function table(source: FilterSource, settings: FilterSettings, result: FilterRes
       return reason === undefined ? 'kept' : REASONS[reason];
     }),
   ];
-  const groupsTable = layoutTable(columns, Math.max(TABLE_WIDTH, streams.out.columns ?? 0), paint);
+  const { text: groupsTable } = layoutTable(columns, Number.POSITIVE_INFINITY, paint);
   return `${groupsTable}\n${wrap(summary(settings, result), widthOf(streams.out), '  ')}\n`;
 }
 

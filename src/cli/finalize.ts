@@ -1,11 +1,12 @@
-// `collapsar finalize`: a manifest and its states in, out what `collapsar analyze` gives for the same files: the same bytes on
-// stdout and in the directory, and the same exit status.
+// `collapsar finalize`: a manifest and its states in, out what `collapsar analyze` gives for the same files: the same
+// bytes on stdout and in the directory, and the same exit status.
 import { finalize } from '../analysis/shards/finalize.js';
 import { readManifest } from '../analysis/shards/manifest-reader.js';
 import { type ReportFlags, reportSteps } from './report-steps.js';
 import type { Streams } from './streams.js';
+import type { TableFlags } from './table-options.js';
 
-export interface FinalizeFlags extends Pick<ReportFlags, 'json' | 'jsonl' | 'metrics' | 'out' | 'every' | 'quiet'> {
+export interface FinalizeFlags extends TableFlags, Pick<ReportFlags, 'metrics' | 'out' | 'quiet'> {
   manifest: string;
   state: string;
 }

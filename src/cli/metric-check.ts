@@ -3,7 +3,6 @@ import { MetricChoice } from '../analysis/metric-choice.js';
 import { possibleKeys } from '../analysis/metric-names.js';
 import { printable } from '../logs/printable.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { TABLE_WIDTH } from './table.js';
 import { wrap } from './text-wrap.js';
 
 /** @returns what to tell the user of names that no step can have under the profile; undefined where there are none */
@@ -13,6 +12,9 @@ export function impossibleMetrics(metrics: readonly string[] | undefined, profil
   for (const key of possibleKeys(profile)) choice.has(key);
   return choice.unmatched.length === 0 ? undefined : unmatchedList(choice, 'no metric');
 }
+
+/** As wide as prose gets. */
+const MESSAGE_WIDTH = 100;
 
 /** Bounds and p-values go by the name of their metric: they are said once for all. */
 const DERIVED = /_((batch|population)_(low|high)|p_value)$/;
@@ -30,9 +32,9 @@ export function unmatchedList(choice: MetricChoice, none: string): string {
   const names = [...new Set(named.map((name) => name.replace(AMONG, '$1<k>')))];
   const anyDerived = named.length < choice.namesSeen.length;
   return [
-    wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, TABLE_WIDTH),
-    wrap(`There are: ${names.map(printable).join(', ')}`, TABLE_WIDTH, '  '),
-    ...(anyDerived ? [wrap(DERIVED_NAMES, TABLE_WIDTH, '  ')] : []),
+    wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, MESSAGE_WIDTH),
+    wrap(`There are: ${names.map(printable).join(', ')}`, MESSAGE_WIDTH, '  '),
+    ...(anyDerived ? [wrap(DERIVED_NAMES, MESSAGE_WIDTH, '  ')] : []),
     '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
     '',
   ].join('\n');

@@ -70,6 +70,15 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addPlanScoresCommand(program, streams, done);
   addFilterCommand(program, streams, done);
   program
+    .command('explain')
+    .description('what a metric, a verdict or a word of the tables means, and what to do about it')
+    .argument('[NAME...]', 'mi, template_collapse, p, …; without one: all names')
+    .showHelpAfterError('(see collapsar explain --help)')
+    .action(async (words: string[]) => {
+      const { explainCommand } = await import('./explain.js');
+      done(await explainCommand(words.join(' '), streams));
+    });
+  program
     .command('doctor')
     .description('what this installation is made of, and whether it works')
     .option('--json', 'print one JSON object')

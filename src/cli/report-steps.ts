@@ -1,5 +1,5 @@
-// Reports of steps, from wherever they come -> tables or JSON on stdout, results in a directory, progress and failures on stderr,
-// and an exit status: the same bytes for the same reports, whichever command has them.
+// Reports of steps, from wherever they come -> tables or JSON on stdout, results in a directory, progress and failures
+// on stderr, and an exit status: the same bytes for the same reports, whichever command has them.
 import type { AnalysisProgress } from '../analysis/analysis-progress.js';
 import { MetricChoice } from '../analysis/metric-choice.js';
 import { ResultDirectory } from '../analysis/result-directory.js';
@@ -7,6 +7,7 @@ import { RECORD_PARTS, type StepReport } from '../analysis/step-report.js';
 import type { FileError } from '../errors.js';
 import { escaped } from '../logs/printable.js';
 import type { ListingProgress } from '../logs/read-steps.js';
+import type { Severity } from '../monitor/verdicts/index.js';
 import { packageVersion } from '../package-version.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
@@ -16,14 +17,12 @@ import { impossibleMetrics, unmatchedList } from './metric-check.js';
 import { Progress } from './progress.js';
 import { ReaderGone, type Streams } from './streams.js';
 import { widthOf } from './table.js';
+import type { TableFlags } from './table-options.js';
 import { isUnicode, painter } from './text-style.js';
 
 /** What was measured, and the form of the results. */
-export interface ReportFlags extends MeasuringFlags {
-  json?: true;
-  jsonl?: true;
+export interface ReportFlags extends MeasuringFlags, TableFlags {
   out?: string;
-  every?: number;
   quiet?: true;
 }
 
@@ -53,6 +52,10 @@ export async function reportSteps(
     await err.write(impossible);
     return EXIT.usage;
   }
+  if (flags.failOn !== undefined && flags.profile === 'ragen') {
+    await err.write('error: --fail-on needs verdicts, which profile ragen has not: give --profile strict\n');
+    return EXIT.usage;
+  }
   const progress = Progress.of(streams, flags.quiet);
   const directory = flags.out === undefined ? undefined : await ResultDirectory.open(flags.out);
   // Whoever closes the pipe has read enough; but what goes to a directory is still wanted whole.
@@ -61,6 +64,7 @@ export async function reportSteps(
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
   const skipped: FileError[] = [];
+  const alarms = new AlarmWatch(flags.failOn);
   let reported = 0;
   let keepsJournal = false;
   try {
@@ -76,6 +80,7 @@ export async function reportSteps(
       note(report, choice);
       await directory?.add(report);
       await output.report(report);
+      alarms.add(report);
       reported++;
     }
     await output.end();
@@ -105,7 +110,32 @@ export async function reportSteps(
     await err.write(unmatchedList(choice, 'no metric of these steps'));
     return EXIT.usage;
   }
+  // What was found is so, whatever could not be read.
+  if (alarms.rang()) return EXIT.alarm;
   return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
+}
+
+/** Whether a run ends with a verdict of `--fail-on`. Reports come run by run. */
+class AlarmWatch {
+  readonly #severities: readonly Severity[];
+  #rang = false;
+  #last: StepReport | undefined;
+
+  constructor(least: TableFlags['failOn']) {
+    this.#severities = least === undefined ? [] : least === 'warning' ? ['warning', 'critical'] : ['critical'];
+  }
+
+  add(report: StepReport): void {
+    if (this.#last?.run !== report.run || this.#last.directory !== report.directory) this.rang();
+    // One without a judgement (its number comes twice) says nothing of the run's end.
+    if (report.judgement !== undefined) this.#last = report;
+  }
+
+  /** After the last report. */
+  rang(): boolean {
+    this.#rang ||= this.#last?.judgement?.verdicts.some(({ severity }) => this.#severities.includes(severity)) === true;
+    return this.#rang;
+  }
 }
 
 function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): AnalysisOutput {
@@ -117,8 +147,14 @@ function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): An
   if (flags.json) return jsonArray(write);
   if (flags.jsonl) return jsonLines(write);
   const { out, environment } = streams;
-  const look = { unicode: isUnicode(environment), width: widthOf(out), paint: painter(out, environment) };
-  return tables(write, flags.profile, { every: flags.every, chosen: flags.metrics !== undefined, ...look });
+  const { profile, rows, permutations, metrics } = flags;
+  const look = {
+    unicode: isUnicode(environment),
+    width: widthOf(out, environment),
+    paint: painter(out, environment),
+  };
+  const options = { rows, permutations, chosen: metrics !== undefined, ...look };
+  return tables(write, profile, options, flags.markdown ? 'markdown' : 'screen');
 }
 
 /** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */

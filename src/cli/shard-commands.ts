@@ -1,5 +1,5 @@
 // plan, map, merge and finalize: one analysis over many processes, as commands.
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { FinalizeFlags } from './finalize.js';
 import { afterOptions } from './help-text.js';
 import type { MapFlags } from './map.js';
@@ -8,6 +8,7 @@ import { byteCount, nameList, notEmpty, outputPath, wholeNumber } from './option
 import type { PlanFlags } from './plan.js';
 import { addPlanningOptions } from './planning-options.js';
 import type { Streams } from './streams.js';
+import { addTableOptions } from './table-options.js';
 
 const PLAN_HELP = `
 Finds the steps as analyze does, reads their headers, and writes which steps make which shard. Each shard is then measured by
@@ -106,24 +107,19 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
       done(await mergeCommand(paths, flags, streams));
     });
 
-  program
-    .command('finalize')
-    .description('give the results of a plan whose shards have been measured, as analyze would')
-    .requiredOption(manifest, 'what collapsar plan wrote', notEmpty)
-    .requiredOption(
-      '--state <path>',
-      'what collapsar merge wrote, or the directory that collapsar map wrote to',
-      notEmpty,
-    )
-    .addOption(new Option('--json', 'print one JSON array of records').conflicts('jsonl'))
-    .addOption(new Option('--jsonl', 'print one JSON record a line'))
+  addTableOptions(
+    program
+      .command('finalize')
+      .description('give the results of a plan whose shards have been measured, as analyze would')
+      .requiredOption(manifest, 'what collapsar plan wrote', notEmpty)
+      .requiredOption(
+        '--state <path>',
+        'what collapsar merge wrote, or the directory that collapsar map wrote to',
+        notEmpty,
+      ),
+  )
     .option('--metrics <names>', "metrics to give (default: the plan's)", nameList)
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
-    .option(
-      '--every <n>',
-      'show every n-th step in tables (default: at most 200 steps); trends cover all',
-      wholeNumber(1),
-    )
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar finalize --help)')
     .addHelpText('after', afterOptions(FINALIZE_HELP))

@@ -5,10 +5,22 @@ import type { Streams, TextStream } from './streams.js';
 export type Style = 'bold' | 'dim' | 'red' | 'yellow' | 'green';
 export type Paint = (style: Style, text: string) => string;
 
-/** Colours for `stream`: only on a terminal, and not where NO_COLOR is set (no-color.org) or the terminal is dumb. */
+/** How text has to look where it is written. */
+export interface Look {
+  readonly unicode: boolean;
+  /** Most characters in a line. */
+  readonly width: number;
+  readonly paint: Paint;
+}
+
+/**
+ * Colours for `stream`: on a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb. FORCE_COLOR
+ * decides before these, as Node reads it: 0 or false for none, anything else for colours, also into a pipe.
+ */
 export function painter(stream: TextStream, environment: Streams['environment']): Paint {
-  const { NO_COLOR: no, TERM: term } = environment;
-  const coloured = stream.isTTY && (no === undefined || no === '') && term !== 'dumb';
+  const { NO_COLOR: no, FORCE_COLOR: force, TERM: term } = environment;
+  const byItself = stream.isTTY && (no === undefined || no === '') && term !== 'dumb';
+  const coloured = force === undefined || force === '' ? byItself : force !== '0' && force !== 'false';
   // The stream was looked at here; by itself styleText would look at the process's own stdout.
   return coloured ? (style, text) => styleText(style, text, { validateStream: false }) : (_, text) => text;
 }
@@ -19,3 +31,10 @@ export function isUnicode(environment: Streams['environment']): boolean {
   // Without a locale it is POSIX, but a terminal of today still reads UTF-8; only a locale that says otherwise is believed.
   return locale === undefined || locale === '' || /utf-?8/i.test(locale);
 }
+
+/** The same in ASCII, of the few other characters that the output itself is made of. */
+export function plain(text: string): string {
+  return text.replace(/[—·→≤…]/g, (character) => ASCII[character] as string);
+}
+
+const ASCII: Readonly<Record<string, string>> = { '—': '-', '·': '|', '→': '->', '≤': '<=', '…': '...' };

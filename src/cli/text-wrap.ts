@@ -1,12 +1,17 @@
 // Prose -> lines that fit.
+import { textWidth } from './text-width.js';
 
-/** Breaks `text` at spaces into lines of at most `width`, the first led by `lead`, the others indented as far. */
+/** Longer lines are hard to read, however wide the terminal. */
+const MOST = 100;
+
+/** Breaks `text` at spaces into lines of at most `width` (and 100): the first led by `lead`, others indented as far. */
 export function wrap(text: string, width: number, lead = ''): string {
-  const indent = ' '.repeat(lead.length);
+  const indent = ' '.repeat(textWidth(lead));
+  const room = Math.min(width, MOST) - indent.length;
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
-    if (line !== '' && lead.length + line.length + 1 + word.length > width) {
+    if (line !== '' && textWidth(line) + 1 + textWidth(word) > room) {
       lines.push(line);
       line = word;
     } else {

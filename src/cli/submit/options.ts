@@ -4,6 +4,7 @@ import { afterOptions } from '../help-text.js';
 import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../option-values.js';
 import { addPlanningOptions } from '../planning-options.js';
 import type { Streams } from '../streams.js';
+import { addTableOptions } from '../table-options.js';
 import type { SubmitFlags } from './flags.js';
 
 const HELP = `
@@ -67,13 +68,10 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .requiredOption('--work <dir>', 'directory of plan, states, scripts and logs', outputPath)
     .requiredOption('--out <dir>', 'directory of the results', outputPath)
     .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty);
-  addPlanningOptions(command)
+  addTableOptions(addPlanningOptions(command))
     .option('--threads <n>', 'threads of a task (default: its cores)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory for a task to use (default: 300MB)', byteCount)
     .option('--fan-in <n>', 'states that the merge has open at a time (default: 32)', wholeNumber(2, 4096))
-    .addOption(new Option('--json', 'results on stdout as one JSON array').conflicts('jsonl'))
-    .option('--jsonl', 'results on stdout as JSON lines')
-    .option('--every <n>', 'show every n-th step in tables (default: at most 200 steps)', wholeNumber(1))
     .option('--dry-run', 'print scripts and commands as one script that does it all; write and submit nothing')
     .option('--wait', 'wait for its end, print what finalize printed, and exit with its status')
     .option(

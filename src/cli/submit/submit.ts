@@ -73,7 +73,7 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     collapsar: flags.collapsar ?? thisInstallation(flags.engine),
     mapOptions: words(given, ['threads', 'maxMemory']),
     mergeOptions: words(given, ['fanIn']),
-    finalizeOptions: words(given, ['json', 'jsonl', 'every']),
+    finalizeOptions: words(given, ['json', 'jsonl', 'markdown', 'rows', 'failOn']),
     again: again(flags, given, work),
   };
   const complete = manifest.shards.length - missing.length;

@@ -1,7 +1,7 @@
-// Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark, however many
-// steps it is about.
-import { escaped } from '../logs/printable.js';
-import { wrap } from './text-wrap.js';
+// Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark,
+// however many steps it is about.
+import { escaped } from '../../logs/printable.js';
+import { wrap } from '../text-wrap.js';
 
 /** a, b, …, z, a1, b1, …: side by side they are still told apart. */
 const markOf = (index: number): string =>
@@ -30,12 +30,17 @@ export class Footnotes {
     return entry.mark;
   }
 
+  /** One entry a kind of remark. */
+  entries(): { mark: string; text: string }[] {
+    return [...this.#kinds.values()].map(({ mark, example, first, steps }) => {
+      const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
+      return { mark, text: `${where}: ${escaped(example)}` };
+    });
+  }
+
   text(width: number): string {
-    return [...this.#kinds.values()]
-      .map(({ mark, example, first, steps }) => {
-        const where = steps === 1 ? `step ${first}` : `${steps} steps, first step ${first}`;
-        return wrap(`${where}: ${escaped(example)}`, width, `  ${mark}  `);
-      })
+    return this.entries()
+      .map(({ mark, text }) => wrap(text, width, `  ${mark}  `))
       .join('\n');
   }
 }
