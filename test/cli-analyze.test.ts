@@ -191,9 +191,7 @@ describe('the table', () => {
   it('with more metrics than fit is still one table, and the trends have all', async () => {
     const { out } = await collapsar(['analyze', healthy, '--metrics', 'mi_*', '--permutations', '0']);
     expect(out.match(/^ +step /gm)).toHaveLength(1);
-    expect(out.replace(/\s+/g, ' ')).toMatch(
-      /[0-9]{2} more do not fit into 80 columns: see the trends, or --jsonl\./,
-    );
+    expect(out.replace(/\s+/g, ' ')).toMatch(/[0-9]{2} more do not fit into 80 columns: see the trends, or --jsonl\./);
     expect(out).toMatch(/^ {2}mi_estimate_population_high +[▁-█]+ {2}\S+ → \S+$/m);
     const wide = await collapsar(['analyze', healthy, '--metrics', 'mi_*', '--permutations', '0'], {
       environment: { LANG: 'C.UTF-8', COLUMNS: '160' },
