@@ -14,7 +14,7 @@ import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
-import { type RowEvidence, readEvidence, type StepReading } from '../monitor/verdicts/index.js';
+import { type RowEvidence, readEvidenceOn, type StepReading } from '../monitor/verdicts/index.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
 /** What the filter would do with a step, without its arrays. */
@@ -174,9 +174,9 @@ async function besideMetrics(
   signal: AbortSignal,
 ): Promise<Omit<StepMeasurement, 'metrics'>> {
   const notes: string[] = [];
-  const attempt = <T>(what: string, work: () => T): T | undefined => {
+  const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
     try {
-      return work();
+      return await work();
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
       notes.push(`${what}: ${error.message}`);
@@ -186,14 +186,14 @@ async function besideMetrics(
   const { rewards, group, episode, turn, actions, correct, outcome } = data;
   const filter =
     rewards &&
-    attempt('no filter', () => {
+    (await attempt('no filter', () => {
       const input = { values: rewards, groups: group, episodes: episode, turns: turn };
       // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
       const given = { rewards: input, outcomes: outcome ?? correct };
       const result = filterGroups(given, { nonFinite: 'exclude', turnRewards: 'last' });
       const { kept, dropped, empty, warnings, metrics: figures } = result;
       return { kept, dropped, empty, warnings, metrics: figures };
-    });
+    }));
   const ablated = await ablatedSums(engine, data, signal);
   const swaps = data.actionLogprobs;
   const rows = {
@@ -207,9 +207,9 @@ async function besideMetrics(
     reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
   };
   const success = correct && meanOf(correct);
-  const reading = attempt('no verdicts', () =>
+  const reading = await attempt('no verdicts', () =>
     readRows(rows, notes, (usable) =>
-      readEvidence({ step: data.step, metrics, rows: usable, filter, success }, { seed }),
+      readEvidenceOn(engine, { step: data.step, metrics, rows: usable, filter, success }, { seed, signal }),
     ),
   );
   return { ...(reading && { reading }), ...(filter && { filter }), notes };
@@ -223,11 +223,15 @@ const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
 };
 
 /** A column that does not fit the others costs what is made of it, not what the scores say. */
-function readRows(rows: RowEvidence, notes: string[], read: (rows: RowEvidence) => StepReading): StepReading {
+async function readRows(
+  rows: RowEvidence,
+  notes: string[],
+  read: (rows: RowEvidence) => Promise<StepReading>,
+): Promise<StepReading> {
   const usable: Record<string, unknown> = { ...rows };
   for (;;) {
     try {
-      return read(usable as unknown as RowEvidence);
+      return await read(usable as unknown as RowEvidence);
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
       const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec(error.argument) ?? [];
