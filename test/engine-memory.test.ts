@@ -279,9 +279,9 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
         missing: () => sink.missing(0, huge),
         alloc: () => addon.alloc(2 ** 45),
         actionDependence: () =>
-          addon.actionDependence(huge, huge, one, Float64Array.of(0), 1, 1, new Uint32Array(4)),
-        matchedOrders: () => addon.matchedOrders(Float64Array.of(0), huge, 0, 1, new Uint32Array(4)),
-        periodicEpisodes: () => addon.periodicEpisodes(huge, one, 1, new Uint32Array(4)),
+          addon.actionDependence(undefined, huge, huge, one, Float64Array.of(0), 1, 1, new Uint32Array(4)),
+        matchedOrders: () => addon.matchedOrders(undefined, Float64Array.of(0), huge, 0, 1, new Uint32Array(4)),
+        periodicEpisodes: () => addon.periodicEpisodes(undefined, huge, one, 1, new Uint32Array(4)),
         sumTokens: () => engine.sumTokens(scores, huge),
         scoreStats: () => engine.scoreStats({ ...scores, shape: [huge.length, 1] }, own),
       };

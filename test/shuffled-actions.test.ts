@@ -6,9 +6,12 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadAddon } from '../src/engine/addon.js';
+import { openEngine } from '../src/engine/open-engine.js';
 import { Random } from '../src/metrics/random.js';
 import { actionInformation, reasoningInformation } from '../src/monitor/verdicts/action-information.js';
 import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
+import { readEvidence, readEvidenceOn } from '../src/monitor/verdicts/index.js';
+import { countNow } from '../src/monitor/verdicts/shuffle-counts.js';
 import { buildIfStale } from './built-command.js';
 
 function shuffle<T>(values: T[], random: Random): void {
@@ -35,7 +38,7 @@ describe('p-values of shuffled actions', () => {
       fc.property(fc.array(row, { maxLength: 30 }), shuffles, seeds, (rows, count, seed) => {
         const groups = rows.map(({ group }) => group);
         const actions = rows.map(({ action }) => action);
-        const found = actionInformation(groups, actions, count, seed);
+        const found = countNow(actionInformation(groups, actions, count, seed));
         if (new Set(groups).size < 2) {
           expect(found).toBeNull();
           return;
@@ -74,7 +77,8 @@ describe('p-values of shuffled actions', () => {
     fc.assert(
       fc.property(step, shuffles, seeds, ([groups, logprobs], count, seed) => {
         const rows = groups.length;
-        const found = reasoningInformation(groups, { logprobs: logprobs.flat(), reasonings: rows }, count, seed);
+        const swaps = { logprobs: logprobs.flat(), reasonings: rows };
+        const found = countNow(reasoningInformation(groups, swaps, count, seed));
         const under = (reasoning: number, row: number): number => logprobs[reasoning]?.[row] as number;
         const prompts = [...new Set(groups)]
           .map((group) => groups.flatMap((other, row) => (other === group ? [row] : [])))
@@ -119,7 +123,7 @@ describe('p-values of shuffled actions', () => {
       );
     fc.assert(
       fc.property(fc.array(episode, { maxLength: 6 }), shuffles, seeds, (episodes, count, seed) => {
-        const found = actionOscillation(episodes, count, seed);
+        const found = countNow(actionOscillation(episodes, count, seed));
         const long = episodes.filter(({ length }) => length >= 4);
         if (long.length === 0) {
           expect(found).toBeNull();
@@ -140,6 +144,63 @@ describe('p-values of shuffled actions', () => {
   });
 });
 
+describe('readEvidenceOn', () => {
+  const rows = 4096;
+  const groups = Int32Array.from({ length: rows }, (_, row) => row >> 3);
+  const random = new Random(7);
+  const evidence = {
+    step: 3,
+    rows: {
+      groups,
+      actions: Int32Array.from({ length: rows }, () => random.below(5)),
+      episodes: Int32Array.from({ length: rows }, (_, row) => row >> 3),
+      turns: Int32Array.from({ length: rows }, (_, row) => row & 7),
+      reasoningSwaps: { logprobs: Float64Array.from({ length: rows * 8 }, () => -random.below(9)), reasonings: 8 },
+    },
+  };
+
+  it('gives what readEvidence gives, to the bit, and leaves the event loop free', async () => {
+    const engine = await openEngine({ device: 'cpu', threads: 1 });
+    const options = { permutations: 999, seed: 5 };
+    const before = performance.now();
+    const now = readEvidence(evidence, options);
+    const blocked = performance.now() - before;
+    let longest = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 0);
+    const found = await readEvidenceOn(engine, evidence, options);
+    clearInterval(timer);
+    expect(found).toEqual(now);
+    expect(found.actionInformation?.pValue).toBeLessThan(1);
+    expect(found.reasoningInformation).not.toBeNull();
+    expect(found.oscillation).not.toBeNull();
+    expect(longest).toBeLessThan(blocked);
+    // Where nothing has to be counted, no engine is asked for.
+    const none = async (): Promise<never> => {
+      throw new Error('asked for');
+    };
+    expect(await readEvidenceOn(none, { step: 1 })).toEqual(readEvidence({ step: 1 }));
+    await engine.dispose();
+  });
+
+  it('hears of an abort between two permutations, and rejects what readEvidence refuses', async () => {
+    const engine = await openEngine({ device: 'cpu', threads: 1 });
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const running = readEvidenceOn(engine, evidence, { permutations: 1e6, signal: controller.signal });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const before = performance.now();
+    controller.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    expect(performance.now() - before).toBeLessThan(1000);
+    await expect(readEvidenceOn(engine, { step: -1.5 })).rejects.toThrow('evidence.step');
+    await engine.dispose();
+  });
+});
+
 describe('native counts of shuffled actions', () => {
   const { actionDependence, matchedOrders, periodicEpisodes } = loadAddon();
   const state = Uint32Array.of(1, 2, 3, 4);
@@ -148,20 +209,32 @@ describe('native counts of shuffled actions', () => {
   const growth = Float64Array.of(0, 1);
 
   it('refuse arrays that do not belong together', () => {
-    expect(actionDependence(two, two, ones, growth, 2, 1, state).occupied).toBe(2);
+    expect(actionDependence(undefined, two, two, ones, growth, 2, 1, state).occupied).toBe(2);
     for (const kinds of [-1, 3, 2 ** 31, 2 ** 32 + 2]) {
-      expect(() => actionDependence(two, two, ones, growth, kinds, 1, state)).toThrow('no more kinds than rows');
+      expect(() => actionDependence(undefined, two, two, ones, growth, kinds, 1, state)).toThrow(
+        'no more kinds than rows',
+      );
     }
-    expect(() => actionDependence(two, two, ones, growth, 1, 1, state)).toThrow('entry 1 is 1');
-    expect(() => actionDependence(two, Int32Array.of(0, 2), ones, growth, 2, 1, state)).toThrow('entry 1 is 2');
-    expect(() => actionDependence(two, Int32Array.of(0), ones, growth, 2, 1, state)).toThrow('expected 2 (one a row)');
-    expect(() => actionDependence(two, two, Int32Array.of(1, 2), growth, 2, 1, state)).toThrow('rows of each prompt');
-    expect(() => actionDependence(two, two, ones, Float64Array.of(0, 1, 2), 2, 1, state)).toThrow('expected 2 (');
-    expect(() => actionDependence(two, two, ones, growth, 2, 1, state.subarray(1))).toThrow('four words');
-    expect(() => matchedOrders(new Float64Array(5), Int32Array.of(2), 0, 1, state)).toThrow('log-prob');
+    expect(() => actionDependence(undefined, two, two, ones, growth, 1, 1, state)).toThrow('entry 1 is 1');
+    expect(() => actionDependence(undefined, two, Int32Array.of(0, 2), ones, growth, 2, 1, state)).toThrow(
+      'entry 1 is 2',
+    );
+    expect(() => actionDependence(undefined, two, Int32Array.of(0), ones, growth, 2, 1, state)).toThrow(
+      'expected 2 (one a row)',
+    );
+    expect(() => actionDependence(undefined, two, two, Int32Array.of(1, 2), growth, 2, 1, state)).toThrow(
+      'rows of each prompt',
+    );
+    expect(() => actionDependence(undefined, two, two, ones, Float64Array.of(0, 1, 2), 2, 1, state)).toThrow(
+      'expected 2 (',
+    );
+    expect(() => actionDependence(undefined, two, two, ones, growth, 2, 1, state.subarray(1))).toThrow('four words');
+    expect(() => matchedOrders(undefined, new Float64Array(5), Int32Array.of(2), 0, 1, state)).toThrow('log-prob');
     const most = 2 ** 31 - 1;
     for (const lengths of [[most, most], [3], [-1, 5]]) {
-      expect(() => periodicEpisodes(Int32Array.of(1, 2, 1, 2), Int32Array.from(lengths), 1, state)).toThrow();
+      expect(() =>
+        periodicEpisodes(undefined, Int32Array.of(1, 2, 1, 2), Int32Array.from(lengths), 1, state),
+      ).toThrow();
     }
   });
 });
@@ -178,7 +251,7 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
       const script = `
         import { loadAddon } from ${JSON.stringify(addon)};
         try {
-          loadAddon().periodicEpisodes(new Int32Array(2 ** 29), new Int32Array(0), 1, new Uint32Array(4));
+          loadAddon().periodicEpisodes(undefined, new Int32Array(2 ** 29), new Int32Array(0), 1, new Uint32Array(4));
         } catch (error) {
           console.log(String(error));
         }`;

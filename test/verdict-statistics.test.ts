@@ -9,6 +9,7 @@ import { MiFalling } from '../src/monitor/verdicts/mi-falling.js';
 import { MiOvershoot } from '../src/monitor/verdicts/mi-overshoot.js';
 import { rankTrend } from '../src/monitor/verdicts/rank-trend.js';
 import { RunLevel } from '../src/monitor/verdicts/run-level.js';
+import { countNow } from '../src/monitor/verdicts/shuffle-counts.js';
 import { carry, isSurelyFallen, place } from '../src/monitor/verdicts/standing.js';
 import { fallsFromStart } from '../src/monitor/verdicts/start-fall.js';
 import { stepLevels } from '../src/monitor/verdicts/step-levels.js';
@@ -302,13 +303,13 @@ describe('oscillation of actions', () => {
     const alternating = [1, 2, 1, 2];
     // Windows of ten: eight of one action, seven and another, six and two others.
     const late = [5, 5, 5, 5, 5, 5, 5, 5, 6, 7];
-    const found = actionOscillation([alternating, late, [1, 2, 1]], 20_000, 1);
+    const found = countNow(actionOscillation([alternating, late, [1, 2, 1]], 20_000, 1));
     const entropy = (...counts: number[]) => counts.reduce((sum, n) => sum - (n / 8) * Math.log(n / 8), 0);
     expect(found).toMatchObject({ episodes: 2, periodicShare: 0.5, repetition: (0.5 + 0.7) / 2 });
     const windows = (entropy(8) + entropy(7, 1) + entropy(6, 1, 1)) / 3;
     expect(found?.windowedEntropy).toBeCloseTo((Math.LN2 + windows) / 2, 12);
     // Two of six orders alternate; five standard deviations of a binomial share.
     expect(Math.abs((found?.pValue as number) - 1 / 3)).toBeLessThan(5 * Math.sqrt(2 / 9 / 20_000));
-    expect(actionOscillation([[1, 2, 1]], 10, 1)).toBeNull();
+    expect(countNow(actionOscillation([[1, 2, 1]], 10, 1))).toBeNull();
   });
 });

@@ -6,8 +6,8 @@
 #include "memory_block.h"
 #include "napi_setup.h"
 #include "node/gpu/cuda_probe.h"
+#include "node/jobs/operations.h"
 #include "node/results/result_value.h"
-#include "shuffled_action_counts.h"
 #include "token_sink_object.h"
 
 namespace collapsar {
@@ -18,6 +18,17 @@ Napi::Value alloc(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const std::int64_t bytes = arguments.integer();
   return bufferOver(info.Env(), MemoryBlock::allocate(static_cast<std::size_t>(bytes)));
+}
+
+// The job that makeJob, a function of operations.h, makes of the arguments but the first: computed before it returns.
+template <auto makeJob>
+Napi::Value computeNow(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  arguments.next();  // nothing to settle
+  const std::unique_ptr<Job> job = makeJob(arguments);
+  ThreadPool alone(1);
+  job->run(alone);
+  return job->result(info.Env());
 }
 
 // cancel(job: number): void    no effect on a job that has ended
@@ -70,9 +81,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
        Napi::PropertyDescriptor::Value("NativeTokenSink", TokenSinkObject::define(env), napi_enumerable),
        exported<alloc>(env, "alloc"), exported<cancel>(env, "cancel"), exported<progress>(env, "progress"),
        exported<isa>(env, "isa"), exported<isaAvailable>(env, "isaAvailable"), exported<forceIsa>(env, "forceIsa"),
-       exported<probeCuda>(env, "probeCuda"), exported<actionDependence>(env, "actionDependence"),
-       exported<matchedOrders>(env, "matchedOrders"), exported<periodicEpisodes>(env, "periodicEpisodes"),
-       exported<live>(env, "live")});
+       exported<probeCuda>(env, "probeCuda"), exported<computeNow<actionDependenceJob>>(env, "actionDependence"),
+       exported<computeNow<matchedOrdersJob>>(env, "matchedOrders"),
+       exported<computeNow<periodicEpisodesJob>>(env, "periodicEpisodes"), exported<live>(env, "live")});
   return exports;
 }
 

@@ -110,6 +110,9 @@ Napi::Function EngineObject::define(Napi::Env env) {
                       method<&EngineObject::call<takeSumsJob>>("takeSums"),
                       method<&EngineObject::call<stepMomentsJob>>("stepMoments"),
                       method<&EngineObject::call<inferStepJob>>("inferStep"),
+                      method<&EngineObject::call<actionDependenceJob>>("actionDependence"),
+                      method<&EngineObject::call<matchedOrdersJob>>("matchedOrders"),
+                      method<&EngineObject::call<periodicEpisodesJob>>("periodicEpisodes"),
                       method<&EngineObject::call<textFiguresJob>>("textFigures"),
                       method<&EngineObject::call<phraseSharesJob>>("phraseShares")});
 }

@@ -16,7 +16,7 @@ import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import type { SamplerOptions } from '../metrics/samplers.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
-import { type RowEvidence, readEvidence, type StepReading } from '../monitor/verdicts/index.js';
+import { type RowEvidence, readEvidenceOn, type StepReading } from '../monitor/verdicts/index.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
@@ -191,9 +191,9 @@ async function besideMetrics(
   signal: AbortSignal,
 ): Promise<Omit<StepMeasurement, 'metrics'>> {
   const notes: string[] = [];
-  const attempt = <T>(what: string, work: () => T): T | undefined => {
+  const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
     try {
-      return work();
+      return await work();
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
       notes.push(`${what}: ${error.message}`);
@@ -206,14 +206,14 @@ async function besideMetrics(
   const turnLabels = { episodes: episode, turns: episode && turn };
   const filter =
     rewards &&
-    attempt('no filter', () => {
+    (await attempt('no filter', () => {
       const input = { values: rewards, groups: group, ...turnLabels };
       // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
       const given = { rewards: input, outcomes: outcome ?? correct };
       const result = filterGroupsInWords(given, { nonFinite: 'exclude', turnRewards }, WORDS);
       const { kept, dropped, empty, warnings, metrics: figures } = result;
       return { kept, dropped, empty, warnings, metrics: figures };
-    });
+    }));
   const ablated = await ablatedSums(engine, data, signal);
   const swaps = data.actionLogprobs;
   /** What every row's episode was given; left out where its turns disagree. */
@@ -224,8 +224,8 @@ async function besideMetrics(
     });
   const rows = {
     groups: group,
-    rewards: settled('rewards', rewards),
-    outcomes: settled('outcomes', correct ?? outcome),
+    rewards: await settled('rewards', rewards),
+    outcomes: await settled('outcomes', correct ?? outcome),
     actions,
     episodes: episode,
     turns: turn,
@@ -233,9 +233,9 @@ async function besideMetrics(
     reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
   };
   const success = correct && meanOf(correct);
-  const reading = attempt('no verdicts', () =>
+  const reading = await attempt('no verdicts', () =>
     readRows(rows, notes, (usable) =>
-      readEvidence({ step: data.step, metrics, rows: usable, filter, success }, { seed }),
+      readEvidenceOn(engine, { step: data.step, metrics, rows: usable, filter, success }, { seed, signal }),
     ),
   );
   return { ...(reading && { reading }), ...(filter && { filter }), notes };
@@ -263,11 +263,15 @@ const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
 };
 
 /** A column that does not fit the others costs what is made of it, not what the scores say. */
-function readRows(rows: RowEvidence, notes: string[], read: (rows: RowEvidence) => StepReading): StepReading {
+async function readRows(
+  rows: RowEvidence,
+  notes: string[],
+  read: (rows: RowEvidence) => Promise<StepReading>,
+): Promise<StepReading> {
   const usable: Record<string, unknown> = { ...rows };
   for (;;) {
     try {
-      return read(usable as unknown as RowEvidence);
+      return await read(usable as unknown as RowEvidence);
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
       const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec(error.argument) ?? [];

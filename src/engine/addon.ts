@@ -76,8 +76,42 @@ export type LogitArguments = [
   outOnDevice: boolean,
 ];
 
+/** What native/engine/inference/shuffled_actions.h counts, of what. */
+export interface ShuffleArguments {
+  actionDependence: [
+    kinds: Int32Array,
+    byPrompt: Int32Array,
+    sizes: Int32Array,
+    growth: Float64Array,
+    kindCount: number,
+    shuffles: number,
+    state: Uint32Array,
+  ];
+  /** `squares` is read in place: its buffer is nobody else's. */
+  matchedOrders: [squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array];
+  periodicEpisodes: [actions: Int32Array, lengths: Int32Array, shuffles: number, state: Uint32Array];
+}
+export interface ShuffleCounts {
+  actionDependence: { logs: number; occupied: number; asDependent: number };
+  matchedOrders: number;
+  periodicEpisodes: { periodic: number; asPeriodic: number };
+}
+
+/** A count that is wanted. */
+export type ShuffleCount = {
+  [Kind in keyof ShuffleArguments]: { readonly kind: Kind; readonly given: ShuffleArguments[Kind] };
+}[keyof ShuffleArguments];
+
+type ShuffleJobs = {
+  [Kind in keyof ShuffleArguments]: (settle: Settle, ...given: ShuffleArguments[Kind]) => number;
+};
+/** The same, computed before they return. */
+type ShufflesNow = {
+  [Kind in keyof ShuffleArguments]: (settle: undefined, ...given: ShuffleArguments[Kind]) => ShuffleCounts[Kind];
+};
+
 /** native/node/engine_object.h. Methods return the number of the job that they start. */
-export interface NativeEngine {
+export interface NativeEngine extends ShuffleJobs {
   start(settle: Settle): number;
   close(settle: Settle): number;
   /** Opens the GPU unless it is open; the arguments of the first call count. */
@@ -250,7 +284,7 @@ export interface NativeResults {
 }
 
 /** native/node/addon.cpp */
-export interface NativeAddon {
+export interface NativeAddon extends ShufflesNow {
   NativeEngine: new (threads: number, maxBufferBytes: number) => NativeEngine;
   NativeTokenSink: new (prompts: number, lengths: Float64Array, maxBufferBytes: number) => NativeTokenSink;
   alloc(bytes: number): ArrayBuffer;
@@ -259,23 +293,6 @@ export interface NativeAddon {
   isa(): string;
   isaAvailable(): string[];
   forceIsa(name: string): boolean;
-  /** native/engine/inference/shuffled_actions.h, as the two after it. */
-  actionDependence(
-    kinds: Int32Array,
-    byPrompt: Int32Array,
-    sizes: Int32Array,
-    growth: Float64Array,
-    kindCount: number,
-    shuffles: number,
-    state: Uint32Array,
-  ): { logs: number; occupied: number; asDependent: number };
-  matchedOrders(squares: Float64Array, sizes: Int32Array, least: number, shuffles: number, state: Uint32Array): number;
-  periodicEpisodes(
-    actions: Int32Array,
-    lengths: Int32Array,
-    shuffles: number,
-    state: Uint32Array,
-  ): { periodic: number; asPeriodic: number };
   live(): { blocks: number; bytes: number; jobs: number; dispatchers: number };
 }
 

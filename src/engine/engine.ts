@@ -1,7 +1,7 @@
 // The engine: typed operations on score tensors, computed by native threads of its own.
 import { getSystemErrorName } from 'node:util';
 import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
-import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle } from './addon.js';
+import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle, ShuffleCount } from './addon.js';
 import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
 import { BlockTaker } from './block-taker.js';
 import type { DeviceImport } from './device-import.js';
@@ -103,6 +103,8 @@ export class Engine {
   readonly info: EngineInfo;
   /** @internal What TokenSumsSink computes with. */
   readonly blocks: BlockTaker;
+  /** @internal Counts behind the p-values of actions, on the CPU whatever the engine's device: for readEvidenceOn(). */
+  readonly countShuffles: (count: ShuffleCount, options: OperationOptions) => Promise<unknown>;
   readonly #native: NativeEngine;
   readonly #jobs: RunningJobs;
   readonly #device: EngineDevice | undefined;
@@ -112,6 +114,16 @@ export class Engine {
     this.#native = new addon.NativeEngine(threads, maxBufferBytes);
     this.#jobs = new RunningJobs(addon);
     this.blocks = new BlockTaker(this.#native, this.#jobs, (operation) => this.#expectOpen(operation));
+    this.countShuffles = async ({ kind, given }, options) => {
+      this.#begin('readEvidenceOn', options);
+      const start = this.#native[kind] as (settle: Settle, ...rest: unknown[]) => number;
+      return this.#jobs.run(
+        'readEvidenceOn',
+        options,
+        (settle) => start.call(this.#native, settle, ...given),
+        (found) => found,
+      );
+    };
     this.#device = chosen && new EngineDevice(this.#native, this.#jobs, chosen);
     this.info = Object.freeze({
       device: this.#device?.name ?? 'cpu',

@@ -20,7 +20,7 @@ import { rolloutMetrics } from './rollout-metrics.js';
 import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
 import type { OpenLabels } from './step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './step-outcomes.js';
-import type { Judge, StepEvidence } from './verdicts/index.js';
+import { type Judge, readEvidenceOn, type StepEvidence } from './verdicts/index.js';
 
 /** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
 export interface RunProgress {
@@ -96,10 +96,12 @@ export async function finishStep(
   const { stops } = earlyStops;
   for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
 
+  const evidence = evidenceOf(open, outcomes, measured[0], matched, rollouts, filter);
+  const reading = run.judge && (await readEvidenceOn(engine, evidence, { ...run.judge.options, signal }));
   signal?.throwIfAborted();
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
-  const judgement = run.judge?.add(evidenceOf(open, outcomes, measured[0], matched, rollouts, filter));
+  const judgement = reading && run.judge?.take(reading, measured[0]);
   commit({ step, averages, earlyStops, judge: run.judge });
   const [stop] = stops;
   return {

@@ -46,30 +46,41 @@ std::int64_t countPeriodic(const std::vector<std::int32_t>& actions, const std::
   return periodic;
 }
 
+template <class Shuffle>
+Outcome forEachShuffle(std::int64_t shuffles, JobControl& control, const Shuffle& shuffle) {
+  control.totalUnits.store(shuffles, std::memory_order_relaxed);
+  for (std::int64_t round = 0; round < shuffles; round++) {
+    if (control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
+    shuffle();
+    control.doneUnits.fetch_add(1, std::memory_order_relaxed);
+  }
+  return Outcome::Done;
+}
+
 }  // namespace
 
-ActionDependence actionDependence(const ActionTable& actions, std::int64_t shuffles, Xoshiro128 random) {
+Outcome actionDependence(const ActionTable& actions, std::int64_t shuffles, Xoshiro128 random, JobControl& control,
+                         ActionDependence* found) {
   std::vector<std::int32_t> kinds = actions.kinds;
   std::vector<std::int32_t> counts(static_cast<std::size_t>(actions.kindCount));
   const Cells observed = cellsOf(actions, kinds, counts);
   // Sums of the same terms in another order differ by rounding: that is a tie.
   const double least = observed.logs - 1e-9 * std::max(1.0, observed.logs);
-  std::int64_t reached = 0;
-  for (std::int64_t round = 0; round < shuffles; round++) {
+  *found = {observed.logs, observed.occupied, 0};
+  return forEachShuffle(shuffles, control, [&] {
     random.shuffle(kinds.data(), static_cast<std::int64_t>(kinds.size()));
-    reached += cellsOf(actions, kinds, counts).logs >= least;
-  }
-  return {observed.logs, observed.occupied, reached};
+    found->asDependent += cellsOf(actions, kinds, counts).logs >= least;
+  });
 }
 
-std::int64_t matchedOrders(const double* squares, const std::vector<std::int32_t>& sizes, double least,
-                           std::int64_t shuffles, Xoshiro128 random) {
+Outcome matchedOrders(const double* squares, const std::vector<std::int32_t>& sizes, double least,
+                      std::int64_t shuffles, Xoshiro128 random, JobControl& control, std::int64_t* reached) {
   std::vector<std::int32_t> orders;
   for (const std::int32_t size : sizes) {
     for (std::int32_t at = 0; at < size; at++) orders.push_back(at);
   }
-  std::int64_t reached = 0;
-  for (std::int64_t round = 0; round < shuffles; round++) {
+  *reached = 0;
+  return forEachShuffle(shuffles, control, [&] {
     double total = 0;
     std::int32_t* order = orders.data();
     const double* row = squares;
@@ -78,26 +89,23 @@ std::int64_t matchedOrders(const double* squares, const std::vector<std::int32_t
       for (std::int32_t action = 0; action < size; action++, row += size) total += row[order[action]];
       order += size;
     }
-    reached += total >= least;
-  }
-  return reached;
+    *reached += total >= least;
+  });
 }
 
-PeriodicEpisodes periodicEpisodes(const std::vector<std::int32_t>& actions, const std::vector<std::int32_t>& lengths,
-                                  std::int64_t shuffles, Xoshiro128 random) {
-  const std::int64_t periodic = countPeriodic(actions, lengths);
+Outcome periodicEpisodes(const std::vector<std::int32_t>& actions, const std::vector<std::int32_t>& lengths,
+                         std::int64_t shuffles, Xoshiro128 random, JobControl& control, PeriodicEpisodes* found) {
+  *found = {countPeriodic(actions, lengths), 0};
   std::vector<std::int32_t> shuffled;
-  std::int64_t reached = 0;
-  for (std::int64_t round = 0; round < shuffles; round++) {
+  return forEachShuffle(shuffles, control, [&] {
     shuffled = actions;
     std::int32_t* episode = shuffled.data();
     for (const std::int32_t length : lengths) {
       random.shuffle(episode, length);
       episode += length;
     }
-    reached += countPeriodic(shuffled, lengths) >= periodic;
-  }
-  return {periodic, reached};
+    found->asPeriodic += countPeriodic(shuffled, lengths) >= found->periodic;
+  });
 }
 
 }  // namespace collapsar

@@ -1,10 +1,14 @@
 // Actions shuffled many times -> how often chance alone gives at least what was seen: the counts behind the p-values of
 // I(X;A), I(Z;A|X) and oscillating actions (docs/verdicts.md; src/monitor/verdicts makes figures of them).
+//
+// One generator draws all shuffles of a call, one after the other, on one thread: some ten nanoseconds a row and
+// shuffle. Between two of them it is asked whether the job was cancelled; a unit of progress is a shuffle.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/job_control.h"
 #include "xoshiro.h"
 
 namespace collapsar {
@@ -22,19 +26,20 @@ struct ActionDependence {
   std::int64_t occupied;     // cells with rows
   std::int64_t asDependent;  // of `shuffles` orders of the actions: in how many the sum is as large, up to rounding
 };
-ActionDependence actionDependence(const ActionTable& actions, std::int64_t shuffles, Xoshiro128 random);
+Outcome actionDependence(const ActionTable& actions, std::int64_t shuffles, Xoshiro128 random, JobControl& control,
+                         ActionDependence* found);
 
-// Of `shuffles` orders of the reasonings within each prompt, in how many the sum of the actions' log-probs reaches
-// `least`. squares: for each prompt [size, size], the log-prob of an action under a reasoning.
-std::int64_t matchedOrders(const double* squares, const std::vector<std::int32_t>& sizes, double least,
-                           std::int64_t shuffles, Xoshiro128 random);
+// *reached: of `shuffles` orders of the reasonings within each prompt, in how many the sum of the actions' log-probs
+// reaches `least`. squares: for each prompt [size, size], the log-prob of an action under a reasoning.
+Outcome matchedOrders(const double* squares, const std::vector<std::int32_t>& sizes, double least,
+                      std::int64_t shuffles, Xoshiro128 random, JobControl& control, std::int64_t* reached);
 
 struct PeriodicEpisodes {
   std::int64_t periodic;    // episodes with A-B-A-B somewhere, A != B
   std::int64_t asPeriodic;  // of `shuffles` orders of the actions within each episode: in how many there are as many
 };
 // actions: of all episodes, one after the other.
-PeriodicEpisodes periodicEpisodes(const std::vector<std::int32_t>& actions, const std::vector<std::int32_t>& lengths,
-                                  std::int64_t shuffles, Xoshiro128 random);
+Outcome periodicEpisodes(const std::vector<std::int32_t>& actions, const std::vector<std::int32_t>& lengths,
+                         std::int64_t shuffles, Xoshiro128 random, JobControl& control, PeriodicEpisodes* found);
 
 }  // namespace collapsar

@@ -1,6 +1,5 @@
 // Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
 // labels permuted within the step (docs/verdicts.md).
-import { loadAddon } from '../../engine/addon.js';
 import type { Integers } from '../../engine/tensor.js';
 import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
@@ -9,6 +8,7 @@ import { type NumberedLabels, numbered } from './numbered-labels.js';
 import { START_STEPS } from './run-level.js';
 import { count, fields, nullable, type Shaped } from './saved-shape.js';
 import { figure } from './sentence-numbers.js';
+import { type Counting, counted } from './shuffle-counts.js';
 import type { ReasoningSwaps } from './step-evidence.js';
 
 export interface Information {
@@ -22,12 +22,12 @@ export interface Information {
  * I(X;A) from how often each action follows each prompt: plug-in with the Miller–Madow correction of each entropy.
  * @returns null with fewer than two prompts or rows
  */
-export function actionInformation(
+export function* actionInformation(
   groups: Integers,
   actions: Integers,
   permutations: number,
   seed: number,
-): Information | null {
+): Counting<Information | null> {
   const prompts = numbered(groups);
   const kinds = numbered(actions);
   const rows = groups.length;
@@ -40,8 +40,17 @@ export function actionInformation(
     (a, b) => (prompts.labels[a] as number) - (prompts.labels[b] as number) || a - b,
   );
   const { labels, count: kindCount } = kinds;
-  const { actionDependence } = loadAddon();
-  const seen = actionDependence(labels, byPrompt, sizesOfPrompts, growth, kindCount, permutations, randomState(seed));
+  const state = randomState(seed);
+  const seen = yield* counted(
+    'actionDependence',
+    labels,
+    byPrompt,
+    sizesOfPrompts,
+    growth,
+    kindCount,
+    permutations,
+    state,
+  );
   let marginalLogs = 0;
   for (const n of [...sizesOfPrompts, ...sizesOf(kinds)]) marginalLogs += logOf[n] as number;
   // I = H(X) + H(A) − H(X,A), H = ln N − Σ n ln n / N; Miller–Madow adds (occupied − 1) / 2N to each.
@@ -57,12 +66,12 @@ export function actionInformation(
  * that is impossible under its own reasoning.
  * @returns null where no prompt with two rows or more is left
  */
-export function reasoningInformation(
+export function* reasoningInformation(
   groups: Integers,
   swaps: ReasoningSwaps,
   permutations: number,
   seed: number,
-): Information | null {
+): Counting<Information | null> {
   const rows = groups.length;
   const byGroup = rowsByGroup(groups);
   const isScore = (value: number, isOwn: boolean): boolean =>
@@ -98,9 +107,15 @@ export function reasoningInformation(
   if (used === 0) return null;
   // Sums of the same terms in another order differ by rounding: that is a tie.
   const least = observed - 1e-9 * Math.max(1, Math.abs(observed));
-  const { matchedOrders } = loadAddon();
   const state = randomState(seed);
-  const reached = matchedOrders(squares.subarray(0, end), Int32Array.from(sizes), least, permutations, state);
+  const reached = yield* counted(
+    'matchedOrders',
+    squares.subarray(0, end),
+    Int32Array.from(sizes),
+    least,
+    permutations,
+    state,
+  );
   return {
     estimate: (observed - marginal) / used,
     pValue: permutations > 0 ? (1 + reached) / (1 + permutations) : Number.NaN,

@@ -1,10 +1,10 @@
 // Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in random
 // order, the entropy within a sliding window, and repetition (docs/verdicts.md).
-import { loadAddon } from '../../engine/addon.js';
 import { randomState } from '../../metrics/random.js';
 import type { Finding } from './finding.js';
 import { numbered } from './numbered-labels.js';
 import { figure, percent } from './sentence-numbers.js';
+import { type Counting, counted } from './shuffle-counts.js';
 
 export interface ActionOscillation {
   /** Episodes of at least PERIODIC_TURNS turns: the others cannot show a period. */
@@ -30,16 +30,16 @@ const SOME = 0.25;
 const MOST = 0.5;
 
 /** @param episodes actions of each episode in order; permutations of 0 give a p-value of NaN */
-export function actionOscillation(
+export function* actionOscillation(
   episodes: readonly (readonly (number | bigint)[])[],
   permutations: number,
   seed: number,
-): ActionOscillation | null {
+): Counting<ActionOscillation | null> {
   const long = episodes.filter((actions) => actions.length >= PERIODIC_TURNS);
   if (long.length === 0) return null;
   const lengths = Int32Array.from(long, (actions) => actions.length);
-  const { periodicEpisodes } = loadAddon();
-  const seen = periodicEpisodes(numbered(long.flat()).labels, lengths, permutations, randomState(seed));
+  const { labels } = numbered(long.flat());
+  const seen = yield* counted('periodicEpisodes', labels, lengths, permutations, randomState(seed));
   const mean = (measure: (actions: readonly (number | bigint)[]) => number): number =>
     long.reduce((total, actions) => total + measure(actions), 0) / long.length;
   return {

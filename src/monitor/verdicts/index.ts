@@ -9,6 +9,6 @@ export type { PromptTriage, TriageCause } from './prompt-triage.js';
 export type { FigureCorrelation, RunSummary } from './run-summary.js';
 export type { Specificity } from './specificity.js';
 export type { FilterEvidence, GroupEvidence, ReasoningSwaps, RowEvidence, StepEvidence } from './step-evidence.js';
-export { readEvidence, type StepReading } from './step-reading.js';
+export { type EngineJudgeOptions, readEvidence, readEvidenceOn, type StepReading } from './step-reading.js';
 export type { Judgement, Regime, RegimeReading, Severity, Verdict, VerdictKind } from './verdict.js';
 export type { RunVerdict } from './verdict-log.js';

@@ -102,6 +102,11 @@ export class Judge {
     this.#options = resolveJudgeOptions(options);
   }
 
+  /** What readEvidence() and readEvidenceOn() read its steps with. */
+  get options(): JudgeJson['options'] {
+    return this.#options;
+  }
+
   /**
    * Takes in one step.
    * @returns the regime, the verdicts that hold, and the figures behind them

@@ -1,5 +1,6 @@
 // One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
 // anywhere and in any order, and judged later in theirs.
+import type { Engine } from '../../engine/engine.js';
 import { actionInformation, type Information, reasoningInformation } from './action-information.js';
 import { type ActionOscillation, actionOscillation } from './action-oscillation.js';
 import { checkEvidence, withEpisodeRewards } from './check-evidence.js';
@@ -7,6 +8,7 @@ import { type Grounding, grounding } from './grounding.js';
 import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './group-outcomes.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
+import { type Counting, countNow, countOn } from './shuffle-counts.js';
 import { countSpecificity, type SpecificityCounts } from './specificity.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
 
@@ -32,7 +34,30 @@ export interface StepReading {
  * @returns plain data, null where the evidence for it is missing
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
  */
-export function readEvidence(given: StepEvidence, options: JudgeOptions = {}): StepReading {
+export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
+  return countNow(readingOf(evidence, options));
+}
+
+export interface EngineJudgeOptions extends JudgeOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The same, to the bit, with the permutations on an engine's threads: they hold the event loop for 10 ns a row and
+ * permutation otherwise. The evidence must not change meanwhile.
+ * @param engine or what opens it, asked when it is first needed: for actions and reasoning swaps alone
+ * @throws {ArgumentError} (as a rejection) as readEvidence(); `signal.reason` when aborted
+ */
+export async function readEvidenceOn(
+  engine: Engine | (() => Promise<Engine>),
+  evidence: StepEvidence,
+  options: EngineJudgeOptions = {},
+): Promise<StepReading> {
+  const { signal, ...rest } = options;
+  return countOn(engine, readingOf(evidence, rest), signal);
+}
+
+function* readingOf(given: StepEvidence, options: JudgeOptions): Counting<StepReading> {
   const { permutations, seed } = resolveJudgeOptions(options);
   checkEvidence(given);
   const evidence = withEpisodeRewards(given);
@@ -48,11 +73,11 @@ export function readEvidence(given: StepEvidence, options: JudgeOptions = {}): S
     rewardRange: rewardRange(groups),
     prompts: promptRewards(groups),
     specificity: specificityOf(evidence),
-    actionInformation: rows && actions ? actionInformation(rows.groups, actions, permutations, draw) : null,
-    reasoningInformation: rows && swaps ? reasoningInformation(rows.groups, swaps, permutations, draw) : null,
+    actionInformation: rows && actions ? yield* actionInformation(rows.groups, actions, permutations, draw) : null,
+    reasoningInformation: rows && swaps ? yield* reasoningInformation(rows.groups, swaps, permutations, draw) : null,
     oscillation:
       rows && actions && episodes
-        ? actionOscillation(actionSequences(rows.groups, actions, episodes, turns), permutations, draw)
+        ? yield* actionOscillation(actionSequences(rows.groups, actions, episodes, turns), permutations, draw)
         : null,
     grounding: rows && ablated && matched ? grounding(rows.groups, matched, ablated) : null,
     filterKeptRatio: filter ? keptRatio(filter) : null,
