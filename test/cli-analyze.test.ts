@@ -150,6 +150,18 @@ describe('the table', () => {
     expect(lines.slice(-3).every((line) => line.startsWith('✖ '))).toBe(true);
   });
 
+  it('counts the runs in which a filter would keep nothing, also those that are not compared', async () => {
+    const place = join(directory, 'alike');
+    const rewards = new Float32Array(12);
+    for (let run = 0; run < 60; run++)
+      await putStep(join(place, `r${run}`, '1.safetensors'), { ...smallStep(1), rewards });
+    const { out } = await collapsar(['analyze', place, '--permutations', '0', '--quiet']);
+    expect(out.replace(/\s+/g, ' ')).toContain(
+      'the filter (top_p .9) would keep nothing at 1 step, and nothing at some in 59 other runs',
+    );
+    expect(out).toContain('60 runs: ');
+  });
+
   it('names runs of the same name by their directories', async () => {
     const place = join(directory, 'same');
     for (const parent of ['a', 'b'])

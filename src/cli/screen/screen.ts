@@ -1,6 +1,7 @@
 // Reports as they come -> one screen: the verdict first, the gravest run first, a line a run at the end. Of many runs
 // no more is held than is shown.
 import type { StepReport } from '../../analysis/step-report.js';
+import { counted } from '../../engine/counted.js';
 import type { Profile } from '../../metrics/step-metrics.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { plain } from '../text-style.js';
@@ -27,6 +28,14 @@ export interface AllRuns {
   /** Of all, shown or not. */
   readonly count: number;
   readonly grades: ReadonlyMap<Grade, number>;
+  /** Those at whose steps a filter would keep nothing: how many, and the run with the most such steps. */
+  readonly withoutUpdate: WithoutUpdate;
+}
+
+interface WithoutUpdate {
+  runs: number;
+  worst: string;
+  steps: number;
 }
 
 /** Takes in reports run by run. */
@@ -35,6 +44,7 @@ export class RunCollection {
   readonly #scales = new Scales();
   readonly #views: RunView[] = [];
   readonly #grades = new Map<Grade, number>();
+  readonly #withoutUpdate: WithoutUpdate = { runs: 0, worst: '', steps: 0 };
   #current: RunView | undefined;
   #count = 0;
 
@@ -50,29 +60,38 @@ export class RunCollection {
 
   #close(): void {
     if (this.#current === undefined) return;
-    const { grade } = this.#current.status;
+    const { grade, name } = this.#current.status;
+    const { empty } = this.#current.verdicts.filter;
+    if (empty > 0) this.#withoutUpdate.runs++;
+    if (empty > this.#withoutUpdate.steps) Object.assign(this.#withoutUpdate, { worst: name, steps: empty });
     this.#grades.set(grade, (this.#grades.get(grade) ?? 0) + 1);
     this.#count++;
     this.#views.push(this.#current);
     this.#current = undefined;
-    const { rows, chosen } = this.#options;
-    if (rows !== undefined || chosen || this.#views.length < 2 * MOST_COMPARED) return;
-    this.#sort().length = MOST_COMPARED;
+    if (this.#views.length >= 2 * MOST_COMPARED) this.#keepGravest();
   }
 
-  #sort(): RunView[] {
-    return this.#views.sort((a, b) => byGravity(a.status, b.status));
+  #keepGravest(): RunView[] {
+    this.#views.sort((a, b) => byGravity(a.status, b.status));
+    const { rows, chosen } = this.#options;
+    if (rows === undefined && !chosen) this.#views.length = Math.min(this.#views.length, MOST_COMPARED);
+    return this.#views;
   }
 
   /** After the last report. */
   end(): AllRuns {
     this.#close();
-    return { views: this.#sort(), count: this.#count, grades: this.#grades };
+    const [views, count, grades] = [this.#keepGravest(), this.#count, this.#grades];
+    return { views, count, grades, withoutUpdate: this.#withoutUpdate };
   }
 }
 
 /** @returns text without a line end; empty where there is no run */
-export function screenText({ views, count, grades }: AllRuns, profile: Profile, options: TableOptions): string {
+export function screenText(
+  { views, count, grades, withoutUpdate }: AllRuns,
+  profile: Profile,
+  options: TableOptions,
+): string {
   const [first] = views;
   if (first === undefined) return '';
   const statuses = views.map(({ status }) => status);
@@ -95,15 +114,16 @@ export function screenText({ views, count, grades }: AllRuns, profile: Profile, 
     view.facts(),
     ...(isFull ? view.full() : view.brief(given)),
   ]);
-  const scales =
-    `Trends are on one scale for all runs: ${first.scaleWords()}.` +
-    (profile === 'strict' ? " % is of the run's own start; ? marks p above .05." : '');
+  const how = [
+    ...(detailed.length > 0 && !isFull ? [`Trends are on one scale for all runs: ${first.scaleWords()}.`] : []),
+    ...(profile === 'strict' ? ["% is of the run's own start; ? marks p above .05."] : []),
+  ].join(' ');
   return [
-    comparison(statuses.slice(0, isFull ? undefined : MOST_COMPARED), count, profile, options),
-    ...notes(views, statuses, options),
+    comparison(statuses, count, profile, options),
+    ...notes(withoutUpdate, statuses, options),
     ...details,
     '',
-    ...(detailed.length > 0 && !isFull ? [options.paint('dim', wrap(scales, options.width))] : []),
+    ...(how === '' ? [] : [options.paint('dim', wrap(how, options.width))]),
     legend(options, profile),
     ...lastLines(statuses, count, grades, options),
   ].join('\n');
@@ -185,24 +205,16 @@ function comparison(statuses: readonly RunStatus[], count: number, profile: Prof
 }
 
 /** What the table cannot say: why there are no states, and where a filter would keep nothing. */
-function notes(views: readonly RunView[], statuses: readonly RunStatus[], options: TableOptions): string[] {
+function notes({ runs, worst, steps }: WithoutUpdate, statuses: readonly RunStatus[], options: TableOptions): string[] {
+  const { width } = options;
   const unknown = statuses.find(({ reason }) => reason !== undefined);
-  const empty = views.filter(({ verdicts }) => verdicts.filter.empty > 0);
-  const [worst] = empty.toSorted((a, b) => b.verdicts.filter.empty - a.verdicts.filter.empty);
-  const others = empty.length > 1 ? ` (and in ${empty.length - 1} other runs at fewer)` : '';
+  const others = runs > 1 ? `, and nothing at some in ${counted(runs - 1, 'other runs')}` : '';
+  const filter = `${worst}: the filter (top_p .9) would keep nothing at ${counted(steps, 'steps')}${others}`;
   return [
     ...(unknown === undefined
       ? []
-      : [wrap(`${unknown.name}: ${unknown.reason}`, options.width, `  ${glyph('unknown', options)} `)]),
-    ...(worst === undefined
-      ? []
-      : [
-          wrap(
-            `${worst.status.name}: the filter (top_p .9) would keep nothing at ${worst.verdicts.filter.empty} steps${others}`,
-            options.width,
-            `  ${paintedGlyph('warning', options)} `,
-          ),
-        ]),
+      : [wrap(`${unknown.name}: ${unknown.reason}`, width, `  ${glyph('unknown', options)} `)]),
+    ...(runs === 0 ? [] : [wrap(filter, width, `  ${paintedGlyph('warning', options)} `)]),
   ];
 }
 
