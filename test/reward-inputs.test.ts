@@ -36,7 +36,12 @@ async function reportOf(path: string, options: AnalyzeOptions = {}): Promise<Ste
 /** The rewards of a step file as a monitor gets them. */
 async function monitored(path: string, options: MonitorOptions, step = 2) {
   const { group, rewards, episode, turn } = await readStepFile(path);
-  const opened = new Monitor({ judge: {}, ...options }).step(step, { groups: group, episodes: episode, turns: turn });
+  const opened = new Monitor({ judge: {}, ...options }).step(step, {
+    groups: group,
+    episodes: episode,
+    turns: turn,
+    due: false,
+  });
   return opened.finish({ rewards });
 }
 
@@ -192,11 +197,13 @@ describe('missing rewards', () => {
       expect([kept, [...rowMask]]).toEqual([[1], [0, 0, 1, 1]]);
     }
     const finish = (options: MonitorOptions) =>
-      new Monitor(options).step(2, { groups: [0, 0, 1, 1] }).finish({ rewards: [0, null, 1, 0] });
+      new Monitor(options).step(2, { groups: [0, 0, 1, 1], due: false }).finish({ rewards: [0, null, 1, 0] });
     await expect(finish({ filter: {} })).rejects.toThrow(/^outcomes.rewards: row 1 is null/);
     expect((await finish({ filter: { nonFinite: 'exclude' } })).filter?.kept).toEqual([1]);
     const other = { rewards: [0, '1', 1, 0] as never };
-    await expect(new Monitor().step(2, { groups: [0, 0, 1, 1] }).finish(other)).rejects.toThrow('row 1 is "1"');
+    await expect(new Monitor().step(2, { groups: [0, 0, 1, 1], due: false }).finish(other)).rejects.toThrow(
+      'row 1 is "1"',
+    );
     expect(() => filterGroups({ rewards: [[0, 1]], lengths: [[1, null as never]] })).toThrow(/lengths: .* is null/);
   });
 });

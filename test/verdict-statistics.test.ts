@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { StepMetrics } from '../src/metrics/step-metrics.js';
 import { actionOscillation } from '../src/monitor/verdicts/action-oscillation.js';
 import { correlate } from '../src/monitor/verdicts/correlation.js';
-import { fixedExp, fixedLog } from '../src/monitor/verdicts/fixed-math.js';
+import { fixedExp, fixedHypot, fixedLog } from '../src/monitor/verdicts/fixed-math.js';
 import { MiFalling } from '../src/monitor/verdicts/mi-falling.js';
 import { MiOvershoot } from '../src/monitor/verdicts/mi-overshoot.js';
 import { rankTrend } from '../src/monitor/verdicts/rank-trend.js';
@@ -166,6 +166,13 @@ describe('exp and ln of fixed bits', () => {
       }),
     );
     expect([fixedExp(0), fixedExp(-Infinity), fixedExp(Infinity), fixedExp(1e3)]).toEqual([1, 0, Infinity, Infinity]);
+    expect([fixedHypot(3, -4), fixedHypot(0, 0), fixedHypot(1e300, 1e300), fixedHypot(Infinity, 1)]).toEqual([
+      5,
+      0,
+      Math.SQRT2 * 1e300,
+      Infinity,
+    ]);
+    expect(fixedHypot(Number.NaN, 1)).toBeNaN();
     expect([fixedLog(1), fixedLog(0), fixedLog(Infinity)]).toEqual([0, -Infinity, Infinity]);
     expect([fixedExp(Number.NaN), fixedLog(Number.NaN), fixedLog(-1)]).toEqual([Number.NaN, Number.NaN, Number.NaN]);
   });

@@ -49,3 +49,11 @@ export function fixedLog(x: number): number {
   exponent -= lift;
   return exponent * LN2_HIGH + (exponent * LN2_LOW + 2 * ratio * sum);
 }
+
+/** √(a² + b²) without overflow on the way: Math.hypot, too, is each engine's own. */
+export function fixedHypot(a: number, b: number): number {
+  const size = Math.max(Math.abs(a), Math.abs(b));
+  if (!(size > 0 && size < Number.POSITIVE_INFINITY)) return size;
+  const [x, y] = [a / size, b / size];
+  return size * Math.sqrt(x * x + y * y);
+}

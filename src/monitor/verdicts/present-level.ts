@@ -1,4 +1,5 @@
 // Where a figure stands now against a floor, and what each look may spend: warnings look again at every step.
+import { fixedHypot, fixedLog } from './fixed-math.js';
 import type { RunLevel } from './run-level.js';
 import { studentTail } from './tail-probabilities.js';
 
@@ -16,7 +17,7 @@ export function levelBelow(level: RunLevel, floor: number): number {
   const share = floor / level.start;
   return Math.min(
     ...LEVEL_STEPS.map((steps) => {
-      const spread = Math.hypot(level.errorOfMean(steps), share * level.startError);
+      const spread = fixedHypot(level.errorOfMean(steps), share * level.startError);
       const gap = floor - level.recentMean(steps);
       // Scores that never vary: any gap counts, none does not.
       if (spread === 0) return gap > 0 ? 0 : 1;
@@ -31,7 +32,7 @@ const LOOKS_BEFORE = 24;
 /** Share of the budget for look n: sums to less than 1 over any number of looks, falls hardly faster than 1/n. */
 export function lookShare(look: number): number {
   const n = look + LOOKS_BEFORE;
-  const doublings = Math.log2(n);
+  const doublings = fixedLog(n) / Math.LN2;
   return 1 / (n * (doublings + 1) * (doublings + 2));
 }
 
