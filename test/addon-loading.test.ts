@@ -1,6 +1,6 @@
 // What is said where Node loads no addon at all, and where the package was bundled away from its addon.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -34,6 +34,8 @@ it('says what pnpm does where pnpm installed it', () => {
   mkdirSync(installed, { recursive: true });
   for (const name of ['dist', 'package.json'])
     cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
+  for (const name of ['csv-parse', 'hyparquet', 'hyparquet-compressors', 'hyparquet-writer', 'tinyglobby'])
+    symlinkSync(join(library, '..', '..', 'node_modules', name), join(installed, '..', name));
   expect(messageOf(join(installed, 'dist', 'index.js'))).toContain('then pnpm rebuild collapsar');
 });
 

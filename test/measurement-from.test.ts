@@ -47,7 +47,7 @@ beforeAll(async () => {
       },
     });
   }
-  const runs = await planRuns(join(directory, 'run'), directory, { shards: 1 });
+  const runs = await planRuns(join(directory, 'run'), directory, { shards: 1, turnRewards: 'last' });
   const [state] = await mapAll(runs, engine);
   const lines = readFileSync(state as string, 'utf8').split('\n');
   // Episodes of three turns are too short for it.
