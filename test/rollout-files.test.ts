@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { ArgumentError, FileError, type RolloutStep, readRollouts } from '../src/index.js';
 import { JsonFields } from '../src/logs/rollouts/json-fields.js';
 import { LineFile } from '../src/logs/rollouts/line-blocks.js';
-import { checkPages } from '../src/logs/rollouts/parquet-pages.js';
+import { unpackPages } from '../src/logs/rollouts/parquet-pages.js';
 import { jsonLines, putLogs, readAll, readOne } from './rollout-logs.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
@@ -397,18 +397,61 @@ describe('fields of a line', () => {
 });
 
 describe('pages of Parquet', () => {
-  const header = (values: number[]) => Uint8Array.from(values);
+  const look = (bytes: number[], values: number, maxDefinition = 0) =>
+    unpackPages({ bytes: Uint8Array.from(bytes), values, maxRepetition: 0, maxDefinition });
+  /** PageHeader { type 0, unpacks to and has `bytes.length`, data_page_header { num_values, encoding } } and the page. */
+  const page = (values: number[], encoding: number, bytes: number[]) => [
+    ...[
+      0x15,
+      0x00,
+      0x15,
+      2 * bytes.length,
+      0x15,
+      2 * bytes.length,
+      0x2c,
+      0x15,
+      ...values,
+      0x15,
+      2 * encoding,
+      0x00,
+      0x00,
+    ],
+    ...bytes,
+  ];
 
   it('that promise more than the column has are refused before memory is taken', () => {
-    // PageHeader { type: 0, uncompressed: 4, compressed: 2, data_page_header { num_values: 1 } } and two bytes of page.
-    const page = [0x15, 0x00, 0x15, 0x08, 0x15, 0x04, 0x2c, 0x15, 0x02, 0x00, 0x00];
-    expect(() => checkPages(header([...page, 1, 2]), 1)).not.toThrow();
-    expect(() => checkPages(header([...page, 1, 2, ...page, 1, 2]), 1)).toThrow('pages of 2 values, the column has 1');
-    expect(() => checkPages(header([...page, 1]), 1)).toThrow('a page of 2 bytes, 1 are left');
-    expect(() => checkPages(header(page.slice(0, 6)), 1)).toThrow('cut');
-    const huge = [0x15, 0x00, 0x15, 0x08, 0x15, 0x04, 0x2c, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x00, 0x00, 1, 2];
-    expect(() => checkPages(header(huge), 2 ** 31)).toThrow('a page of 2147483647 values');
+    const one = page([2], 0, [1, 2]);
+    expect([...look(one, 1)]).toEqual([[one.length - 2, Uint8Array.of(1, 2)]]);
+    expect(() => look([...one, ...one], 1)).toThrow('pages of 2 values, the column has 1');
+    expect(() => look(one.slice(0, -1), 1)).toThrow('a page of 2 bytes, 1 are left');
+    expect(() => look(one.slice(0, 6), 1)).toThrow('cut');
+    expect(() => look(page([0xfe, 0xff, 0xff, 0xff, 0x0f], 0, [1, 2]), 2 ** 31)).toThrow('a page of 2147483647 values');
   });
+
+  it('whose runs say more values than there are, are refused', () => {
+    // A dictionary's indices of one bit: a run of 8 packed, or one value 2^30 times.
+    expect(() => look(page([16], 8, [1, 0x03, 0xaa]), 8)).not.toThrow();
+    expect(() => look(page([16], 8, [1, 0xfe, 0xff, 0xff, 0xff, 0x07, 1]), 8)).toThrow(
+      'a run of 1073741823 values, 8 are left',
+    );
+    expect(() => look(page([16], 8, [0, 0xff, 0xff, 0xff, 0xff, 0x07]), 8)).toThrow(/a run of \d+ values, 8 are left/);
+    // Levels, with their length before them.
+    expect(() => look(page([16], 0, [2, 0, 0, 0, 0x10, 1, 7]), 8, 1)).not.toThrow();
+    expect(() => look(page([16], 0, [6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x07, 1]), 8, 1)).toThrow('8 are left');
+    expect(() => look(page([16], 0, [99, 0, 0, 0, 1]), 8, 1)).toThrow('a page whose levels are cut');
+  });
+
+  it.each(['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'ZSTD', 'LZ4_RAW'] as const)(
+    'packed as %s are read',
+    async (codec) => {
+      const path = join('test', 'golden', 'parquet', `${codec.toLowerCase()}.parquet`);
+      const step = await readOne(path);
+      expect(step).toMatchObject({ format: 'rollouts', rows: 6, groupIds: ['0', '1', '2'] });
+      expect(step.output).toEqual(['a a a a', 'b', undefined, 'a a a a', 'é', '']);
+      expect(step.tokens?.map((list) => list && [...list])).toEqual([[1, 2, 3], [], undefined, [1, 2, 3], [4], [5]]);
+      expect([...(step.reward ?? [])]).toEqual([0.5, Number.NaN, Number.NaN, -1, Infinity, 0]);
+    },
+  );
 
   it('of damaged files are refused with a FileError', async () => {
     const bytes = Buffer.from(

@@ -7,6 +7,7 @@ import {
   type FileMetaData,
   parquetMetadataAsync,
   parquetReadObjects,
+  parquetSchema,
   type RowGroup,
   snappyUncompress,
 } from 'hyparquet';
@@ -16,7 +17,7 @@ import { openBytes } from '../store.js';
 import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat, TableColumn } from './format.js';
 import type { LogPart, Range } from './log-part.js';
-import { checkPages } from './parquet-pages.js';
+import { unpackPages } from './parquet-pages.js';
 import { type BlockContext, checkStep, formatOf } from './parse-lines.js';
 import { BatchBuilder, type RowBatch } from './row-batch.js';
 
@@ -25,6 +26,7 @@ const MOST_FOOTER_BYTES = 256 * 2 ** 20;
 
 /** A row group is decoded whole: more rows at a time are refused, with what to do. */
 const MOST_GROUP_ROWS = 2 ** 24;
+const MOST_GROUP_VALUES = 2 ** 28;
 
 export class ParquetFile {
   #decoded: { group: number; names: string; rows: Record<string, unknown>[] } | undefined;
@@ -130,15 +132,14 @@ export class ParquetFile {
     const { row_groups: groups } = this.metadata;
     const begin = groups.slice(0, group).reduce((sum, { num_rows: count }) => sum + Number(count), 0);
     const count = Number((groups[group] as RowGroup).num_rows);
-    const chunks = await readChunks(this.source, groups[group] as RowGroup, new Set(names), signal);
+    const chunks = await readChunks(this.source, this.metadata, groups[group] as RowGroup, new Set(names), signal);
     try {
       const rows = (await parquetReadObjects({
-        file: chunks,
+        ...chunks,
         metadata: this.metadata,
         columns: [...names],
         rowStart: begin,
         rowEnd: begin + count,
-        compressors: await compressorsFor(groups[group] as RowGroup),
         geoparquet: false,
       })) as Record<string, unknown>[];
       this.#decoded = { group, names: key, rows };
@@ -241,15 +242,18 @@ function columnsOf({ schema }: FileMetaData): TableColumn[] {
   return found;
 }
 
-/** The chunks of the columns wanted, looked through, in the shape that hyparquet reads from. */
+/** The chunks of the columns wanted, in the shape that hyparquet reads from, and their pages, unpacked and looked through. */
 async function readChunks(
   source: ByteSource,
+  metadata: FileMetaData,
   { columns }: RowGroup,
   names: ReadonlySet<string>,
   signal: AbortSignal | undefined,
-): Promise<AsyncBuffer> {
+): Promise<{ file: AsyncBuffer; compressors: Compressors }> {
   const { path } = source;
   const chunks: { begin: number; bytes: Uint8Array }[] = [];
+  /** By where their packed bytes stand in the file. */
+  const pages = new Map<number, Uint8Array>();
   for (const { meta_data: meta, file_path: elsewhere } of columns) {
     const name = meta?.path_in_schema?.[0];
     if (meta === undefined || name === undefined || !names.has(name)) continue;
@@ -258,18 +262,34 @@ async function readChunks(
     if (elsewhere || !(begin >= 4) || !(length >= 0) || begin + length > source.bytes) {
       throw new FileError({ path }, `column "${name}": its data are not in the file, which is damaged or was cut`);
     }
+    const values = Number(meta.num_values);
+    if (values > MOST_GROUP_VALUES) {
+      const problem = `column "${name}": ${values} values in a row group, more than are read at a time: write smaller row groups (row_group_size)`;
+      throw new FileError({ path }, problem);
+    }
     const bytes = new Uint8Array(new ArrayBuffer(length));
     await source.read(bytes, begin, { signal });
     try {
-      checkPages(bytes, Number(meta.num_values));
+      const chunk = { bytes, values, unpack: await unpackerOf(meta.codec), ...levelsOf(metadata, meta.path_in_schema) };
+      for (const [at, page] of unpackPages(chunk)) pages.set(begin + at, page);
     } catch (error) {
       throw damaged(path, error, `column "${name}"`);
     }
     chunks.push({ begin, bytes });
   }
-  return {
+  /** Where in the file the buffers begin that hyparquet was given. */
+  const begins = new WeakMap<ArrayBufferLike, number>();
+  /** It cuts them into columns itself. */
+  const placed = (buffer: ArrayBuffer, begin: number): ArrayBuffer => {
+    begins.set(buffer, begin);
+    const slice = (from = 0, to?: number): ArrayBuffer =>
+      placed(ArrayBuffer.prototype.slice.call(buffer, from, to), begin + from);
+    return Object.defineProperty(buffer, 'slice', { value: slice });
+  };
+  const file: AsyncBuffer = {
     byteLength: source.bytes,
     slice: async (begin, end = source.bytes) => {
+      if (!(end >= begin && end <= source.bytes)) throw new Error(`bytes ${begin} to ${end}, of ${source.bytes}`);
       const bytes = new Uint8Array(new ArrayBuffer(end - begin));
       // Several columns may be asked for at once; what lies between them is not looked at.
       for (const chunk of chunks) {
@@ -277,30 +297,63 @@ async function readChunks(
         const to = Math.min(end, chunk.begin + chunk.bytes.length);
         if (from < to) bytes.set(chunk.bytes.subarray(from - chunk.begin, to - chunk.begin), from - begin);
       }
-      return bytes.buffer;
+      return placed(bytes.buffer, begin);
     },
   };
+  const unpacked = (packed: Uint8Array): Uint8Array => {
+    const page = pages.get((begins.get(packed.buffer) ?? Number.NaN) + packed.byteOffset);
+    if (page === undefined) throw new Error('a page where none is');
+    return page;
+  };
+  const codecs = ['SNAPPY', 'GZIP', 'BROTLI', 'ZSTD', 'LZ4', 'LZ4_RAW'] as const;
+  return { file, compressors: Object.fromEntries(codecs.map((codec) => [codec, unpacked])) };
 }
 
-/** Snappy, gzip and brotli unpack with what is there; zstd and LZ4 with a package that is loaded for them alone. */
-async function compressorsFor({ columns }: RowGroup): Promise<Compressors> {
-  const codecs = new Set(columns.map(({ meta_data: meta }) => meta?.codec));
-  const found: Compressors = {
-    SNAPPY: (input, length) => {
-      // Its best is 64 bytes for 3.
-      if (length > 22 * input.length + 64) throw new Error(`a page of ${input.length} bytes that unpacks to ${length}`);
-      const output = new Uint8Array(length);
-      snappyUncompress(input, output);
-      return output;
-    },
-    GZIP: (input, length) => gunzipSync(input, { maxOutputLength: Math.max(1, length) }),
-    BROTLI: (input, length) => brotliDecompressSync(input, { maxOutputLength: Math.max(1, length) }),
-  };
-  if (codecs.has('ZSTD') || codecs.has('LZ4') || codecs.has('LZ4_RAW')) {
-    const { compressors } = await import('hyparquet-compressors');
-    Object.assign(found, { ZSTD: compressors.ZSTD, LZ4: compressors.LZ4, LZ4_RAW: compressors.LZ4_RAW });
+/** How deep lists and missing values are nested on the way to a column. */
+function levelsOf(metadata: FileMetaData, path: readonly string[]): { maxRepetition: number; maxDefinition: number } {
+  let node = parquetSchema(metadata);
+  // hyparquet counts the root among the lists, where a file says that it is one.
+  const levels = { maxRepetition: node.element.repetition_type === 'REPEATED' ? 1 : 0, maxDefinition: 0 };
+  for (const name of path) {
+    const child = node.children.find(({ element }) => element.name === name);
+    if (child === undefined) throw new Error(`no ${path.join('.')} in the schema`);
+    node = child;
+    const { repetition_type: repetition } = node.element;
+    if (repetition === 'REPEATED') levels.maxRepetition++;
+    if (repetition !== 'REQUIRED') levels.maxDefinition++;
   }
-  return found;
+  return levels;
+}
+
+type Unpacker = (packed: Uint8Array, length: number) => Uint8Array;
+
+/** Snappy, gzip and brotli unpack with what is there; zstd and LZ4 with a package that is loaded for them alone. */
+async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
+  switch (codec) {
+    case 'UNCOMPRESSED':
+      return undefined;
+    case 'SNAPPY':
+      return (packed, length) => {
+        // Its best is 64 bytes for 3.
+        if (length > 22 * packed.length + 64)
+          throw new Error(`a page of ${packed.length} bytes that unpacks to ${length}`);
+        const page = new Uint8Array(length);
+        snappyUncompress(packed, page);
+        return page;
+      };
+    case 'GZIP':
+      return (packed, length) => gunzipSync(packed, { maxOutputLength: Math.max(1, length) });
+    case 'BROTLI':
+      return (packed, length) => brotliDecompressSync(packed, { maxOutputLength: Math.max(1, length) });
+    case 'ZSTD':
+    case 'LZ4':
+    case 'LZ4_RAW': {
+      const { compressors } = await import('hyparquet-compressors');
+      return compressors[codec] as Unpacker;
+    }
+    default:
+      throw new Error(`unsupported compression ${codec}: read are snappy, gzip, brotli, zstd and LZ4`);
+  }
 }
 
 function damaged(path: string, error: unknown, where?: string): unknown {

@@ -1,27 +1,132 @@
-// Looks through the pages of a column chunk before they are decoded: hyparquet makes arrays as long as a page's header says, and a
-// few damaged or hostile bytes would have it take all memory there is. parquet.thrift: PageHeader; the compact protocol of Thrift.
+// Unpacks the pages of a column chunk and looks through them before they are decoded: hyparquet makes arrays as long as headers and runs
+// say, and a few damaged or hostile bytes would have it take all memory or time there is. parquet.thrift: PageHeader; the compact
+// protocol of Thrift; Encodings.md: the RLE and bit-packing hybrid.
 
 /** Values of a page, and bytes it unpacks to, that are read: writers make pages of about 1 MiB. */
 const MOST_VALUES = 2 ** 26;
 const MOST_BYTES = 2 ** 30;
 
-/** @throws {Error} saying what is wrong */
-export function checkPages(chunk: Uint8Array, values: number): void {
-  const reader = new Thrift(chunk);
+/** Numbers of parquet.thrift. */
+const DATA_PAGE = 0;
+const DICTIONARY_PAGE = 2;
+const DATA_PAGE_V2 = 3;
+const RLE = 3;
+const DICTIONARY_ENCODINGS = [2, 8];
+
+export interface ColumnChunk {
+  readonly bytes: Uint8Array;
+  /** Values that its header promises. */
+  readonly values: number;
+  readonly maxRepetition: number;
+  readonly maxDefinition: number;
+  /** @throws {Error} where that is not what they unpack to; undefined: pages are not packed */
+  readonly unpack?: ((packed: Uint8Array, length: number) => Uint8Array) | undefined;
+}
+
+/**
+ * @returns what pages hold, by where in the chunk their packed bytes stand
+ * @throws {Error} saying what is wrong
+ */
+export function unpackPages(chunk: ColumnChunk): Map<number, Uint8Array> {
+  const { bytes, values } = chunk;
+  const pages = new Map<number, Uint8Array>();
+  const reader = new Thrift(bytes);
   let counted = 0;
-  while (reader.at < chunk.length) {
+  while (reader.at < bytes.length) {
     const header = reader.struct();
-    const packed = numberIn(header, 3);
-    const unpacked = numberIn(header, 2);
-    const count = numberIn(asStruct(header.get(5) ?? header.get(7) ?? header.get(8)), 1);
-    if (packed < 0 || packed > chunk.length - reader.at)
-      throw new Error(`a page of ${packed} bytes, ${chunk.length - reader.at} are left`);
-    if (unpacked < 0 || unpacked > MOST_BYTES) throw new Error(`a page that unpacks to ${unpacked} bytes`);
+    const [type, length, packed] = [1, 2, 3].map((field) => numberIn(header, field)) as [number, number, number];
+    const left = bytes.length - reader.at;
+    if (packed < 0 || packed > left) throw new Error(`a page of ${packed} bytes, ${left} are left`);
+    if (length < 0 || length > MOST_BYTES) throw new Error(`a page that unpacks to ${length} bytes`);
+    const inner = asStruct(
+      header.get(type === DATA_PAGE ? 5 : type === DICTIONARY_PAGE ? 7 : type === DATA_PAGE_V2 ? 8 : -1),
+    );
+    const count = numberIn(inner, 1);
     if (count < 0 || count > MOST_VALUES) throw new Error(`a page of ${count} values`);
     // A dictionary has no rows.
-    if (header.get(7) === undefined) counted += count;
+    if (type !== DICTIONARY_PAGE) counted += count;
     if (counted > values) throw new Error(`pages of ${counted} values, the column has ${values}`);
+    const at = reader.at;
+    const body = bytes.subarray(at, at + packed);
+    if (type === DATA_PAGE_V2) unpackV2(chunk, inner, body, length, at, pages);
+    else {
+      const page = chunk.unpack === undefined ? body : chunk.unpack(body, length);
+      pages.set(at, page);
+      if (type === DATA_PAGE) checkV1(chunk, inner, page, count);
+    }
     reader.at += packed;
+  }
+  return pages;
+}
+
+/** Levels, each with their length before them, then values. */
+function checkV1(chunk: ColumnChunk, header: Struct, page: Uint8Array, count: number): void {
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+  let at = 0;
+  const prefixed = (width: number): void => {
+    if (at + 4 > page.length) throw new Error('a page that is cut');
+    const end = at + 4 + view.getUint32(at, true);
+    if (end > page.length) throw new Error('a page whose levels are cut');
+    checkRuns(page, at + 4, end, width, count);
+    at = end;
+  };
+  for (const level of [chunk.maxRepetition, chunk.maxDefinition]) if (level > 0) prefixed(widthOf(level));
+  const encoding = numberIn(header, 2);
+  if (encoding === RLE) prefixed(1);
+  else if (DICTIONARY_ENCODINGS.includes(encoding)) checkRuns(page, at + 1, page.length, page[at] ?? 0, count);
+}
+
+/** Levels, whose lengths the header has and which are never packed, then values, which may be. */
+function unpackV2(
+  chunk: ColumnChunk,
+  header: Struct,
+  body: Uint8Array,
+  length: number,
+  place: number,
+  pages: Map<number, Uint8Array>,
+): void {
+  const [count, nulls, rows, encoding, definitions, repetitions] = [1, 2, 3, 4, 5, 6].map((field) =>
+    numberIn(header, field),
+  ) as [number, number, number, number, number, number];
+  const levels = definitions + repetitions;
+  if (definitions < 0 || repetitions < 0 || levels > body.length || levels > length)
+    throw new Error('a page whose levels are cut');
+  if (nulls < 0 || nulls > count || rows < 0 || rows > count)
+    throw new Error(`a page of ${rows} rows and ${nulls} nulls of ${count}`);
+  if (chunk.maxRepetition > 0) checkRuns(body, 0, repetitions, widthOf(chunk.maxRepetition), count);
+  if (chunk.maxDefinition > 0) checkRuns(body, repetitions, levels, widthOf(chunk.maxDefinition), count);
+  const packed = body.subarray(levels);
+  const isPacked = chunk.unpack !== undefined && header.get(7) !== false;
+  const page = isPacked && chunk.unpack ? chunk.unpack(packed, length - levels) : packed;
+  pages.set(place + levels, page);
+  if (encoding === RLE) checkRuns(page, 4, page.length, 1, count);
+  else if (DICTIONARY_ENCODINGS.includes(encoding)) checkRuns(page, 1, page.length, page[0] ?? 0, count);
+}
+
+function widthOf(level: number): number {
+  return 32 - Math.clz32(level);
+}
+
+/** Writers fill the last group of a run up. */
+const PADDING = 504;
+
+/** Runs may not say more values than the page has. */
+function checkRuns(bytes: Uint8Array, begin: number, end: number, width: number, values: number): void {
+  if (width > 32) throw new Error(`values of ${width} bits`);
+  let at = begin;
+  for (let seen = 0; seen < values && at < end; ) {
+    let header = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = bytes[at++];
+      if (byte === undefined || at > end || scale > 2 ** 28) throw new Error('a run that is damaged');
+      header += (byte & 0x7f) * scale;
+      if (byte < 0x80) break;
+    }
+    const isPacked = header % 2 === 1;
+    const count = isPacked ? (header - 1) * 4 : header / 2;
+    if (count > values - seen + PADDING) throw new Error(`a run of ${count} values, ${values - seen} are left`);
+    seen += count;
+    at += isPacked ? (count / 8) * width : (width + 7) >> 3;
   }
 }
 
