@@ -94,6 +94,22 @@ describe('docs/api.md, the engine', () => {
   });
 });
 
+describe('docs/text-figures.md', () => {
+  it('measures texts', async () => {
+    const ids = Array.from(groups, Number);
+    const texts = ids.map((id, row) => `prompt ${id} asks for the answer to row ${row}`);
+    const prompts = ids.map((id) => `what is ${id}?`);
+    const lines: unknown[][] = [];
+    await run('docs/text-figures.md', 0, {
+      texts,
+      groups,
+      prompts,
+      console: { log: (...line: unknown[]) => lines.push(line) },
+    });
+    expect(lines).toEqual([[expect.any(Number), expect.any(Number), 'asks for the answer to row']]);
+  });
+});
+
 describe('docs/cheaper-scoring.md', () => {
   const step = 1;
 

@@ -29,11 +29,11 @@ PostingLists::PostingLists(const std::vector<std::int64_t>& entries, int workers
   }
   const auto wanted = static_cast<std::uint64_t>(total / kPartitionEntries);
   partitionBits_ = std::clamp(static_cast<int>(std::bit_width(wanted)), kTextBits, kMostPartitionBits);
-  entries_.reset(new std::uint64_t[static_cast<std::size_t>(total)]);
-  offsets_.reset(new std::uint32_t[tiles_.size() * static_cast<std::size_t>(partitions() + 1)]);
+  entries_ = UnsetArray<std::uint64_t>(static_cast<std::size_t>(total));
+  offsets_ = UnsetArray<std::uint32_t>(tiles_.size() * static_cast<std::size_t>(partitions() + 1));
   before_.resize(static_cast<std::size_t>(partitions() + 1));
   for (Scratch& scratch : scratch_) {
-    scratch.hashes.reset(new std::uint64_t[static_cast<std::size_t>(most)]);
+    scratch.hashes = UnsetArray<std::uint64_t>(static_cast<std::size_t>(most));
     scratch.ends.resize(static_cast<std::size_t>(partitions()));
   }
 }
@@ -77,9 +77,9 @@ void PostingLists::makeScratchForGroups() {
   before_[static_cast<std::size_t>(partitions())] = before;
   for (Scratch& scratch : scratch_) {
     scratch.hashes.reset();
-    scratch.table.reset(new std::uint32_t[tableSize(most)]);
-    scratch.ngrams.reset(new Ngram[static_cast<std::size_t>(most)]);
-    scratch.postings.reset(new Posting[static_cast<std::size_t>(most)]);
+    scratch.table = UnsetArray<std::uint32_t>(tableSize(most));
+    scratch.ngrams = UnsetArray<Ngram>(static_cast<std::size_t>(most));
+    scratch.postings = UnsetArray<Posting>(static_cast<std::size_t>(most));
   }
 }
 
@@ -99,7 +99,8 @@ std::int64_t PostingLists::groupPartition(std::int64_t partition, Scratch& scrat
     const std::uint64_t* const end = entries_.get() + tile.firstEntry + offsets(index)[partition + 1];
     for (; entry < end; entry++) {
       const std::uint64_t hash = *entry & kHashMask;
-      const auto text = static_cast<std::uint32_t>(tile.firstText + static_cast<std::int64_t>(*entry >> (64 - kTextBits)));
+      const auto text =
+          static_cast<std::uint32_t>(tile.firstText + static_cast<std::int64_t>(*entry >> (64 - kTextBits)));
       std::uint64_t slot = hash * 0x9e3779b97f4a7c15u >> shift;
       // A slot has an n-gram's number and 1.
       while (table[slot] != 0 && ngrams[table[slot] - 1].hash != hash) slot = (slot + 1) & (size - 1);

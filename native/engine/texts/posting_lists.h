@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "engine/job_control.h"
 #include "engine/thread_pool.h"
+#include "unset_array.h"
 
 namespace collapsar {
 
@@ -20,7 +20,7 @@ struct Posting {
 constexpr std::uint32_t kNoPosting = UINT32_MAX;
 
 struct Ngram {
-  std::uint64_t hash;  // without the bits that all of a partition share
+  std::uint64_t hash;         // without the bits that all of a partition share
   std::uint32_t first, last;  // postings, by rising text
   std::uint32_t postings;
 };
@@ -38,9 +38,9 @@ class PostingLists {
   template <typename Hash>
   Outcome fill(ThreadPool& pool, JobControl& control, Hash hash);
 
-  // use(partition, worker, ngrams, count, postings) for each partition.
+  // use(partition, worker, ngrams, count, postings) for each partition of [first, end).
   template <typename Use>
-  Outcome group(ThreadPool& pool, JobControl& control, Use use);
+  Outcome group(std::int64_t first, std::int64_t end, ThreadPool& pool, JobControl& control, Use use);
 
   std::int64_t partitions() const { return std::int64_t{1} << partitionBits_; }
   // Hashes in all partitions before this one.
@@ -62,11 +62,11 @@ class PostingLists {
     std::int64_t firstText, endText, firstEntry, entries;
   };
   struct Scratch {
-    std::unique_ptr<std::uint64_t[]> hashes;
+    UnsetArray<std::uint64_t> hashes;
     std::vector<std::uint32_t> ends;  // of each partition in the tile
-    std::unique_ptr<std::uint32_t[]> table;
-    std::unique_ptr<Ngram[]> ngrams;
-    std::unique_ptr<Posting[]> postings;
+    UnsetArray<std::uint32_t> table;
+    UnsetArray<Ngram> ngrams;
+    UnsetArray<Posting> postings;
   };
 
   void makeScratchForGroups();
@@ -77,9 +77,9 @@ class PostingLists {
   std::vector<std::int64_t> entriesOf_;  // [texts]
   std::vector<Tile> tiles_;
   int partitionBits_;
-  std::unique_ptr<std::uint64_t[]> entries_;   // tile by tile, in a tile partition by partition
-  std::unique_ptr<std::uint32_t[]> offsets_;   // [tiles, partitions + 1]: in the tile
-  std::vector<std::int64_t> before_;           // [partitions + 1]
+  UnsetArray<std::uint64_t> entries_;  // tile by tile, in a tile partition by partition
+  UnsetArray<std::uint32_t> offsets_;  // [tiles, partitions + 1]: in the tile
+  std::vector<std::int64_t> before_;   // [partitions + 1]
   std::vector<Scratch> scratch_;
 };
 
@@ -108,8 +108,9 @@ Outcome PostingLists::fill(ThreadPool& pool, JobControl& control, Hash hash) {
 }
 
 template <typename Use>
-Outcome PostingLists::group(ThreadPool& pool, JobControl& control, Use use) {
-  return pool.run(partitions(), control, [&](std::int64_t partition, int worker) {
+Outcome PostingLists::group(std::int64_t first, std::int64_t end, ThreadPool& pool, JobControl& control, Use use) {
+  return pool.run(end - first, control, [&](std::int64_t index, int worker) {
+    const std::int64_t partition = first + index;
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     const std::int64_t count = groupPartition(partition, scratch, control);
     if (control.cancelled.load(std::memory_order_relaxed)) return;

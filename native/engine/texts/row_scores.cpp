@@ -5,14 +5,17 @@
 //
 // The first sum, the same for all prompts, only says how near two scores must be to count as equal. The second is kept
 // as a product of its factors, whose logarithm is taken before it could overflow: a multiplication for each row,
-// feature and prompt. Each row multiplies in the order of partitions and, in them, of n-grams, whichever thread does it.
+// feature and prompt. Each row multiplies in the order of partitions and, in them, of n-grams, whichever thread does
+// it.
 #include "row_scores.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/deterministic_math.h"
 #include "engine/isa.h"
+#include "engine/vector_width.h"
+#include "feature_lists.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define COLLAPSAR_FMA __attribute__((target("avx2,fma")))
@@ -22,120 +25,17 @@ namespace collapsar {
 
 namespace {
 
-constexpr int kMostFolds = 8;
-constexpr std::uint8_t kPromptText = kMostFolds;  // in place of a fold
-constexpr int kMostExponent = 1000;               // of a product before its logarithm is taken
-constexpr std::int64_t kBlockBytes = 1 << 22;     // scores of rows that are made at a time
-constexpr std::int64_t kCheckedFeatures = 512;    // between looks at `cancelled`
-constexpr double kBaseUnit = 0x1p-24;             // of the first sum, which whole numbers add up in any order
-constexpr std::int64_t kKnownLogs = 4096;
-
-struct Count {
-  std::uint32_t text, count;
-};
-
-// A feature that a used row and another text have. Its counts follow those of the one before.
-struct Feature {
-  std::uint32_t counts;
-  std::uint32_t total;  // in used rows
-};
-
-// Texts: the used rows prompt by prompt, each prompt's followed by its own text where prompts are known.
-struct TextTable {
-  std::vector<std::int64_t> entries;
-  std::vector<std::uint32_t> prompt;
-  std::vector<std::uint8_t> fold;
-  std::vector<std::uint8_t> odd;  // place
-
-  TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens) {
-    for (std::int64_t j = 0; j < rows.prompts; j++) {
-      for (std::int64_t row = rows.firstRow[j]; row < rows.firstRow[j + 1]; row++) {
-        add(j, rows.fold[row], rows.place(row) % 2 == 1, tokens.count(rows.row[row]));
-      }
-      if (rows.promptsKnown) add(j, kPromptText, false, promptTokens->count(rows.promptText[j]));
-    }
-  }
-
- private:
-  void add(std::int64_t j, std::uint8_t ofFold, bool isOdd, std::int64_t tokens) {
-    entries.push_back(NgramHash::featureCount(tokens));
-    prompt.push_back(static_cast<std::uint32_t>(j));
-    fold.push_back(ofFold);
-    odd.push_back(isOdd);
-  }
-};
+constexpr int kMostExponent = 1000;                    // of a product before its logarithm is taken
+constexpr std::int64_t kBlockBytes = 1 << 20;          // scores that one thread makes at a time
+constexpr std::int64_t kOneBits = 0x3ff0000000000000;  // of 1.0
+constexpr std::uint32_t kMostPower =
+    16;  // of a factor; its logarithm is multiplied beyond: 16 of 2^40 are below 2^1000
 
 std::int64_t textOf(const UsedRows& rows, std::int64_t row) { return rows.promptsKnown ? row + rows.prompt[row] : row; }
 
-// Features of all partitions, those in one row alone left out: they cost the same under every prompt.
-struct FeatureLists {
-  std::unique_ptr<Feature[]> features;
-  std::unique_ptr<Count[]> counts;
-  std::vector<std::int64_t> featureEnds, countEnds;  // [partitions]
-  std::vector<std::int64_t> base;                    // [R] the first sum in kBaseUnit, but for what all rows share
-};
-
-Outcome listFeatures(const UsedRows& rows, const TextTable& texts, const TokenHashes& tokens,
-                     const TokenHashes* promptTokens, NgramHash hash, FeatureLists& out, PostingLists& lists,
-                     ThreadPool& pool, JobControl& control) {
-  // Texts -> tokens.
-  std::vector<std::int64_t> rowOf(texts.entries.size(), -1);
-  for (std::int64_t row = 0; row < rows.rows; row++) rowOf[textOf(rows, row)] = row;
-  const Outcome filled = lists.fill(pool, control, [&](std::int64_t text, std::uint64_t* hashes) {
-    if (rowOf[text] >= 0) {
-      const std::int64_t row = rows.row[rowOf[text]];
-      hash.features(tokens.of(row), tokens.count(row), hashes);
-    } else {
-      const std::int64_t prompt = rows.promptText[texts.prompt[text]];
-      hash.features(promptTokens->of(prompt), promptTokens->count(prompt), hashes);
-    }
-  });
-  if (filled == Outcome::Cancelled) return filled;
-
-  const std::int64_t partitions = lists.partitions(), total = lists.entriesBefore(partitions);
-  out.features.reset(new Feature[static_cast<std::size_t>(total / 2 + 1)]);
-  out.counts.reset(new Count[static_cast<std::size_t>(total + 1)]);
-  out.featureEnds.resize(static_cast<std::size_t>(partitions));
-  out.countEnds.resize(static_cast<std::size_t>(partitions));
-  std::vector<std::int64_t> logs(kKnownLogs);
-  const auto units = [](std::uint32_t count) {
-    return std::llround(deterministicLog(static_cast<double>(count)) / kBaseUnit);
-  };
-  for (std::uint32_t n = 1; n < kKnownLogs; n++) logs[n] = units(n);
-  std::vector<std::vector<std::int64_t>> base(static_cast<std::size_t>(pool.threads()));
-  for (auto& ofWorker : base) ofWorker.resize(static_cast<std::size_t>(rows.rows));
-
-  const Outcome grouped = lists.group(
-      pool, control,
-      [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t ngramCount, const Posting* postings) {
-        Feature* feature = out.features.get() + lists.entriesBefore(partition) / 2;
-        Count* count = out.counts.get() + lists.entriesBefore(partition);
-        std::vector<std::int64_t>& bases = base[static_cast<std::size_t>(worker)];
-        for (const Ngram* ngram = ngrams; ngram < ngrams + ngramCount; ngram++) {
-          if (ngram->postings == 1 && postings[ngram->first].count == 1) continue;  // ln 1 = 0
-          std::uint32_t inRows = 0;
-          for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-            if (texts.fold[postings[at].text] != kPromptText) inRows += postings[at].count;
-          }
-          if (inRows == 0) continue;
-          const std::int64_t log = inRows < kKnownLogs ? logs[inRows] : units(inRows);
-          for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-            if (const std::int64_t row = rowOf[postings[at].text]; row >= 0) bases[row] += log * postings[at].count;
-          }
-          if (ngram->postings == 1) continue;
-          *feature++ = {ngram->postings, inRows};
-          for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-            *count++ = {postings[at].text, postings[at].count};
-          }
-        }
-        out.featureEnds[partition] = feature - out.features.get();
-        out.countEnds[partition] = count - out.counts.get();
-      });
-  out.base.resize(static_cast<std::size_t>(rows.rows));
-  for (const auto& ofWorker : base) {
-    for (std::int64_t row = 0; row < rows.rows; row++) out.base[row] += ofWorker[row];
-  }
-  return grouped;
+// The least e with value < 2^e, for a value of 1 or more.
+inline __attribute__((always_inline)) int exponentOf(double value) {
+  return static_cast<int>(bitsOf(value) >> 52) - 1022;
 }
 
 // 1 / the features that a prompt is trained with, and 1 / all features.
@@ -153,14 +53,15 @@ struct Shares {
     others.resize(static_cast<std::size_t>(rows.folds) * prompts);
     for (std::size_t at = 0; at < texts.entries.size(); at++) {
       const auto count = static_cast<double>(texts.entries[at]);
-      const std::size_t j = texts.prompt[at];
-      if (texts.fold[at] == kPromptText) {
+      const TextTable::Text& of = texts.texts[at];
+      const std::size_t j = of.prompt;
+      if (of.fold == kPromptText) {
         text[j] = count > 0 ? 1 / count : 0;
         continue;
       }
-      inFold[texts.fold[at] * prompts + j] += count;
+      inFold[of.fold * prompts + j] += count;
       total[j] += count;
-      if (texts.odd[at] == 0) even[j] += count;
+      if (of.inOdd == TextTable::kEven) even[j] += count;
       all += count;
     }
     for (std::size_t j = 0; j < prompts; j++) {
@@ -179,41 +80,32 @@ class ScoreBlock {
  public:
   ScoreBlock(std::int64_t rows, std::int64_t prompts)
       : prompts_(prompts),
-        products_(static_cast<std::size_t>(rows * prompts)),
+        products_(static_cast<std::size_t>(rows * prompts), 1.0),
         sums_(products_.size()),
-        exponents_(static_cast<std::size_t>(rows)),
-        powers_(static_cast<std::size_t>(prompts)) {}
+        exponents_(static_cast<std::size_t>(rows)) {}
 
-  void clear() {
-    std::fill(products_.begin(), products_.end(), 1.0);
-    std::fill(sums_.begin(), sums_.end(), 0.0);
-    std::fill(exponents_.begin(), exponents_.end(), 0);
-  }
-
-  // Multiplies the row's products of prompts at[0..count) with factors[i]^times, each at least 1 and below 2^exponent.
-  // at null: prompts 0 to count.
-  inline __attribute__((always_inline)) void multiply(std::int64_t row, const std::uint32_t* at, const double* factors,
-                                                      std::int64_t count, std::uint32_t times, int exponent) {
+  // Multiplies the row's products of the holders' prompts with the factors, whose product so far is below 2^exponent.
+  // holders null: of prompts 0 to count.
+  inline __attribute__((always_inline)) void multiply(std::int64_t row, const Holder* holders, const double* factors,
+                                                      std::int64_t count, int exponent) {
     double* const products = products_.data() + row * prompts_;
-    if (times > 1) {
-      if (times > static_cast<std::uint32_t>(kMostExponent / exponent)) {
-        double* const sums = sums_.data() + row * prompts_;
-        for (std::int64_t i = 0; i < count; i++) {
-          sums[at == nullptr ? i : at[i]] += times * deterministicLog(factors[i]);
-        }
-        return;
-      }
-      for (std::int64_t i = 0; i < count; i++) powers_[i] = power(factors[i], times);
-      factors = powers_.data();
-      exponent *= static_cast<int>(times);
-    }
     int& reached = exponents_[row];
     if (reached + exponent > kMostExponent) flush(row);
     reached += exponent;
-    if (at == nullptr) {
+    if (holders == nullptr) {
+      COLLAPSAR_NO_OVERLAP
       for (std::int64_t i = 0; i < count; i++) products[i] *= factors[i];
     } else {
-      for (std::int64_t i = 0; i < count; i++) products[at[i]] *= factors[i];
+      for (std::int64_t i = 0; i < count; i++) products[holders[i].prompt] *= factors[i];
+    }
+  }
+
+  // The same with factors[i]^times.
+  inline __attribute__((always_inline)) void addLogs(std::int64_t row, const Holder* holders, const double* factors,
+                                                     std::int64_t count, std::uint32_t times) {
+    double* const sums = sums_.data() + row * prompts_;
+    for (std::int64_t i = 0; i < count; i++) {
+      sums[holders == nullptr ? i : holders[i].prompt] += times * deterministicLog(factors[i]);
     }
   }
 
@@ -233,36 +125,18 @@ class ScoreBlock {
     exponents_[row] = 0;
   }
 
-  static inline __attribute__((always_inline)) double power(double base, std::uint32_t times) {
-    double result = (times & 1) != 0 ? base : 1.0;
-    for (times >>= 1; times > 0; times >>= 1) {
-      base *= base;
-      if ((times & 1) != 0) result *= base;
-    }
-    return result;
-  }
-
   std::int64_t prompts_;
   std::vector<double> products_, sums_;  // [rows, P]
   std::vector<int> exponents_;           // [rows]: the row's products are below 2^this
-  std::vector<double> powers_;           // [P]
 };
 
-// Where one feature is: for each prompt that has it, its counts.
-struct Holders {
-  explicit Holders(std::int64_t prompts)
-      : prompt(static_cast<std::size_t>(prompts)),
-        inFold(static_cast<std::size_t>(prompts * kMostFolds)),
-        total(prompt.size()),
-        even(prompt.size()),
-        text(prompt.size()),
-        factors(static_cast<std::size_t>(prompts) * (kMostFolds + 1)) {}
-
-  std::vector<std::uint32_t> prompt;
-  std::vector<double> inFold;             // [holders, kMostFolds]
-  std::vector<double> total, even, text;  // [holders]; `text` as a share
-  std::vector<double> factors;            // [kMostFolds + 1, P]: of each fold, and of the half split
+// The rows [begin, end) of one fold, or of the odd places, and what they are scored with.
+struct Pass {
+  int fold;  // kHalf: rows of odd places
+  std::int64_t begin, end;
+  int exponent;  // factors are below 2^this where prompts are not known: q / b <= all features / those trained with
 };
+constexpr int kHalf = kMostFolds;
 
 struct Work {
   const UsedRows& rows;
@@ -270,117 +144,104 @@ struct Work {
   const FeatureLists& lists;
   const Shares& shares;
   bool splits;  // the half split is another training than a fold's
-
-  std::int64_t firstRow, endRow;
+  RowScores& out;
+  const std::vector<std::int64_t>& testedAt;  // [R]: -1 where a row is not tested
 };
 
 struct Scratch {
-  Scratch(std::int64_t rows, std::int64_t prompts, bool splits)
-      : scores(rows, prompts), half(splits ? rows : 0, prompts), holders(prompts) {}
+  explicit Scratch(std::int64_t prompts)
+      : trained(static_cast<std::size_t>(prompts)), powers(kMostPower * trained.size()) {}
 
-  ScoreBlock scores, half;
-  Holders holders;
+  std::vector<double> trained;  // [P]: of each holder
+  std::vector<double> powers;   // [kMostPower, P]: factors of each holder or prompt, to the power of 1, 2, ...
 };
 
-// The factors 1 + (q + d) / b of one training, under `count` holders or, if dense, under every prompt. Returns the
-// exponent that they are below.
-template <typename Share>
-inline __attribute__((always_inline)) int factorsOf(const Holders& holders, std::int64_t count, std::int64_t prompts,
-                                                    bool dense, double scale, double* factors, Share share) {
-  double most = 1.0;
-  if (dense) std::fill_n(factors, prompts, 1.0);
-  for (std::int64_t i = 0; i < count; i++) {
-    const double factor = 1.0 + (share(i, holders.prompt[i]) + holders.text[i]) * scale;
-    most = factor > most ? factor : most;
-    factors[dense ? holders.prompt[i] : i] = factor;
+// Multiplies the scores of the pass's rows that have the feature with 1 + (q + d) / b for each of its holders.
+inline __attribute__((always_inline)) void addFeature(const Work& work, const Pass& pass, const Feature& feature,
+                                                      const Holder* holders, const std::uint32_t* inText,
+                                                      const Count* counts, Scratch& scratch, ScoreBlock& scores) {
+  const TextTable::Text* const texts = work.texts.texts.data();
+  const std::int64_t prompts = work.rows.prompts, held = feature.holders;
+  const bool half = pass.fold == kHalf;
+  const Count* const first = half ? counts : counts + (pass.fold == 0 ? 0 : feature.ends[pass.fold - 1]);
+  const Count* const end = counts + feature.ends[half ? kMostFolds - 1 : pass.fold];
+  const auto rowOf = [&](const Count& count) {
+    const TextTable::Text& text = texts[count.text];
+    return static_cast<std::int64_t>(half ? text.inOdd : text.inFold) - pass.begin;
+  };
+  const std::int64_t size = pass.end - pass.begin;
+  const Count* present = first;
+  while (present < end && (rowOf(*present) < 0 || rowOf(*present) >= size)) present++;
+  if (present == end) return;
+
+  // The factors of what all rows of a holder have, then of what it was trained with: all but the rows of the fold, or
+  // of odd places. By prompts q is b, so that the two thirds of b stand together.
+  const double* const inverse = half ? work.shares.even.data() : work.shares.others.data() + pass.fold * prompts;
+  const double scale = work.shares.all / feature.total / (work.rows.byPrompts ? 2.0 : 1.0);
+  const auto factorOf = [&](double trained, std::int64_t i) {
+    const std::uint32_t j = holders[i].prompt;
+    double share = trained * inverse[j];
+    if (inText != nullptr) share += inText[i] * work.shares.text[j];
+    return 1.0 + share * scale;
+  };
+  const bool dense = held * 4 >= prompts;
+  double* const factors = scratch.powers.data();
+  double* const trained = scratch.trained.data();
+  if (dense && held < prompts) std::fill_n(factors, prompts, 1.0);
+  if (dense) {
+    for (std::int64_t i = 0; i < held; i++) factors[holders[i].prompt] = factorOf(holders[i].total, i);
+  } else {
+    for (std::int64_t i = 0; i < held; i++) factors[i] = factorOf(holders[i].total, i);
   }
-  return most == 1.0 ? 0 : static_cast<int>(bitsOf(most) >> 52) - 1022;
-}
-
-inline __attribute__((always_inline)) void addFeature(const Work& work, const Feature& feature, const Count* counts,
-                                                      Scratch& scratch) {
-  const UsedRows& rows = work.rows;
-  const TextTable& texts = work.texts;
-  Holders& holders = scratch.holders;
-  const std::int64_t prompts = rows.prompts;
-  const Count* const end = counts + feature.counts;
-  const std::uint32_t firstText = static_cast<std::uint32_t>(textOf(rows, work.firstRow));
-  const std::uint32_t lastText = static_cast<std::uint32_t>(textOf(rows, work.endRow - 1));
-  if (counts->text > lastText || end[-1].text < firstText) return;
-
-  std::int64_t held = -1;
-  std::uint32_t last = UINT32_MAX, foldsHere = 0;
-  bool oddHere = false;
-  for (const Count* at = counts; at < end; at++) {
-    const std::uint32_t j = texts.prompt[at->text];
-    if (j != last) {
-      last = j;
-      held++;
-      holders.prompt[held] = j;
-      holders.total[held] = holders.even[held] = holders.text[held] = 0;
-      std::fill_n(holders.inFold.data() + held * kMostFolds, kMostFolds, 0.0);
+  for (const Count* at = first; at < end; at++) trained[at->holder] = holders[at->holder].total;
+  for (const Count* at = first; at < end; at++) {
+    if (half && texts[at->text].inOdd == TextTable::kEven) continue;
+    trained[at->holder] -= at->count;
+    factors[dense ? holders[at->holder].prompt : at->holder] = factorOf(trained[at->holder], at->holder);
+  }
+  const std::int64_t count = dense ? prompts : held;
+  const Holder* const at = dense ? nullptr : holders;
+  int exponent = pass.exponent;
+  if (inText != nullptr) {
+    std::int64_t most = kOneBits;  // doubles from 1 on are ordered as their bits are
+    for (std::int64_t i = 0; i < count; i++) {
+      const auto bits = static_cast<std::int64_t>(bitsOf(factors[i]));
+      most = bits > most ? bits : most;
     }
-    const std::uint8_t fold = texts.fold[at->text];
-    if (fold == kPromptText) {
-      holders.text[held] = at->count * work.shares.text[j];
+    if (most == kOneBits) return;
+    exponent = exponentOf(fromBits(static_cast<std::uint64_t>(most)));
+  } else if (held == 1 && factors[dense ? holders->prompt : 0] == 1.0) {
+    return;
+  }
+  std::uint32_t powers = 1;
+  for (const Count* of = present; of < end; of++) {
+    const std::int64_t row = rowOf(*of);
+    if (row < 0 || row >= size) continue;
+    if (of->count > kMostPower) {
+      scores.addLogs(row, at, factors, count, of->count);
       continue;
     }
-    const bool odd = texts.odd[at->text] != 0;
-    holders.total[held] += at->count;
-    holders.inFold[held * kMostFolds + fold] += at->count;
-    if (!odd) holders.even[held] += at->count;
-    if (at->text >= firstText && at->text <= lastText) {
-      foldsHere |= 1u << fold;
-      oddHere |= odd;
+    for (; powers < of->count; powers++) {
+      const double* const before = factors + (powers - 1) * prompts;
+      double* const power = factors + powers * prompts;
+      COLLAPSAR_NO_OVERLAP
+      for (std::int64_t i = 0; i < count; i++) power[i] = before[i] * factors[i];
     }
-  }
-  held++;
-  if (foldsHere == 0) return;
-
-  // By prompts q is b, so that the two thirds of b stand together.
-  const double scale = work.shares.all / feature.total / (rows.byPrompts ? 2.0 : 1.0);
-  const bool dense = held * 4 >= prompts;
-  const std::uint32_t* const at = dense ? nullptr : holders.prompt.data();
-  const std::int64_t count = dense ? prompts : held;
-  int exponents[kMostFolds + 1] = {};
-  for (int fold = 0; fold < rows.folds; fold++) {
-    if ((foldsHere >> fold & 1) == 0) continue;
-    const double* const others = work.shares.others.data() + fold * prompts;
-    exponents[fold] = factorsOf(holders, held, prompts, dense, scale, holders.factors.data() + fold * prompts,
-                                [&](std::int64_t i, std::uint32_t j) {
-                                  return (holders.total[i] - holders.inFold[i * kMostFolds + fold]) * others[j];
-                                });
-  }
-  double* const halfFactors = holders.factors.data() + kMostFolds * prompts;
-  if (work.splits && oddHere) {
-    exponents[kMostFolds] = factorsOf(holders, held, prompts, dense, scale, halfFactors,
-                                      [&](std::int64_t i, std::uint32_t j) {
-                                        return holders.even[i] * work.shares.even[j];
-                                      });
-  }
-  for (const Count* of = counts; of < end; of++) {
-    if (of->text < firstText || of->text > lastText) continue;
-    const std::uint8_t fold = texts.fold[of->text];
-    if (fold == kPromptText) continue;
-    const std::int64_t row = of->text - (rows.promptsKnown ? texts.prompt[of->text] : 0) - work.firstRow;
-    if (exponents[fold] > 0) {
-      scratch.scores.multiply(row, at, holders.factors.data() + fold * prompts, count, of->count, exponents[fold]);
-    }
-    if (work.splits && exponents[kMostFolds] > 0 && texts.odd[of->text] != 0) {
-      scratch.half.multiply(row, at, halfFactors, count, of->count, exponents[kMostFolds]);
-    }
+    scores.multiply(row, at, factors + (of->count - 1) * prompts, count, exponent * static_cast<int>(of->count));
   }
 }
 
-// Features [begin, end) of a partition.
-inline __attribute__((always_inline)) const Count* addFeatures(const Work& work, const Feature* begin,
-                                                               const Feature* end, const Count* counts,
-                                                               Scratch& scratch) {
-  for (; begin < end; begin++) {
-    addFeature(work, *begin, counts, scratch);
-    counts += begin->counts;
+inline __attribute__((always_inline)) void addList(const Work& work, const Pass& pass, const FeatureList& list,
+                                                   Scratch& scratch, ScoreBlock& scores) {
+  const Holder* holders = list.holders;
+  const std::uint32_t* inText = list.inText;
+  const Count* counts = list.counts;
+  for (const Feature* at = list.features; at < list.features + list.featureCount; at++) {
+    addFeature(work, pass, *at, holders, inText, counts, scratch, scores);
+    holders += at->holders;
+    if (inText != nullptr) inText += at->holders;
+    counts += at->ends[kMostFolds - 1];
   }
-  return counts;
 }
 
 inline __attribute__((always_inline)) double meanOf(const double* values, std::int64_t count) {
@@ -389,16 +250,15 @@ inline __attribute__((always_inline)) double meanOf(const double* values, std::i
   return sum / static_cast<double>(count);
 }
 
-// What the figures need of one row. half: its scores in the half split, null if it tests none. tested: [P].
-inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int64_t row, const double* scores,
-                                                     const double* half, RowScores& out, double* tested) {
+// What the figures need of a row that was scored by its fold.
+inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int64_t row, const double* scores) {
   const UsedRows& rows = work.rows;
+  RowScores& out = work.out;
   const std::int64_t prompts = rows.prompts, own = rows.prompt[row];
   const auto features = static_cast<double>(work.texts.entries[textOf(rows, row)]);
   // All features cost ln(b/3), where prompts are not known ln(b/2), by prompts ln(2b/3).
   const double part = rows.byPrompts ? 2.0 / 3.0 : rows.promptsKnown ? 1.0 / 3.0 : 0.5;
-  const double base = static_cast<double>(work.lists.base[row]) * kBaseUnit +
-                      features * (deterministicLog(part) - deterministicLog(work.shares.all));
+  const double base = work.lists.base(row) + features * (deterministicLog(part) - deterministicLog(work.shares.all));
   const double ownScore = scores[own], near = 1e-9 * (1 + std::fabs(base + ownScore));
   std::int32_t above = 0, equal = 0;
   double most = scores[0], others = 0;
@@ -415,7 +275,7 @@ inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int6
   double temperature = 1;
   for (int t = 0; t < kTemperatures; t++, temperature *= 2) {
     double sum = 0;
-    // Below e^-708 there is nothing that a sum of at least 1 would notice.
+    // Below e^-700 there is nothing that a sum of at least 1 would notice.
     const auto term = [&](double score) {
       const double fall = (score - most) / temperature;
       return fall < -700 ? 0.0 : deterministicExp(fall);
@@ -423,72 +283,71 @@ inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int6
     for (std::int64_t j = 0; j < prompts; j++) sum += term(scores[j]);
     out.ownShare[row * kTemperatures + t] = term(ownScore) / sum;
   }
-  if (half == nullptr) return;
-  const double mean = meanOf(half, prompts);
-  for (std::int64_t j = 0; j < prompts; j++) tested[j] = (half[j] - mean) / features;
 }
 
-inline __attribute__((always_inline)) void reduceRows(const Work& work, Scratch& scratch,
-                                                      const std::vector<std::int64_t>& testedAt, RowScores& out) {
-  for (std::int64_t row = work.firstRow; row < work.endRow; row++) {
-    const double* const scores = scratch.scores.finish(row - work.firstRow);
-    const double* half = nullptr;
-    double* tested = nullptr;
-    if (testedAt[row] >= 0) {
-      half = work.splits ? scratch.half.finish(row - work.firstRow) : scores;
-      tested = out.testedExcess.data() + testedAt[row] * work.rows.prompts;
-    }
-    reduceRow(work, row, scores, half, out, tested);
+// What the half split needs of a row that it tests.
+inline __attribute__((always_inline)) void reduceTested(const Work& work, std::int64_t row, const double* scores) {
+  const std::int64_t prompts = work.rows.prompts;
+  double* const out = work.out.testedExcess.data() + work.testedAt[row] * prompts;
+  const double mean = meanOf(scores, prompts);
+  const auto features = static_cast<double>(work.texts.entries[textOf(work.rows, row)]);
+  for (std::int64_t j = 0; j < prompts; j++) out[j] = (scores[j] - mean) / features;
+}
+
+inline __attribute__((always_inline)) void reduceRows(const Work& work, const Pass& pass, ScoreBlock& scores) {
+  const std::vector<std::int64_t>& rows = pass.fold == kHalf ? work.texts.oddRows : work.texts.rowsOf[pass.fold];
+  for (std::int64_t i = pass.begin; i < pass.end; i++) {
+    const std::int64_t row = rows[i];
+    const double* const ofRow = scores.finish(i - pass.begin);
+    if (pass.fold != kHalf) reduceRow(work, row, ofRow);
+    if (pass.fold == kHalf || (!work.splits && work.testedAt[row] >= 0)) reduceTested(work, row, ofRow);
   }
 }
 
 // Without the instruction each fma of deterministic_math.h is a call; the bits are the same.
 #ifdef COLLAPSAR_FMA
-COLLAPSAR_FMA const Count* addFeaturesFma(const Work& work, const Feature* begin, const Feature* end,
-                                          const Count* counts, Scratch& scratch) {
-  return addFeatures(work, begin, end, counts, scratch);
+COLLAPSAR_FMA void addListFma(const Work& work, const Pass& pass, const FeatureList& list, Scratch& scratch,
+                              ScoreBlock& scores) {
+  addList(work, pass, list, scratch, scores);
 }
-COLLAPSAR_FMA void reduceRowsFma(const Work& work, Scratch& scratch, const std::vector<std::int64_t>& testedAt,
-                                 RowScores& out) {
-  reduceRows(work, scratch, testedAt, out);
+COLLAPSAR_FMA void reduceRowsFma(const Work& work, const Pass& pass, ScoreBlock& scores) {
+  reduceRows(work, pass, scores);
 }
 #endif
 
 bool hasFma() { return activeIsa() == Isa::Avx2 || activeIsa() == Isa::Avx512; }
 
-const Count* addFeaturesWide(const Work& work, const Feature* begin, const Feature* end, const Count* counts,
-                             Scratch& scratch) {
+void addListWide(const Work& work, const Pass& pass, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
 #ifdef COLLAPSAR_FMA
-  if (hasFma()) return addFeaturesFma(work, begin, end, counts, scratch);
+  if (hasFma()) return addListFma(work, pass, list, scratch, scores);
 #endif
-  return addFeatures(work, begin, end, counts, scratch);
+  addList(work, pass, list, scratch, scores);
 }
 
-void reduceRowsWide(const Work& work, Scratch& scratch, const std::vector<std::int64_t>& testedAt, RowScores& out) {
+void reduceRowsWide(const Work& work, const Pass& pass, ScoreBlock& scores) {
 #ifdef COLLAPSAR_FMA
-  if (hasFma()) return reduceRowsFma(work, scratch, testedAt, out);
+  if (hasFma()) return reduceRowsFma(work, pass, scores);
 #endif
-  reduceRows(work, scratch, testedAt, out);
+  reduceRows(work, pass, scores);
 }
 
 }  // namespace
 
 Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, NgramHash hash,
-                  RowScores& out, ThreadPool& pool, JobControl& control) {
+                  std::int64_t scoreBytes, RowScores& out, ThreadPool& pool, JobControl& control) {
   const TextTable texts(rows, tokens, promptTokens);
-  FeatureLists lists;
-  std::int64_t partitions = 0;
-  std::vector<std::int64_t> firstFeature, firstCount;
-  {
-    PostingLists postings(texts.entries, pool.threads());
-    const Outcome listed = listFeatures(rows, texts, tokens, promptTokens, hash, lists, postings, pool, control);
-    if (listed == Outcome::Cancelled) return listed;
-    partitions = postings.partitions();
-    for (std::int64_t partition = 0; partition < partitions; partition++) {
-      firstFeature.push_back(postings.entriesBefore(partition) / 2);
-      firstCount.push_back(postings.entriesBefore(partition));
+  PostingLists postings(texts.entries, pool.threads());
+  const Outcome filled = postings.fill(pool, control, [&](std::int64_t text, std::uint64_t* hashes) {
+    if (texts.row[text] >= 0) {
+      const std::int64_t row = rows.row[texts.row[text]];
+      hash.features(tokens.of(row), tokens.count(row), hashes);
+    } else {
+      const std::int64_t prompt = rows.promptText[texts.texts[text].prompt];
+      hash.features(promptTokens->of(prompt), promptTokens->count(prompt), hashes);
     }
-  }
+  });
+  if (filled == Outcome::Cancelled) return filled;
+  FeatureLists lists(rows, texts, postings, pool.threads());
   const Shares shares(rows, texts);
 
   out.ownShare.resize(static_cast<std::size_t>(rows.rows * kTemperatures));
@@ -505,33 +364,48 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
 
   // With two folds the half split is the second fold's training, and by prompts nothing is trained.
   const bool splits = rows.folds > 2;
-  const std::int64_t most = std::max<std::int64_t>(1, kBlockBytes / (rows.prompts * (splits ? 32 : 16)));
-  const std::int64_t each = (rows.rows + pool.threads() - 1) / pool.threads();
-  const std::int64_t blockRows = std::min(most, each), blocks = (rows.rows + blockRows - 1) / blockRows;
-  std::vector<Scratch> scratch;
-  for (int worker = 0; worker < pool.threads(); worker++) scratch.emplace_back(blockRows, rows.prompts, splits);
-  return pool.run(blocks, control, [&](std::int64_t block, int worker) {
-    Scratch& mine = scratch[static_cast<std::size_t>(worker)];
-    const std::int64_t firstRow = block * blockRows, endRow = std::min(rows.rows, firstRow + blockRows);
-    const Work work{rows, texts, lists, shares, splits, firstRow, endRow};
-    mine.scores.clear();
-    mine.half.clear();
-    for (std::int64_t partition = 0; partition < partitions; partition++) {
-      const Feature* feature = lists.features.get() + firstFeature[partition];
-      const Feature* const end = lists.features.get() + lists.featureEnds[partition];
-      const Count* count = lists.counts.get() + firstCount[partition];
-      while (feature < end) {
-        if (control.cancelled.load(std::memory_order_relaxed)) return;
-        const Feature* const next = std::min(end, feature + kCheckedFeatures);
-        count = addFeaturesWide(work, feature, next, count, mine);
-        feature = next;
-      }
+  // A block's scores stay in a second-level cache, and there are blocks for all threads.
+  const std::int64_t mostRows = std::max<std::int64_t>(1, kBlockBytes / (rows.prompts * 16));
+  const std::int64_t all = rows.rows + (splits ? static_cast<std::int64_t>(texts.oddRows.size()) : 0);
+  const std::int64_t blockRows = std::min(mostRows, (all + pool.threads() - 1) / pool.threads());
+  std::vector<Pass> passes;
+  for (int fold = 0; fold < (splits ? kHalf + 1 : rows.folds); fold++) {
+    if (fold >= rows.folds && fold != kHalf) continue;
+    const auto count = static_cast<std::int64_t>((fold == kHalf ? texts.oddRows : texts.rowsOf[fold]).size());
+    const double* const inverse = fold == kHalf ? shares.even.data() : shares.others.data() + fold * rows.prompts;
+    const double most = *std::max_element(inverse, inverse + rows.prompts);
+    for (std::int64_t begin = 0; begin < count; begin += blockRows) {
+      passes.push_back({fold, begin, std::min(count, begin + blockRows), exponentOf(1.0 + most * shares.all)});
     }
-    reduceRowsWide(work, mine, testedAt, out);
-    for (std::int64_t row = firstRow; row < endRow; row++) {
-      control.doneUnits.fetch_add(texts.entries[textOf(rows, row)], std::memory_order_relaxed);
+  }
+  const Work work{rows, texts, lists, shares, splits, out, testedAt};
+  std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()), Scratch(rows.prompts));
+  // Scores of so many rows at a time as memory is allowed; the features are listed anew for each lot.
+  const auto lot =
+      static_cast<std::size_t>(std::max<std::int64_t>(pool.threads(), scoreBytes / (blockRows * rows.prompts * 16)));
+  for (std::size_t begun = 0; begun < passes.size(); begun += lot) {
+    const std::size_t end = std::min(passes.size(), begun + lot);
+    std::vector<ScoreBlock> blocks;
+    for (std::size_t i = begun; i < end; i++) blocks.emplace_back(passes[i].end - passes[i].begin, rows.prompts);
+    for (std::int64_t batch = 0; batch < lists.batches(); batch++) {
+      if (lists.list(batch, postings, begun == 0, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
+      const Outcome scored =
+          pool.run(static_cast<std::int64_t>(end - begun), control, [&](std::int64_t index, int worker) {
+            const auto i = static_cast<std::size_t>(index);
+            for (const FeatureList& list : lists.lists()) {
+              if (control.cancelled.load(std::memory_order_relaxed)) return;
+              addListWide(work, passes[begun + i], list, scratch[static_cast<std::size_t>(worker)], blocks[i]);
+            }
+          });
+      if (scored == Outcome::Cancelled) return scored;
     }
-  });
+    const Outcome reduced = pool.run(static_cast<std::int64_t>(end - begun), control, [&](std::int64_t index, int) {
+      const auto i = static_cast<std::size_t>(index);
+      reduceRowsWide(work, passes[begun + i], blocks[i]);
+    });
+    if (reduced == Outcome::Cancelled) return reduced;
+  }
+  return Outcome::Done;
 }
 
 }  // namespace collapsar

@@ -17,13 +17,15 @@ struct RowScores {
   std::vector<double> ownShare;            // [R, kTemperatures]: softmax(S / temperature) of the own prompt
   std::vector<std::int32_t> above, equal;  // [R]: prompts that score higher, or the same (own included)
   std::vector<double> excess;              // [R]: (S own - mean of S over the other prompts) / features
-  // Rows that test the half split, in the order of positions, each with (S' - mean of S') / features under every prompt.
-  std::vector<std::int32_t> testedOwn;     // [tested]
-  std::vector<double> testedExcess;        // [tested, P]
+  // Rows that test the half split, in the order of positions, each with (S' - mean of S') / features under every
+  // prompt.
+  std::vector<std::int32_t> testedOwn;  // [tested]
+  std::vector<double> testedExcess;     // [tested, P]
 };
 
-// Throws std::bad_alloc. `tokens` and `promptTokens` are of all texts of the step.
+// scoreBytes: of scores that are kept at a time, about. Throws std::bad_alloc. `tokens` and `promptTokens` are of all
+// texts of the step.
 Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, NgramHash hash,
-                  RowScores& out, ThreadPool& pool, JobControl& control);
+                  std::int64_t scoreBytes, RowScores& out, ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

@@ -46,7 +46,8 @@ class PhraseIndex {
         phrases_.back().endRun = at + 1;
         continue;
       }
-      Phrase phrase{tokensOf(run), run.tokens, hashes[i], at, at + 1, static_cast<std::int64_t>(gramOf_.size()), UINT32_MAX};
+      Phrase phrase{tokensOf(run), run.tokens, hashes[i], at, at + 1, static_cast<std::int64_t>(gramOf_.size()),
+                    UINT32_MAX};
       const std::size_t begin = gramOf_.size();
       std::vector<std::uint64_t> fours(static_cast<std::size_t>(NgramHash::fourCount(run.tokens)));
       hash.fours(phrase.tokens, run.tokens, fours.data());

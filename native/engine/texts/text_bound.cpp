@@ -21,10 +21,10 @@ struct Point {
   double epsilon = 1;
 };
 
+// ln q(own) + ln P = ln(P q(own))
 double valueOf(const UsedRows& rows, const RowScores& scores, std::int64_t row, const Point& point) {
-  const auto prompts = static_cast<double>(rows.prompts);
   const double own = scores.ownShare[row * kTemperatures + point.temperature];
-  return deterministicLog((1 - point.epsilon) * own + point.epsilon / prompts) + deterministicLog(prompts);
+  return deterministicLog((1 - point.epsilon) * own * static_cast<double>(rows.prompts) + point.epsilon);
 }
 
 // The best point of the grid over rows at the positions of one parity.

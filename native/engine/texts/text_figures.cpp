@@ -51,12 +51,11 @@ Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigure
 
   RowScores scores;
   const TokenHashes* const known = rows.promptsKnown ? &*promptTokens : nullptr;
-  if (scoreRows(rows, tokens, known, options.hash, scores, pool, control) == Outcome::Cancelled) {
+  if (scoreRows(rows, tokens, known, options.hash, options.scoreBytes, scores, pool, control) == Outcome::Cancelled) {
     return Outcome::Cancelled;
   }
   out.bound = textBound(rows, scores);
-  const Outcome split =
-      halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
+  const Outcome split = halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
   if (split == Outcome::Cancelled) return split;
   return textForm(rows, tokens, options.hash, out.form, pool, control);
 }

@@ -10,7 +10,9 @@ namespace collapsar {
 struct TextOptions {
   std::int64_t permutations;
   std::uint64_t seed;
+  // Tests take others:
   NgramHash hash;
+  std::int64_t scoreBytes = 1 << 28;  // of rows' scores that are kept at a time, about
 };
 
 struct TextFigures {

@@ -82,7 +82,7 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
     std::vector<std::int64_t> foundEnds(static_cast<std::size_t>(partitions));
     std::vector<GramCounts> ofWorkers(static_cast<std::size_t>(pool.threads()), counts);
     const Outcome grouped = lists.group(
-        pool, control,
+        0, partitions, pool, control,
         [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t count, const Posting* postings) {
           GramCounts& mine = ofWorkers[static_cast<std::size_t>(worker)];
           std::int64_t found = lists.entriesBefore(partition) / 3;

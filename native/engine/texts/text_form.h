@@ -11,10 +11,10 @@ namespace collapsar {
 
 // A run of tokens of which every 4-gram is in the texts of at least max(3, half) of the prompts.
 struct TemplatePhrase {
-  std::string text;                // its tokens, joined by spaces
-  std::vector<std::int64_t> ids;   // its tokens, where the log has ids
-  std::int64_t tokens, prompts;    // how many it has; how many hold all of it
-  double share;                    // mean over used rows of the share of tokens that lie in it
+  std::string text;               // its tokens, joined by spaces
+  std::vector<std::int64_t> ids;  // its tokens, where the log has ids
+  std::int64_t tokens, prompts;   // how many it has; how many hold all of it
+  double share;                   // mean over used rows of the share of tokens that lie in it
 };
 constexpr std::size_t kMostPhrases = 10;
 

@@ -24,7 +24,7 @@ struct Digits {
 
 TokenHashes::TokenHashes(const Texts& texts)
     : texts_(texts),
-      hashes_(new std::uint64_t[static_cast<std::size_t>(texts.size())]),
+      hashes_(static_cast<std::size_t>(texts.size())),
       counts_(static_cast<std::size_t>(texts.count)),
       keys_(static_cast<std::size_t>(texts.count)) {}
 
@@ -48,32 +48,32 @@ Outcome TokenHashes::compute(ThreadPool& pool, JobControl& control) {
 }
 
 void TokenHashes::computeText(std::int64_t text) {
-  std::uint64_t* const hashes = hashes_.get() + (texts_.offsets[text] - texts_.offsets[0]);
+  std::uint64_t* const first = hashes_.get() + (texts_.offsets[text] - texts_.offsets[0]);
   const std::int64_t begin = texts_.offsets[text], end = texts_.offsets[text + 1];
-  std::uint64_t key = kFnvStart;
-  std::int64_t count = 0;
+  std::uint64_t key = kFnvStart, *out = first;
   if (texts_.bytes == nullptr) {
-    for (std::int64_t i = begin; i < end; i++, count++) {
-      if (count > 0) key = fnvOf(key, '\n');
-      const Digits digits(texts_.ids[i]);
+    for (const std::int64_t *id = texts_.ids + begin, *last = texts_.ids + end; id < last; id++) {
+      if (out > first) key = fnvOf(key, '\n');
+      const Digits digits(*id);
       for (const char* digit = digits.text; digit < digits.end; digit++) {
         key = fnvOf(key, static_cast<std::uint8_t>(*digit));
       }
-      hashes[count] = mixed(static_cast<std::uint64_t>(texts_.ids[i]) + 0x9e3779b97f4a7c15u);
+      *out++ = mixed(static_cast<std::uint64_t>(*id) + 0x9e3779b97f4a7c15u);
     }
   } else {
-    eachWord(texts_.bytes + begin, texts_.bytes + end, [&](const std::uint8_t* byte, const std::uint8_t* wordEnd) {
-      if (count > 0) key = fnvOf(key, '\n');
+    WordReader reader(texts_.bytes + begin, texts_.bytes + end);
+    for (const std::uint8_t *byte, *wordEnd; reader.next(byte, wordEnd);) {
+      if (out > first) key = fnvOf(key, '\n');
       std::uint64_t hash = kFnvStart;
       for (; byte < wordEnd; byte++) {
         const std::uint8_t lower = words::kTables.lower[*byte];
         key = fnvOf(key, lower);
         hash = fnvOf(hash, lower);
       }
-      hashes[count++] = mixed(hash);
-    });
+      *out++ = mixed(hash);
+    }
   }
-  counts_[static_cast<std::size_t>(text)] = count;
+  counts_[static_cast<std::size_t>(text)] = out - first;
   keys_[static_cast<std::size_t>(text)] = key;
 }
 
@@ -85,11 +85,11 @@ bool TokenHashes::equal(std::int64_t text, std::int64_t other) const {
 std::vector<std::string> TokenHashes::words(std::int64_t text) const {
   std::vector<std::string> found;
   const std::uint8_t* const bytes = texts_.bytes;
-  eachWord(bytes + texts_.offsets[text], bytes + texts_.offsets[text + 1],
-           [&](const std::uint8_t* begin, const std::uint8_t* end) {
-             std::string& word = found.emplace_back(begin, end);
-             for (char& c : word) c = static_cast<char>(words::kTables.lower[static_cast<std::uint8_t>(c)]);
-           });
+  WordReader reader(bytes + texts_.offsets[text], bytes + texts_.offsets[text + 1]);
+  for (const std::uint8_t *begin, *end; reader.next(begin, end);) {
+    std::string& word = found.emplace_back(begin, end);
+    for (char& c : word) c = static_cast<char>(words::kTables.lower[static_cast<std::uint8_t>(c)]);
+  }
   return found;
 }
 
@@ -97,9 +97,13 @@ std::string TokenHashes::written(std::int64_t text, std::int64_t first, std::int
   std::string joined;
   const std::vector<std::string> all = texts_.bytes == nullptr ? std::vector<std::string>() : words(text);
   for (std::int64_t i = first; i < first + count; i++) {
-    if (i > first) joined += ' ';
-    joined += texts_.bytes == nullptr ? std::to_string(texts_.ids[texts_.offsets[text] + i])
-                                      : all[static_cast<std::size_t>(i)];
+    if (i > first) joined.push_back(' ');
+    if (texts_.bytes == nullptr) {
+      const Digits digits(texts_.ids[texts_.offsets[text] + i]);
+      joined.append(digits.text, static_cast<std::size_t>(digits.end - digits.text));
+    } else {
+      joined.append(all[static_cast<std::size_t>(i)]);
+    }
   }
   return joined;
 }

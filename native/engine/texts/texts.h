@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/job_control.h"
 #include "engine/thread_pool.h"
+#include "unset_array.h"
 
 namespace collapsar {
 
@@ -23,9 +23,9 @@ struct Texts {
 
 // One step's rollouts.
 struct TextRows {
-  Texts texts;                 // of the rows
-  const std::int32_t* groups;  // [rows]: each row's group, a number of `groupIds`
-  Texts groupIds;              // UTF-8, all different
+  Texts texts;                  // of the rows
+  const std::int32_t* groups;   // [rows]: each row's group, a number of `groupIds`
+  Texts groupIds;               // UTF-8, all different
   const std::int32_t* prompts;  // [rows]: each row's text in `promptTexts`, -1 where it is not known; null: none is
   Texts promptTexts;            // all different; ids where the rows are ids
 };
@@ -40,7 +40,9 @@ class TokenHashes {
   Outcome compute(ThreadPool& pool, JobControl& control);
 
   const Texts& texts() const { return texts_; }
-  const std::uint64_t* of(std::int64_t text) const { return hashes_.get() + (texts_.offsets[text] - texts_.offsets[0]); }
+  const std::uint64_t* of(std::int64_t text) const {
+    return hashes_.get() + (texts_.offsets[text] - texts_.offsets[0]);
+  }
   std::int64_t count(std::int64_t text) const { return counts_[static_cast<std::size_t>(text)]; }
   // FNV-1a 64 over the tokens, as UTF-8 joined by U+000A: the start of the key that orders rows.
   std::uint64_t key(std::int64_t text) const { return keys_[static_cast<std::size_t>(text)]; }
@@ -59,7 +61,7 @@ class TokenHashes {
 
   Texts texts_;
   // Where a text's bytes or ids start: a text has no more tokens. What is not written takes no memory.
-  std::unique_ptr<std::uint64_t[]> hashes_;
+  UnsetArray<std::uint64_t> hashes_;
   std::vector<std::int64_t> counts_;
   std::vector<std::uint64_t> keys_;
 };

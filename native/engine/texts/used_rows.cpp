@@ -13,7 +13,7 @@ constexpr int kMostFolds = 8;
 
 struct Keyed {
   std::uint64_t key;
-  std::int64_t row;   // in the step
+  std::int64_t row;    // in the step
   std::int32_t group;  // rank of its id
   std::int64_t copy;
 };
@@ -40,7 +40,8 @@ std::vector<std::int32_t> ranksOf(const Texts& ids) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(ids.count)), ranks(order.size());
   for (std::size_t i = 0; i < order.size(); i++) order[i] = static_cast<std::int32_t>(i);
   std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return idOf(a) < idOf(b); });
-  for (std::size_t i = 0; i < order.size(); i++) ranks[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < order.size(); i++)
+    ranks[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(i);
   return ranks;
 }
 
@@ -160,8 +161,8 @@ UsedRows usedRows(const TextRows& step, const TokenHashes& tokens) {
     const std::int64_t fold = used.place(static_cast<std::int64_t>(at)) % folds;
     const std::int64_t inFold = (size - fold + folds - 1) / folds;
     used.fold.push_back(static_cast<std::uint8_t>(fold));
-    used.weight.push_back(1.0 / (static_cast<double>(used.prompts) * static_cast<double>(folds) *
-                                 static_cast<double>(inFold)));
+    used.weight.push_back(
+        1.0 / (static_cast<double>(used.prompts) * static_cast<double>(folds) * static_cast<double>(inFold)));
   }
   return used;
 }

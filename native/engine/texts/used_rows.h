@@ -24,16 +24,16 @@ struct UsedRows {
   bool byPrompts = false;              // the prompts' texts alone speak
   bool promptsKnown = false;
 
-  std::vector<std::int64_t> row;       // [R]: its number in the step
-  std::vector<std::int32_t> prompt;    // [R]: in [0, P)
-  std::vector<std::uint8_t> fold;      // [R]
-  std::vector<std::int64_t> position;  // [R]: in the order of keys
-  std::vector<double> weight;          // [R]: adds up to 1
-  std::vector<std::int64_t> atPosition;   // [R]: the used row at each position
-  std::vector<std::int64_t> firstRow;     // [P + 1]
-  std::vector<std::int32_t> promptText;   // [P]: in promptTexts; where prompts are known
-  std::int64_t duplicates = 0;            // rows whose tokens another row of the prompt has
-  std::int64_t duplicatesAcross = 0;      // rows whose tokens a row of another prompt has
+  std::vector<std::int64_t> row;         // [R]: its number in the step
+  std::vector<std::int32_t> prompt;      // [R]: in [0, P)
+  std::vector<std::uint8_t> fold;        // [R]
+  std::vector<std::int64_t> position;    // [R]: in the order of keys
+  std::vector<double> weight;            // [R]: adds up to 1
+  std::vector<std::int64_t> atPosition;  // [R]: the used row at each position
+  std::vector<std::int64_t> firstRow;    // [P + 1]
+  std::vector<std::int32_t> promptText;  // [P]: in promptTexts; where prompts are known
+  std::int64_t duplicates = 0;           // rows whose tokens another row of the prompt has
+  std::int64_t duplicatesAcross = 0;     // rows whose tokens a row of another prompt has
 
   std::int64_t place(std::int64_t used) const {
     return used - firstRow[static_cast<std::size_t>(prompt[static_cast<std::size_t>(used)])];

@@ -38,8 +38,8 @@ constexpr Kind kindOf(std::uint32_t character) {
   return gap ? kGap : kSymbol;
 }
 
-// The well-formed UTF-8 sequence at `at` (The Unicode Standard, table 3-7): its bytes and character; 0 bytes if there is
-// none.
+// The well-formed UTF-8 sequence at `at` (The Unicode Standard, table 3-7): its bytes and character; 0 bytes if there
+// is none.
 struct Sequence {
   int bytes;
   std::uint32_t character;
@@ -58,8 +58,8 @@ inline Sequence sequenceAt(const std::uint8_t* at, const std::uint8_t* end) {
     if (character >= 0x800 && (character < 0xd800 || character > 0xdfff)) return {3, character};
   }
   if (first >= 0xf0 && first <= 0xf4 && left >= 4 && continues(1) && continues(2) && continues(3)) {
-    const auto character = static_cast<std::uint32_t>((first & 7) << 18 | (at[1] & 0x3f) << 12 | (at[2] & 0x3f) << 6 |
-                                                      (at[3] & 0x3f));
+    const auto character =
+        static_cast<std::uint32_t>((first & 7) << 18 | (at[1] & 0x3f) << 12 | (at[2] & 0x3f) << 6 | (at[3] & 0x3f));
     if (character >= 0x10000 && character <= 0x10ffff) return {4, character};
   }
   return {0, 0xfffd};
@@ -67,28 +67,41 @@ inline Sequence sequenceAt(const std::uint8_t* at, const std::uint8_t* end) {
 
 }  // namespace words
 
-// Calls use(begin, end) for each word in turn: UTF-8, in which A-Z stand as they were written (words::kTables.lower).
-template <typename Use>
-void eachWord(const std::uint8_t* at, const std::uint8_t* end, Use use) {
-  using namespace words;
-  while (at < end) {
-    const Sequence next = sequenceAt(at, end);
-    if (next.bytes == 0) {
-      use(kReplacement, kReplacement + 3);
-      at++;
-      continue;
+// The words of a text, one after the other: UTF-8, in which A-Z stand as they were written (words::kTables.lower).
+class WordReader {
+ public:
+  WordReader() = default;
+  WordReader(const std::uint8_t* begin, const std::uint8_t* end) : at_(begin), end_(end) {}
+
+  // False at the end.
+  inline __attribute__((always_inline)) bool next(const std::uint8_t*& begin, const std::uint8_t*& wordEnd) {
+    using namespace words;
+    while (at_ < end_) {
+      const Sequence first = sequenceAt(at_, end_);
+      if (first.bytes == 0) {
+        at_++;
+        begin = kReplacement;
+        wordEnd = kReplacement + 3;
+        return true;
+      }
+      begin = at_;
+      at_ += first.bytes;
+      const Kind kind = kindOf(first.character);
+      if (kind == kGap) continue;
+      while (kind == kWord && at_ < end_) {
+        const Sequence more = sequenceAt(at_, end_);
+        if (more.bytes == 0 || kindOf(more.character) != kWord) break;
+        at_ += more.bytes;
+      }
+      wordEnd = at_;
+      return true;
     }
-    const std::uint8_t* const begin = at;
-    at += next.bytes;
-    const Kind kind = kindOf(next.character);
-    if (kind == kGap) continue;
-    while (kind == kWord && at < end) {
-      const Sequence more = sequenceAt(at, end);
-      if (more.bytes == 0 || kindOf(more.character) != kWord) break;
-      at += more.bytes;
-    }
-    use(begin, at);
+    return false;
   }
-}
+
+ private:
+  const std::uint8_t* at_ = nullptr;
+  const std::uint8_t* end_ = nullptr;
+};
 
 }  // namespace collapsar

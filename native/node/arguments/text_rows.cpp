@@ -7,8 +7,9 @@
 
 namespace collapsar {
 
-void TextsArgument::take(Job& job, Arguments& arguments, const char* name) {
+void TextsArgument::take(Job& job, Arguments& arguments, const char* textsName, const char* idsName) {
   const Napi::Value bytes = arguments.next(), ids = arguments.next(), offsets = arguments.next();
+  const char* const name = bytes.IsUndefined() ? idsName : textsName;
   constexpr std::int64_t kMostId = std::int64_t{1} << 53;
   std::int64_t size = 0;
   if (bytes.IsUndefined()) {
@@ -34,15 +35,15 @@ Texts TextsArgument::texts() const {
 }
 
 void TextRowsArgument::take(Job& job, Arguments& arguments) {
-  texts_.take(job, arguments, "rows.texts");
+  texts_.take(job, arguments, "rows.texts", "rows.tokens");
   const Napi::Value groups = arguments.next();
-  groupIds_.take(job, arguments, "rows.groups");
+  groupIds_.take(job, arguments, "rows.groups", "rows.groups");
   groups_ = integers32(groups, "rows.groups", 0, static_cast<std::int32_t>(groupIds_.count() - 1));
   expectCount(arguments.env(), "rows.groups", groups_.size(), texts_.count(), "row");
   const Napi::Value prompts = arguments.next();
   hasPrompts_ = !prompts.IsUndefined();
   if (!hasPrompts_) return;
-  promptTexts_.take(job, arguments, "rows.prompts");
+  promptTexts_.take(job, arguments, "rows.prompts", "rows.promptTokens");
   prompts_ = integers32(prompts, "rows.prompts", -1, static_cast<std::int32_t>(promptTexts_.count() - 1));
   expectCount(arguments.env(), "rows.prompts", prompts_.size(), texts_.count(), "row");
 }

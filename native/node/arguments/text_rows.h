@@ -13,7 +13,8 @@ class TextsArgument {
  public:
   // Takes bytes: Uint8Array | undefined, ids: IntegerArray | undefined, offsets: Float64Array.
   // bytes: engine memory, or copied.
-  void take(Job& job, Arguments& arguments, const char* name);
+  // The names are what the caller calls them.
+  void take(Job& job, Arguments& arguments, const char* textsName, const char* idsName);
 
   Texts texts() const;  // pointers into this object
   std::int64_t count() const { return static_cast<std::int64_t>(offsets_.size()) - 1; }

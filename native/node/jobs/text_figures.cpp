@@ -1,4 +1,5 @@
-// Engine.textFigures and Engine.phraseShares: a step's texts -> its text figures; phrases -> how much of a step they are.
+// Engine.textFigures and Engine.phraseShares: a step's texts -> its text figures; phrases -> how much of a step they
+// are.
 #include <vector>
 
 #include "engine/texts/text_figures.h"
@@ -90,7 +91,7 @@ std::unique_ptr<Job> textFiguresJob(Arguments& arguments) {
 std::unique_ptr<Job> phraseSharesJob(Arguments& arguments) {
   auto job = std::make_unique<PhraseSharesJob>();
   job->rows.take(*job, arguments);
-  job->phrases.take(*job, arguments, "phrases");
+  job->phrases.take(*job, arguments, "phrases", "phrases");
   return job;
 }
 
