@@ -123,13 +123,9 @@ const rewards = Array.from({ length: 8 }, (_, group) =>
 );
 note('filterGroups', filterGroups({ rewards }, { strategy: 'top_p', value: 0.9 }));
 
-// Every prompt is as good as every other.
-// All but the last: scores that are the same under every prompt are placeholders.
-const equal = {
-  data: Float64Array.from({ length: 256 }, (_, at) => (at % 16 === 15 ? -9 : -8)),
-  dtype: 'float64',
-  shape: [16, 16],
-};
+// Under half of the prompts a row has one score, under the other half another: own is among the best eight in half of the rows.
+const halves = Float64Array.from({ length: 256 }, (_, at) => (((at >> 4) + at) % 16 < 8 ? -8 : -9));
+const equal = { data: halves, dtype: 'float64', shape: [16, 16] };
 const groups = Int32Array.from({ length: 16 }, (_, row) => row);
 const tied = await crossScoreMetrics(engine, { sums: equal, lengths: new Int32Array(16).fill(4), groups });
 note('crossScoreMetrics of ties', tied);
