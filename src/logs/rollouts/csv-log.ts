@@ -1,12 +1,11 @@
 // Logs in CSV, whose columns the user names: a heading, then a row a rollout; fields in quotes may hold line ends.
 import { Readable } from 'node:stream';
-import { CsvError, parse } from 'csv-parse';
 import { FileError } from '../../errors.js';
 import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat } from './format.js';
 import { LineFile } from './line-blocks.js';
 import type { LogPart, Range } from './log-part.js';
-import { type BlockContext, checkStep, checkText, formatOf } from './parse-lines.js';
+import { addRow, type BlockContext, checkText, formatOf } from './parse-lines.js';
 import { BatchBuilder, type RowBatch } from './row-batch.js';
 
 /** Rows that are given at a time. */
@@ -107,7 +106,7 @@ export class CsvFile {
         count = 0;
       }
       if (count === 0) first = row;
-      if (problem === undefined) addRow(batch, values, count, format, context);
+      if (problem === undefined) addRow(batch, new CsvFields(values), count, format, context);
       else batch.fail({ line: count, problem });
       count++;
     }
@@ -162,24 +161,6 @@ class CsvFields extends ObjectFields {
   }
 }
 
-function addRow(
-  batch: BatchBuilder,
-  values: Record<string, string>,
-  line: number,
-  format: RolloutFormat,
-  context: BlockContext,
-): void {
-  try {
-    for (const row of format.rows(new CsvFields(values), context)) {
-      checkStep(row.step, context, format);
-      batch.add(row);
-    }
-  } catch (error) {
-    if (!(error instanceof LineProblem)) throw error;
-    batch.fail({ line, problem: error.message });
-  }
-}
-
 /** @throws FileError naming the row that is no CSV, or no UTF-8 */
 async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGenerator<CsvRow, void, undefined> {
   const { path } = file;
@@ -197,6 +178,8 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
       yield bytes;
     }
   }
+  // Loaded where a log is CSV: it would hold up every start otherwise.
+  const { CsvError, parse } = await import('csv-parse');
   // Rows of another length are named one by one below.
   const parser = parse({ bom: true, relax_column_count: true, skip_empty_lines: true, max_record_size: LONGEST_ROW });
   const bytes = Readable.from(texts());

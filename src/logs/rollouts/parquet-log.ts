@@ -1,16 +1,8 @@
 // Logs in Parquet: a row group at a time, and of it the columns that the reader wants. Decoded by hyparquet; every length in the
-// file is checked against the file before memory is taken for it.
+// file is checked against the file before memory is taken for it. hyparquet is loaded where a log is Parquet: it would hold up
+// every start otherwise.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import {
-  type AsyncBuffer,
-  type Compressors,
-  type FileMetaData,
-  parquetMetadataAsync,
-  parquetReadObjects,
-  parquetSchema,
-  type RowGroup,
-  snappyUncompress,
-} from 'hyparquet';
+import type { AsyncBuffer, Compressors, FileMetaData, RowGroup } from 'hyparquet';
 import { ArgumentError, FileError } from '../../errors.js';
 import type { ByteSource } from '../byte-source.js';
 import { openBytes } from '../store.js';
@@ -18,7 +10,7 @@ import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat, TableColumn } from './format.js';
 import type { LogPart, Range } from './log-part.js';
 import { unpackPages } from './parquet-pages.js';
-import { type BlockContext, checkStep, formatOf } from './parse-lines.js';
+import { addRow, type BlockContext, formatOf } from './parse-lines.js';
 import { BatchBuilder, type RowBatch } from './row-batch.js';
 
 /** Bytes of a footer that are read: a header of thousands of row groups has less. */
@@ -104,7 +96,8 @@ export class ParquetFile {
         if (from >= to) continue;
         const rows = await this.#rows(group, names, signal);
         const batch = new BatchBuilder();
-        for (let row = from; row < to; row++) addRow(batch, rows[row - first] ?? {}, row - from, format, context);
+        for (let row = from; row < to; row++)
+          addRow(batch, new ObjectFields(rows[row - first] ?? {}), row - from, format, context);
         yield { batch: batch.finish(to - from), line: from, offset: Number.NaN };
       }
       first = end;
@@ -133,6 +126,7 @@ export class ParquetFile {
     const begin = groups.slice(0, group).reduce((sum, { num_rows: count }) => sum + Number(count), 0);
     const count = Number((groups[group] as RowGroup).num_rows);
     const chunks = await readChunks(this.source, this.metadata, groups[group] as RowGroup, new Set(names), signal);
+    const { parquetReadObjects } = await import('hyparquet');
     try {
       const rows = (await parquetReadObjects({
         ...chunks,
@@ -147,24 +141,6 @@ export class ParquetFile {
     } catch (error) {
       throw damaged(path, error);
     }
-  }
-}
-
-function addRow(
-  batch: BatchBuilder,
-  values: Record<string, unknown>,
-  line: number,
-  format: RolloutFormat,
-  context: BlockContext,
-): void {
-  try {
-    for (const row of format.rows(new ObjectFields(values), context)) {
-      checkStep(row.step, context, format);
-      batch.add(format.groupIsLine ? { ...row, line } : row);
-    }
-  } catch (error) {
-    if (!(error instanceof LineProblem)) throw error;
-    batch.fail({ line, problem: error.message });
   }
 }
 
@@ -208,6 +184,7 @@ async function readMetadata(source: ByteSource, signal: AbortSignal | undefined)
       return bytes.buffer;
     },
   };
+  const { parquetMetadataAsync } = await import('hyparquet');
   try {
     return await parquetMetadataAsync(file, { initialFetchSize: footer + 8, geoparquet: false });
   } catch (error) {
@@ -270,7 +247,12 @@ async function readChunks(
     const bytes = new Uint8Array(new ArrayBuffer(length));
     await source.read(bytes, begin, { signal });
     try {
-      const chunk = { bytes, values, unpack: await unpackerOf(meta.codec), ...levelsOf(metadata, meta.path_in_schema) };
+      const chunk = {
+        bytes,
+        values,
+        unpack: await unpackerOf(meta.codec),
+        ...(await levelsOf(metadata, meta.path_in_schema)),
+      };
       for (const [at, page] of unpackPages(chunk)) pages.set(begin + at, page);
     } catch (error) {
       throw damaged(path, error, `column "${name}"`);
@@ -310,7 +292,11 @@ async function readChunks(
 }
 
 /** How deep lists and missing values are nested on the way to a column. */
-function levelsOf(metadata: FileMetaData, path: readonly string[]): { maxRepetition: number; maxDefinition: number } {
+async function levelsOf(
+  metadata: FileMetaData,
+  path: readonly string[],
+): Promise<{ maxRepetition: number; maxDefinition: number }> {
+  const { parquetSchema } = await import('hyparquet');
   let node = parquetSchema(metadata);
   // hyparquet counts the root among the lists, where a file says that it is one.
   const levels = { maxRepetition: node.element.repetition_type === 'REPEATED' ? 1 : 0, maxDefinition: 0 };
@@ -332,7 +318,8 @@ async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
   switch (codec) {
     case 'UNCOMPRESSED':
       return undefined;
-    case 'SNAPPY':
+    case 'SNAPPY': {
+      const { snappyUncompress } = await import('hyparquet');
       return (packed, length) => {
         // Its best is 64 bytes for 3.
         if (length > 22 * packed.length + 64)
@@ -341,6 +328,7 @@ async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
         snappyUncompress(packed, page);
         return page;
       };
+    }
     case 'GZIP':
       return (packed, length) => gunzipSync(packed, { maxOutputLength: Math.max(1, length) });
     case 'BROTLI':

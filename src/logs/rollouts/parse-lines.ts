@@ -1,6 +1,6 @@
 // Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
 import { isUtf8 } from 'node:buffer';
-import { LineProblem } from './fields.js';
+import { type Fields, LineProblem } from './fields.js';
 import type { RolloutFormat, RowContext } from './format.js';
 import { FORMATS } from './formats/index.js';
 import { type ColumnNames, mappedColumns } from './formats/own.js';
@@ -56,6 +56,25 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
     begin = end + 1;
   }
   return batch.finish(line, isCut);
+}
+
+/** Adds what a format makes of one row of a table, or what is wrong with it. @param line of the row within the batch */
+export function addRow(
+  batch: BatchBuilder,
+  fields: Fields,
+  line: number,
+  format: RolloutFormat,
+  context: BlockContext,
+): void {
+  try {
+    for (const row of format.rows(fields, context)) {
+      checkStep(row.step, context, format);
+      batch.add(format.groupIsLine ? { ...row, line } : row);
+    }
+  } catch (error) {
+    if (!(error instanceof LineProblem)) throw error;
+    batch.fail({ line, problem: error.message });
+  }
 }
 
 /** @throws {LineProblem} where rows have to say their step and this one does not, or says another */

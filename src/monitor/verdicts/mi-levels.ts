@@ -3,7 +3,7 @@
 import { FollowedLevel, followedLevelShape } from './followed-level.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from './run-level.js';
 import { count, fields, record, type Shaped } from './saved-shape.js';
-import type { Place } from './standing.js';
+import { type Place, WIDTH_95 } from './standing.js';
 import type { MiAt } from './step-levels.js';
 
 export const miLevelsShape = fields({ steps: count, byPrompts: record(followedLevelShape) });
@@ -56,7 +56,7 @@ export class MiLevels {
       if (followed === undefined) continue;
       const { level } = followed;
       level.add(step, at.value, at.error, Math.max(1, prompts));
-      const reach = 1.96 * level.excessSigma(Math.max(1, prompts));
+      const reach = WIDTH_95 * level.excessSigma(Math.max(1, prompts));
       const halves = { above: Math.hypot(at.high - at.value, reach), below: Math.hypot(at.value - at.low, reach) };
       const place = level.comparable && (hadStart || followed.hasStart) ? followed.place(at.value, halves) : null;
       if (compared === undefined || level.comparable || !compared.followed.level.comparable) {
