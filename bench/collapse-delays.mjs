@@ -2,7 +2,7 @@
 // A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
 //
 //   npm run build && node bench/collapse-delays.mjs [--runs 1000] [--seed 1]
-import { Judge } from '../dist/monitor/verdicts/index.js';
+import { Judge } from '../dist/verdicts/index.js';
 import { readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { stepMetrics } from './step-metrics.mjs';

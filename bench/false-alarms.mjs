@@ -6,7 +6,7 @@
 //
 // Exit status 1 if the 95% binomial interval (Clopper–Pearson) of a measured rate lies above the stated one.
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
-import { Judge } from '../dist/monitor/verdicts/index.js';
+import { Judge } from '../dist/verdicts/index.js';
 import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { stepMetrics } from './step-metrics.mjs';

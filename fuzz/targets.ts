@@ -1,13 +1,13 @@
 // What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, and as a rollout log of each trainer, from a source
 // that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's size and anything else
 // thrown are findings.
-import { FileError } from '../src/errors.js';
-import type { ByteSource } from '../src/logs/byte-source.js';
+import { FileError } from '../src/checks/errors.js';
 import { FORMATS } from '../src/logs/rollouts/formats/index.js';
 import { OWN_COLUMNS } from '../src/logs/rollouts/formats/own.js';
 import { type ReadRolloutsOptions, readRollouts } from '../src/logs/rollouts/read-rollouts.js';
-import { readStepFile } from '../src/logs/step-file.js';
-import { STORES } from '../src/logs/store.js';
+import { readStepFile } from '../src/logs/steps/step-file.js';
+import type { ByteSource } from '../src/logs/stores/byte-source.js';
+import { STORES } from '../src/logs/stores/store.js';
 
 export interface Target {
   readonly name: string;

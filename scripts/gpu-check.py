@@ -15,7 +15,7 @@ Sections
   ipc        from another process's handle to results, beyond the kernel's own time (needs PyTorch)
   peers      torch eager, torch.compile, a plain Triton kernel, on the same tensors (needs PyTorch)
   sanitize   compute-sanitizer: memcheck, racecheck, initcheck, synccheck, on small shapes
-  addon      test/engine-device*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
+  addon      test/engine/device/*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
              node_modules; builds the addon)
 
 Prints one table and writes gpu-<date>-<time>-<card>.json, and beside it a .log with the whole output of what it ran, to
@@ -303,9 +303,9 @@ class GpuCheck:
         if node is None:
             return None, "no Node on the PATH or in NODE"
         vitest = ROOT / "node_modules" / "vitest" / "vitest.mjs"
-        tests = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("test/engine-device*.test.ts"))
+        tests = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("test/engine/device/*.test.ts"))
         if not vitest.exists() or not tests:
-            return None, "no node_modules (npm ci)" if tests else "no test/engine-device*.test.ts"
+            return None, "no node_modules (npm ci)" if tests else "no test/engine/device/*.test.ts"
         path = f"{Path(node).resolve().parent}{os.pathsep}{os.environ['PATH']}"
         env = {"PATH": path, "COLLAPSAR_BUILD": "cmake", "COLLAPSAR_CUDA": "off"}
         status, output = self.run_command([node, "scripts/install.mjs"], self.left("addon"), env)

@@ -33,7 +33,7 @@ const preload = [library('libasan.so'), library('libstdc++.so.6')];
 if (process.platform !== 'linux' || !preload.every((file) => existsSync(file))) {
   skip(`the addon under ASan (it needs GCC's libasan.so; the compiler is ${versionOf('c++')})`);
 } else {
-  await run(tool('vitest'), ['run', 'test/engine'], {
+  await run(tool('vitest'), ['run', 'test/engine/engine-', 'test/engine/device'], {
     env: {
       ...env,
       // Node frees little of its own at exit, so that leaks are the leak tests' business.

@@ -35,7 +35,7 @@ async function emulatedDeviceTests() {
   if (!existsSync(backend)) return { status: 0, skipped: ['device tests on the emulated GPU, which was not built'] };
   const env = { COLLAPSAR_TEST_DEVICE: 'cuda', COLLAPSAR_CUDA_BACKEND: backend };
   console.log('\nThe device tests on the emulated GPU; those of the fake one are left out:');
-  return await start(tool('vitest'), ['run', 'test/engine-device'], { env });
+  return await start(tool('vitest'), ['run', 'test/engine/device'], { env });
 }
 
 // The stage CUDA compiles the backend for one GPU; the other builds leave it out, each of which would take minutes.

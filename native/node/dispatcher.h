@@ -48,7 +48,7 @@ struct ArgumentProblem {
 
 // A GPU that cannot be had, or failed.
 struct DeviceProblem {
-  std::string reason;  // one of DeviceProblem in src/errors.ts
+  std::string reason;  // one of DeviceProblem in src/checks/errors.ts
   std::string problem;
   std::int64_t askedBytes = -1, freeBytes = -1;  // of its memory, where it was not enough
 };

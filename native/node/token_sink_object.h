@@ -1,4 +1,4 @@
-// The JS object behind a TokenSumsSink (src/engine/token-sums-sink.ts): a step's tokens as they come in blocks.
+// The JS object behind a TokenSumsSink (src/engine/tokens/token-sums-sink.ts): a step's tokens as they come in blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,30 +1,27 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
 // alone.
-import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../engine/argument-checks.js';
+import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../checks/argument-checks.js';
+import { closingSource } from '../checks/closing-source.js';
+import { ArgumentError, FileError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, FileError } from '../errors.js';
-import { TURN_REWARDS, type TurnRewards } from '../filter/filter-options.js';
-import { FileChoice, type FileChoiceOptions } from '../logs/file-choice.js';
-import { type ListingProgress, orFileError } from '../logs/read-steps.js';
-import type { StepData } from '../logs/step-data.js';
+import { TURN_REWARDS, type TurnRewards } from '../filter/input/filter-options.js';
+import { type ListingProgress, orFileError } from '../logs/steps/read-steps.js';
+import type { StepData } from '../logs/steps/step-data.js';
+import { FileChoice, type FileChoiceOptions } from '../logs/stores/file-choice.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { closingSource } from '../monitor/closing-source.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
-import { Journal } from './journal.js';
-import { mapAhead } from './map-ahead.js';
-import { bytesHeld, type MemoryPlan, memoryPlan } from './memory-plan.js';
-import { checkMetrics, MetricChoice } from './metric-choice.js';
-import { RunSequence } from './run-sequence.js';
+import { mapAhead } from './measuring/map-ahead.js';
+import { bytesHeld, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
+import { checkMetrics, MetricChoice } from './measuring/metric-choice.js';
 import {
   type MeasureOptions,
   measureOptions,
   measureStep,
   measureStepData,
   type StepMeasurement,
-} from './step-measurement.js';
-import type { StepReport } from './step-report.js';
+} from './measuring/step-measurement.js';
 import {
   checkSource,
   checkStepData,
@@ -34,7 +31,10 @@ import {
   type StepSource,
   stepFiles,
   stepOfRun,
-} from './step-source.js';
+} from './measuring/step-source.js';
+import { Journal } from './results/journal.js';
+import { RunSequence } from './run-sequence.js';
+import type { StepReport } from './step-report.js';
 
 export interface AnalyzeOptions extends FileChoiceOptions {
   /** Default `strict`. */

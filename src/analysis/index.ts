@@ -1,10 +1,11 @@
 // The room's public face.
-export { Aggregates, type AggregatesJson, type MetricSummary, orderFreeMetrics } from './aggregates.js';
+export { Aggregates, type AggregatesJson, type MetricSummary, orderFreeMetrics } from './aggregates/aggregates.js';
 export type { AnalysisProgress } from './analysis-progress.js';
 export { analysisStream } from './analysis-stream.js';
 export { type AnalyzeOptions, analyze } from './analyze.js';
-export type { Journal, JournalOptions } from './journal.js';
-export { type AnalysisSettings, ResultDirectory } from './result-directory.js';
+export type { StepSource } from './measuring/step-source.js';
+export type { Journal, JournalOptions } from './results/journal.js';
+export { type AnalysisSettings, ResultDirectory } from './results/result-directory.js';
 export { type FinalizeOptions, finalize as finalizeShards } from './shards/finalize.js';
 export type { Manifest, PlanSettings, Shard } from './shards/manifest.js';
 export { readManifest } from './shards/manifest-reader.js';
@@ -13,4 +14,3 @@ export { type MergedStates, type MergeOptions, mergeStates } from './shards/merg
 export { type PlanOptions, plan as planShards } from './shards/plan.js';
 export type { RunAggregates } from './shards/state-file.js';
 export type { FilterRecord, RecordValue, RegimeRecord, StepFindings, StepRecord, StepReport } from './step-report.js';
-export type { StepSource } from './step-source.js';

@@ -1,8 +1,8 @@
 // Measured steps in, in step order within each run, reports out.
-import type { ListedStep } from '../logs/read-steps.js';
-import type { MetricChoice } from './metric-choice.js';
-import { RunReplay } from './run-replay.js';
-import type { MeasureOptions, StepMeasurement } from './step-measurement.js';
+import type { ListedStep } from '../logs/steps/read-steps.js';
+import type { MetricChoice } from './measuring/metric-choice.js';
+import type { MeasureOptions, StepMeasurement } from './measuring/step-measurement.js';
+import { RunReplay } from './results/run-replay.js';
 import { type StepReport, stepRecord } from './step-report.js';
 
 /** Which run a step is of. */

@@ -1,9 +1,9 @@
 // What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step, and
 // the same as one record for machines.
 import type { StepMetrics } from '../metrics/step-metrics.js';
-import type { Judgement, RunSummary, Verdict } from '../monitor/verdicts/index.js';
-import type { MetricChoice } from './metric-choice.js';
-import type { FilterView } from './step-measurement.js';
+import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
+import type { MetricChoice } from './measuring/metric-choice.js';
+import type { FilterView } from './measuring/step-measurement.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
 export interface StepRecord {

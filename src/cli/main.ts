@@ -1,7 +1,7 @@
 #!/usr/bin/env node
+import { Interrupted, textStream } from './output/streams.js';
 // The command `collapsar`: the process around runProgram.
 import { runProgram } from './program.js';
-import { Interrupted, textStream } from './streams.js';
 
 const ending = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -1,14 +1,14 @@
 // The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
 import { Command, CommanderError } from 'commander';
-import { escapedLines } from '../logs/printable.js';
-import { packageVersion } from '../package-version.js';
-import { addAnalyzeCommand } from './analyze-options.js';
-import { EXIT } from './exit-codes.js';
-import { addFilterCommand } from './filter-options.js';
-import { addPlanScoresCommand } from './plan-scores-options.js';
-import { addShardCommands } from './shard-commands.js';
-import { Interrupted, ReaderGone, type Streams } from './streams.js';
-import { addSubmitCommand } from './submit/options.js';
+import { packageVersion } from '../checks/package-version.js';
+import { escapedLines } from '../checks/printable.js';
+import { addSubmitCommand } from './commands/submit/options.js';
+import { addAnalyzeCommand } from './options/analyze-options.js';
+import { addFilterCommand } from './options/filter-options.js';
+import { addPlanScoresCommand } from './options/plan-scores-options.js';
+import { addShardCommands } from './options/shard-commands.js';
+import { EXIT } from './output/exit-codes.js';
+import { Interrupted, ReaderGone, type Streams } from './output/streams.js';
 
 /**
  * Runs the command that `args` (without node and script) name.
@@ -75,7 +75,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .argument('[NAME...]', 'mi, template_collapse, p, …; without one: all names')
     .showHelpAfterError('(see collapsar explain --help)')
     .action(async (words: string[]) => {
-      const { explainCommand } = await import('./explain.js');
+      const { explainCommand } = await import('./commands/explain.js');
       done(await explainCommand(words.join(' '), streams));
     });
   program
@@ -84,7 +84,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .option('--json', 'print one JSON object')
     .showHelpAfterError('(see collapsar doctor --help)')
     .action(async (flags: { json?: true }) => {
-      const { doctorCommand } = await import('./doctor.js');
+      const { doctorCommand } = await import('./commands/doctor.js');
       done(await doctorCommand(flags, streams));
     });
 

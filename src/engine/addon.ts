@@ -2,13 +2,13 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join, sep } from 'node:path';
-import { AddonError, type DeviceProblem } from '../errors.js';
-import { moduleUrl, packageRoot } from '../package-root.js';
-import type { MissingTokens } from './missing-tokens.js';
-import type { LogitStats, RowStats } from './operations.js';
-import type { TensorData } from './tensor.js';
-import type { NativeTextFigures, TextRowsArguments, TextsArguments } from './text-rows.js';
-import type { HeldTokens } from './token-sums-sink.js';
+import { AddonError, type DeviceProblem } from '../checks/errors.js';
+import { moduleUrl, packageRoot } from '../checks/package-root.js';
+import type { LogitStats, RowStats } from './operations/operations.js';
+import type { NativeTextFigures, TextRowsArguments, TextsArguments } from './operations/text-rows.js';
+import type { TensorData } from './tensor/tensor.js';
+import type { MissingTokens } from './tokens/missing-tokens.js';
+import type { HeldTokens } from './tokens/token-sums-sink.js';
 
 /** Integers on their way to native code, which copies and checks them. */
 export type IntegerArray = Int32Array | BigInt64Array | Float64Array;

@@ -1,17 +1,12 @@
 // The engine: typed operations on score tensors, computed by native threads of its own.
 import { getSystemErrorName } from 'node:util';
-import { ArgumentError, DeviceError, DisposedError } from '../errors.js';
+import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from '../checks/argument-checks.js';
+import { ArgumentError, DeviceError, DisposedError } from '../checks/errors.js';
 import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle, ShuffleCount } from './addon.js';
-import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from './argument-checks.js';
-import { BlockTaker } from './block-taker.js';
-import type { DeviceImport } from './device-import.js';
-import type { DeviceTensor } from './device-tensor.js';
-import { EngineDevice, type Placement } from './engine-device.js';
-import { FileReadError } from './file-read-error.js';
-import { checkFileScores } from './file-scores.js';
-import { copiedIntegers, integerArray, optionalIntegers } from './integers.js';
-import { LOGIT_OPTIONS, logitArguments } from './logit-options.js';
+import type { DeviceImport } from './device/device-import.js';
+import { EngineDevice, type Placement } from './device/engine-device.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
+import { LOGIT_OPTIONS, logitArguments } from './operations/logit-options.js';
 import type {
   DeviceLogitStats,
   DeviceLogitStatsOptions,
@@ -36,22 +31,10 @@ import type {
   TokenRowStats,
   TokenRowStatsOptions,
   TokenSums,
-} from './operations.js';
-import { inferenceFrom, momentsFrom } from './packed-results.js';
-import { statsArguments, statsExtents } from './row-stats-arguments.js';
-import { RunningJobs } from './running-jobs.js';
-import { labelArguments, maxTopK, staysOnDevice, topKOf } from './score-options.js';
-import type { DType, HostTensor, Integers, Tensor } from './tensor.js';
-import { matrixArguments, tokenArguments } from './tensor-arguments.js';
-import {
-  checkDType,
-  checkShape,
-  dtypeCode,
-  type HostView,
-  viewDenseFloat64,
-  viewHostTensor,
-  viewTensor,
-} from './tensor-view.js';
+} from './operations/operations.js';
+import { inferenceFrom, momentsFrom } from './operations/packed-results.js';
+import { statsArguments, statsExtents } from './operations/row-stats-arguments.js';
+import { labelArguments, maxTopK, staysOnDevice, topKOf } from './operations/score-options.js';
 import {
   phraseArguments,
   type Text,
@@ -60,8 +43,25 @@ import {
   type TextRows,
   textFiguresFrom,
   textRowsArguments,
-} from './text-rows.js';
-import { TokenSumsSink, type TokenSumsSinkOptions } from './token-sums-sink.js';
+} from './operations/text-rows.js';
+import { RunningJobs } from './running-jobs.js';
+import type { DeviceTensor } from './tensor/device-tensor.js';
+import { copiedIntegers, integerArray, optionalIntegers } from './tensor/integers.js';
+import type { DType, HostTensor, Integers, Tensor } from './tensor/tensor.js';
+import { matrixArguments, tokenArguments } from './tensor/tensor-arguments.js';
+import {
+  checkDType,
+  checkShape,
+  dtypeCode,
+  type HostView,
+  viewDenseFloat64,
+  viewHostTensor,
+  viewTensor,
+} from './tensor/tensor-view.js';
+import { BlockTaker } from './tokens/block-taker.js';
+import { FileReadError } from './tokens/file-read-error.js';
+import { checkFileScores } from './tokens/file-scores.js';
+import { TokenSumsSink, type TokenSumsSinkOptions } from './tokens/token-sums-sink.js';
 
 const OPERATION = { signal: true, onProgress: true } as const;
 const LABELS = { own: true, lengths: true, signatures: true } as const;

@@ -10,9 +10,9 @@
 import { constants } from 'node:buffer';
 import { types } from 'node:util';
 import { MessageChannel, markAsUntransferable } from 'node:worker_threads';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError } from '../checks/errors.js';
 import { loadAddon } from './addon.js';
-import type { DType, HostTensor, TensorData } from './tensor.js';
+import type { DType, HostTensor, TensorData } from './tensor/tensor.js';
 
 /** The largest ArrayBuffer that native code can hand to this version of Node, in bytes (4 GiB in Node 20). */
 export const maxBufferBytes = constants.MAX_LENGTH;

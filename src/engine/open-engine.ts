@@ -1,11 +1,11 @@
 // What a caller wants to compute with -> an engine: on the CPU, or on a GPU that was found and tried.
 import { availableParallelism } from 'node:os';
-import { ArgumentError, DeviceError } from '../errors.js';
+import { checkOptions, optionNames } from '../checks/argument-checks.js';
+import { ArgumentError, DeviceError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import { loadAddon } from './addon.js';
-import { checkOptions, optionNames } from './argument-checks.js';
-import { probeCuda } from './cuda-probe.js';
+import { probeCuda } from './device/cuda-probe.js';
 import { Engine } from './engine.js';
-import { shown } from './shown.js';
 
 export interface EngineOptions {
   /**

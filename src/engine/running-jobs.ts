@@ -1,8 +1,8 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
-import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../errors.js';
+import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../checks/errors.js';
 import type { NativeAddon, NativeProblem, Settle } from './addon.js';
 import { HeldBuffers } from './memory.js';
-import type { OperationOptions } from './operations.js';
+import type { OperationOptions } from './operations/operations.js';
 
 const progressMilliseconds = 50;
 

@@ -1,6 +1,6 @@
 // What each metric of the filter is: what `collapsar explain` says. docs/filter.md has the keys of each dialect; a test
 // compares them.
-import type { MetricExplanation } from '../metrics/explanations.js';
+import type { MetricExplanation } from '../metrics/reporting/explanations.js';
 
 export const FILTER_EXPLANATIONS: readonly MetricExplanation[] = [
   {

@@ -1,16 +1,16 @@
 // The variance-based (SNR-aware) filter: rewards of groups of rollouts in, the groups that carry a learning signal out.
-import { type Choice, chooseGroups } from './choose-groups.js';
-import { type Columns, measureColumns } from './filter-columns.js';
-import { type FilterInput, readInput } from './filter-input.js';
+import { type Choice, chooseGroups } from './dialects/choose-groups.js';
+import { lossScale } from './dialects/loss-scale.js';
+import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlone } from './dialects/shaping.js';
 import { fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } from './filter-metrics.js';
-import { type FilterOptions, type FilterSettings, resolveFilterOptions } from './filter-options.js';
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
-import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
-import { type GroupedRollouts, groupRollouts, refuseNonFinite } from './grouped-rollouts.js';
-import { lossScale } from './loss-scale.js';
-import type { GroupIds, NumberIds } from './row-ids.js';
-import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlone } from './shaping.js';
+import { type Columns, measureColumns } from './input/filter-columns.js';
+import { type FilterInput, readInput } from './input/filter-input.js';
+import { type FilterOptions, type FilterSettings, resolveFilterOptions } from './input/filter-options.js';
+import { type FilterWords, LIBRARY_WORDS } from './input/filter-words.js';
+import { type GroupedRollouts, groupRollouts, refuseNonFinite } from './input/grouped-rollouts.js';
+import type { GroupIds, NumberIds } from './input/row-ids.js';
 
 /**
  * Chooses the groups (prompts) whose rollouts still differ in reward.

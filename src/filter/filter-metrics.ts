@@ -1,8 +1,9 @@
 // Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs (docs/filter.md).
+
+import { REFERENCE_ZERO } from './dialects/select-reference.js';
 import { filterGate } from './filter-gate.js';
-import type { FilterMetric } from './filter-options.js';
 import { type Float32Statistics, float32MeanFigures, type GroupStatistics, meanFigures } from './group-statistics.js';
-import { REFERENCE_ZERO } from './select-reference.js';
+import type { FilterMetric } from './input/filter-options.js';
 
 export interface MeasuredGroups {
   readonly metric: FilterMetric;

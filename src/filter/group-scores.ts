@@ -1,8 +1,9 @@
 // Statistics of groups -> the score of each by the metric asked for, what strict ranks by in its place, and which scores are zero.
-import type { Columns } from './filter-columns.js';
+
 import { columnOf } from './filter-metrics.js';
-import type { FilterSettings } from './filter-options.js';
 import type { Float32Statistics, GroupStatistics, SpreadStatistics } from './group-statistics.js';
+import type { Columns } from './input/filter-columns.js';
+import type { FilterSettings } from './input/filter-options.js';
 
 export function scoresOf(
   { rewards, entropies, lengths }: Columns['ranked'],

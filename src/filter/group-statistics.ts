@@ -1,5 +1,5 @@
 // One column of rollouts -> figures of every group, in float64 or with the reference's float32 roundings.
-import { ArgumentError } from '../errors.js';
+import { ArgumentError } from '../checks/errors.js';
 import { float32Mean, float32Std, float32Sum } from './float32-sums.js';
 
 /** One figure a group; singletons have a spread of 0. */

@@ -1,6 +1,7 @@
 // The room's public face.
 export { type FilterGate, filterGate } from './filter-gate.js';
 export { filterGroups } from './filter-groups.js';
+export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
 export type {
   FilterInput,
   FlatGroups,
@@ -9,7 +10,7 @@ export type {
   LabelledRows,
   RewardValues,
   RowValues,
-} from './filter-input.js';
+} from './input/filter-input.js';
 export {
   type FilterDialect,
   type FilterDirection,
@@ -21,7 +22,6 @@ export {
   resolveFilterOptions,
   type SingletonPolicy,
   type TurnRewards,
-} from './filter-options.js';
-export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
-export type { GroupIds, Ids, NumberIds } from './row-ids.js';
-export { episodeRewards, type TurnRows } from './turn-rewards.js';
+} from './input/filter-options.js';
+export type { GroupIds, Ids, NumberIds } from './input/row-ids.js';
+export { episodeRewards, type TurnRows } from './input/turn-rewards.js';

@@ -1,11 +1,11 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (docs/metrics.md).
 import { types } from 'node:util';
-import { checkArray } from '../engine/argument-checks.js';
-import { counted } from '../engine/counted.js';
-import { shown } from '../engine/shown.js';
-import type { Integers } from '../engine/tensor.js';
-import { ArgumentError } from '../errors.js';
-import { EqualPrompts, narrowed } from './equal-prompts.js';
+import { checkArray } from '../checks/argument-checks.js';
+import { counted } from '../checks/counted.js';
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
+import type { Integers } from '../engine/tensor/tensor.js';
+import { EqualPrompts, narrowed } from './figures/equal-prompts.js';
 
 export interface Columns {
   /** Input column that stands at each canonical position: ascending group id. */

@@ -1,19 +1,19 @@
 // One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
-import { checkArray, checkEngine } from '../engine/argument-checks.js';
-import { counted } from '../engine/counted.js';
+import { checkArray, checkEngine } from '../checks/argument-checks.js';
+import { counted } from '../checks/counted.js';
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError } from '../errors.js';
 import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
-import { equalColumns, mergedSignatures } from './equal-columns.js';
+import { equalColumns, mergedSignatures } from './figures/equal-columns.js';
 import { checkMetricArguments, givenScores, toLengths, trajectoriesOf } from './metric-arguments.js';
-import { metricsReporter } from './metrics-reporter.js';
-import { withAverages } from './moving-averages.js';
 import { inSlices } from './planned/slices.js';
-import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './row-selection.js';
-import { NONE_LEFT_OUT, noRowLeft, type RowsLeftOut } from './rows-left-out.js';
-import { samplerOptions } from './samplers.js';
+import { metricsReporter } from './reporting/metrics-reporter.js';
+import { withAverages } from './reporting/moving-averages.js';
+import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './sampling/row-selection.js';
+import { NONE_LEFT_OUT, noRowLeft, type RowsLeftOut } from './sampling/rows-left-out.js';
+import { samplerOptions } from './sampling/samplers.js';
 import { measure, type ScoredStep, summed } from './scored-step.js';
 import type { StepMetrics } from './step-metrics.js';
 

@@ -1,8 +1,8 @@
 // What crossScoreMetrics takes: one step's cross-scores with what tells rows and columns apart, and the options.
-import type { OperationOptions } from '../engine/operations.js';
-import type { Integers, Tensor } from '../engine/tensor.js';
-import type { RunningState } from './running-state.js';
-import type { SamplerKind, SamplerOptions } from './samplers.js';
+import type { OperationOptions } from '../engine/operations/operations.js';
+import type { Integers, Tensor } from '../engine/tensor/tensor.js';
+import type { RunningState } from './reporting/running-state.js';
+import type { SamplerKind, SamplerOptions } from './sampling/samplers.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
 
 /** One step's cross-scores (docs/metrics.md). Exactly one of `logprobs` and `sums` is given. */

@@ -22,8 +22,14 @@ export {
   type ScoreRoundsJson,
   type ScoreRoundsOptions,
 } from './planned/rounds.js';
-export { type MarginalSpread, RunningState, type RunningStateJson } from './running-state.js';
-export { effectiveSize, firstTurnRows, type SamplerKind, type SamplerOptions, sampleRows } from './samplers.js';
+export { type MarginalSpread, RunningState, type RunningStateJson } from './reporting/running-state.js';
+export {
+  effectiveSize,
+  firstTurnRows,
+  type SamplerKind,
+  type SamplerOptions,
+  sampleRows,
+} from './sampling/samplers.js';
 export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
 export {
   type MeasuredPhrase,

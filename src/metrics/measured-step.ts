@@ -1,6 +1,6 @@
 // What the engine found out about one step's chosen rows and columns: the common ground of both profiles.
-import type { RowStats, StepMoments } from '../engine/operations.js';
-import type { Tensor } from '../engine/tensor.js';
+import type { RowStats, StepMoments } from '../engine/operations/operations.js';
+import type { Tensor } from '../engine/tensor/tensor.js';
 
 export interface MeasuredStep {
   /** float64 [rows, columns] of the rows and columns that the metrics are about. */

@@ -1,16 +1,16 @@
 // Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
 import { types } from 'node:util';
-import { checkArray, checkFields, checkObject, checkOptions, optionNames } from '../engine/argument-checks.js';
-import { counted } from '../engine/counted.js';
-import { shown } from '../engine/shown.js';
-import type { Integers, Tensor } from '../engine/tensor.js';
-import { checkShape, checkTensor } from '../engine/tensor-view.js';
-import { ArgumentError } from '../errors.js';
+import { checkArray, checkFields, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
+import { counted } from '../checks/counted.js';
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
+import type { Integers, Tensor } from '../engine/tensor/tensor.js';
+import { checkShape, checkTensor } from '../engine/tensor/tensor-view.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
-import { narrowed } from './equal-prompts.js';
+import { narrowed } from './figures/equal-prompts.js';
 import type { MeasuredStep } from './measured-step.js';
-import type { Trajectories } from './row-selection.js';
-import { checkTrainingStep, RunningState } from './running-state.js';
+import { checkTrainingStep, RunningState } from './reporting/running-state.js';
+import type { Trajectories } from './sampling/row-selection.js';
 
 const FIELDS = optionNames<CrossScores>({
   logprobs: true,

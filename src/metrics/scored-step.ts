@@ -1,15 +1,15 @@
 // Scores of the rows and columns that are measured -> sums over tokens, and what the engine makes of each row of those.
 import { types } from 'node:util';
-import { DeviceTensor } from '../engine/device-tensor.js';
 import type { Engine } from '../engine/engine.js';
-import type { RowStats } from '../engine/operations.js';
-import type { Tensor } from '../engine/tensor.js';
-import { rowsByEquivalents } from './chance.js';
+import type { RowStats } from '../engine/operations/operations.js';
+import { DeviceTensor } from '../engine/tensor/device-tensor.js';
+import type { Tensor } from '../engine/tensor/tensor.js';
 import { type Columns, countSignatures, isIdentity } from './columns.js';
 import type { MetricOptions } from './cross-scores.js';
+import { rowsByEquivalents } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
 import type { GivenScores, Lengths } from './metric-arguments.js';
-import type { RowSelection } from './row-selection.js';
+import type { RowSelection } from './sampling/row-selection.js';
 
 interface SummedScores {
   /** [R, P] */

@@ -1,5 +1,5 @@
 // The metrics that both profiles define the same way (docs/metrics.md), under their common names.
-import { chanceLevel } from './chance.js';
+import { chanceLevel } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
 
 /** @param retrieval the same rows among the columns that retrieval is asked of */

@@ -1,5 +1,5 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
-import type { MarginalSpread } from './running-state.js';
+import type { MarginalSpread } from './reporting/running-state.js';
 
 /** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';

@@ -1,16 +1,16 @@
 // Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its sums
 // stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 import { types } from 'node:util';
-import { checkAwaited } from '../engine/argument-checks.js';
+import { checkAwaited } from '../checks/argument-checks.js';
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
-import type { MissingTokens } from '../engine/missing-tokens.js';
-import { shown } from '../engine/shown.js';
-import type { HostTensor, Integers, Tensor } from '../engine/tensor.js';
-import { checkTensor } from '../engine/tensor-view.js';
-import type { TokenBox } from '../engine/token-block.js';
-import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/token-sums-sink.js';
-import { ArgumentError } from '../errors.js';
-import { groupOfPrompt, type OpenLabels } from './step-labels.js';
+import type { HostTensor, Integers, Tensor } from '../engine/tensor/tensor.js';
+import { checkTensor } from '../engine/tensor/tensor-view.js';
+import type { MissingTokens } from '../engine/tokens/missing-tokens.js';
+import type { TokenBox } from '../engine/tokens/token-block.js';
+import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/tokens/token-sums-sink.js';
+import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';
 
 /**

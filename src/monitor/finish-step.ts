@@ -1,26 +1,27 @@
 // An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a step
 // that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
+
+import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
-import { ArgumentError } from '../errors.js';
 import type { FilterResult } from '../filter/index.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { ScorePlan } from '../metrics/planned/plan.js';
-import { RunningState, type RunningStateJson } from '../metrics/running-state.js';
-import type { SamplerOptions } from '../metrics/samplers.js';
+import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
+import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import type { EarlyStops } from '../verdicts/early-stop/early-stops.js';
+import { type Judge, readEvidenceOn, type StepEvidence } from '../verdicts/index.js';
 import type { CollectedScores } from './collected-scores.js';
-import type { EarlyStops } from './early-stop/early-stops.js';
-import { checkGradients, decomposeGradients, gradientMetrics } from './gradient-decomposition.js';
-import { meanRewardStd } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
+import { checkGradients, decomposeGradients, gradientMetrics } from './outcomes/gradient-decomposition.js';
+import { meanRewardStd } from './outcomes/group-rewards.js';
+import { bucketMetrics } from './outcomes/reward-buckets.js';
+import { rolloutMetrics } from './outcomes/rollout-metrics.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
+import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
 import { plannedMatched, plannedMetrics } from './planned-step.js';
-import { bucketMetrics } from './reward-buckets.js';
-import { rolloutMetrics } from './rollout-metrics.js';
 import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
-import type { OpenLabels } from './step-labels.js';
-import type { CheckedOutcomes, EpisodeOutcomes } from './step-outcomes.js';
-import { type Judge, readEvidenceOn, type StepEvidence } from './verdicts/index.js';
 
 /** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
 export interface RunProgress {

@@ -1,21 +1,26 @@
 // The monitor's options with their defaults filled in, those of filter and judge as they came: plain JSON, so that a saved
 // state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
-import { checkEngine, checkKnown } from '../engine/argument-checks.js';
-import { argumentProblem } from '../engine/argument-problem.js';
+import { checkEngine, checkKnown } from '../checks/argument-checks.js';
+import { argumentProblem } from '../checks/argument-problem.js';
+import { ArgumentError } from '../checks/errors.js';
+import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
 import { checkThreads } from '../engine/open-engine.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError } from '../errors.js';
-import { TURN_REWARDS } from '../filter/filter-options.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
+import { TURN_REWARDS } from '../filter/input/filter-options.js';
 import { planScores } from '../metrics/planned/plan.js';
-import { SAMPLER_OPTIONS, type SamplerKind, type SamplerOptions, samplerOptions } from '../metrics/samplers.js';
+import {
+  SAMPLER_OPTIONS,
+  type SamplerKind,
+  type SamplerOptions,
+  samplerOptions,
+} from '../metrics/sampling/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from './early-stop/early-stops.js';
-import { checkChoice, checkInteger, optionsObject } from './option-checks.js';
-import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './reward-buckets.js';
-import { type JudgeOptions, resolveJudgeOptions } from './verdicts/judge-options.js';
+import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
+import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
+import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
 
 export interface MonitorOptions {
   /** Where to compute. Default: an engine that is opened when it is first needed, and goes with `dispose()`. */

@@ -1,10 +1,10 @@
 // What the monitor gives back for one step: plain data, ready for a logger or JSON.
 import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
-import type { Stop } from './early-stop/stop.js';
-import type { GradientDecomposition } from './gradient-decomposition.js';
-import type { RewardBucket } from './reward-buckets.js';
-import type { Judgement } from './verdicts/index.js';
+import type { Stop } from '../verdicts/early-stop/stop.js';
+import type { Judgement } from '../verdicts/index.js';
+import type { GradientDecomposition } from './outcomes/gradient-decomposition.js';
+import type { RewardBucket } from './outcomes/reward-buckets.js';
 
 /** What a finished step gave: plain data. docs/monitor.md lists the keys of `metrics`. */
 export interface MonitorReport {

@@ -1,9 +1,11 @@
 // What a monitor saves: everything that later steps depend on, as plain JSON, and nothing else.
 import { isDeepStrictEqual } from 'node:util';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, StateError } from '../errors.js';
-import { RunningState, type RunningStateJson } from '../metrics/running-state.js';
-import { EarlyStops, type EarlyStopsJson } from './early-stop/early-stops.js';
+import { ArgumentError, StateError } from '../checks/errors.js';
+import { SavedFields } from '../checks/saved-fields.js';
+import { shown } from '../checks/shown.js';
+import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
+import { EarlyStops, type EarlyStopsJson } from '../verdicts/early-stop/early-stops.js';
+import { Judge, type JudgeJson } from '../verdicts/index.js';
 import type { RunProgress } from './finish-step.js';
 import {
   differingOption,
@@ -12,8 +14,6 @@ import {
   type RunOptions,
   reopenOptions,
 } from './monitor-options.js';
-import { SavedFields } from './saved-fields.js';
-import { Judge, type JudgeJson } from './verdicts/index.js';
 
 const FORMAT = 'collapsar/monitor';
 const VERSION = 1;

@@ -1,19 +1,19 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
-import { checkOptions, optionNames } from '../engine/argument-checks.js';
+import { checkOptions, optionNames } from '../checks/argument-checks.js';
+import { closingSource, expectSource, type Source } from '../checks/closing-source.js';
+import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
-import type { TokenBox } from '../engine/token-block.js';
-import type { HeldTokens } from '../engine/token-sums-sink.js';
-import { ArgumentError } from '../errors.js';
-import { closingSource, expectSource, type Source } from './closing-source.js';
+import type { TokenBox } from '../engine/tokens/token-block.js';
+import type { HeldTokens } from '../engine/tokens/token-sums-sink.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import type { OpenStep } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
+import type { RewardBucket } from './outcomes/reward-buckets.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
+import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './outcomes/step-outcomes.js';
 import { planStep } from './planned-step.js';
-import type { RewardBucket } from './reward-buckets.js';
 import { previewBuckets } from './step-groups.js';
-import type { OpenLabels } from './step-labels.js';
-import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './step-outcomes.js';
 import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
 
 /** What a step needs of its monitor. */

@@ -1,17 +1,18 @@
 // The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
+
+import { type Source, unlessAborted } from '../checks/closing-source.js';
+import { ArgumentError, DisposedError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { shown } from '../engine/shown.js';
-import { ArgumentError, DisposedError } from '../errors.js';
-import { type Source, unlessAborted } from './closing-source.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
 import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
 import { type MonitorState, restoreRun, saveRun, startRun } from './monitor-state.js';
 import { MonitorStep, type ScoreOptions, type StepHost } from './monitor-step.js';
+import { openLabels, type StepLabels } from './outcomes/step-labels.js';
+import type { CheckedOutcomes } from './outcomes/step-outcomes.js';
 import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
-import { openLabels, type StepLabels } from './step-labels.js';
-import type { CheckedOutcomes } from './step-outcomes.js';
 
 /**
  * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps depend on

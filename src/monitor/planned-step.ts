@@ -1,19 +1,20 @@
 // Cheaper scoring inside the monitor: which pairs a step's plan wants, and the step's metrics from their scores alone
 // (docs/cheaper-scoring.md).
+
+import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
-import type { OperationOptions } from '../engine/operations.js';
-import type { HostTensor } from '../engine/tensor.js';
-import { ArgumentError } from '../errors.js';
-import { flattenCertainty } from '../metrics/certainty.js';
+import type { OperationOptions } from '../engine/operations/operations.js';
+import type { HostTensor } from '../engine/tensor/tensor.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
+import { flattenCertainty } from '../metrics/figures/certainty.js';
 import { estimation } from '../metrics/planned/estimates.js';
 import { completeSums } from '../metrics/planned/pair-scores.js';
 import { planScores, type ScorePlan } from '../metrics/planned/plan.js';
 import { turnsByRows } from '../metrics/planned/prompt-turns.js';
 import { inSlices } from '../metrics/planned/slices.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
-import type { OpenLabels } from './step-labels.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
 
 const LABEL: SampleLabel = 'collapse_first_turn_sample';
 

@@ -1,12 +1,19 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
-import { checkKnown, optionNames } from '../engine/argument-checks.js';
-import { closeUnread, closingSource, expectSource, isSource, type Source, unlessAborted } from './closing-source.js';
+import { checkKnown, optionNames } from '../checks/argument-checks.js';
+import {
+  closeUnread,
+  closingSource,
+  expectSource,
+  isSource,
+  type Source,
+  unlessAborted,
+} from '../checks/closing-source.js';
+import { optionsObject } from '../checks/option-checks.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
 import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';
-import { optionsObject } from './option-checks.js';
-import type { StepLabels } from './step-labels.js';
-import type { StepOutcomes } from './step-outcomes.js';
+import type { StepLabels } from './outcomes/step-labels.js';
+import type { StepOutcomes } from './outcomes/step-outcomes.js';
 
 /** One step with all that is known of it. */
 export interface MonitorInput {

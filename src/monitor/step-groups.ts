@@ -1,13 +1,13 @@
 // A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
 // that are made of them.
-import { ArgumentError } from '../errors.js';
+import { ArgumentError } from '../checks/errors.js';
 import { episodeRewards, type FilterResult } from '../filter/index.js';
-import { type GroupRewards, groupRewards, KEEP_ALL } from './group-rewards.js';
 import type { RunOptions } from './monitor-options.js';
-import { bucketsByRewardStd, type RewardBucket } from './reward-buckets.js';
-import { filterStep, STEP_WORDS } from './step-filter.js';
-import type { OpenLabels } from './step-labels.js';
-import type { CheckedOutcomes, EpisodeOutcomes } from './step-outcomes.js';
+import { type GroupRewards, groupRewards, KEEP_ALL } from './outcomes/group-rewards.js';
+import { bucketsByRewardStd, type RewardBucket } from './outcomes/reward-buckets.js';
+import { filterStep, STEP_WORDS } from './outcomes/step-filter.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
+import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
 
 /** The filter's choice, and what each group got. Without rewards there is neither. */
 export function filteredGroups(

@@ -1,11 +1,11 @@
 // Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so that a
 // trainer scores nothing that no metric will read.
-import { ArgumentError } from '../errors.js';
+import { ArgumentError } from '../checks/errors.js';
 import type { Pairs, PromptPairs } from '../metrics/planned/plan.js';
-import { type RowSelection, selectRows } from '../metrics/row-selection.js';
-import type { SamplerOptions } from '../metrics/samplers.js';
+import { type RowSelection, selectRows } from '../metrics/sampling/row-selection.js';
+import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
-import type { OpenLabels } from './step-labels.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
 
 /** The pairs, prompt by prompt: all rows of one prompt stand together, as a scorer with a prompt cache wants them. */
 export interface WantedPairs extends Pairs {

@@ -1,4 +1,4 @@
-// The generator of src/metrics/random.ts: the same state gives the same draws.
+// The generator of src/metrics/sampling/random.ts: the same state gives the same draws.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace collapsar {
 namespace {
 
-// The names are DeviceProblem's in src/errors.ts.
+// The names are DeviceProblem's in src/checks/errors.ts.
 const char* reasonOf(CollapsarCudaStatus status) {
   switch (status) {
     case COLLAPSAR_CUDA_NO_DRIVER:

@@ -1,4 +1,4 @@
-// What the probe's process calls (src/engine/cuda-probe.ts).
+// What the probe's process calls (src/engine/device/cuda-probe.ts).
 #pragma once
 
 #include "node/napi_setup.h"

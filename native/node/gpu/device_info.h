@@ -1,4 +1,4 @@
-// What the backend says of a GPU -> the JavaScript object CudaDevice of src/engine/cuda-probe.ts.
+// What the backend says of a GPU -> the JavaScript object CudaDevice of src/engine/device/cuda-probe.ts.
 #pragma once
 
 #include "cuda/backend.h"

@@ -22,7 +22,7 @@ Napi::Float64Array doubles(Napi::Value array, const char* name) {
   return array.As<Napi::Float64Array>();
 }
 
-// state: Uint32Array of four words (src/metrics/random.ts)
+// state: Uint32Array of four words (src/metrics/sampling/random.ts)
 Xoshiro128 generator(Napi::Value array) {
   if (!array.IsTypedArray() || array.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array ||
       array.As<Napi::TypedArray>().ElementLength() != 4) {

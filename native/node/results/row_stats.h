@@ -1,4 +1,4 @@
-// The memory that row statistics are computed into, and the JavaScript object made of it (src/engine/operations.ts,
+// The memory that row statistics are computed into, and the JavaScript object made of it (src/engine/operations/operations.ts,
 // RowStats).
 #pragma once
 

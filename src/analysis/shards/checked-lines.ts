@@ -2,9 +2,9 @@
 // byte before it: a file that lacks a byte, or has another one, is never taken for what it was.
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { FileError, StateError } from '../../errors.js';
-import { systemProblem } from '../../logs/system-problem.js';
-import { openToRead } from '../regular-file.js';
+import { FileError, StateError } from '../../checks/errors.js';
+import { systemProblem } from '../../logs/stores/system-problem.js';
+import { openToRead } from '../results/regular-file.js';
 
 const READ_BYTES = 256 * 1024;
 /** No step's figures take more; a file without line ends must not fill the memory. */

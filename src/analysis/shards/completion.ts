@@ -2,9 +2,9 @@
 // shard's state is on disk: whoever waits for all shards counts markers, and opens no state.
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { FileError, StateError } from '../../errors.js';
-import { errorCode } from '../../logs/system-problem.js';
-import { textOfFile } from '../regular-file.js';
+import { FileError, StateError } from '../../checks/errors.js';
+import { errorCode } from '../../logs/stores/system-problem.js';
+import { textOfFile } from '../results/regular-file.js';
 import type { Manifest, Shard } from './manifest.js';
 import { StateReader } from './state-file.js';
 import { StateWriter } from './state-writer.js';

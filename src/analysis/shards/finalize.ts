@@ -1,12 +1,12 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
 // of the steps, is where moving averages, regimes and verdicts come in.
-import { checkCallbacks, checkOptions, checkPath, optionNames } from '../../engine/argument-checks.js';
-import { FileError, StateError } from '../../errors.js';
-import { packageVersion } from '../../package-version.js';
+import { checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { FileError, StateError } from '../../checks/errors.js';
+import { packageVersion } from '../../checks/package-version.js';
+import { shellWord } from '../../checks/shell-words.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
-import { checkMetrics, MetricChoice } from '../metric-choice.js';
+import { checkMetrics, MetricChoice } from '../measuring/metric-choice.js';
 import { RunSequence } from '../run-sequence.js';
-import { shellWord } from '../shell-words.js';
 import type { StepReport } from '../step-report.js';
 import { checkManifest, checkVersion, type Manifest } from './manifest.js';
 import { plannedSteps, readManifest } from './manifest-reader.js';

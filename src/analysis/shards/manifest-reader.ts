@@ -1,11 +1,11 @@
 // The file of a manifest -> the plan in it, read in constant memory, with every line checked.
 import { isAbsolute, resolve } from 'node:path';
-import { checkPath } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import { ArgumentError, type FileError, StateError } from '../../errors.js';
-import { TURN_REWARDS, type TurnRewards } from '../../filter/filter-options.js';
-import { isAddress } from '../../logs/address.js';
-import { printable } from '../../logs/printable.js';
+import { checkPath } from '../../checks/argument-checks.js';
+import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
+import { printable } from '../../checks/printable.js';
+import { shown } from '../../checks/shown.js';
+import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
+import { isAddress } from '../../logs/stores/address.js';
 import { CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import {

@@ -1,6 +1,6 @@
 // A plan -> its file: one JSON document, each of whose elements has a line of its own, so that it is read in constant memory.
-import type { FileError } from '../../errors.js';
-import type { StepFile } from '../step-source.js';
+import type { FileError } from '../../checks/errors.js';
+import type { StepFile } from '../measuring/step-source.js';
 import { MANIFEST_FORMAT, MANIFEST_VERSION, type PlannedRun, type PlanSettings, type Shard } from './manifest.js';
 import { savedProblem } from './saved-problem.js';
 import { StateWriter } from './state-writer.js';

@@ -1,9 +1,10 @@
 // The plan of an analysis: every step with the content that it had, in order, and which of them make a shard.
-import { shown } from '../../engine/shown.js';
-import { ArgumentError, type FileError, StateError } from '../../errors.js';
-import { printable } from '../../logs/printable.js';
-import type { MeasureOptions } from '../step-measurement.js';
-import type { StepFile } from '../step-source.js';
+
+import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
+import { printable } from '../../checks/printable.js';
+import { shown } from '../../checks/shown.js';
+import type { MeasureOptions } from '../measuring/step-measurement.js';
+import type { StepFile } from '../measuring/step-source.js';
 
 /** What the analysis was asked for. */
 export interface PlanSettings extends MeasureOptions {

@@ -1,19 +1,19 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
-import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../engine/argument-checks.js';
+import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, FileError, StateError } from '../../checks/errors.js';
+import { packageVersion } from '../../checks/package-version.js';
+import { shown } from '../../checks/shown.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
-import { shown } from '../../engine/shown.js';
-import { ArgumentError, FileError, StateError } from '../../errors.js';
-import { isOutOfReach } from '../../logs/out-of-reach.js';
-import { readStepHeader } from '../../logs/step-file.js';
-import { errorCode } from '../../logs/system-problem.js';
-import { packageVersion } from '../../package-version.js';
-import { Aggregates, orderFreeMetrics } from '../aggregates.js';
+import { readStepHeader } from '../../logs/steps/step-file.js';
+import { isOutOfReach } from '../../logs/stores/out-of-reach.js';
+import { errorCode } from '../../logs/stores/system-problem.js';
+import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
-import type { Journal } from '../journal.js';
-import { mapAhead } from '../map-ahead.js';
-import { bytesHeld, memoryPlan } from '../memory-plan.js';
-import { measureOptions, measureStep, type StepMeasurement } from '../step-measurement.js';
+import { mapAhead } from '../measuring/map-ahead.js';
+import { bytesHeld, memoryPlan } from '../measuring/memory-plan.js';
+import { measureOptions, measureStep, type StepMeasurement } from '../measuring/step-measurement.js';
+import type { Journal } from '../results/journal.js';
 import {
   completeState,
   hasMarker,

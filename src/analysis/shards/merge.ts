@@ -1,12 +1,12 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
 import { mkdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import { ArgumentError, FileError } from '../../errors.js';
-import { systemProblem } from '../../logs/system-problem.js';
+import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import { systemProblem } from '../../logs/stores/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
-import { makeDirectory } from '../make-directory.js';
+import { makeDirectory } from '../results/make-directory.js';
 import { holdsMarkers, type ShardCounts } from './completion.js';
 import { aggregatesLine, headerLine, lastLineStart, type RunAggregates } from './state-file.js';
 import { StateMerge, statePaths } from './state-merge.js';

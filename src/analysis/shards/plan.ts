@@ -1,13 +1,13 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
-import { checkPath, optionNames } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import { ArgumentError, type FileError } from '../../errors.js';
-import type { FileChoiceOptions } from '../../logs/file-choice.js';
-import type { ListingProgress } from '../../logs/read-steps.js';
-import { packageVersion } from '../../package-version.js';
+import { checkPath, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, type FileError } from '../../checks/errors.js';
+import { packageVersion } from '../../checks/package-version.js';
+import { shown } from '../../checks/shown.js';
+import type { ListingProgress } from '../../logs/steps/read-steps.js';
+import type { FileChoiceOptions } from '../../logs/stores/file-choice.js';
 import { checkAnalysis } from '../analyze.js';
-import { measureOptions } from '../step-measurement.js';
-import { isStream, type StepFile, stepFiles } from '../step-source.js';
+import { measureOptions } from '../measuring/step-measurement.js';
+import { isStream, type StepFile, stepFiles } from '../measuring/step-source.js';
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
 

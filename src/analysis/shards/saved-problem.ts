@@ -1,5 +1,5 @@
 // A file's failure -> plain data, and back: what manifests and states keep of files that could not be used.
-import { FileError } from '../../errors.js';
+import { FileError } from '../../checks/errors.js';
 import { isCount } from './is-count.js';
 
 /** A failure without its path, which whoever reads it knows. */

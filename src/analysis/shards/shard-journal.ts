@@ -1,10 +1,10 @@
 // What was measured of one shard so far, kept until its state is complete: a map that is killed goes on where it was, on this
 // machine or another.
 import { rm, rmdir } from 'node:fs/promises';
-import { FileError } from '../../errors.js';
-import { DirectoryLock } from '../directory-lock.js';
-import { Journal, type JournalOptions } from '../journal.js';
-import { makeDirectory } from '../make-directory.js';
+import { FileError } from '../../checks/errors.js';
+import { DirectoryLock } from '../results/directory-lock.js';
+import { Journal, type JournalOptions } from '../results/journal.js';
+import { makeDirectory } from '../results/make-directory.js';
 import { journalPath } from './completion.js';
 
 export class ShardJournal {

@@ -1,7 +1,7 @@
 // A failure of a step that lies in a file beside it (NAME.lengths.npy) -> that file's name, and back: where the step is opened
 // from is not the path that the user gave, and a message must name the file that is wrong.
-import type { FileError } from '../../errors.js';
-import { nameOf } from '../../logs/store.js';
+import type { FileError } from '../../checks/errors.js';
+import { nameOf } from '../../logs/stores/store.js';
 import type { PlannedStep } from './manifest.js';
 
 /** @returns undefined where the step's own file failed */

@@ -1,12 +1,12 @@
 // A state: what some steps of a manifest gave, wherever they were measured. Lines in the order of the runs and, in a run, of the
 // steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps has exactly one state,
 // to the byte, so that the way states were merged cannot be seen.
-import { type FileError, StateError } from '../../errors.js';
-import { printable } from '../../logs/printable.js';
-import { Aggregates } from '../aggregates.js';
-import { parseExact, stringifyExact } from '../exact-json.js';
-import { measurementFrom } from '../measurement-from.js';
-import type { StepMeasurement } from '../step-measurement.js';
+import { type FileError, StateError } from '../../checks/errors.js';
+import { printable } from '../../checks/printable.js';
+import { Aggregates } from '../aggregates/aggregates.js';
+import { measurementFrom } from '../measuring/measurement-from.js';
+import type { StepMeasurement } from '../measuring/step-measurement.js';
+import { parseExact, stringifyExact } from '../results/exact-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';

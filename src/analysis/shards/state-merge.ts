@@ -2,8 +2,8 @@
 // its first step is due, and closed after its last.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileError, StateError } from '../../errors.js';
-import { errorCode, systemProblem } from '../../logs/system-problem.js';
+import { FileError, StateError } from '../../checks/errors.js';
+import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
 import { STATE_EXTENSION, STATES } from './completion.js';
 import {
   NO_STEPS,

@@ -1,9 +1,9 @@
 // Lines -> a file with a checksum in its last line, that is whole or not there.
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
-import { syncDirectory } from '../../logs/sync-directory.js';
-import { makeDirectory } from '../make-directory.js';
-import { WholeFile } from '../whole-file.js';
+import { syncDirectory } from '../../logs/stores/sync-directory.js';
+import { makeDirectory } from '../results/make-directory.js';
+import { WholeFile } from '../results/whole-file.js';
 import { sealOf } from './checked-lines.js';
 import { removeAbandoned, writerMark } from './unfinished-files.js';
 

@@ -3,8 +3,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../../logs/system-problem.js';
-import { looksAlive, thisProcess } from '../running-process.js';
+import { errorCode } from '../../logs/stores/system-problem.js';
+import { looksAlive, thisProcess } from '../results/running-process.js';
 
 /** Of a process that cannot be looked up from here, on another machine or before a restart of this one. */
 const ABANDONED_AFTER_MS = 24 * 3600 * 1000;

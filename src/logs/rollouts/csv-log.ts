@@ -1,11 +1,11 @@
 // Logs in CSV, whose columns the user names: a heading, then a row a rollout; fields in quotes may hold line ends.
 import { Readable } from 'node:stream';
-import { FileError } from '../../errors.js';
+import { FileError } from '../../checks/errors.js';
 import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat } from './format.js';
-import { LineFile } from './line-blocks.js';
+import { LineFile } from './json-lines/line-blocks.js';
+import { addRow, type BlockContext, checkText, formatOf } from './json-lines/parse-lines.js';
 import type { LogPart, Range } from './log-part.js';
-import { addRow, type BlockContext, checkText, formatOf } from './parse-lines.js';
 import { BatchBuilder, type RowBatch } from './row-batch.js';
 
 /** Rows that are given at a time. */

@@ -2,20 +2,20 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { ArgumentError, FileError } from '../../errors.js';
-import { isAddress } from '../address.js';
-import { isLink, missingProblem } from '../missing-file.js';
-import { naturalOrder } from '../natural-order.js';
-import { printable } from '../printable.js';
-import { isRemote, UNKNOWN_STORE } from '../store.js';
-import { errorCode, NOT_A_FILE, systemProblem } from '../system-problem.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { printable } from '../../checks/printable.js';
+import { isAddress } from '../stores/address.js';
+import { isLink, missingProblem } from '../stores/missing-file.js';
+import { naturalOrder } from '../stores/natural-order.js';
+import { isRemote, UNKNOWN_STORE } from '../stores/store.js';
+import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
 import { CsvFile } from './csv-log.js';
 import type { Container, Place, RolloutFormat } from './format.js';
 import { FORMATS, PICKLED, PICKLED_ADVICE } from './formats/index.js';
-import { keysOf } from './json-fields.js';
-import { LineFile } from './line-blocks.js';
-import { ParquetFile } from './parquet-log.js';
-import { type FormatChoice, formatOf } from './parse-lines.js';
+import { keysOf } from './json-lines/json-fields.js';
+import { LineFile } from './json-lines/line-blocks.js';
+import { type FormatChoice, formatOf } from './json-lines/parse-lines.js';
+import { ParquetFile } from './parquet/parquet-log.js';
 
 export interface LogFile {
   readonly path: string;

@@ -1,6 +1,6 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from what follows it.
-import { counted } from '../../engine/counted.js';
-import { FileError } from '../../errors.js';
+import { counted } from '../../checks/counted.js';
+import { FileError } from '../../checks/errors.js';
 import type { RolloutFormat } from './format.js';
 import { actionIn, type ReasoningTags, splitText, splitTokens } from './reasoning.js';
 import {

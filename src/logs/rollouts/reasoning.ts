@@ -1,7 +1,7 @@
 // A response -> its reasoning and what the policy did: by tags in the text, or by their ids among the tokens.
 import { readFile } from 'node:fs/promises';
-import { ArgumentError, FileError } from '../../errors.js';
-import { systemProblem } from '../system-problem.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { systemProblem } from '../stores/system-problem.js';
 
 /** `all`: the whole response is reasoning. Else the tags around it. */
 export type ReasoningTags = 'all' | readonly [open: string, close: string];

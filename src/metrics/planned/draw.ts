@@ -1,5 +1,5 @@
 // Which negatives a row gets: without replacement, each of a stratum with the same probability, by seed, row and stratum alone.
-import { Random } from '../random.js';
+import { Random } from '../sampling/random.js';
 import { type Stratum, signatureAt, signaturesIn } from './strata.js';
 
 /** A seed for every (row, stratum): 53 bits of two rounds of murmur3's finaliser, so that neighbours have nothing in common. */

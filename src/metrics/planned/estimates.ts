@@ -1,14 +1,14 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
-import { checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import { ArgumentError } from '../../errors.js';
-import { rowsByEquivalents } from '../chance.js';
-import { noRowLeft, type RowsLeftOut } from '../rows-left-out.js';
-import { isSaturated, mostInformation } from '../saturation.js';
+import { checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import { rowsByEquivalents } from '../figures/chance.js';
+import { isSaturated, mostInformation } from '../figures/saturation.js';
+import { STRICT_KEYS } from '../figures/strict.js';
+import { amongKeys } from '../figures/subset-figures.js';
+import { noRowLeft, type RowsLeftOut } from '../sampling/rows-left-out.js';
 import type { Certainty, Interval } from '../step-metrics.js';
-import { STRICT_KEYS } from '../strict.js';
-import { amongKeys } from '../subset-figures.js';
 import { expectationHolds, scoresDescribeSampling } from './calibration-check.js';
 import type { PlannedFigure } from './figures.js';
 import { batchInterval, biasAllowance, populationInterval } from './intervals.js';

@@ -2,8 +2,9 @@
 // marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
 // the variances measure. Their remaining bias: the interval grows by what the orders of correction, and an estimate that errs to
 // the other side, differ by.
+
+import { wholePower } from '../figures/whole-power.js';
 import type { Interval } from '../step-metrics.js';
-import { wholePower } from '../whole-power.js';
 import type { PlannedFigure } from './figures.js';
 import { roundingOf } from './rounding.js';
 import { studentT } from './student-t.js';

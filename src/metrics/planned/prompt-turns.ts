@@ -1,8 +1,8 @@
 // The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own turn.
-import { checkArray } from '../../engine/argument-checks.js';
-import { counted } from '../../engine/counted.js';
-import type { Integers } from '../../engine/tensor.js';
-import { ArgumentError } from '../../errors.js';
+import { checkArray } from '../../checks/argument-checks.js';
+import { counted } from '../../checks/counted.js';
+import { ArgumentError } from '../../checks/errors.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns } from '../columns.js';
 import { wholeNumbers } from './whole-numbers.js';
 

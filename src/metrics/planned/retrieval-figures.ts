@@ -1,5 +1,5 @@
 // What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that cannot be given.
-import { chanceLevel, exactChanceLevel, rowsByEquivalents } from '../chance.js';
+import { chanceLevel, exactChanceLevel, rowsByEquivalents } from '../figures/chance.js';
 import { RETRIEVAL_AT } from '../measured-step.js';
 import type { Certainty } from '../step-metrics.js';
 import { compensatedSum } from './compensated-sum.js';

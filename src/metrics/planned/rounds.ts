@@ -4,10 +4,10 @@
 // each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at least the wanted confidence
 // (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
-import { checkArray, checkKnown, checkObject, optionNames } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import type { Integers } from '../../engine/tensor.js';
-import { ArgumentError, StateError } from '../../errors.js';
+import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, StateError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
 import { type Pairs, PLAN_FIELDS, type PromptPairs, planScores, type ScorePlan, type ScorePlanInput } from './plan.js';

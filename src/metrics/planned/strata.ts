@@ -1,6 +1,6 @@
 // Columns in -> for each own column, the other prompts that its rows' negatives are drawn from: one stratum, or two where
 // negatives of the same turn are wanted more often (docs/cheaper-scoring.md). A prompt that several columns share is one negative.
-import { ArgumentError } from '../../errors.js';
+import { ArgumentError } from '../../checks/errors.js';
 
 /**
  * Different prompts that negatives are drawn from with the same probability. Plain data: a plan may be sent to a worker. Lists are

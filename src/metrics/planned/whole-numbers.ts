@@ -1,8 +1,8 @@
 // Counts or labels as a caller gives them -> plain numbers, each looked at.
-import { checkArray } from '../../engine/argument-checks.js';
-import { shown } from '../../engine/shown.js';
-import type { Integers } from '../../engine/tensor.js';
-import { ArgumentError } from '../../errors.js';
+import { checkArray } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
 
 /** @throws {ArgumentError} naming the first entry that is no whole number from 0 on */
 export function wholeNumbers(name: string, values: Integers): number[] {

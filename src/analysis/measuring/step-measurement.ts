@@ -1,0 +1,302 @@
+// One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
+// can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+import { optionNames } from '../../checks/argument-checks.js';
+import { argumentProblem } from '../../checks/argument-problem.js';
+import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
+import type { Engine } from '../../engine/engine.js';
+import type { HostTensor } from '../../engine/tensor/tensor.js';
+import { filterGroupsInWords } from '../../filter/filter-groups.js';
+import { episodeRewards, type FilterResult, type TurnRewards } from '../../filter/index.js';
+import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
+import type { StepData } from '../../logs/steps/step-data.js';
+import { withStepFile } from '../../logs/steps/step-file.js';
+import { FEWER_ROWS } from '../../logs/steps/tensor-memory.js';
+import { crossScoreMetrics } from '../../metrics/cross-score-metrics.js';
+import type { MetricOptions } from '../../metrics/cross-scores.js';
+import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
+import type { Profile, StepMetrics } from '../../metrics/step-metrics.js';
+import { type RowEvidence, readEvidenceOn, type StepReading } from '../../verdicts/index.js';
+import { refusePlaceholders } from './placeholder-scores.js';
+import { type NonFinitePolicy, tokenSums } from './token-sums.js';
+
+/** What the filter would do with a step, without its arrays. */
+export type FilterView = Pick<FilterResult, 'kept' | 'dropped' | 'empty' | 'warnings' | 'metrics'>;
+
+/** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
+export interface StepMeasurement {
+  /** One a sample label: first turns only, or first turns, trajectories and turns. Averages are those of a run's first step. */
+  readonly metrics: readonly StepMetrics[];
+  /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
+  readonly reading?: StepReading;
+  /** In files with rewards (`strict`). */
+  readonly filter?: FilterView;
+  /** Why reading or filter are missing. */
+  readonly notes: readonly string[];
+}
+
+/** What a measurement depends on, beside the file. */
+export interface MeasureOptions {
+  readonly profile: Profile;
+  readonly permutations?: number | undefined;
+  readonly seed: number;
+  /** Draws of the trajectory and turn samplers, in files with `episode` and `turn`. */
+  readonly samples: number;
+  readonly nonFinite: 'error' | 'exclude';
+  readonly placeholders: 'error' | 'exclude';
+  /** What the rewards of an episode's turns make the episode's. */
+  readonly turnRewards: TurnRewards;
+}
+
+/** The reference's number of draws (docs/metrics.md). */
+const DEFAULT_SAMPLES = 64;
+
+export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
+  profile: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  nonFinite: true,
+  placeholders: true,
+  turnRewards: true,
+});
+
+export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
+  const {
+    profile = 'strict',
+    permutations,
+    seed = 0,
+    samples = DEFAULT_SAMPLES,
+    nonFinite = 'error',
+    placeholders = 'exclude',
+  } = given;
+  const { turnRewards = 'same' } = given;
+  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+}
+
+/** One value a token of every response, of which no figure is made. */
+const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_ids', 'token_entropy']);
+
+/** What goes with the measuring of a file, beside what the result depends on. */
+export interface Measuring {
+  /** The content that the file must still have: StepHeader.identity. */
+  readonly identity?: string | undefined;
+  /** Called with the size of each block of scores that is through. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
+}
+
+/**
+ * Reads the scores once, in constant memory.
+ * @param blockBytes of scores to hold at a time
+ * @throws {FileError} when the file cannot be used, or has another content than `identity`; `signal.reason` when aborted
+ */
+export async function measureStep(
+  engine: Engine,
+  path: string,
+  options: MeasureOptions,
+  blockBytes: number,
+  signal: AbortSignal,
+  { identity, onBytes }: Measuring = {},
+): Promise<StepMeasurement> {
+  const reading = { blockBytes, signal, identity, unread: UNUSED };
+  const measure = (data: StepData) => measureData(engine, data, options, signal, onBytes);
+  return asFileError(path, signal, () => withStepFile(path, reading, measure));
+}
+
+/**
+ * Measures a step that is already there, or comes from elsewhere than a file.
+ * @throws {FileError} naming `data.file` when the step cannot be used; `signal.reason` when aborted
+ */
+export function measureStepData(
+  engine: Engine,
+  data: StepData,
+  options: MeasureOptions,
+  signal: AbortSignal,
+  onBytes?: (bytes: number) => void,
+): Promise<StepMeasurement> {
+  return asFileError(data.file, signal, () => measureData(engine, data, options, signal, onBytes));
+}
+
+async function measureData(
+  engine: Engine,
+  data: StepData,
+  options: MeasureOptions,
+  signal: AbortSignal,
+  onBytes: ((bytes: number) => void) | undefined,
+): Promise<StepMeasurement> {
+  const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
+  const sums = await tokenSums(engine, data, policy, signal, onBytes);
+  if (options.profile === 'strict' && options.placeholders === 'error') refusePlaceholders(data, sums);
+  const metrics = await sampleMetrics(engine, data, sums, options, signal);
+  // One value a row was for the judge alone: what is kept of a step is as small as its figures.
+  const kept = metrics.map(({ perRow, ...rest }) => rest);
+  if (options.profile === 'ragen') return { metrics: kept, notes: [] };
+  return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
+}
+
+async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    // The signal's reason may be an error of any kind.
+    if (error instanceof FileError || error === signal.reason) throw error;
+    // Options were checked before: an argument that is wrong now, or memory that is short, is this file's affair.
+    if (error instanceof ArgumentError || error instanceof DeviceError) {
+      throw new FileError({ path }, error.message, { cause: error });
+    }
+    // What the language says of an array that it has no memory for.
+    if (error instanceof RangeError) {
+      const problem = `not enough memory to measure the step: ${error.message}; ${FEWER_ROWS}`;
+      throw new FileError({ path }, problem, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** The metrics of each sample that the file allows. */
+async function sampleMetrics(
+  engine: Engine,
+  data: StepData,
+  sums: HostTensor,
+  { profile, permutations, seed, samples }: MeasureOptions,
+  signal: AbortSignal,
+): Promise<StepMetrics[]> {
+  const scores = {
+    sums,
+    lengths: data.lengths,
+    groups: data.group,
+    columnGroups: data.columnGroup,
+    promptTokens: data.prompts,
+    episodes: data.episode,
+    turns: data.turn,
+  };
+  const common: MetricOptions = { profile, permutations, seed, step: data.step, signal, perRow: profile !== 'ragen' };
+  if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
+  const samplers: SamplerOptions[] = [
+    { kind: 'first_turn', seed },
+    { kind: 'trajectory', n: samples, seed },
+    { kind: 'turn', n: samples, seed },
+  ];
+  const found: StepMetrics[] = [];
+  for (const sampler of samplers) found.push(await crossScoreMetrics(engine, scores, { ...common, sampler }));
+  return found;
+}
+
+/** What rewards, actions and the rest say. A step file whose scores are fine is reported, whatever is wrong with these. */
+async function besideMetrics(
+  engine: Engine,
+  data: StepData,
+  metrics: StepMetrics | undefined,
+  { seed, turnRewards }: MeasureOptions,
+  signal: AbortSignal,
+): Promise<Omit<StepMeasurement, 'metrics'>> {
+  const notes: string[] = [];
+  const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      notes.push(`${what}: ${error.message}`);
+      return undefined;
+    }
+  };
+  const { group, episode, turn, actions, correct } = data;
+  const [rewards, outcome] = [inStoredPrecision(data, 'rewards'), inStoredPrecision(data, 'outcome')];
+  // Without episodes turns say nothing of rewards.
+  const turnLabels = { episodes: episode, turns: episode && turn };
+  const filter =
+    rewards &&
+    (await attempt('no filter', () => {
+      const input = { values: rewards, groups: group, ...turnLabels };
+      // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
+      const given = { rewards: input, outcomes: outcome ?? correct };
+      const result = filterGroupsInWords(given, { nonFinite: 'exclude', turnRewards }, WORDS);
+      const { kept, dropped, empty, warnings, metrics: figures } = result;
+      return { kept, dropped, empty, warnings, metrics: figures };
+    }));
+  const ablated = await ablatedSums(engine, data, signal);
+  const swaps = data.actionLogprobs;
+  /** What every row's episode was given; left out where its turns disagree. */
+  const settled = <Name extends 'rewards' | 'outcomes'>(name: Name, values: ArrayLike<number> | undefined) =>
+    attempt(`left out of the verdicts: ${name}`, () => {
+      const given = { groups: group, ...turnLabels, [name]: values };
+      return episodeRewards(given, turnRewards, WORDS)[name];
+    });
+  const rows = {
+    groups: group,
+    rewards: await settled('rewards', rewards),
+    outcomes: await settled('outcomes', correct ?? outcome),
+    actions,
+    episodes: episode,
+    turns: turn,
+    ablated,
+    reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
+  };
+  const success = correct && meanOf(correct);
+  const reading = await attempt('no verdicts', () =>
+    readRows(rows, notes, (usable) =>
+      readEvidenceOn(engine, { step: data.step, metrics, rows: usable, filter, success }, { seed, signal }),
+    ),
+  );
+  return { ...(reading && { reading }), ...(filter && { filter }), notes };
+}
+
+const WORDS: FilterWords = {
+  ...LIBRARY_WORDS,
+  options: { ...LIBRARY_WORDS.options, turnRewards: 'turnRewards (--turn-rewards)' },
+};
+
+/** The filter tells rounding by the precision that values were stored in. */
+export function inStoredPrecision(
+  data: StepData,
+  name: 'rewards' | 'outcome',
+): Float64Array | Float32Array | undefined {
+  const values = data[name];
+  return values !== undefined && data.float32?.includes(name) ? Float32Array.from(values) : values;
+}
+
+/** What columns are called in a step file. */
+const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
+  reasoningSwaps: 'action_logprobs',
+  turns: 'turn',
+  ablated: 'ablated_logprobs',
+};
+
+/** A column that does not fit the others costs what is made of it, not what the scores say. */
+async function readRows(
+  rows: RowEvidence,
+  notes: string[],
+  read: (rows: RowEvidence) => Promise<StepReading>,
+): Promise<StepReading> {
+  const usable: Record<string, unknown> = { ...rows };
+  for (;;) {
+    try {
+      return await read(usable as unknown as RowEvidence);
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec(error.argument) ?? [];
+      if (usable[column] === undefined || column === 'groups') throw error;
+      usable[column] = undefined;
+      const name = TENSORS[column as keyof RowEvidence] ?? column;
+      notes.push(`left out of the verdicts: ${name}: ${argumentProblem(error)}`);
+    }
+  }
+}
+
+/** Sums over tokens of log p(z | x without state or image), one a row. */
+async function ablatedSums(
+  engine: Engine,
+  data: StepData,
+  signal: AbortSignal,
+): Promise<HostTensor['data'] | undefined> {
+  const tensor = data.ablatedLogprobs;
+  if (tensor === undefined) return undefined;
+  const [rows, tokens] = tensor.shape as [number, number];
+  const { sums } = await engine.sumTokens({ ...tensor, shape: [1, rows, tokens] }, data.lengths, { signal });
+  return sums.data;
+}
+
+function meanOf(values: Uint8Array): number | undefined {
+  if (values.length === 0) return undefined;
+  return values.reduce((total, value) => total + (value ? 1 : 0), 0) / values.length;
+}

@@ -1,0 +1,39 @@
+// A path -> a directory there, with those above it. Not fs.mkdir's `recursive`: below a directory that takes no entries and calls
+// them missing, such as /proc, that tries for ever, beyond the reach of signals.
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errorCode } from '../../logs/stores/system-problem.js';
+import { writeError } from './whole-file.js';
+
+/**
+ * @param wanted what is to be written, for the error. Default: the directory itself
+ * @throws {FileError} when it is not there and cannot be made
+ */
+export async function makeDirectory(directory: string, wanted = directory): Promise<void> {
+  try {
+    await make(directory);
+  } catch (error) {
+    throw writeError(wanted, error);
+  }
+}
+
+async function make(directory: string, isRetry = false): Promise<void> {
+  if (await isDirectory(directory)) return;
+  try {
+    await mkdir(directory);
+  } catch (error) {
+    const parent = dirname(directory);
+    // Another process may have made it meanwhile, or only the one above it: whether that takes entries, the second try tells.
+    if (await isDirectory(directory)) return;
+    if (errorCode(error) !== 'ENOENT' || parent === directory || isRetry) throw error;
+    await make(parent);
+    await make(directory, true);
+  }
+}
+
+function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}

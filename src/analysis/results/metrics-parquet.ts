@@ -1,0 +1,78 @@
+// Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in row
+// groups, so that memory does not grow with the steps; the same records give the same bytes.
+import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
+import { packageVersion } from '../../checks/package-version.js';
+import type { StepRecord } from '../step-report.js';
+
+/** Values of a row group: some 8 MB. */
+const GROUP_CELLS = 2 ** 20;
+
+/** Whether this part of a record is a figure; it is null where it is NaN or infinite. */
+export function isMetric(key: string, value: StepRecord[string]): value is number | null {
+  return (typeof value === 'number' || value === null) && key !== 'step';
+}
+
+const TEXT = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const;
+
+/** Before the metrics. */
+const FIXED: readonly SchemaElement[] = [
+  { name: 'file', repetition_type: 'REQUIRED', ...TEXT },
+  { name: 'step', repetition_type: 'REQUIRED', type: 'INT64' },
+  { name: 'run', repetition_type: 'REQUIRED', ...TEXT },
+  { name: 'regime', repetition_type: 'OPTIONAL', ...TEXT },
+];
+
+/**
+ * @param keys of all metrics that the records have, in the order of the columns
+ * @param write takes the file's bytes, in order; they are valid until it resolves
+ * @param groupCells values of a row group
+ */
+export async function writeMetricsParquet(
+  records: AsyncIterable<StepRecord>,
+  keys: readonly string[],
+  write: (bytes: Uint8Array) => Promise<void>,
+  groupCells = GROUP_CELLS,
+): Promise<void> {
+  const version = packageVersion();
+  // Only who writes results needs it.
+  const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
+  const bytes = new ByteWriter();
+  const flush = async () => {
+    await write(bytes.getBytes());
+    bytes.index = 0;
+  };
+  const writer = new ParquetWriter({
+    writer: Object.assign(bytes, { flush, finish: flush }),
+    schema: [
+      { name: 'steps', num_children: FIXED.length + keys.length },
+      ...FIXED,
+      ...keys.map((name): SchemaElement => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL' })),
+    ],
+    // As parquet-mr parses it: application, version, build.
+    createdBy: `collapsar version ${version} (build ${version})`,
+  });
+  const rows = Math.max(1, Math.floor(groupCells / (FIXED.length + keys.length)));
+  let group: StepRecord[] = [];
+  for await (const record of records) {
+    group.push(record);
+    if (group.length < rows) continue;
+    await writer.write({ columnData: columnsOf(group, keys), rowGroupSize: rows, pageSize: 0 });
+    group = [];
+  }
+  if (group.length > 0) await writer.write({ columnData: columnsOf(group, keys), rowGroupSize: rows, pageSize: 0 });
+  await writer.finish();
+}
+
+function columnsOf(records: readonly StepRecord[], keys: readonly string[]): ColumnSource[] {
+  return [
+    { name: 'file', data: records.map(({ file }) => file) },
+    { name: 'step', data: records.map(({ step }) => BigInt(step)) },
+    { name: 'run', data: records.map(({ run }) => run) },
+    { name: 'regime', data: records.map(({ regime }) => regime?.name ?? null) },
+    // Measured figures hardly compress, and trying takes longer than all the rest.
+    ...keys.map((name): ColumnSource => {
+      const data = records.map((record) => (record[name] as number | null) ?? null);
+      return { name, data, encoding: 'PLAIN', codec: 'UNCOMPRESSED', statistics: false };
+    }),
+  ];
+}

@@ -1,0 +1,281 @@
+// Reports and failures in, the directory of results out; every file in it is whole or not there.
+import { readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import { checkReplaceable } from '../../logs/stores/check-replaceable.js';
+import { syncDirectory } from '../../logs/stores/sync-directory.js';
+import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
+import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/aggregates.js';
+import { MEASURE_OPTIONS } from '../measuring/step-measurement.js';
+import { RunSummaries } from '../run-summaries.js';
+import type { StepRecord, StepReport } from '../step-report.js';
+import { DirectoryLock } from './directory-lock.js';
+import { Journal, type JournalOptions } from './journal.js';
+import { makeDirectory } from './make-directory.js';
+import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
+import { recordLine } from './record-line.js';
+import { WholeFile, writeError } from './whole-file.js';
+
+const METRICS = 'metrics.jsonl';
+const PARQUET = 'metrics.parquet';
+const FAILURES = 'failures.jsonl';
+const SUMMARY = 'summary.json';
+
+/** What a killed process left of files that it had not finished. */
+const UNFINISHED =
+  /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
+
+type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
+
+const JOURNAL_OPTIONS = optionNames<KeptJournalOptions>({ resume: true, version: true, measuring: true, keep: true });
+
+interface SummaryOfRun {
+  run: string;
+  /** As the path was given, so that the summary does not depend on where it stands. */
+  directory: string;
+  steps: number;
+  firstStep: number;
+  lastStep: number;
+  /** First and last value of each metric. */
+  metrics: Record<string, Ends>;
+  /** What each metric was over the run's steps; not for averages over time, which weigh steps in a way of their own. */
+  statistics?: Record<string, MetricSummary>;
+  /** Verdicts, the last regime and correlations with success; `strict` only. */
+  judged?: JudgedRun | undefined;
+}
+
+interface Ends {
+  first: number | null;
+  last: number | null;
+}
+
+/** What the analysis was asked for; stands in the summary. */
+export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/**
+ * The directory of `--out`: metrics.jsonl, metrics.parquet, summary.json, and failures.jsonl if there are any. No file depends
+ * on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ */
+export class ResultDirectory {
+  readonly #directory: string;
+  readonly #lock: DirectoryLock;
+  readonly #metrics: WholeFile;
+  /** Of all records, by first appearance. */
+  readonly #keys = new Set<string>();
+  readonly #runs: RunSummaries;
+  /** The present run's. */
+  #run: SummaryOfRun | undefined;
+  #directoryOfRun = '';
+  #steps = 0;
+  /** Of the present run; its summary gets them when all its steps are through. */
+  #ends = new Map<string, Ends>();
+  /** Gives the present run's verdicts, when all its steps are through. */
+  #judge: (() => JudgedRun) | undefined;
+  #statistics = new Aggregates();
+  readonly #allStatistics = new Aggregates();
+  #bytes = 0;
+  #journal: Journal | undefined;
+  #keepsJournal = false;
+
+  private constructor(directory: string, lock: DirectoryLock, metrics: WholeFile) {
+    this.#directory = directory;
+    this.#lock = lock;
+    this.#metrics = metrics;
+    this.#runs = new RunSummaries(directory);
+  }
+
+  /**
+   * @throws FileError when the directory cannot be made or written to, or another process writes to it: before anything was
+   *   computed for it
+   */
+  static async open(directory: string): Promise<ResultDirectory> {
+    checkPath(directory, 'directory');
+    await makeDirectory(directory);
+    const lock = await DirectoryLock.take(directory);
+    try {
+      for (const name of await readdir(directory)) {
+        if (UNFINISHED.test(name)) await rm(join(directory, name), { force: true });
+      }
+      // What none of the results can take the place of would be found when all is measured.
+      for (const name of [METRICS, PARQUET, FAILURES, SUMMARY]) {
+        const path = join(directory, name);
+        await checkReplaceable(path).catch((error: unknown) => {
+          throw writeError(path, error);
+        });
+      }
+      return new ResultDirectory(directory, lock, await WholeFile.open(directory, METRICS));
+    } catch (error) {
+      await lock.release();
+      throw error instanceof FileError ? error : writeError(directory, error);
+    }
+  }
+
+  /**
+   * What was measured for these results before, by this process or one that was killed. It stays where the analysis does not
+   * come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they alone are measured.
+   * @throws FileError when it cannot be read or written
+   */
+  async journal(options: KeptJournalOptions): Promise<Journal> {
+    checkObject(options, 'options');
+    checkKnown(options, 'options', JOURNAL_OPTIONS);
+    const { keep, ...opening } = options;
+    if (opening.measuring !== undefined) {
+      checkObject(opening.measuring, 'options.measuring');
+      checkKnown(opening.measuring, 'options.measuring', MEASURE_OPTIONS);
+    }
+    for (const [name, value] of Object.entries({ keep, resume: opening.resume })) {
+      if (value === undefined || typeof value === 'boolean') continue;
+      throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected true or false`);
+    }
+    this.#journal = await Journal.open(this.#directory, opening);
+    this.#keepsJournal = keep === true;
+    return this.#journal;
+  }
+
+  /**
+   * Takes in the next report; those of a run come one after the other.
+   * @throws ArgumentError for what is no report, FileError when it cannot be written
+   */
+  async add(report: StepReport): Promise<void> {
+    checkObject(report, 'report');
+    checkObject(report.record, 'report.record');
+    checkPath(report.file, 'report.file');
+    const { record, file, run, directory, step, bytes, summary: judge } = report;
+    await this.#metrics.write(recordLine(record));
+    this.#bytes += bytes;
+    this.#steps++;
+    let closed: SummaryOfRun | undefined;
+    if (this.#run?.run !== run || this.#directoryOfRun !== directory) {
+      closed = this.#closeRun();
+      this.#directoryOfRun = directory;
+      this.#run = { run, directory: dirname(file), steps: 0, firstStep: step, lastStep: step, metrics: {} };
+    }
+    const summary = this.#run;
+    this.#judge = judge ?? this.#judge;
+    summary.steps++;
+    summary.lastStep = step;
+    for (const key of Object.keys(record)) {
+      const value = record[key];
+      if (!isMetric(key, value)) continue;
+      const known = this.#ends.get(key);
+      if (known === undefined) {
+        this.#ends.set(key, { first: value, last: value });
+        this.#keys.add(key);
+      } else known.last = value;
+    }
+    this.#statistics.add(orderFreeMetrics(report));
+    if (closed !== undefined) await this.#runs.add(closed);
+  }
+
+  /** @returns the summary of the run that ends here */
+  #closeRun(): SummaryOfRun | undefined {
+    const summary = this.#run;
+    this.#run = undefined;
+    if (summary !== undefined) {
+      const ends = this.#ends;
+      summary.metrics = Object.fromEntries(ends);
+      summary.statistics = this.#statistics.summary((key) => ends.has(key));
+      summary.judged = this.#judge?.();
+    }
+    this.#allStatistics.merge(this.#statistics);
+    this.#statistics = new Aggregates();
+    this.#ends = new Map();
+    this.#judge = undefined;
+    return summary;
+  }
+
+  /**
+   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete. Of no
+   * report they are empty ones: `discard` keeps those of before.
+   * @param settings stand in the summary
+   * @param failures of the files that could not be used; none: []
+   * @returns whether the journal stays
+   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those of before
+   *   are still there
+   */
+  async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
+    checkObject(settings, 'settings');
+    checkFailures(failures);
+    const prepared: WholeFile[] = [this.#metrics];
+    try {
+      const closed = this.#closeRun();
+      if (closed !== undefined) await this.#runs.add(closed);
+      await this.#write(prepared, PARQUET, (file) =>
+        writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
+      );
+      await this.#metrics.prepare();
+      if (failures.length > 0) {
+        const lines = failures.map((failure) => `${JSON.stringify(failureRecord(failure))}\n`);
+        await this.#write(prepared, FAILURES, (file) => file.write(lines.join('')));
+      }
+      const statistics = this.#allStatistics.summary((key) => this.#keys.has(key));
+      const counts = { steps: this.#steps, bytes: this.#bytes, failures: failures.length };
+      await this.#write(prepared, SUMMARY, async (file) => {
+        for await (const piece of this.#runs.within({ ...settings, ...counts, statistics })) await file.write(piece);
+        await file.write('\n');
+      });
+      // Failures of an earlier analysis are not those of this one.
+      if (failures.length === 0) await this.#remove(FAILURES);
+      for (const file of prepared) await file.place();
+      await syncDirectory(this.#directory);
+      const keeps = this.#journal !== undefined && (this.#keepsJournal || failures.length > 0);
+      if (!keeps) await this.#journal?.remove();
+      return keeps;
+    } catch (error) {
+      for (const file of prepared) await file.discard();
+      throw error;
+    } finally {
+      await this.#release();
+    }
+  }
+
+  /** Leaves the results as they were found; what was measured stays in the journal. */
+  async discard(): Promise<void> {
+    await this.#metrics.discard();
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
+    await this.#runs.discard();
+    await this.#journal?.close();
+    await this.#lock.release();
+  }
+
+  async *#records(): AsyncGenerator<StepRecord, void, undefined> {
+    for await (const line of this.#metrics.lines()) yield JSON.parse(line) as StepRecord;
+  }
+
+  async #write(prepared: WholeFile[], name: string, write: (file: WholeFile) => Promise<void>): Promise<void> {
+    const file = await WholeFile.open(this.#directory, name);
+    prepared.push(file);
+    await write(file);
+    await file.prepare();
+  }
+
+  async #remove(name: string): Promise<void> {
+    const path = join(this.#directory, name);
+    await rm(path, { force: true }).catch((error: unknown) => {
+      throw writeError(path, error);
+    });
+  }
+}
+
+function checkFailures(failures: readonly FileError[]): void {
+  checkArray(failures, 'failures');
+  const stranger = Array.from(failures).findIndex((failure) => !(failure instanceof FileError));
+  if (stranger < 0) return;
+  const problem = `got ${shown(failures[stranger])}, expected a FileError: what analyze() tells onFailure`;
+  throw new ArgumentError(`failures[${stranger}]`, problem);
+}
+
+/** A failure as one JSON object. */
+function failureRecord({ path, tensor, offset, message }: FileError): Record<string, string | number> {
+  return {
+    file: path,
+    ...(tensor === undefined ? {} : { tensor }),
+    ...(offset === undefined ? {} : { offset }),
+    message,
+  };
+}

@@ -1,0 +1,56 @@
+// `collapsar analyze`: step files in, tables or JSON on stdout, results in a directory, progress and failures on stderr.
+import { analyze } from '../../analysis/analyze.js';
+import { measureOptions } from '../../analysis/measuring/step-measurement.js';
+import type { Journal } from '../../analysis/results/journal.js';
+import { escaped } from '../../checks/printable.js';
+import { type ReportFlags, reportSteps } from '../output/report-steps.js';
+import type { Streams } from '../output/streams.js';
+
+/** The options of the command line, checked. */
+export interface AnalyzeFlags extends ReportFlags {
+  /** Continue from what an earlier analysis left in `out`; default true. */
+  resume?: boolean;
+  keepJournal?: true;
+  threads?: number;
+  maxMemory?: number;
+}
+
+/** @returns exit status */
+export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
+  const {
+    profile,
+    permutations,
+    seed,
+    samples,
+    nonFinite,
+    placeholders,
+    turnRewards,
+    metrics,
+    threads,
+    maxMemory,
+    include,
+    exclude,
+  } = flags;
+  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  return reportSteps(flags, streams, async ({ directory, ...context }) => {
+    const journal = await directory?.journal({
+      resume: flags.resume,
+      keep: flags.keepJournal,
+      measuring: measureOptions(figures),
+    });
+    if (journal !== undefined && !flags.quiet)
+      await streams.err.write(journalNote(escaped(flags.out as string), journal));
+    return analyze(paths, { ...figures, metrics, threads, maxMemory, include, exclude, journal, ...context });
+  });
+}
+
+/** What becomes of an earlier analysis that did not come to its end; nothing where there was none. */
+function journalNote(directory: string, { resumed, startedAnew }: Journal): string {
+  if (startedAnew !== undefined) {
+    return `${directory} has steps that an earlier analysis measured, but ${startedAnew}: all are measured anew.\n`;
+  }
+  const steps = resumed === 1 ? '1 step that an' : `${resumed} steps that an`;
+  return resumed === 0
+    ? ''
+    : `continuing in ${directory}: ${steps} earlier analysis measured need not be read again.\n`;
+}

@@ -1,0 +1,186 @@
+// `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
+import { argumentProblem } from '../../checks/argument-problem.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { escaped } from '../../checks/printable.js';
+import { filterGroupsInWords } from '../../filter/filter-groups.js';
+import type { DropReason, FilterResult } from '../../filter/filter-result.js';
+import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../../filter/input/filter-options.js';
+import type { FilterWords } from '../../filter/input/filter-words.js';
+import { type FilterSource, readFilterSource } from '../input/reward-source.js';
+import type { Delimiter } from '../input/separated-fields.js';
+import { EXIT } from '../output/exit-codes.js';
+import { jsonPieces } from '../output/json-pieces.js';
+import { shortNumber } from '../output/number-format.js';
+import type { Streams } from '../output/streams.js';
+import { layoutTable, widthOf } from '../output/table.js';
+import { painter } from '../output/text-style.js';
+import { wrap } from '../output/text-wrap.js';
+
+/** The options of the command line, each checked alone. */
+export interface FilterFlags extends FilterOptions {
+  json?: true;
+  encoding?: string;
+  delimiter?: Delimiter;
+}
+
+const REASONS: Readonly<Record<DropReason, string>> = {
+  singleton: 'one rollout has no spread',
+  no_rollouts: 'no finite reward',
+  zero_score: 'all rollouts alike',
+  below_cut: 'below the cut',
+  nothing_selected: 'no group reaches the threshold',
+  all_succeed: 'all succeed',
+  all_fail: 'all fail',
+  same_outcome: 'all have one outcome',
+};
+
+/** @returns exit status */
+export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
+  const { json, encoding, delimiter, ...options } = flags;
+  let settings: FilterSettings;
+  try {
+    settings = resolveFilterOptions(options);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    await streams.err.write(`error: --${optionName(error.argument)} ${argumentProblem(error)}\n`);
+    await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
+    return EXIT.usage;
+  }
+  const source = await readFilterSource(path, settings, { encoding, delimiter }, streams.signal);
+  const result = filterSource(source, options);
+  for (const warning of result.warnings)
+    await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
+  if (json) {
+    await writeAll(jsonPieces(record(source, settings, result)), streams);
+    await streams.out.write('\n');
+  } else if (streams.out.isTTY) await streams.out.write(table(source, settings, result, streams));
+  else await writeAll(names(source, result), streams);
+  return EXIT.ok;
+}
+
+async function writeAll(pieces: Iterable<string>, { out }: Streams): Promise<void> {
+  for (const piece of pieces) {
+    if (out.closed.aborted) return;
+    await out.write(piece);
+  }
+}
+
+/** Of kept groups in one piece. */
+const NAMES = 4096;
+
+function* names({ nameOf }: FilterSource, { kept }: FilterResult): Generator<string, void, undefined> {
+  for (let first = 0; first < kept.length; first += NAMES) {
+    yield kept
+      .slice(first, first + NAMES)
+      .map((group) => `${onOneLine(nameOf(group))}\n`)
+      .join('');
+  }
+}
+
+/** A name is a line; one that breaks it, as the text of a prompt may, is written as JSON writes it. */
+function onOneLine(name: string): string {
+  return /[\n\r]/.test(name) ? JSON.stringify(name) : name;
+}
+
+/** options.lossScale -> loss-scale */
+function optionName(argument: string): string {
+  return argument.replace(/^options\./, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** How options are given here. */
+const OPTIONS: FilterWords['options'] = {
+  excludeNonFinite: '--non-finite exclude',
+  singletons: '--singletons',
+  turnRewards: '--turn-rewards',
+  leaveOutZero: 'give --no-include-zero',
+};
+
+/** What the data make impossible is the file's fault, and named with it. */
+function filterSource(
+  { path, input, nameOf, nameOfRow, nameOfReward }: FilterSource,
+  options: FilterOptions,
+): FilterResult {
+  try {
+    return filterGroupsInWords(input, options, {
+      group: nameOf,
+      row: nameOfRow,
+      reward: nameOfReward,
+      options: OPTIONS,
+    });
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new FileError({ path }, error.message, { cause: error });
+  }
+}
+
+/** Lists of groups and rows are made as they are written. */
+function record(source: FilterSource, settings: FilterSettings, result: FilterResult) {
+  const { dialect, strategy, value, metric, direction } = settings;
+  return {
+    file: source.path,
+    dialect,
+    ...(dialect === 'dapo' ? {} : { strategy, value, metric, direction }),
+    kept: mapped(result.kept, source.nameOf),
+    dropped: mapped(result.dropped, ({ group, reason }) => ({ group: source.nameOf(group), reason })),
+    groups: groupRecords(source, result),
+    row_mask: result.rowMask,
+    loss_scale: result.lossScale,
+    empty: result.empty,
+    metrics: result.metrics,
+    warnings: result.warnings,
+  };
+}
+
+function* mapped<Item, Result>(items: Iterable<Item>, map: (item: Item) => Result) {
+  for (const item of items) yield map(item);
+}
+
+function* groupRecords({ nameOf }: FilterSource, { groups, kept, scores, rewardVariances }: FilterResult) {
+  // Both in the order of the input.
+  let next = 0;
+  for (const [at, group] of groups.entries()) {
+    const isKept = kept[next] === group;
+    if (isKept) next++;
+    yield { group: nameOf(group), score: scores[at], reward_variance: rewardVariances[at], kept: isKept };
+  }
+}
+
+function table(source: FilterSource, settings: FilterSettings, result: FilterResult, streams: Streams): string {
+  const paint = painter(streams.out, streams.environment);
+  const reasonOf = new Map(result.dropped.map(({ group, reason }) => [group, reason]));
+  const groups = [...result.groups];
+  const sizes = new Map<string, number>();
+  for (const group of source.groupOfRow) sizes.set(String(group), (sizes.get(String(group)) ?? 0) + 1);
+  const column = (title: string, align: 'left' | 'right', textOf: (group: number | bigint, at: number) => string) => ({
+    title,
+    align,
+    cells: groups.map((group, at) => ({
+      text: textOf(group, at),
+      style: reasonOf.has(group) ? ('dim' as const) : undefined,
+    })),
+  });
+  const columns = [
+    column('group', 'right', (group) => escaped(source.nameOf(group))),
+    column('rows', 'right', (group) => String(sizes.get(String(group)) ?? 0)),
+    column('score', 'right', (_, at) => shortNumber(result.scores[at])),
+    column('variance', 'right', (_, at) => shortNumber(result.rewardVariances[at])),
+    column('', 'left', (group) => {
+      const reason = reasonOf.get(group);
+      return reason === undefined ? 'kept' : REASONS[reason];
+    }),
+  ];
+  const { text: groupsTable } = layoutTable(columns, Number.POSITIVE_INFINITY, paint);
+  return `${groupsTable}\n${wrap(summary(settings, result), widthOf(streams.out), '  ')}\n`;
+}
+
+function summary(settings: FilterSettings, { kept, groups, lossScale, metrics }: FilterResult): string {
+  const { dialect, strategy, value, metric, direction } = settings;
+  const rule = dialect === 'dapo' ? 'dapo' : `${dialect}, ${strategy} ${value}, ${direction} ${metric}`;
+  const gate = metrics['rollout/filter_gate'];
+  const parts = [
+    `${kept.length} of ${groups.length} groups kept (${rule})`,
+    lossScale === 1 ? '' : `loss scale ${shortNumber(lossScale)}`,
+    gate === undefined ? '' : `Std(RV)/Mean(RV) ${shortNumber(gate)}`,
+  ];
+  return parts.filter((part) => part !== '').join('; ');
+}

@@ -1,0 +1,159 @@
+// `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what that saves
+// on stderr.
+import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { onAbort } from '../../checks/abort-listeners.js';
+import { argumentProblem } from '../../checks/argument-problem.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
+import { readStepFile } from '../../logs/steps/step-file.js';
+import { isStepName } from '../../logs/steps/step-names.js';
+import { nameOf } from '../../logs/stores/store.js';
+import { systemProblem } from '../../logs/stores/system-problem.js';
+import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/planned/plan.js';
+import { turnsByRows } from '../../metrics/planned/prompt-turns.js';
+import { PlannedLines } from '../input/planned-lines.js';
+import { textLines } from '../input/text-lines.js';
+import { EXIT } from '../output/exit-codes.js';
+import type { Streams } from '../output/streams.js';
+
+/** The options of the command line, checked. */
+export interface PlanScoresFlags {
+  negatives: number;
+  seed: number;
+  hard?: true;
+  hardShare: number;
+  csv?: true;
+  encoding?: string;
+  quiet?: true;
+}
+
+/** A step without its scores. */
+interface PlannedStep {
+  readonly input: ScorePlanInput;
+  /** [P] the group of each prompt, in the plan's numbering, as JSON. */
+  readonly groupNames: readonly string[];
+}
+
+/** Where stdin is meant. */
+const STDIN = '-';
+/** Prompts written at a time. */
+const CHUNK = 256;
+
+/** @returns exit status */
+export async function planScoresCommand(
+  path: string,
+  flags: PlanScoresFlags,
+  streams: Streams,
+  stdin: Readable = process.stdin,
+): Promise<number> {
+  const { out, err, signal } = streams;
+  const { input, groupNames } = isStepName(nameOf(path))
+    ? await fromStepFile(path, flags, signal)
+    : await fromLines(path, stdin, flags, signal);
+  const plan = planned(input, flags);
+  if (flags.csv) await out.write('prompt,group,row,inclusion\n');
+  for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
+    await out.write(lines(plan, groupNames, first, flags.csv === true));
+  }
+  if (!flags.quiet) await err.write(`${saving(plan)}\n`);
+  return EXIT.ok;
+}
+
+/** What only the rows' turns show of the options is said in the options' words here. */
+function planned(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScoresFlags): ScorePlan {
+  try {
+    return planScores(input, { negatives, seed, hardShare });
+  } catch (error) {
+    if (!(error instanceof ArgumentError) || error.argument !== 'options.negatives') throw error;
+    throw new ArgumentError('--negatives', `${argumentProblem(error)}; or leave out --hard`, { cause: error });
+  }
+}
+
+function lines(plan: ScorePlan, groupNames: readonly string[], first: number, csv: boolean): string {
+  return plan.byPrompt
+    .slice(first, first + CHUNK)
+    .map(({ prompt, rows, first: from }) => {
+      const group = groupNames[prompt] as string;
+      const chances = plan.inclusion.subarray(from, from + rows.length);
+      const field = csv ? csvField(group) : '';
+      return csv
+        ? Array.from(rows, (row, at) => `${prompt},${field},${row},${chances[at]}\n`).join('')
+        : `{"prompt":${prompt},"group":${group},"rows":[${rows.join(',')}],"inclusion":[${chances.join(',')}]}\n`;
+    })
+    .join('');
+}
+
+/** Names that hold a separator are quoted, as RFC 4180 has it. */
+function csvField(json: string): string {
+  const text = json.startsWith('"') ? (JSON.parse(json) as string) : json;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function saving({ cost, complete }: ScorePlan): string {
+  const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
+  const { pairs, ownPairs, allPairs, distinctPairs } = cost;
+  const parts = [
+    `${pairs} of ${allPairs} pairs to score: ${percent(cost.saved)} saved`,
+    `${ownPairs} of them are rows under their own prompt, which a trainer has mostly scored already`,
+  ];
+  if (distinctPairs < allPairs) parts.push(`equal prompts are scored once (${distinctPairs} different pairs)`);
+  if (complete) parts.push('there are no further negatives: every pair of different prompts is scored');
+  return parts.join('\n');
+}
+
+async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortSignal): Promise<PlannedStep> {
+  const step = await readStepFile(path, { signal });
+  const { group: groups, lengths, columnGroup: columnGroups, prompts: promptTokens } = step;
+  if (flags.hard && step.turn === undefined) {
+    throw new FileError({ path, tensor: 'turn' }, 'missing; --hard needs the turn of each row');
+  }
+  const promptTurns = flags.hard && step.turn ? turns(path, groups, step.turn, columnGroups) : undefined;
+  return {
+    input: { groups, lengths, columnGroups, promptTokens, promptTurns },
+    groupNames: Array.from(columnGroups, String),
+  };
+}
+
+/**
+ * Columns are the groups that occur.
+ * @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing
+ */
+async function fromLines(
+  given: string,
+  stdin: Readable,
+  flags: PlanScoresFlags,
+  signal: AbortSignal,
+): Promise<PlannedStep> {
+  signal.throwIfAborted();
+  const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
+  const rows = new PlannedLines(path, flags.hard === true);
+  const readAll = async () => {
+    for await (const text of textLines(stream, path, { encoding: flags.encoding })) rows.add(text);
+  };
+  // A read of a pipe that nobody writes to cannot be called off.
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+  try {
+    await Promise.race([readAll(), aborted]);
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    stream.destroy();
+  }
+  const { groups, lengths, turns: rowTurns, groupNames } = rows.finish();
+  const columnGroups = Int32Array.from(groupNames, (_, place) => place);
+  const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;
+  return { input: { groups, lengths, columnGroups, promptTurns }, groupNames };
+}
+
+/** The file is at fault where its turns contradict each other. */
+function turns(path: string, groups: Integers, rowTurns: Integers, columnGroups: Integers): Int32Array {
+  try {
+    return turnsByRows(groups, rowTurns, columnGroups, 'leave out --hard');
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new FileError({ path }, error.message, { cause: error });
+  }
+}

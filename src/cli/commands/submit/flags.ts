@@ -1,0 +1,36 @@
+// What the command line of `collapsar submit` gives: the options as they were read, and as the words that give them again.
+import type { PlanningFlags } from '../../options/planning-options.js';
+
+/** The options of the command line, checked one by one. */
+export interface SubmitFlags extends PlanningFlags {
+  engine: 'slurm' | 'ray' | 'kubernetes';
+  work: string;
+  out: string;
+  manifest?: string;
+  dryRun?: true;
+  wait?: true;
+  collapsar?: string;
+  name: string;
+  cpus?: number;
+  mem?: number;
+  throttle?: number;
+  retries: number;
+  markerWait?: number;
+  quiet?: true;
+  partition?: string;
+  account?: string;
+  qos?: string;
+  time?: string;
+  sbatchArg?: string[];
+  rayAddress?: string;
+  python?: string;
+  rayResource?: string[];
+  image?: string;
+  namespace?: string;
+  claim?: string[];
+  envSecret?: string[];
+  nodeSelector?: string[];
+}
+
+/** Options as the words that give them again, by name. */
+export type Given = ReadonlyMap<string, readonly string[]>;

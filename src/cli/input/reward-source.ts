@@ -1,0 +1,126 @@
+// Where `collapsar filter` gets rewards from: a step file, or lines of text from a file or stdin.
+import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { inStoredPrecision } from '../../analysis/measuring/step-measurement.js';
+import { onAbort } from '../../checks/abort-listeners.js';
+import { FileError } from '../../checks/errors.js';
+import { openEngine } from '../../engine/open-engine.js';
+import type { Tensor } from '../../engine/tensor/tensor.js';
+import type { FilterInput } from '../../filter/input/filter-input.js';
+import type { FilterSettings } from '../../filter/input/filter-options.js';
+import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { StepData } from '../../logs/steps/step-data.js';
+import { readStepFile } from '../../logs/steps/step-file.js';
+import { isStepName } from '../../logs/steps/step-names.js';
+import { nameOf } from '../../logs/stores/store.js';
+import { systemProblem } from '../../logs/stores/system-problem.js';
+import { RewardLines } from './reward-lines.js';
+import type { Delimiter } from './separated-fields.js';
+import { textLines } from './text-lines.js';
+
+export interface FilterSource {
+  /** As an error names it. */
+  readonly path: string;
+  readonly input: FilterInput;
+  /** Group id of each row, as in `input`. */
+  readonly groupOfRow: Iterable<number | bigint>;
+  /** How the source names a group. */
+  nameOf(group: number | bigint): string;
+  /** How it names a row. */
+  nameOfRow(row: number): string;
+  /** How it has a reward that is no finite number. */
+  nameOfReward(value: number | null | undefined): string;
+}
+
+/** How lines of text are written. */
+export interface TextForm {
+  /** Default UTF-8. */
+  readonly encoding?: string | undefined;
+  /** What stands between fields. Default: what the first line shows. */
+  readonly delimiter?: Delimiter | undefined;
+}
+
+/**
+ * @param path of a step file (*.safetensors), of lines of text, or `-` for lines on stdin
+ * @param form of lines of text
+ * @throws FileError naming the path, and the line where there is one
+ */
+export async function readFilterSource(
+  path: string,
+  settings: FilterSettings,
+  form: TextForm,
+  signal: AbortSignal,
+): Promise<FilterSource> {
+  if (isStepName(nameOf(path))) return fromStep(await readStepFile(path, { signal }), settings, signal);
+  const stdin = path === '-';
+  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
+}
+
+async function fromLines(
+  path: string,
+  stream: Readable,
+  { encoding, delimiter }: TextForm,
+  signal: AbortSignal,
+): Promise<FilterSource> {
+  signal.throwIfAborted();
+  const lines = new RewardLines(path, delimiter);
+  // A read of a pipe that nobody writes to cannot be called off.
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+  const readAll = async () => {
+    for await (const line of textLines(stream, path, { encoding })) lines.add(line);
+  };
+  try {
+    await Promise.race([readAll(), aborted]);
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    stream.destroy();
+  }
+  return lines.finish();
+}
+
+async function fromStep(step: StepData, settings: FilterSettings, signal: AbortSignal): Promise<FilterSource> {
+  const { file, rewards, group, episode, turn, correct } = step;
+  if (rewards === undefined) {
+    throw new FileError({ path: file }, 'has no tensor "rewards": write the reward of each row with the step');
+  }
+  const wantsEntropy = settings.metric === 'entropy' || settings.metric === 'entropy_variance';
+  const outcomes = inStoredPrecision(step, 'outcome') ?? correct;
+  return {
+    path: file,
+    input: {
+      rewards: {
+        values: inStoredPrecision(step, 'rewards') as Float64Array | Float32Array,
+        groups: group,
+        episodes: episode,
+        turns: episode === undefined ? undefined : turn,
+      },
+      outcomes,
+      lengths: Float64Array.from(step.lengths as ArrayLike<number | bigint>, Number),
+      entropies: wantsEntropy ? await tokenMeans(step, signal) : undefined,
+    },
+    groupOfRow: group,
+    nameOf: String,
+    nameOfRow: LIBRARY_WORDS.row,
+    nameOfReward: String,
+  };
+}
+
+/** [R] mean token entropy of each row; undefined without the tensor. Rows without tokens have 0. */
+async function tokenMeans(step: StepData, signal: AbortSignal): Promise<Float64Array | undefined> {
+  if (step.tokenEntropy === undefined) return undefined;
+  const engine = await openEngine({ device: 'cpu' });
+  try {
+    const [rows, tokens] = step.tokenEntropy.shape as [number, number];
+    const tensor: Tensor = { ...step.tokenEntropy, shape: [1, rows, tokens] };
+    const { sums } = await engine.sumTokens(tensor, step.lengths, { signal });
+    return Float64Array.from({ length: rows }, (_, row) => {
+      const length = Number(step.lengths[row]);
+      return length === 0 ? 0 : (sums.data[row] as number) / length;
+    });
+  } finally {
+    await engine.dispose();
+  }
+}

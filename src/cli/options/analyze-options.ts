@@ -1,0 +1,62 @@
+// `collapsar analyze`: its options.
+import type { Command } from 'commander';
+import type { AnalyzeFlags } from '../commands/analyze.js';
+import { EXIT } from '../output/exit-codes.js';
+import { afterOptions } from '../output/help-text.js';
+import type { Streams } from '../output/streams.js';
+import { addMeasuringOptions } from './measuring-options.js';
+import { byteCount, outputPath, wholeNumber } from './option-values.js';
+import { addTableOptions } from './table-options.js';
+
+const HELP = `
+Each PATH is a step file (.safetensors, .safetensors.gz, .safetensors.zst, .npz, .npy), a directory of them (searched
+recursively), s3://bucket/prefix, or a glob in quotes.
+
+Examples:
+  collapsar analyze runs/grpo-7b
+  collapsar analyze runs/a runs/b --jsonl > metrics.jsonl
+  collapsar analyze runs/grpo-7b --fail-on critical --quiet || scancel $JOB
+  collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
+
+Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage; 3 when --fail-on
+says so.`;
+
+/** @param done takes the exit status */
+export function addAnalyzeCommand(program: Command, streams: Streams, done: (status: number) => void): void {
+  /** Those of `--resume` and `--no-resume` that were given: commander keeps only the last. */
+  const resuming = new Set<string>();
+  const analyze = addMeasuringOptions(
+    addTableOptions(
+      program
+        .command('analyze')
+        .description('collapse metrics of every training step in logs')
+        .argument('<PATH...>', 'step files, directories of them, or globs'),
+    ),
+  )
+    .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)
+    .option('--resume', 'with --out: continue after the steps that a killed analysis had measured (default)')
+    .option('--no-resume', 'with --out: measure all steps anew')
+    .option(
+      '--keep-journal',
+      'with --out: keep what was measured, so that a later analysis measures only files that changed',
+    )
+    .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
+    .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
+    .option('--quiet', 'no progress on stderr')
+    .showHelpAfterError('(see collapsar analyze --help)')
+    .addHelpText('after', afterOptions(HELP))
+    .on('option:resume', () => resuming.add('--resume'))
+    .on('option:no-resume', () => resuming.add('--no-resume'))
+    .action(async (paths: string[], flags: AnalyzeFlags) => {
+      if (resuming.size > 1)
+        analyze.error('error: --resume and --no-resume cannot be used together', { exitCode: EXIT.usage });
+      const [lonely = flags.keepJournal && '--keep-journal'] = resuming;
+      if (lonely !== undefined && flags.out === undefined) {
+        analyze.error(`error: ${lonely} is about what is kept in the directory of --out: give --out, or leave it out`, {
+          exitCode: EXIT.usage,
+        });
+      }
+      const { analyzeCommand } = await import('../commands/analyze.js');
+      done(await analyzeCommand(paths, flags, streams));
+    });
+}

@@ -1,0 +1,101 @@
+// Values of command line options, checked as they are parsed.
+import { InvalidArgumentError } from 'commander';
+import { isAddress } from '../../logs/stores/address.js';
+import type { Delimiter } from '../input/separated-fields.js';
+import { isEncoding } from '../input/text-decoding.js';
+
+/** A parser of whole numbers in [least, most]. */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^[0-9]+$/.test(text) || value < least || value > most) {
+      const range =
+        most === Number.MAX_SAFE_INTEGER && !(value > most) ? `from ${least} on` : `from ${least} to ${most}`;
+      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
+    }
+    return value;
+  };
+}
+
+/** Names separated by commas; the option may be given several times. */
+export function nameList(text: string, before: string[] | undefined): string[] {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.includes('')) throw new InvalidArgumentError('Expected names or globs separated by commas.');
+  return [...(before ?? []), ...names];
+}
+
+/** Globs, of which each option has one: they may have commas, in braces. */
+export function globList(text: string, before: string[] | undefined): string[] {
+  if (text === '') throw new InvalidArgumentError('Expected a glob.');
+  return [...(before ?? []), text];
+}
+
+export function notEmpty(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a path.');
+  return text;
+}
+
+/** A name, an address, a command: whatever is there. */
+export function something(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
+  return text;
+}
+
+/** A name of an encoding that TextDecoder knows. */
+export function encodingName(text: string): string {
+  if (isEncoding(text)) return text;
+  throw new InvalidArgumentError('Expected the name of an encoding, such as utf-8, latin1 or utf-16le.');
+}
+
+/** A delimiter, by its name or itself. */
+export function delimiterNamed(text: string): Delimiter {
+  const known: Readonly<Record<string, Delimiter>> = { comma: ',', semicolon: ';', tab: '\t', '\\t': '\t', space: ' ' };
+  const found = known[text] ?? Object.values(known).find((character) => character === text);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError('Expected comma, semicolon, tab or space.');
+}
+
+/** A file or directory to write. */
+export function outputPath(text: string): string {
+  if (isAddress(text)) throw new InvalidArgumentError('Results go to a file system: expected a local path.');
+  if (text === '-') throw new InvalidArgumentError('Expected a path: results do not go to stdout (./- is a file).');
+  return notEmpty(text);
+}
+
+/** A number in [0, 1]. */
+export function share(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value <= 1)) {
+    throw new InvalidArgumentError('Expected a number from 0 to 1.');
+  }
+  return value;
+}
+
+/** A finite number; which ones make sense is for the command to say. */
+export function anyNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Expected a number.');
+  return value;
+}
+
+const BYTE_UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  b: 1,
+  ...Object.fromEntries(
+    ['k', 'm', 'g', 't', 'p'].flatMap((letter, at) => [
+      [letter, 1024 ** (at + 1)],
+      [`${letter}ib`, 1024 ** (at + 1)],
+      [`${letter}b`, 1000 ** (at + 1)],
+    ]),
+  ),
+};
+
+/** A number of bytes, also as 512MB (powers of 1,000), 2GiB or 2G (powers of 1,024). */
+export function byteCount(text: string): number {
+  const [, number = '', unit = ''] = /^([0-9]+(?:\.[0-9]+)?) *([a-z]*)$/i.exec(text.trim()) ?? [];
+  const bytes = Math.floor(Number(number) * (BYTE_UNITS[unit.toLowerCase()] ?? Number.NaN));
+  if (number === '' || !Number.isSafeInteger(bytes) || bytes < 1) {
+    throw new InvalidArgumentError('Expected a number of bytes, such as 2GiB or 512MB.');
+  }
+  return bytes;
+}

@@ -1,0 +1,26 @@
+// Files and paths that could not be used -> the list of them that a user reads, at the end, on stderr.
+
+import { counted } from '../../checks/counted.js';
+import type { FileError } from '../../checks/errors.js';
+import { escaped } from '../../checks/printable.js';
+import { wrap } from './text-wrap.js';
+
+/** Named in a note at most. */
+const NAMED = 8;
+
+/** Files found in folders that are no steps, as one note. */
+export function skippedFiles(skipped: readonly FileError[], width: number): string {
+  const named = skipped.slice(0, NAMED).map(({ path }) => path);
+  const more = skipped.length > NAMED ? ` and ${skipped.length - NAMED} more` : '';
+  const [were, have] = skipped.length === 1 ? ['was', 'it has'] : ['were', 'they have'];
+  const note =
+    `${counted(skipped.length, 'files')} found beside step files ${were} left out: ${have} neither a step's tensors nor the ` +
+    `number of a step: ${named.join(', ')}${more}`;
+  return `${wrap(escaped(note), width, 'note: ')}\n`;
+}
+
+/** @param rest what became of the others, in words */
+export function failedFiles(failures: readonly FileError[], rest: string): string {
+  const what = failures.length === 1 ? '1 file or path' : `${failures.length} files or paths`;
+  return `${what} could not be used; ${rest}.\n${failures.map(({ message }) => `  ${escaped(message)}\n`).join('')}`;
+}

@@ -1,0 +1,150 @@
+// Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
+import type { StepReport } from '../../../analysis/step-report.js';
+import { printable } from '../../../checks/printable.js';
+import type { Certainty, StepMetrics } from '../../../metrics/step-metrics.js';
+import { MISSING, shortNumber } from '../number-format.js';
+import type { Cell } from '../table.js';
+import { stateMark } from './state-marks.js';
+
+export interface StepColumn {
+  readonly title: string;
+  readonly align: 'left' | 'right';
+  /** As of a table's column. */
+  readonly dispensable?: number;
+  cell(report: StepReport, metrics: StepMetrics): Cell;
+  /** The figure behind the cell, of columns that have a trend. */
+  readonly figure?: (report: StepReport, metrics: StepMetrics) => number | undefined;
+  /**
+   * Where its trend is drawn. `positive`: from 0 to the highest of all runs; `share`: from 0 to 1; `signed`: as
+   * `positive`, but down to the lowest where that is below 0.
+   */
+  readonly scale?: 'positive' | 'share' | 'signed';
+  /** A level that the trend is drawn against: what is not above it is drawn as a line. */
+  readonly chance?: (metrics: StepMetrics) => number | undefined;
+}
+
+/** A p-value above this leaves it open whether there is any signal: the figure is marked. */
+const DOUBTFUL = 0.05;
+
+export function isDoubtful({ certainty }: StepMetrics, key: string): boolean {
+  const p = certainty[key]?.pValue;
+  return typeof p === 'number' && p > DOUBTFUL;
+}
+
+/** A figure as a cell, with a mark where chance may have made it. */
+export function figureCell(metrics: StepMetrics | undefined, key: string): Cell {
+  const text = shortNumber(metrics?.values[key]);
+  return metrics !== undefined && isDoubtful(metrics, key) ? { text: `${text}?`, style: 'red' } : { text };
+}
+
+function valueColumn(title: string, key: string, more: Partial<StepColumn> = {}): StepColumn {
+  return {
+    title,
+    align: 'right',
+    cell: (_, metrics) => figureCell(metrics, key),
+    figure: (_, { values }) => values[key],
+    ...more,
+  };
+}
+
+/** A column that says how sure another one is. */
+function certaintyColumn(title: string, key: string, dispensable: number, show: (of: Certainty) => string): StepColumn {
+  return {
+    title,
+    align: 'right',
+    dispensable,
+    cell: (_, { certainty }) => {
+      const found = certainty[key];
+      return { text: found === undefined ? MISSING : show(found) };
+    },
+  };
+}
+
+const batchInterval = ({ batch }: Certainty): string =>
+  'low' in batch ? `[${shortNumber(batch.low)}, ${shortNumber(batch.high)}]` : MISSING;
+
+/** @param permutations behind the p-value: none is below 1 / (permutations + 1), which stands for "or less" */
+function pValueText({ pValue: p }: Certainty, permutations: number): string {
+  if (typeof p !== 'number') return MISSING;
+  const floor = 1 / (permutations + 1);
+  return p > floor * (1 + 1e-9) ? shortNumber(p) : `≤${String(Number(floor.toPrecision(1))).replace(/^0\./, '.')}`;
+}
+
+const rows: StepColumn = {
+  title: 'rows',
+  align: 'right',
+  dispensable: 3,
+  cell: (_, { rows: { used, total } }) => ({ text: `${used}/${total}`, style: used < total ? 'yellow' : undefined }),
+};
+
+const state: StepColumn = {
+  title: 'state',
+  align: 'right',
+  cell: ({ judgement }) => {
+    const { letter, style } = stateMark(judgement?.regime.regime);
+    return { text: letter ?? MISSING, style };
+  },
+};
+
+const entropy = valueColumn('H(Z|X)', 'conditional_entropy_est', { scale: 'positive' });
+const mi = valueColumn('MI', 'mi_seq_estimate', { scale: 'positive' });
+const retrieval = valueColumn('retrieval', 'retrieval_accuracy', {
+  scale: 'share',
+  chance: ({ values }) => values.retrieval_chance_level,
+});
+const chance: StepColumn = {
+  title: 'chance',
+  align: 'right',
+  dispensable: 2,
+  cell: (_, metrics) => figureCell(metrics, 'retrieval_chance_level'),
+};
+const zScore = (key: string): StepColumn => ({
+  title: 'z',
+  align: 'right',
+  dispensable: 4,
+  cell: (_, metrics) => figureCell(metrics, key),
+});
+
+const strict = (permutations: number): StepColumn[] => [
+  state,
+  mi,
+  certaintyColumn('95% batch', 'mi_seq_estimate', 1, batchInterval),
+  ...(permutations > 0 ? [certaintyColumn('p(MI)', 'mi_seq_estimate', 1, (of) => pValueText(of, permutations))] : []),
+  retrieval,
+  chance,
+  entropy,
+  zScore('mi_zscore_floored'),
+];
+
+const RAGEN: readonly StepColumn[] = [
+  mi,
+  valueColumn('MI/token', 'mi_estimate', { scale: 'positive' }),
+  retrieval,
+  chance,
+  entropy,
+  zScore('mi_zscore'),
+];
+
+/** The figures that tell collapse from health. */
+export function usualColumns(profile: StepMetrics['profile'], permutations: number): readonly StepColumn[] {
+  return profile === 'strict' ? strict(permutations) : RAGEN;
+}
+
+/** Rows that figures are means over: shown where not all are. */
+export const rowsColumn = rows;
+
+/** The column of a logged key. */
+export function chosenColumn(key: string): StepColumn {
+  const figure = (report: StepReport) => {
+    const value = report.record[key];
+    if (value === undefined) return undefined;
+    return typeof value === 'number' ? value : Number.NaN;
+  };
+  return {
+    title: printable(key.slice(key.indexOf('/') + 1)),
+    align: 'right',
+    cell: (report) => ({ text: shortNumber(figure(report)) }),
+    figure,
+    scale: 'signed',
+  };
+}

@@ -1,0 +1,178 @@
+// One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its scripts, logs
+// and outcome. A plan that is submitted again, for what is missing, is another submission of the same WORK.
+import { mkdir, readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { makeDirectory } from '../analysis/results/make-directory.js';
+import { textOfFile } from '../analysis/results/regular-file.js';
+import { WholeFile, writeError } from '../analysis/results/whole-file.js';
+import { hasMarker, markerPath, shardName } from '../analysis/shards/completion.js';
+import type { Manifest } from '../analysis/shards/manifest.js';
+import { FileError, StateError } from '../checks/errors.js';
+import { syncDirectory } from '../logs/stores/sync-directory.js';
+import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
+
+export interface Submission {
+  /** 001, 002, … */
+  readonly number: string;
+  /** WORK/submissions/001 */
+  readonly directory: string;
+  /** Absolute paths, the same on every node. */
+  readonly work: string;
+  readonly out: string;
+  readonly manifest: string;
+  /** Shards of the manifest. */
+  readonly shards: number;
+  /** Those to map, in rising order. */
+  readonly missing: readonly number[];
+  /** How a node starts collapsar, as a shell reads it. */
+  readonly collapsar: string;
+  readonly mapOptions: readonly string[];
+  readonly mergeOptions: readonly string[];
+  readonly finalizeOptions: readonly string[];
+  /** The command that submits what is then missing. */
+  readonly again: string;
+}
+
+/** What every engine can be asked for. */
+export interface TaskOptions {
+  readonly name: string;
+  /** Cores of a task. */
+  readonly cpus: number | undefined;
+  /** Bytes of memory of a task. */
+  readonly memory: number | undefined;
+  /** Tasks at a time, at most. */
+  readonly throttle: number | undefined;
+  /** How often a task is started again after a node was lost. */
+  readonly retries: number;
+  /** Seconds that the merge waits for markers without a new one; undefined for what suits the engine. */
+  readonly markerWait: number | undefined;
+}
+
+/** A file that tasks run or read. */
+export interface SubmissionFile {
+  readonly path: string;
+  readonly text: string;
+  readonly isProgram: boolean;
+}
+
+/** What an earlier submission of the same WORK still has under way. */
+export interface UnderWay {
+  readonly directory: string;
+  readonly shards: ReadonlySet<number>;
+  /** It will end with results if its shards do. */
+  readonly isWhole: boolean;
+}
+
+export interface Engine {
+  /** What earlier submissions have under way. */
+  underWay(work: string): Promise<readonly UnderWay[]>;
+  files(submission: Submission): readonly SubmissionFile[];
+  /** The commands, as a shell would run them. */
+  commands(submission: Submission): Promise<readonly string[]>;
+  /** @returns what was started and how to stop it, in words */
+  submit(submission: Submission): Promise<string>;
+  /** Whether anything of it is still to come. */
+  isUnderWay(directory: string): Promise<boolean>;
+}
+
+const SUBMISSIONS = 'submissions';
+/** Markers looked at at a time: on a network file system each is a round trip. */
+const LOOKS = 64;
+
+function submissionsDirectory(work: string): string {
+  return join(work, SUBMISSIONS);
+}
+
+/** Directories of submissions so far, oldest first. */
+export async function submissionDirectories(work: string): Promise<string[]> {
+  const directory = submissionsDirectory(work);
+  try {
+    const names = (await readdir(directory)).filter((name) => /^[0-9]{3,}$/.test(name));
+    return names.sort((a, b) => Number(a) - Number(b)).map((name) => join(directory, name));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw new FileError({ path: directory }, `cannot be listed: ${systemProblem(error)}`, { cause: error });
+  }
+}
+
+export async function nextNumber(work: string): Promise<string> {
+  const last = (await submissionDirectories(work)).at(-1)?.split('/').at(-1);
+  return String(Number(last ?? 0) + 1).padStart(3, '0');
+}
+
+export function directoryOf(work: string, number: string): string {
+  return join(work, SUBMISSIONS, number);
+}
+
+/** @throws {FileError} also when another submission took the number meanwhile */
+export async function writeSubmission({ directory }: Submission, files: readonly SubmissionFile[]): Promise<void> {
+  await makeDirectory(dirname(directory));
+  try {
+    await mkdir(directory);
+    await mkdir(join(directory, 'logs'));
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw writeError(directory, error);
+    throw new FileError({ path: directory }, 'another submission is being made: try again', { cause: error });
+  }
+  for (const { path, text, isProgram } of files) {
+    await writeText(path, text, isProgram ? 0o777 : undefined);
+  }
+}
+
+/** Whole or not at all. @param mode as WholeFile has it */
+export async function writeText(path: string, text: string, mode?: number): Promise<void> {
+  const file = await WholeFile.open(dirname(path), basename(path), undefined, mode);
+  try {
+    await file.write(text);
+    await file.complete();
+  } catch (error) {
+    await file.discard();
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/**
+ * Shards without a completion marker, in rising order.
+ * @throws {StateError} when WORK holds shards of another manifest
+ */
+export async function missingShards(work: string, manifest: Manifest): Promise<number[]> {
+  const marked = await markedShards(work);
+  const missing: number[] = [];
+  const present: number[] = [];
+  for (let index = 0; index < manifest.shards.length; index++) {
+    (marked.has(shardName(index)) ? present : missing).push(index);
+  }
+  for (let at = 0; at < present.length; at += LOOKS) {
+    const some = present.slice(at, at + LOOKS);
+    const ours = await Promise.all(some.map((index) => hasMarker(work, manifest, index)));
+    const other = some.find((_, i) => ours[i] === false);
+    if (other !== undefined) {
+      throw new StateError(
+        `${markerPath(work, other)}: not of ${manifest.path}, or damaged: use another --work, or remove it with its state`,
+      );
+    }
+  }
+  return missing;
+}
+
+/** Names of the markers that are there, whatever is in them. */
+export async function markedShards(work: string): Promise<Set<string>> {
+  const directory = dirname(markerPath(work, 0));
+  try {
+    return new Set(await readdir(directory));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return new Set();
+    throw new FileError({ path: directory }, `cannot be listed: ${systemProblem(error)}`, { cause: error });
+  }
+}
+
+/** A record that an engine keeps beside its scripts; undefined where there is none, or none that can be read. */
+export async function engineRecord(directory: string, name: string): Promise<Record<string, unknown> | undefined> {
+  try {
+    const value: unknown = JSON.parse(await textOfFile(join(directory, name)));
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,107 @@
+// The options of logitStats -> the arguments of its native job.
+import { types } from 'node:util';
+import { checkMemory, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import type { IntegerArray, LogitArguments } from '../addon.js';
+import { lengthOfArray } from '../memory.js';
+import { integerArray, optionalIntegers } from '../tensor/integers.js';
+import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
+
+// In the order of native/node/jobs/logit_stats.cpp: field i is bit i.
+const fields: readonly LogitField[] = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];
+const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqual'];
+
+// As in native/engine/logit_stats.h.
+const lowestTemperature = 1e-18;
+const highestTemperature = 1e18;
+
+export const LOGIT_OPTIONS = optionNames<LogitStatsOptions>({
+  targets: true,
+  temperature: true,
+  out: true,
+  mask: true,
+  sequences: true,
+  signal: true,
+  onProgress: true,
+});
+
+/** `options.out`: the fields that it names (undefined: it leaves the choice), and whether they stay on the GPU. */
+function logitOut(out: unknown): { named: unknown; onDevice: boolean } {
+  if (out === 'device') return { named: undefined, onDevice: true };
+  if (out !== null && typeof out === 'object' && 'device' in out) return { named: out.device, onDevice: true };
+  return { named: out, onDevice: false };
+}
+
+function fieldBits(named: unknown, hasTargets: boolean): number {
+  const wanted = named === undefined ? fields.filter((field) => hasTargets || !targeted.includes(field)) : named;
+  if (!Array.isArray(wanted)) {
+    throw new ArgumentError(
+      'options.out',
+      `got ${shown(wanted)}, expected an array of field names, 'device' or { device: field names }`,
+    );
+  }
+  let bits = 0;
+  for (const field of wanted as unknown[]) {
+    const bit = fields.indexOf(field as LogitField);
+    if (bit < 0) throw new ArgumentError('options.out', `got ${shown(field)}, expected some of ${fields.join(', ')}`);
+    if (!hasTargets && targeted.includes(field as LogitField)) {
+      throw new ArgumentError('options.targets', `got undefined, but ${field} needs them`);
+    }
+    bits |= 1 << bit;
+  }
+  return bits;
+}
+
+function maskArray(mask: unknown): IntegerArray | undefined {
+  if (mask === undefined) return undefined;
+  checkMemory(mask, 'options.mask');
+  if (types.isUint8Array(mask)) {
+    const copy = new Int32Array(lengthOfArray(mask));
+    copy.set(mask);
+    return copy;
+  }
+  if (!Array.isArray(mask)) {
+    throw new ArgumentError('options.mask', `got ${shown(mask)}, expected an array of booleans or a Uint8Array`);
+  }
+  const stranger = mask.findIndex((entry) => typeof entry !== 'boolean');
+  if (stranger >= 0) {
+    throw new ArgumentError('options.mask', `entry ${stranger} is ${shown(mask[stranger])}, expected a boolean`);
+  }
+  return Int32Array.from(mask as boolean[], Number);
+}
+
+function sequenceArrays(sequences: unknown): [IntegerArray | undefined, IntegerArray | undefined] {
+  if (sequences === undefined) return [undefined, undefined];
+  if (sequences === null || typeof sequences !== 'object') {
+    throw new ArgumentError('options.sequences', `got ${shown(sequences)}, expected { lengths } or { offsets }`);
+  }
+  const { lengths, offsets } = sequences as { lengths?: never; offsets?: never };
+  if ((lengths === undefined) === (offsets === undefined)) {
+    const came = lengths === undefined ? 'neither' : 'both';
+    throw new ArgumentError('options.sequences', `got ${came} of lengths and offsets, expected one of them`);
+  }
+  return lengths === undefined
+    ? [undefined, integerArray(offsets as never, 'options.sequences.offsets')]
+    : [integerArray(lengths, 'options.sequences.lengths'), undefined];
+}
+
+/** @throws ArgumentError naming the option that is wrong; ranges are checked natively */
+export function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOptions): LogitArguments {
+  const { targets, temperature = 1, out, mask, sequences } = options;
+  if (typeof temperature !== 'number' || !(temperature >= lowestTemperature && temperature <= highestTemperature)) {
+    throw new ArgumentError(
+      'options.temperature',
+      `got ${shown(temperature)}, expected a number from ${lowestTemperature} to ${highestTemperature}`,
+    );
+  }
+  const { named, onDevice } = logitOut(out);
+  return [
+    fieldBits(named, targets !== undefined),
+    temperature,
+    optionalIntegers(targets, 'options.targets'),
+    maskArray(mask),
+    ...sequenceArrays(sequences),
+    onDevice,
+  ];
+}

@@ -1,0 +1,58 @@
+// RowStats that a caller hands back -> the arguments of the native jobs that read them.
+import { types } from 'node:util';
+import { checkCount } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import type { RowStatsArguments } from '../addon.js';
+import type { HeldBuffers } from '../memory.js';
+import { DeviceTensor } from '../tensor/device-tensor.js';
+import type { RowStats } from './operations.js';
+import { maxTopK } from './score-options.js';
+
+// In the order of native/node/arguments/row_stats.cpp.
+const rowStatsArrays = [
+  'matchedSeq',
+  'matchedToken',
+  'marginalSeq',
+  'marginalToken',
+  'looMarginalSeq',
+  'looMarginalToken',
+  'posteriorEntropy',
+  'argmax',
+  'rankAbove',
+  'rankEqual',
+  'topColumns',
+] as const;
+
+export type StatsExtents = [rows: number, columns: number, topK: number];
+
+/** @throws ArgumentError unless they are extents that scoreStats() can have given, with topK >= 1 */
+export function statsExtents(stats: RowStats): StatsExtents {
+  if (stats === null || typeof stats !== 'object') {
+    throw new ArgumentError('stats', `got ${shown(stats)}, expected what scoreStats() gave`);
+  }
+  const { rows, columns, topK } = stats;
+  for (const [name, value] of Object.entries({ rows, columns, topK })) checkCount(value, `stats.${name}`);
+  const most = Math.min(maxTopK, columns);
+  if (topK > most || (rows > 0 && columns > 0 && topK === 0)) {
+    throw new ArgumentError('stats.topK', `got ${topK}, expected 1 to ${most}: pass topK to scoreStats()`);
+  }
+  return [rows, columns, topK];
+}
+
+/** @throws ArgumentError naming the array that is not as scoreStats() gave it */
+export function statsArguments(stats: RowStats, extents: StatsExtents, held: HeldBuffers): RowStatsArguments {
+  const flat: (Float64Array | Int32Array | boolean)[] = [];
+  for (const name of rowStatsArrays) {
+    const array: unknown = stats[name];
+    if (array instanceof DeviceTensor) {
+      const problem = "a DeviceTensor, expected memory of the host: what scoreStats() gives without out: 'device'";
+      throw new ArgumentError(`stats.${name}`, problem);
+    }
+    if (!types.isFloat64Array(array) && !types.isInt32Array(array)) {
+      throw new ArgumentError(`stats.${name}`, `got ${shown(array)}, expected what scoreStats() gave`);
+    }
+    flat.push(array, held.protect(array, `stats.${name}`));
+  }
+  return [...extents, ...flat];
+}

@@ -1,0 +1,318 @@
+// A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And what comes back.
+import { types } from 'node:util';
+import { checkArray, checkFields, checkObject, optionNames } from '../../checks/argument-checks.js';
+import { counted } from '../../checks/counted.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+import { type IntegerArray, loadAddon } from '../addon.js';
+import { noteEngineMemory } from '../memory.js';
+import { integerArray } from '../tensor/integers.js';
+import type { Integers } from '../tensor/tensor.js';
+import type { OperationOptions } from './operations.js';
+
+/** A text as a string, or its bytes in UTF-8. */
+export type Text = string | Uint8Array;
+
+/**
+ * One step's rollouts, one entry a row, in any order. Rows are taken to be independent draws given their prompt: one row a
+ * sample (docs/text-figures.md).
+ */
+export interface TextRows {
+  /** What was generated (reasoning, or all output): cut into words. Exactly one of `texts` and `tokens`. */
+  readonly texts?: readonly Text[] | undefined;
+  /** Token ids, 0 or more, of what was generated. */
+  readonly tokens?: readonly Integers[] | undefined;
+  /** What tells prompts apart: integers or strings. Default: the prompt's own text or ids. */
+  readonly groups?: Integers | readonly (number | bigint | string)[] | undefined;
+  /** Each row's prompt as text; undefined or null where it is not known. With `tokens` it serves to tell groups apart alone. */
+  readonly prompts?: readonly (Text | undefined | null)[] | undefined;
+  /** Each row's prompt as token ids, with `tokens`. */
+  readonly promptTokens?: readonly (Integers | undefined | null)[] | undefined;
+  /** Ids of samples: a row that repeats another's id, group and text was logged twice and is counted once. */
+  readonly samples?: Integers | readonly (number | bigint | string)[] | undefined;
+}
+
+const FIELDS = optionNames<TextRows>({
+  texts: true,
+  tokens: true,
+  groups: true,
+  prompts: true,
+  promptTokens: true,
+  samples: true,
+});
+
+export interface TextFiguresOptions extends OperationOptions {
+  /** Label permutations for the p-value; 0 for none. */
+  permutations: number;
+  seed: number;
+}
+
+/** A run of tokens of which every 4-gram is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
+export interface TemplatePhrase {
+  /** Its tokens (words in lower case, or ids in decimal), joined by spaces. */
+  readonly text: string;
+  /** Its token ids, where the step has ids. */
+  readonly ids?: readonly number[];
+  /** How many tokens it has. */
+  readonly tokens: number;
+  /** Prompts that hold the whole phrase in some row. */
+  readonly prompts: number;
+  /** Mean over used rows of the share of a row's tokens that lie in it. */
+  readonly share: number;
+}
+
+/** Why a step has no text figures. */
+export type TextProblem = 'too_few_rows' | 'too_few_prompts' | 'prompts_differ';
+const PROBLEMS: readonly (TextProblem | null)[] = [null, 'too_few_rows', 'too_few_prompts', 'prompts_differ'];
+
+/** docs/text-figures.md. Log-prob-like figures in nats; NaN where a figure cannot be given. */
+export interface TextFigures {
+  /** Not null: only the lengths below are given. */
+  readonly problem: TextProblem | null;
+  readonly rowsUsed: number;
+  readonly promptsUsed: number;
+  /** No prompt's rows train: only the prompts' own texts tell prompts apart. */
+  readonly byPrompts: boolean;
+  readonly promptsKnown: boolean;
+  readonly miBound: number;
+  readonly miBoundError: number;
+  /** 95%, Student's t with P − 1 degrees of freedom. */
+  readonly miBoundLow: number;
+  readonly miBoundHigh: number;
+  readonly miBoundSaturated: boolean;
+  readonly specificity: number;
+  readonly halfSplitStatistic: number;
+  readonly pValue: number;
+  readonly templateShare: number;
+  readonly siblingNovelty: number;
+  readonly repetition: number;
+  readonly duplicateShare: number;
+  readonly duplicateAcrossShare: number;
+  /** Of all rows of the step, repeated samples counted once. */
+  readonly rows: number;
+  readonly emptyRows: number;
+  readonly meanTokens: number;
+  readonly leastTokens: number;
+  readonly mostTokens: number;
+  /** The own prompt among the best 1, 2, 4, 8; NaN for k of P or more. */
+  readonly retrieval: readonly [number, number, number, number];
+  /** At most ten: by the prompts that hold the whole phrase, then by the tokens it covers, then by text. */
+  readonly phrases: readonly TemplatePhrase[];
+}
+
+export type TextsArguments = [bytes: Uint8Array | undefined, ids: IntegerArray | undefined, offsets: Float64Array];
+export type TextRowsArguments =
+  | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: undefined]
+  | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: Int32Array, ...texts: TextsArguments];
+
+export interface NativeTextFigures {
+  numbers: Float64Array;
+  phrases: { text: string; ids: Float64Array | undefined; tokens: number; prompts: number; share: number }[];
+}
+
+type Id = number | bigint | string;
+
+/** @throws ArgumentError naming what is no text, no id, or is not one a row */
+export function textRowsArguments(rows: TextRows): { arguments: TextRowsArguments; count: number } {
+  checkObject(rows, 'rows');
+  checkFields(rows, 'rows', FIELDS);
+  const { texts, tokens } = rows;
+  if ((texts === undefined) === (tokens === undefined)) {
+    throw new ArgumentError(
+      'rows',
+      'give exactly one of `texts` (one text a row) and `tokens` (token ids, one array a row)',
+    );
+  }
+  const given = (texts ?? tokens) as readonly unknown[];
+  checkArray(given, texts === undefined ? 'rows.tokens' : 'rows.texts');
+  for (const name of ['groups', 'prompts', 'promptTokens', 'samples'] as const) {
+    const column = rows[name];
+    if (column === undefined) continue;
+    checkArray(column, `rows.${name}`);
+    if (column.length === given.length) continue;
+    throw new ArgumentError(
+      `rows.${name}`,
+      `got ${counted(column.length, 'entries')} for ${counted(given.length, 'rows')}`,
+    );
+  }
+  if (texts !== undefined && rows.promptTokens !== undefined) {
+    throw new ArgumentError('rows.promptTokens', 'the rows are texts: give their prompts as texts, in `prompts`');
+  }
+  const ids = groupIds(rows, given.length);
+  const kept = withoutRepeats(rows, given, ids);
+  const groups = numbered(kept.map((row) => ids[row] as string));
+  const packed =
+    texts === undefined
+      ? packIds(
+          kept.map((row) => tokens?.[row] as Integers),
+          'rows.tokens',
+          kept,
+        )
+      : packTexts(
+          kept.map((row) => texts[row] as Text),
+          'rows.texts',
+          kept,
+        );
+  const head = [...packed, groups.numbers, ...packTexts(groups.distinct, 'rows.groups')] as const;
+  const prompts = texts === undefined ? rows.promptTokens : rows.prompts;
+  if (prompts === undefined) return { arguments: [...head, undefined], count: kept.length };
+  const keyed = kept.map((row) => {
+    const prompt = prompts[row];
+    return prompt === undefined || prompt === null
+      ? undefined
+      : keyOf(prompt as Text | Integers, texts === undefined ? 'rows.promptTokens' : 'rows.prompts', row);
+  });
+  const known = numbered(keyed);
+  const firsts = known.firsts.map((at) => prompts[kept[at] as number]);
+  const promptTexts =
+    texts === undefined
+      ? packIds(firsts as Integers[], 'rows.promptTokens')
+      : packTexts(firsts as Text[], 'rows.prompts');
+  return { arguments: [...head, known.numbers, ...promptTexts], count: kept.length };
+}
+
+/** Phrases, as `textFigures` gives them or as the caller writes them. */
+export function phraseArguments(phrases: readonly (Text | Integers)[], rows: TextRows): TextsArguments {
+  checkArray(phrases, 'phrases');
+  return rows.texts === undefined
+    ? packIds(phrases as readonly Integers[], 'phrases')
+    : packTexts(phrases as readonly Text[], 'phrases');
+}
+
+/** Each row's group as text: integers in decimal, else the prompt's text, or its ids joined by a space. */
+function groupIds(rows: TextRows, count: number): string[] {
+  const { groups, promptTokens, prompts } = rows;
+  if (groups !== undefined) return Array.from({ length: count }, (_, row) => idText(groups[row], 'rows.groups', row));
+  const given = promptTokens ?? prompts;
+  if (given === undefined) {
+    throw new ArgumentError(
+      'rows.groups',
+      'neither `groups` nor prompts are given: nothing tells which rows share a prompt',
+    );
+  }
+  const argument = promptTokens === undefined ? 'rows.prompts' : 'rows.promptTokens';
+  return Array.from({ length: count }, (_, row) => {
+    const prompt = given[row];
+    if (prompt === undefined || prompt === null) {
+      throw new ArgumentError(argument, `row ${row}: its prompt is not known: give \`groups\``);
+    }
+    return keyOf(prompt, argument, row);
+  });
+}
+
+function idText(id: unknown, argument: string, row: number): string {
+  if (typeof id === 'string') return id;
+  if (typeof id === 'bigint' || Number.isSafeInteger(id)) return String(id);
+  throw new ArgumentError(argument, `row ${row}: got ${shown(id)}, expected an integer or a string`);
+}
+
+function keyOf(prompt: Text | Integers, argument: string, row: number): string {
+  if (typeof prompt === 'string') return prompt;
+  if (types.isUint8Array(prompt))
+    return Buffer.from(prompt.buffer, prompt.byteOffset, prompt.byteLength).toString('utf8');
+  return Array.prototype.join.call(integerArray(prompt as Integers, `${argument}[${row}]`), ' ');
+}
+
+/** The rows that repeat no other's sample, group and text. */
+function withoutRepeats(rows: TextRows, given: readonly unknown[], ids: readonly string[]): number[] {
+  const { samples } = rows;
+  const all = Array.from(given, (_, row) => row);
+  if (samples === undefined) return all;
+  const argument = rows.texts === undefined ? 'rows.tokens' : 'rows.texts';
+  const seen = new Set<string>();
+  return all.filter((row) => {
+    const sample = idText(samples[row], 'rows.samples', row);
+    const key = JSON.stringify([sample, ids[row], keyOf(given[row] as Text | Integers, argument, row)]);
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/** Equal keys get equal numbers, in the order in which they come; undefined gets −1. */
+function numbered<Key extends Id | undefined>(
+  keys: readonly Key[],
+): { numbers: Int32Array; distinct: string[]; firsts: number[] } {
+  const known = new Map<Key, number>();
+  const firsts: number[] = [];
+  const numbers = Int32Array.from(keys, (key, at) => {
+    if (key === undefined) return -1;
+    let number = known.get(key);
+    if (number === undefined) {
+      number = known.size;
+      known.set(key, number);
+      firsts.push(at);
+    }
+    return number;
+  });
+  return { numbers, distinct: firsts.map((at) => String(keys[at])), firsts };
+}
+
+/** @param rowOf what each entry is called in errors; default: its index */
+function packTexts(texts: readonly Text[], argument: string, rowOf?: readonly number[]): TextsArguments {
+  const offsets = new Float64Array(texts.length + 1);
+  for (let at = 0; at < texts.length; at++) {
+    const text = texts[at] as Text;
+    if (typeof text !== 'string' && !types.isUint8Array(text)) {
+      const problem = `entry ${rowOf?.[at] ?? at}: got ${shown(text)}, expected a string or a Uint8Array`;
+      throw new ArgumentError(argument, problem);
+    }
+    const bytes = typeof text === 'string' ? Buffer.byteLength(text, 'utf8') : text.byteLength;
+    offsets[at + 1] = (offsets[at] as number) + bytes;
+  }
+  const memory = noteEngineMemory(new Uint8Array(loadAddon().alloc(offsets[texts.length] as number)));
+  const packed = Buffer.from(memory.buffer, memory.byteOffset, memory.byteLength);
+  for (let at = 0; at < texts.length; at++) {
+    const text = texts[at] as Text;
+    if (typeof text === 'string') packed.write(text, offsets[at] as number, 'utf8');
+    else packed.set(text, offsets[at] as number);
+  }
+  return [memory, undefined, offsets];
+}
+
+function packIds(rows: readonly Integers[], argument: string, rowOf?: readonly number[]): TextsArguments {
+  const offsets = new Float64Array(rows.length + 1);
+  const checked = rows.map((row, at) => {
+    const ids = integerArray(row, `${argument}[${rowOf?.[at] ?? at}]`);
+    offsets[at + 1] = (offsets[at] as number) + ids.length;
+    return ids;
+  });
+  const total = offsets[rows.length] as number;
+  const isNarrow = checked.every((ids) => types.isInt32Array(ids));
+  const packed = isNarrow ? new Int32Array(total) : new Float64Array(total);
+  checked.forEach((ids, at) => {
+    packed.set(types.isBigInt64Array(ids) ? Float64Array.from(ids, Number) : (ids as Int32Array), offsets[at]);
+  });
+  return [undefined, packed, offsets];
+}
+
+/** In the order of native/node/jobs/text_figures.cpp. */
+export function textFiguresFrom({ numbers, phrases }: NativeTextFigures, rows: number): TextFigures {
+  let at = 0;
+  const next = (): number => numbers[at++] as number;
+  return {
+    problem: PROBLEMS[next()] as TextProblem | null,
+    rowsUsed: next(),
+    promptsUsed: next(),
+    byPrompts: next() === 1,
+    promptsKnown: next() === 1,
+    miBound: next(),
+    miBoundError: next(),
+    miBoundLow: next(),
+    miBoundHigh: next(),
+    miBoundSaturated: next() === 1,
+    specificity: next(),
+    halfSplitStatistic: next(),
+    pValue: next(),
+    templateShare: next(),
+    siblingNovelty: next(),
+    repetition: next(),
+    duplicateShare: next(),
+    duplicateAcrossShare: next(),
+    rows,
+    emptyRows: next(),
+    meanTokens: next(),
+    leastTokens: next(),
+    mostTokens: next(),
+    retrieval: [next(), next(), next(), next()],
+    phrases: phrases.map(({ ids, ...phrase }) => (ids === undefined ? phrase : { ...phrase, ids: Array.from(ids) })),
+  };
+}

@@ -1,0 +1,234 @@
+// How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
+import { checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/shown.js';
+
+/** Whose rules decide. docs/filter.md has the formula of each. */
+export type FilterDialect = 'strict' | 'ragen' | 'paper' | 'upstream' | 'dapo';
+
+/** top_p: a share of the mass; top_k: a share of the groups; top_k_abs: a number of groups; min_p: a share of the best score. */
+export type FilterStrategy = 'top_p' | 'top_k' | 'top_k_abs' | 'min_p';
+
+/** What the score of a group is made of. */
+export type FilterMetric = 'reward_variance' | 'reward' | 'reward_sum' | 'entropy' | 'entropy_variance' | 'length';
+
+export type FilterDirection = 'largest' | 'smallest';
+
+/** What becomes of a group of one rollout where the metric is a spread, which one rollout does not have. */
+export type SingletonPolicy = 'drop' | 'keep' | 'error';
+
+/** What the loss is multiplied with; ρ is the share asked for, the kept ratio the share of groups that came out. */
+export type LossScaling = 'none' | 'linear' | 'sqrt' | 'rho';
+
+/** What the rewards of an episode's turns make the episode's. `same`: they must agree. */
+export type TurnRewards = 'same' | 'first' | 'last' | 'sum' | 'mean';
+
+export interface FilterOptions {
+  /** Default `strict`. */
+  dialect?: FilterDialect | undefined;
+  /** Default `top_p`. `dapo` ranks nothing and does not use it. */
+  strategy?: FilterStrategy | undefined;
+  /**
+   * top_p, top_k: a share in (0, 1]. top_k_abs, and `top_k` of the `upstream` dialect: a number of groups, at least 1.
+   * min_p: a share in [0, 1]. Default .9 for top_p, 1 for `top_k` of `upstream`; the others have none.
+   */
+  value?: number | undefined;
+  /** Default `reward_variance`. */
+  metric?: FilterMetric | undefined;
+  /** Default `largest`. */
+  direction?: FilterDirection | undefined;
+  /** Whether groups with a score of zero may be kept. Default: true under `ragen` and for metrics that are no spread, else false. */
+  includeZero?: boolean | undefined;
+  /** How top_p makes masses of scores. Default `linear`. */
+  topPMode?: 'linear' | 'softmax' | undefined;
+  /**
+   * Slack of top_p's threshold. `ragen`, `upstream`: absolute, in units of the score, default .01. `paper`: the same, default
+   * 0. `strict`: as a share of the whole mass, default 1e-9, so that it does not depend on the scale of rewards.
+   */
+  eps?: number | undefined;
+  /** Default `drop`; `upstream` without it counts a singleton as a group of variance 0. */
+  singletons?: SingletonPolicy | undefined;
+  /** Default `none`; `paper`: `rho`. */
+  lossScale?: LossScaling | undefined;
+  /** Default `same`; `ragen`: `first`. Matters only where rows have episodes. */
+  turnRewards?: TurnRewards | undefined;
+  /** A reward that is NaN or infinite: an ArgumentError, or the rollout is left out, with a warning. Default `error`. */
+  nonFinite?: 'error' | 'exclude' | undefined;
+  /** `upstream` alone (its `variance_ddof`): delta degrees of freedom of the variance, default 1. */
+  ddof?: number | undefined;
+}
+
+/** FilterOptions with every default in place. */
+export interface FilterSettings {
+  readonly dialect: FilterDialect;
+  readonly strategy: FilterStrategy;
+  readonly value: number;
+  readonly metric: FilterMetric;
+  readonly direction: FilterDirection;
+  readonly includeZero: boolean;
+  readonly topPMode: 'linear' | 'softmax';
+  readonly eps: number;
+  /** `zero`: the variance of a singleton is taken to be 0. */
+  readonly singletons: SingletonPolicy | 'zero';
+  readonly lossScale: LossScaling;
+  readonly turnRewards: TurnRewards;
+  readonly nonFinite: 'error' | 'exclude';
+  readonly ddof: number;
+}
+
+export const DIALECTS: readonly FilterDialect[] = ['strict', 'ragen', 'paper', 'upstream', 'dapo'];
+export const STRATEGIES: readonly FilterStrategy[] = ['top_p', 'top_k', 'top_k_abs', 'min_p'];
+export const METRICS: readonly FilterMetric[] = [
+  'reward_variance',
+  'reward',
+  'reward_sum',
+  'entropy',
+  'entropy_variance',
+  'length',
+];
+export const DIRECTIONS: readonly FilterDirection[] = ['largest', 'smallest'];
+export const SINGLETON_POLICIES: readonly SingletonPolicy[] = ['drop', 'keep', 'error'];
+export const LOSS_SCALINGS: readonly LossScaling[] = ['none', 'linear', 'sqrt', 'rho'];
+export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum', 'mean'];
+export const TOP_P_MODES: readonly ('linear' | 'softmax')[] = ['linear', 'softmax'];
+
+export const FILTER_OPTIONS = optionNames<FilterOptions>({
+  dialect: true,
+  strategy: true,
+  value: true,
+  metric: true,
+  direction: true,
+  includeZero: true,
+  topPMode: true,
+  eps: true,
+  singletons: true,
+  lossScale: true,
+  turnRewards: true,
+  nonFinite: true,
+  ddof: true,
+});
+
+const DEFAULT_TOP_P = 0.9;
+const UPSTREAM_TOP_K = 1;
+const REFERENCE_EPS = 0.01;
+/** Rounding of sums stays below this share of them. */
+const STRICT_EPS = 1e-9;
+
+/** Whether the score is a spread within the group, so that a constant group scores zero. */
+export function isSpread(metric: FilterMetric): boolean {
+  return metric === 'reward_variance' || metric === 'entropy_variance';
+}
+
+/**
+ * Checks options and fills in the defaults of their dialect.
+ * @throws ArgumentError naming the option, what came and what is expected
+ */
+export function resolveFilterOptions(options: FilterOptions = {}): FilterSettings {
+  checkObject(options, 'options');
+  checkKnown(options, 'options', FILTER_OPTIONS);
+  const dialect = choice('dialect', options.dialect, DIALECTS, 'strict');
+  const strategy = choice('strategy', options.strategy, STRATEGIES, 'top_p');
+  const metric = choice('metric', options.metric, METRICS, 'reward_variance');
+  const direction = choice('direction', options.direction, DIRECTIONS, 'largest');
+  const topPMode = choice('topPMode', options.topPMode, TOP_P_MODES, 'linear');
+  if (dialect === 'upstream') refuseUnknownToUpstream(strategy, metric, direction, topPMode);
+  const eps = options.eps ?? defaultEps(dialect);
+  if (!(typeof eps === 'number' && eps >= 0 && eps < Number.POSITIVE_INFINITY)) {
+    throw new ArgumentError('options.eps', `${shown(eps)}, expected a finite number from 0 on`);
+  }
+  const ddof = options.ddof ?? 1;
+  if (!Number.isSafeInteger(ddof) || ddof < 0) {
+    throw new ArgumentError('options.ddof', `${shown(ddof)}, expected a whole number from 0 on`);
+  }
+  if (ddof !== 1 && dialect !== 'upstream') {
+    throw new ArgumentError('options.ddof', `${ddof}, but only the dialect "upstream" has it; leave it out`);
+  }
+  const fallback = dialect === 'upstream' ? 'zero' : 'drop';
+  return {
+    dialect,
+    strategy,
+    value: checkedValue(options.value, dialect, strategy),
+    metric,
+    direction,
+    includeZero: flag('includeZero', options.includeZero, dialect === 'ragen' || !isSpread(metric)),
+    topPMode,
+    eps,
+    singletons:
+      options.singletons === undefined
+        ? fallback
+        : choice('singletons', options.singletons, SINGLETON_POLICIES, 'drop'),
+    lossScale: choice('lossScale', options.lossScale, LOSS_SCALINGS, dialect === 'paper' ? 'rho' : 'none'),
+    turnRewards: choice('turnRewards', options.turnRewards, TURN_REWARDS, dialect === 'ragen' ? 'first' : 'same'),
+    nonFinite: choice('nonFinite', options.nonFinite, ['error', 'exclude'] as const, 'error'),
+    ddof,
+  };
+}
+
+function defaultEps(dialect: FilterDialect): number {
+  if (dialect === 'ragen' || dialect === 'upstream') return REFERENCE_EPS;
+  return dialect === 'paper' ? 0 : STRICT_EPS;
+}
+
+function checkedValue(value: number | undefined, dialect: FilterDialect, strategy: FilterStrategy): number {
+  if (value === undefined) {
+    if (strategy === 'top_p' || dialect === 'dapo') return DEFAULT_TOP_P;
+    if (dialect === 'upstream' && strategy === 'top_k') return UPSTREAM_TOP_K;
+    throw new ArgumentError('options.value', `missing: ${expectedValue(dialect, strategy)}`);
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value) || !isInRange(value, dialect, strategy)) {
+    throw new ArgumentError('options.value', `${shown(value)}: ${expectedValue(dialect, strategy)}`);
+  }
+  return value;
+}
+
+function countsGroups(dialect: FilterDialect, strategy: FilterStrategy): boolean {
+  return strategy === 'top_k_abs' || (dialect === 'upstream' && strategy === 'top_k');
+}
+
+function isInRange(value: number, dialect: FilterDialect, strategy: FilterStrategy): boolean {
+  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/filter.md).
+  if (dialect === 'ragen') return value >= 0;
+  if (dialect === 'dapo') return value >= 0;
+  if (countsGroups(dialect, strategy)) return value >= 1 && Number.isSafeInteger(value);
+  return strategy === 'min_p' ? value >= 0 && value <= 1 : value > 0 && value <= 1;
+}
+
+function expectedValue(dialect: FilterDialect, strategy: FilterStrategy): string {
+  if (dialect === 'ragen' || dialect === 'dapo') return `${strategy} needs a finite number from 0 on`;
+  if (countsGroups(dialect, strategy)) {
+    return `${strategy}${dialect === 'upstream' ? ' of the dialect "upstream"' : ''} needs a whole number of groups from 1 on`;
+  }
+  if (strategy === 'min_p') return 'min_p needs a share of the best score, from 0 to 1';
+  const what = strategy === 'top_p' ? 'the mass' : 'the groups';
+  return `${strategy} needs a share of ${what}, above 0 and at most 1${strategy === 'top_k' ? '; for a number of groups use top_k_abs' : ''}`;
+}
+
+/** reward_variance_filtering has top_p and top_k over the largest variances, nothing else. */
+function refuseUnknownToUpstream(
+  strategy: FilterStrategy,
+  metric: FilterMetric,
+  direction: FilterDirection,
+  topPMode: string,
+): void {
+  const refuse = (option: string, came: string, expected: string): never => {
+    throw new ArgumentError(
+      `options.${option}`,
+      `"${came}", which the dialect "upstream" does not have: use ${expected}, or another dialect`,
+    );
+  };
+  if (strategy === 'min_p') refuse('strategy', strategy, 'top_p or top_k');
+  if (metric !== 'reward_variance') refuse('metric', metric, 'reward_variance');
+  if (direction !== 'largest') refuse('direction', direction, 'largest');
+  if (topPMode !== 'linear') refuse('topPMode', topPMode, 'linear');
+}
+
+function choice<T extends string>(option: string, value: T | undefined, known: readonly T[], fallback: T): T {
+  if (value === undefined) return fallback;
+  if (known.includes(value)) return value;
+  throw new ArgumentError(`options.${option}`, `${shown(value)}, expected one of ${known.join(', ')}`);
+}
+
+function flag(option: string, value: boolean | undefined, fallback: boolean): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? fallback;
+  throw new ArgumentError(`options.${option}`, `${shown(value)}, expected true or false`);
+}

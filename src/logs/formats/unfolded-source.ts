@@ -1,0 +1,262 @@
+// A compressed range of a source in, its unpacked bytes out, as a source that is read forwards: what was skipped is unpacked
+// and dropped, going back begins again, and memory does not grow with either. The checksum is checked when the end is
+// reached, and nothing may follow it.
+import { pipeline, Readable, type Transform } from 'node:stream';
+import { crc32 } from 'node:zlib';
+import { FileError } from '../../checks/errors.js';
+import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
+import { systemProblem } from '../stores/system-problem.js';
+
+/** Bytes of compressed data read at a time. */
+const PACKED_READ_BYTES = 256 * 2 ** 10;
+
+/** Each begins a decompressor, which takes half a millisecond: a small file of very many would take hours. */
+const MAX_FRAMES = 2 ** 14;
+
+export interface Packed {
+  readonly source: ByteSource;
+  /** Where the compressed bytes lie in it. */
+  readonly begin: number;
+  readonly packedBytes: number;
+  /** A new decompressor. */
+  readonly unfold: () => Transform & { readonly bytesWritten: number };
+  /** For messages: gzip, deflate, zstd. */
+  readonly format: string;
+  /** CRC-32 of the unpacked bytes, for formats that do not hold it themselves. */
+  readonly crc?: number;
+  /** Closes `source` too. */
+  readonly owned: boolean;
+  /** Where the data may go on after the end that the decompressor sees: finds what it is to begin with next. */
+  readonly frames?: FrameSearch;
+}
+
+/**
+ * @param from position in `source`, at most `end`
+ * @returns where the next frame begins, past what holds no data; undefined where nothing there is one
+ */
+export type FrameSearch = (
+  source: ByteSource,
+  from: number,
+  end: number,
+  options: ReadOptions,
+) => Promise<number | undefined>;
+
+export class UnfoldedSource implements ByteSource {
+  readonly path: string;
+  readonly revision: string;
+  readonly stamp: string;
+  /** The unpacked bytes that there must be, or that there can be at most until `promise` says. */
+  bytes: number;
+  #promised = false;
+  #stream: (Transform & { readonly bytesWritten: number }) | undefined;
+  #chunks: AsyncIterator<Buffer> | undefined;
+  /** Of the frame that is being unpacked, in the compressed range. */
+  #frameAt = 0;
+  #frames = 0;
+  /** What was unpacked last, and its position: going back within it costs nothing. */
+  #chunk: Buffer = Buffer.alloc(0);
+  #chunkAt = 0;
+  /** Of the next byte to give, within the chunk or at its end. */
+  #position = 0;
+  #crc = 0;
+  #signal: AbortSignal | undefined;
+  /** Reads take turns: there is one stream. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** @param most more unpacked bytes than there can be */
+  constructor(
+    private readonly packed: Packed,
+    most: number,
+  ) {
+    const { path, revision, stamp } = packed.source;
+    this.path = path;
+    this.revision = revision;
+    this.stamp = stamp;
+    this.bytes = most;
+  }
+
+  /** From now on there must be exactly so many bytes. */
+  promise(bytes: number): this {
+    this.bytes = bytes;
+    this.#promised = true;
+    return this;
+  }
+
+  read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
+    const reading = this.#turn.then(() => this.#read(target, position, options));
+    this.#turn = reading.catch(() => undefined);
+    return reading;
+  }
+
+  checkUnchanged(): Promise<void> {
+    return this.packed.source.checkUnchanged();
+  }
+
+  async close(): Promise<void> {
+    this.#stop();
+    await this.#turn;
+    // What was under way may have begun anew.
+    this.#stop();
+    if (this.packed.owned) await this.packed.source.close();
+  }
+
+  async #read(target: Uint8Array, position: number, { tensor, signal }: ReadOptions): Promise<void> {
+    signal?.throwIfAborted();
+    this.#signal = signal;
+    try {
+      if (this.#chunks === undefined || position < this.#chunkAt) await this.#begin();
+      else if (position < this.#position) this.#position = position;
+      while (this.#position < position) this.#take(await this.#more(position - this.#position, position));
+      for (let done = 0; done < target.length; ) {
+        const piece = this.#take(await this.#more(target.length - done, position + target.length));
+        target.set(piece, done);
+        done += piece.length;
+      }
+      if (this.#promised && this.#position === this.bytes) await this.#finish();
+    } catch (error) {
+      // Before it is stopped: it knows how far it came.
+      const failure = this.#failure(error, tensor);
+      this.#stop();
+      if (signal?.aborted) throw signal.reason;
+      throw failure;
+    }
+  }
+
+  async #begin(): Promise<void> {
+    this.#stop();
+    this.#chunk = Buffer.alloc(0);
+    this.#chunkAt = 0;
+    this.#position = 0;
+    this.#crc = 0;
+    this.#frames = 0;
+    this.#beginFrame((await this.#frameFrom(0)) ?? 0);
+  }
+
+  #beginFrame(at: number): void {
+    this.#stop();
+    this.#frameAt = at;
+    if (++this.#frames > MAX_FRAMES) {
+      const { format } = this.packed;
+      const problem = `more than ${MAX_FRAMES} frames of ${format}: pack it again, in one (${format} -d, then ${format})`;
+      throw new FileError(this.#here(undefined), problem);
+    }
+    const stream = this.packed.unfold();
+    // The reader sees a failure of either through the iterator.
+    pipeline(Readable.from(this.#packedPieces(at)), stream, () => undefined);
+    this.#stream = stream;
+    this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  }
+
+  async #frameFrom(at: number): Promise<number | undefined> {
+    const { frames, source, begin, packedBytes } = this.packed;
+    const found = await frames?.(source, begin + at, begin + packedBytes, { signal: this.#signal });
+    return found === undefined ? undefined : found - begin;
+  }
+
+  /** Unpacked bytes that come next, undefined after the last. */
+  async #nextChunk(): Promise<Buffer | undefined> {
+    for (;;) {
+      this.#signal?.throwIfAborted();
+      const next = await (this.#chunks as AsyncIterator<Buffer>).next();
+      if (!next.done) return next.value;
+      const more = await this.#frameFrom(this.#used);
+      if (more === undefined) return undefined;
+      if (more < this.packed.packedBytes) {
+        this.#beginFrame(more);
+        continue;
+      }
+      // What holds no data stands last: there is nothing more to unpack.
+      this.#stop();
+      this.#frameAt = more;
+      return undefined;
+    }
+  }
+
+  #stop(): void {
+    this.#stream?.destroy();
+    this.#stream = undefined;
+    this.#chunks = undefined;
+  }
+
+  async *#packedPieces(from: number): AsyncGenerator<Buffer, void, undefined> {
+    const { source, begin, packedBytes } = this.packed;
+    for (let at = from; at < packedBytes; at += PACKED_READ_BYTES) {
+      const piece = Buffer.allocUnsafe(Math.min(PACKED_READ_BYTES, packedBytes - at));
+      await source.read(piece, begin + at, { signal: this.#signal });
+      yield piece;
+    }
+  }
+
+  /** Up to `wanted` bytes of what comes next, at least one. */
+  async #more(wanted: number, needed: number): Promise<Buffer> {
+    while (this.#left === 0) {
+      const next = await this.#nextChunk();
+      if (next === undefined) {
+        const problem = `the compressed data end after ${this.#position} bytes, ${needed - this.#position} short of what is needed: the file is truncated or still being written`;
+        throw new FileError(this.#here(undefined), problem);
+      }
+      this.#chunk = next;
+      this.#chunkAt = this.#position;
+      if (this.packed.crc !== undefined) this.#crc = crc32(next, this.#crc);
+    }
+    const from = this.#position - this.#chunkAt;
+    return this.#chunk.subarray(from, from + wanted);
+  }
+
+  get #left(): number {
+    return this.#chunkAt + this.#chunk.length - this.#position;
+  }
+
+  #take(piece: Buffer): Buffer {
+    this.#position += piece.length;
+    return piece;
+  }
+
+  /** At the end: nothing may follow, and the checksum must be right. */
+  async #finish(): Promise<void> {
+    if (this.#chunks === undefined) return;
+    const { packedBytes, begin, crc, format } = this.packed;
+    const surplus = this.#left || ((await this.#nextChunk())?.length ?? 0);
+    if (surplus > 0)
+      throw new FileError(this.#here(undefined), `more data come than the header promises (${this.bytes} bytes)`);
+    const used = this.#used;
+    if (used !== packedBytes) {
+      throw new FileError(
+        { path: this.path, offset: begin + used },
+        `${packedBytes - used} bytes after the end of the ${format} data belong to nothing`,
+      );
+    }
+    if (crc !== undefined && this.#crc !== crc) {
+      throw new FileError({ path: this.path, offset: begin }, 'the checksum (CRC-32) is wrong: the file is damaged');
+    }
+  }
+
+  /** Compressed bytes that have been unpacked. */
+  get #used(): number {
+    return this.#frameAt + (this.#stream?.bytesWritten ?? 0);
+  }
+
+  #here(tensor: string | undefined) {
+    const offset = this.packed.begin + this.#used;
+    return tensor === undefined ? { path: this.path, offset } : { path: this.path, tensor, offset };
+  }
+
+  #failure(error: unknown, tensor: string | undefined): unknown {
+    if (error instanceof FileError || !(error instanceof Error) || !('code' in error)) return error;
+    const code = String(error.code);
+    const { format } = this.packed;
+    if (code === 'Z_BUF_ERROR') {
+      const problem = `the ${format} data end too early: the file is truncated or still being written`;
+      return new FileError(this.#here(tensor), problem, { cause: error });
+    }
+    if (code === 'ZSTD_error_frameParameter_windowTooLarge') {
+      const problem =
+        'unpacking it takes more memory than zstd allows: pack it again with a window of 128 MiB at most (zstd --long=27)';
+      return new FileError(this.#here(tensor), problem, { cause: error });
+    }
+    if (/^(Z_|ZSTD_|ERR_ZSTD)/.test(code)) {
+      return new FileError(this.#here(tensor), `the ${format} data are damaged: ${error.message}`, { cause: error });
+    }
+    return new FileError(this.#here(tensor), systemProblem(error), { cause: error });
+  }
+}

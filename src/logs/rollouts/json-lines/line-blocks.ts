@@ -1,0 +1,233 @@
+// A log of lines, plain or compressed, read forwards in blocks of whole lines: memory does not grow with the file.
+import { pipeline, Readable, type Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { FileError } from '../../../checks/errors.js';
+import type { ByteSource } from '../../stores/byte-source.js';
+import { openBytes } from '../../stores/store.js';
+
+export interface LineBlock {
+  readonly bytes: Buffer;
+  /** Of its first byte, in the unpacked file. */
+  readonly offset: number;
+  /** Nothing comes after it. */
+  readonly isLast: boolean;
+  /** Instead of bytes: a line was longer than is read. */
+  readonly tooLong?: number;
+}
+
+/** Lines parsed at a time: enough that handing them to a thread costs nothing beside it. */
+const BLOCK_BYTES = 2 * 2 ** 20;
+/** A step of ROLL is one line. V8 has no longer strings than 512 MiB, so no text or list in it is longer. */
+const LONGEST_LINE = 2 ** 30;
+
+const LINE_END = 0x0a;
+
+/** Blocks that are through: memory outside the heap has the collector run for each block that is taken anew. */
+const SPARE: Buffer[] = [];
+const MOST_SPARE = 8;
+
+/** Gives a block's memory back: nobody may use it any more. */
+export function giveBack(bytes: Uint8Array): void {
+  if (bytes.buffer.byteLength !== BLOCK_BYTES || SPARE.length >= MOST_SPARE) return;
+  SPARE.push(Buffer.from(bytes.buffer as ArrayBuffer));
+}
+
+function newBlock(bytes: number): Buffer {
+  return (bytes === BLOCK_BYTES ? SPARE.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
+}
+
+/** Bytes of a file one after the other. */
+interface Feed {
+  /** Fills `target` from where the feed stands. @returns fewer bytes only at the end */
+  fill(target: Buffer, signal: AbortSignal | undefined): Promise<number>;
+  readonly position: number;
+}
+
+export class LineFile {
+  #feed: Feed | undefined;
+
+  private constructor(
+    private readonly source: ByteSource,
+    /** Of the file as it lies there. */
+    readonly storedBytes: number,
+  ) {}
+
+  static async open(path: string, signal?: AbortSignal): Promise<LineFile> {
+    const source = await openBytes(path, { signal });
+    return new LineFile(source, source.bytes);
+  }
+
+  get path(): string {
+    return this.source.path;
+  }
+
+  close(): Promise<void> {
+    return this.source.close();
+  }
+
+  /**
+   * Blocks of whole lines from `begin` to `end`. Of a compressed file ranges should come in their order: going back unpacks anew.
+   * @throws FileError when the file cannot be read
+   */
+  async *blocks(
+    begin: number,
+    end: number,
+    signal?: AbortSignal,
+    blockBytes = BLOCK_BYTES,
+  ): AsyncGenerator<LineBlock, void, undefined> {
+    const feed = await this.#feedAt(begin, signal);
+    let offset = begin;
+    let block: Buffer = newBlock(Math.min(blockBytes, Math.min(end - begin, this.#most(begin)) + 1));
+    let held = 0;
+    let tooLong = 0;
+    for (;;) {
+      if (held === block.length) block = grown(block, held);
+      const wanted = Math.min(block.length - held, end - offset - held);
+      const got = wanted === 0 ? 0 : await feed.fill(block.subarray(held, held + wanted), signal);
+      const fresh = held;
+      held += got;
+      const isEnd = got < block.length - fresh;
+      const lastEnd = isEnd ? held : block.lastIndexOf(LINE_END, held - 1) + 1;
+      if (tooLong > 0) {
+        // The rest of a line that is not read.
+        const lineEnd = block.subarray(0, held).indexOf(LINE_END);
+        const passed = lineEnd < 0 ? held : lineEnd + 1;
+        tooLong += passed;
+        if (lineEnd >= 0 || isEnd) {
+          yield { bytes: Buffer.alloc(0), offset: offset + passed, isLast: isEnd && passed === held, tooLong };
+          tooLong = 0;
+        }
+        block.copy(block, 0, passed, held);
+        held -= passed;
+        offset += passed;
+        if (isEnd && held === 0) return;
+        if (tooLong > 0 || !isEnd) continue;
+      }
+      if (isEnd) {
+        yield { bytes: block.subarray(0, held), offset, isLast: true };
+        return;
+      }
+      if (lastEnd > 0) {
+        // Whoever gets the block may hand its memory to another thread: what is still needed of it is taken first.
+        const rest = held - lastEnd;
+        const next = newBlock(Math.max(blockBytes, 2 * rest));
+        block.copy(next, 0, lastEnd, held);
+        yield { bytes: block.subarray(0, lastEnd), offset, isLast: false };
+        offset += lastEnd;
+        held = rest;
+        block = next;
+      } else if (held >= LONGEST_LINE) {
+        tooLong = held;
+        offset += held;
+        held = 0;
+        block = newBlock(blockBytes);
+      }
+    }
+  }
+
+  /** Bytes that may come from `begin` on. */
+  #most(begin: number): number {
+    return isPacked(this.path) ? Number.POSITIVE_INFINITY : Math.max(0, this.source.bytes - begin);
+  }
+
+  async #feedAt(begin: number, signal: AbortSignal | undefined): Promise<Feed> {
+    if (!isPacked(this.path)) return plainFeed(this.source, begin);
+    if (this.#feed === undefined || this.#feed.position > begin) this.#feed = packedFeed(this.source);
+    const skipped = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, begin));
+    while (this.#feed.position < begin) {
+      const wanted = Math.min(skipped.length, begin - this.#feed.position);
+      if ((await this.#feed.fill(skipped.subarray(0, wanted), signal)) < wanted) break;
+    }
+    return this.#feed;
+  }
+}
+
+function grown(block: Buffer, held: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.min(2 * block.length, LONGEST_LINE + 1));
+  block.copy(larger, 0, 0, held);
+  return larger;
+}
+
+function plainFeed(source: ByteSource, begin: number): Feed {
+  let position = begin;
+  return {
+    get position() {
+      return position;
+    },
+    fill: async (target, signal) => {
+      const count = Math.max(0, Math.min(target.length, source.bytes - position));
+      if (count > 0) await source.read(target.subarray(0, count), position, { signal });
+      position += count;
+      return count;
+    },
+  };
+}
+
+/** Part of Node from 22.15 on. */
+const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform };
+
+function isPacked(path: string): boolean {
+  return /\.(gz|zst)$/.test(path);
+}
+
+const PACKED_READ_BYTES = 256 * 2 ** 10;
+
+function packedFeed(source: ByteSource): Feed {
+  const { path } = source;
+  const chunks = unpacked(source);
+  let chunk: Buffer = Buffer.alloc(0);
+  let position = 0;
+  return {
+    get position() {
+      return position;
+    },
+    fill: async (target, signal) => {
+      let done = 0;
+      while (done < target.length) {
+        signal?.throwIfAborted();
+        if (chunk.length === 0) {
+          const next = await nextChunk(chunks, path);
+          if (next === undefined) break;
+          chunk = next;
+        }
+        const count = chunk.copy(target, done);
+        chunk = chunk.subarray(count);
+        done += count;
+        position += count;
+      }
+      return done;
+    },
+  };
+}
+
+function unpacked(source: ByteSource): AsyncIterator<Buffer> {
+  const { path } = source;
+  const isZstd = path.endsWith('.zst');
+  if (isZstd && createZstdDecompress === undefined) {
+    const problem = `unpacking zstd needs Node 22.15 or later, this is ${process.version}: run a newer Node, or unpack it (zstd -d)`;
+    throw new FileError({ path }, problem);
+  }
+  const stream = isZstd && createZstdDecompress ? createZstdDecompress() : zlib.createGunzip();
+  async function* pieces(): AsyncGenerator<Buffer> {
+    for (let at = 0; at < source.bytes; at += PACKED_READ_BYTES) {
+      const piece = Buffer.allocUnsafe(Math.min(PACKED_READ_BYTES, source.bytes - at));
+      await source.read(piece, at);
+      yield piece;
+    }
+  }
+  pipeline(Readable.from(pieces()), stream, () => undefined);
+  return stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+}
+
+/** Undefined at the end; also where the compressed data are cut, as those of a log that is being written are. */
+async function nextChunk(chunks: AsyncIterator<Buffer>, path: string): Promise<Buffer | undefined> {
+  try {
+    const { value, done } = await chunks.next();
+    return done ? undefined : value;
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    const { code, message } = error as { code?: string; message: string };
+    if (code === 'Z_BUF_ERROR') return undefined;
+    throw new FileError({ path }, `the compressed data are damaged: ${message}`, { cause: error });
+  }
+}

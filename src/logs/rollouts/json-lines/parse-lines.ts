@@ -1,0 +1,125 @@
+// Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
+import { isUtf8 } from 'node:buffer';
+import { type Fields, LineProblem } from '../fields.js';
+import type { RolloutFormat, RowContext } from '../format.js';
+import { FORMATS } from '../formats/index.js';
+import { type ColumnNames, mappedColumns } from '../formats/own.js';
+import { BatchBuilder, type RowBatch } from '../row-batch.js';
+import { JsonFields } from './json-fields.js';
+
+/** A reader, as one thread names it to another. */
+export interface FormatChoice {
+  readonly name: string;
+  readonly columns?: ColumnNames | undefined;
+}
+
+export interface BlockContext extends RowContext {
+  readonly choice: FormatChoice;
+  /** Rows must say this step; undefined where the path says it. */
+  readonly step?: number | undefined;
+}
+
+export function formatOf({ name, columns }: FormatChoice): RolloutFormat {
+  if (columns !== undefined) return mappedColumns(columns);
+  const format = FORMATS.find((known) => known.name === name);
+  if (format === undefined) throw new TypeError(`no format ${name}`);
+  return format;
+}
+
+const LINE_END = 0x0a;
+
+/** @param isLast no bytes come after these: what has no line end is then a line as well, or one that was cut */
+export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean): RowBatch {
+  const format = formatOf(context.choice);
+  const fields = new JsonFields(format.fields);
+  const batch = new BatchBuilder();
+  const allText = isUtf8(bytes);
+  let line = 0;
+  let isCut = false;
+  for (let begin = 0; begin < bytes.length; line++) {
+    const found = bytes.indexOf(LINE_END, begin);
+    const end = found < 0 ? bytes.length : found;
+    if (!isBlank(bytes, begin, end)) {
+      try {
+        if (!allText) checkText(bytes.subarray(begin, end));
+        for (const row of format.rows(fields.read(bytes, begin, end), context)) {
+          checkStep(row.step, context, format);
+          batch.add(format.groupIsLine ? { ...row, line } : row);
+        }
+      } catch (error) {
+        if (!(error instanceof LineProblem)) throw error;
+        // The writer has not come to its end yet.
+        if (found < 0 && isLast) isCut = true;
+        else batch.fail({ line, offset: begin, problem: error.message });
+      }
+    }
+    begin = end + 1;
+  }
+  return batch.finish(line, isCut);
+}
+
+/** Adds what a format makes of one row of a table, or what is wrong with it. @param line of the row within the batch */
+export function addRow(
+  batch: BatchBuilder,
+  fields: Fields,
+  line: number,
+  format: RolloutFormat,
+  context: BlockContext,
+): void {
+  try {
+    for (const row of format.rows(fields, context)) {
+      checkStep(row.step, context, format);
+      batch.add(format.groupIsLine ? { ...row, line } : row);
+    }
+  } catch (error) {
+    if (!(error instanceof LineProblem)) throw error;
+    batch.fail({ line, problem: error.message });
+  }
+}
+
+/** @throws {LineProblem} where rows have to say their step and this one does not, or says another */
+export function checkStep(
+  step: number | undefined,
+  { step: expected, place }: BlockContext,
+  format: RolloutFormat,
+): void {
+  if (expected === undefined || step === expected || place.step !== undefined) return;
+  throw new LineProblem(step === undefined ? `has no ${format.stepField}` : `is of step ${step}`);
+}
+
+function isBlank(bytes: Buffer, begin: number, end: number): boolean {
+  for (let at = begin; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false;
+  }
+  return true;
+}
+
+/** @throws {LineProblem} naming the first byte that is no UTF-8 */
+export function checkText(bytes: Buffer): void {
+  if (isUtf8(bytes)) return;
+  // The longest beginning that is text, by halves; the last character of a half may be cut, of at most four bytes.
+  let good = 0;
+  for (let bad = bytes.length; good < bad; ) {
+    const middle = (good + bad + 1) >> 1;
+    if (isPrefix(bytes.subarray(0, middle))) good = middle;
+    else bad = middle - 1;
+  }
+  // And of that the part which is whole: what begins a character that does not end is where the text goes wrong.
+  while (!isUtf8(bytes.subarray(0, good))) good--;
+  const byte = bytes[good] as number;
+  throw new LineProblem(
+    `is not UTF-8: byte ${good + 1} of the line is 0x${byte?.toString(16)}; write the log in UTF-8, or convert it (iconv -t UTF-8)`,
+  );
+}
+
+/** Whether text can begin with these bytes. */
+function isPrefix(bytes: Buffer): boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  try {
+    decoder.decode(bytes, { stream: true });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,25 @@
+// How a step file is read: what of it, in which memory.
+import { optionNames } from '../../checks/argument-checks.js';
+
+export interface ReadStepOptions {
+  /** Bytes of scores in one block: whole prompts, at least one. Default 64 MiB. */
+  blockBytes?: number | undefined;
+  /** Memory for scores and per-token tensors, aligned to 8 bytes. Default: a SharedArrayBuffer, which the engine reads in place. */
+  allocate?: ((bytes: number) => ArrayBufferLike) | undefined;
+  /** The content that the file must still have: StepHeader.identity of an earlier look at it. */
+  identity?: string | undefined;
+  /** Tensors to pass over, as if the file had none; their headers are still checked. Only such as may be missing. */
+  unread?: ReadonlySet<OptionalTensor> | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export const READ_STEP_OPTIONS = optionNames<ReadStepOptions>({
+  blockBytes: true,
+  allocate: true,
+  identity: true,
+  unread: true,
+  signal: true,
+});
+
+/** Large tensors that some readers have no use for. */
+export type OptionalTensor = 'response_ids' | 'token_entropy';

@@ -1,0 +1,96 @@
+// Answers of an S3-compatible store that break or stand still: given up after a while, and asked for again a few times.
+
+import { onAbort } from '../../../checks/abort-listeners.js';
+import { FileError } from '../../../checks/errors.js';
+import { s3Problem } from './client.js';
+
+export interface Patience {
+  /** What sends nothing for so long is given up and taken up again. Default 30 s. */
+  readonly stallMs: number;
+  /** Times that it may break without a byte in between. Default 5. */
+  readonly attempts: number;
+  /** The wait after the first break; it doubles. Default 200 ms. */
+  readonly backoffMs: number;
+}
+
+export const PATIENCE: Patience = { stallMs: 30_000, attempts: 5, backoffMs: 200 };
+
+/**
+ * What `ask` gives, asked again where no answer comes.
+ * @throws {FileError} when the store refuses, or none has come after all; the signal's reason when it is aborted
+ */
+export async function answered<T>(
+  path: string,
+  patience: Patience,
+  signal: AbortSignal | undefined,
+  ask: (aborted: AbortSignal) => Promise<T>,
+): Promise<T> {
+  for (let broken = 1; ; broken++) {
+    try {
+      return await unlessStalled(patience, signal, ask);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
+      if (broken > patience.attempts) throw new FileError({ path }, unanswered(broken, patience), { cause: error });
+      await pause(backoff(patience, broken), signal);
+    }
+  }
+}
+
+function unanswered(times: number, { stallMs }: Patience): string {
+  return `the store was asked ${times} times, and has not answered within ${stallMs / 1000} s: check AWS_ENDPOINT_URL and the network`;
+}
+
+export function brokenProblem(times: number): string {
+  return `the connection broke ${times} times in a row here: check the network, then analyse it again`;
+}
+
+/** Twice as long each time, and not at the same moment for all. */
+export function backoff({ backoffMs }: Patience, broken: number): number {
+  return backoffMs * 2 ** (broken - 1) * (0.5 + Math.random() / 2);
+}
+
+/** Aborts `work` with the signal, and when nothing has come for so long; `onChunk` says that something came. */
+export async function unlessStalled<T>(
+  { stallMs }: Patience,
+  signal: AbortSignal | undefined,
+  work: (aborted: AbortSignal, onChunk: () => void) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  const stop = () => abort.abort();
+  if (signal?.aborted) stop();
+  const forget = onAbort(signal, stop);
+  const stall = setTimeout(stop, stallMs);
+  try {
+    return await work(abort.signal, () => stall.refresh());
+  } catch (error) {
+    throw abort.signal.aborted && !(error instanceof FileError) ? new BrokenBody(error) : error;
+  } finally {
+    clearTimeout(stall);
+    forget();
+  }
+}
+
+/** A body ended early, broke or stood still. */
+export class BrokenBody extends Error {
+  /** Whatever broke it, it is the connection that broke. */
+  readonly code = 'ECONNRESET';
+
+  constructor(cause: unknown) {
+    super('the body of an answer broke', { cause });
+  }
+}
+
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      forget();
+      resolve();
+    }, ms);
+    const forget = onAbort(signal, stop);
+  });
+}

@@ -1,0 +1,81 @@
+// Figures of a step that can be compared between batches of different numbers of prompts (docs/metrics.md, `mi_seq_at_<k>` and
+// `mi_seq_margin`): what the engine found -> values, intervals and reasons under their keys.
+import type { StepInference, SubsetInference } from '../../engine/operations/operations.js';
+import type { Certainty } from '../step-metrics.js';
+import { interval } from './certainty.js';
+
+export const MARGIN_KEYS: readonly string[] = ['mi_seq_margin', 'mi_seq_margin_rows_left_out'];
+
+function amongKey(prompts: number): string {
+  return `mi_seq_at_${prompts}`;
+}
+
+/** Keys that a step of so many distinct prompts has. */
+export function amongKeys(distinct: number): string[] {
+  const keys: string[] = [];
+  for (let prompts = 2; prompts <= distinct; prompts *= 2) keys.push(amongKey(prompts));
+  return keys;
+}
+
+/** Those of the most columns that a tensor can have. */
+export const ALL_AMONG_KEYS: readonly string[] = amongKeys(2 ** 30);
+
+const POPULATION = 'is given for these very prompts: how it would vary with other prompts is not estimated';
+const P_VALUE = 'has no permutations of its own: see the p-value of mi_seq_estimate';
+
+interface SubsetFigures {
+  readonly values: Record<string, number>;
+  readonly absent: Record<string, string>;
+  readonly certainty: Record<string, Certainty>;
+  readonly notes: string[];
+}
+
+/**
+ * @param rowsAsDrawn of the same prompts, with each row as often as a sampler drew it: what values are means over
+ * @param rowsOnce of each row once: what intervals are of
+ * @param widening √(rows drawn / Kish's effective number of them)
+ */
+export function subsetFigures(rowsAsDrawn: StepInference, rowsOnce: StepInference, widening: number): SubsetFigures {
+  const figures: SubsetFigures = { values: {}, absent: {}, certainty: {}, notes: [] };
+  const add = (key: string, { estimate: value }: SubsetInference, once: SubsetInference, most: number): void => {
+    figures.values[key] = value;
+    const place = { value, from: once.estimate, to: value, widening, least: Number.NEGATIVE_INFINITY, most };
+    const { batchLow, batchHigh, batchError } = once;
+    figures.certainty[key] = {
+      batch: interval(batchLow, batchHigh, batchError, place, 'too few rows: at least two are needed'),
+      population: { absent: POPULATION },
+      pValue: { absent: P_VALUE },
+    };
+  };
+  rowsAsDrawn.among.forEach((among, at) => {
+    const { prompts, estimate } = among;
+    add(amongKey(prompts), among, rowsOnce.among[at] as SubsetInference, Math.max(estimate, Math.log(prompts)));
+  });
+  addMargin(rowsAsDrawn, rowsOnce, figures, add);
+  return figures;
+}
+
+function addMargin(
+  { among, margin }: StepInference,
+  rowsOnce: StepInference,
+  { values, absent, notes }: SubsetFigures,
+  add: (key: string, asDrawn: SubsetInference, once: SubsetInference, most: number) => void,
+): void {
+  if (among.length === 0) {
+    for (const key of MARGIN_KEYS) absent[key] = 'all columns have the same prompt: there is no other';
+    return;
+  }
+  values.mi_seq_margin_rows_left_out = rowsOnce.rows - rowsOnce.margin.rows;
+  if (margin.rows === 0) {
+    absent.mi_seq_margin = 'every row is impossible (a log-prob of minus infinity) under some other prompt';
+    return;
+  }
+  add('mi_seq_margin', margin, rowsOnce.margin, Number.POSITIVE_INFINITY);
+  const left = values.mi_seq_margin_rows_left_out;
+  if (left > 0) {
+    notes.push(
+      `mi_seq_margin leaves out ${left} of ${rowsOnce.rows} rows: they are impossible (a log-prob of minus infinity) under ` +
+        'some other prompt, and their margin is infinite',
+    );
+  }
+}

@@ -1,0 +1,51 @@
+// What the rollouts of a step tell without any score, under the keys that trainers log them by (docs/metrics.md).
+import type { Profile } from '../../metrics/step-metrics.js';
+import { type GroupRewards, meanRewardStd } from './group-rewards.js';
+import type { OpenLabels } from './step-labels.js';
+import type { CheckedOutcomes } from './step-outcomes.js';
+
+export function rolloutMetrics(
+  labels: OpenLabels,
+  outcomes: Omit<CheckedOutcomes, 'rewards' | 'outcomes'>,
+  profile: Profile,
+  groups: readonly GroupRewards[] | undefined,
+): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  const { valid, entropies, responseLengths, success } = outcomes;
+  const { rows } = labels;
+  const lengths = labels.lengths && Float64Array.from(labels.lengths as ArrayLike<number | bigint>, Number);
+  if (rows > 0) {
+    // Turns with reasoning: as the trainer judged it, else those that have reasoning tokens. The reference gives it only
+    // with the cross-scores of multi-turn samples, which bring it along.
+    if (valid !== undefined) metrics['collapse/valid_thinking_rate'] = sum(valid) / rows;
+    else if (lengths !== undefined && profile === 'strict') {
+      metrics['collapse/valid_thinking_rate'] = lengths.filter((length) => length > 0).length / rows;
+    }
+    if (entropies !== undefined) {
+      const weights = responseLengths ?? lengths;
+      const tokens = weights === undefined ? 0 : sum(weights);
+      // A mean over tokens, as verl's `token-mean`; without token counts over rows.
+      metrics['actor/entropy'] =
+        weights !== undefined && tokens > 0
+          ? sum(entropies.map((entropy, row) => entropy * (weights[row] as number))) / tokens
+          : sum(entropies) / rows;
+    }
+    if (responseLengths !== undefined) {
+      metrics['response_length/mean'] = sum(responseLengths) / rows;
+      metrics['response_length/max'] = responseLengths.reduce((most, length) => Math.max(most, length));
+      metrics['response_length/min'] = responseLengths.reduce((least, length) => Math.min(least, length));
+    }
+  }
+  const std = groups && meanRewardStd(groups);
+  if (std !== undefined) metrics['rollout/in_group_reward_std'] = std;
+  for (const [task, rate] of Object.entries(success ?? {})) {
+    metrics[task === '' ? 'val-env/success' : `val-env/${task}/success`] = rate;
+  }
+  return metrics;
+}
+
+function sum(values: Float64Array | Uint8Array): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}

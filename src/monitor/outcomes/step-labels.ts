@@ -1,0 +1,90 @@
+// What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
+// which trajectory it belongs. Checked as a whole when the step is opened.
+import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { optionsObject } from '../../checks/option-checks.js';
+import { shown } from '../../checks/shown.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
+import { arrangeColumns, type Columns } from '../../metrics/columns.js';
+import { copyIntegers } from './row-values.js';
+
+/** R rows (responses), P prompts (columns). */
+export interface StepLabels {
+  /** [R] group id of each row: names the prompt that it was sampled from. */
+  readonly groups: Integers;
+  /** [R] reasoning tokens of each row. Needed at due steps. */
+  readonly lengths?: Integers | undefined;
+  /** [P] group id of each prompt. Default: the sorted distinct ids of `groups`. */
+  readonly columnGroups?: Integers | undefined;
+  /** Token ids of each prompt; prompts with equal tokens are equivalent. Default: all prompts differ. */
+  readonly promptTokens?: readonly (readonly number[] | Int32Array | BigInt64Array)[] | undefined;
+  /** [R] rows that are turns of trajectories: trajectory of each row … */
+  readonly episodes?: Integers | undefined;
+  /** … and [R] its turn number within it. */
+  readonly turns?: Integers | undefined;
+  /** Overrides the cadence: true has this step scored, false has it not. */
+  readonly due?: boolean | undefined;
+}
+
+/** The labels of an open step: copies, and the prompts that they name. */
+export interface OpenLabels {
+  readonly rows: number;
+  readonly prompts: number;
+  readonly groups: Integers;
+  readonly lengths: Integers | undefined;
+  readonly columnGroups: Integers | undefined;
+  readonly promptTokens: StepLabels['promptTokens'];
+  readonly episodes: Integers | undefined;
+  readonly turns: Integers | undefined;
+  readonly columns: Columns;
+}
+
+const LABELS = optionNames<StepLabels>({
+  groups: true,
+  lengths: true,
+  columnGroups: true,
+  promptTokens: true,
+  episodes: true,
+  turns: true,
+  due: true,
+});
+
+/**
+ * @param due lengths are then needed
+ * @throws {ArgumentError} naming what is missing or does not fit
+ */
+export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
+  checkKnown(optionsObject(labels, 'labels'), 'labels', LABELS);
+  if (labels.due !== undefined && typeof labels.due !== 'boolean') {
+    throw new ArgumentError('due', `got ${shown(labels.due)}, expected true or false`);
+  }
+  const groups = copyIntegers(labels.groups, 'groups');
+  const rows = groups.length;
+  const optional = (values: Integers | undefined, argument: string, count?: number): Integers | undefined =>
+    values === undefined ? undefined : copyIntegers(values, argument, count);
+  const lengths = optional(labels.lengths, 'lengths', rows);
+  if (due && lengths === undefined) {
+    throw new ArgumentError('lengths', 'missing: a step that is due needs the number of reasoning tokens of each row');
+  }
+  const negative = lengths === undefined ? -1 : (lengths as readonly number[]).findIndex((length) => length < 0);
+  if (negative >= 0) {
+    throw new ArgumentError('lengths', `row ${negative} is ${shown(lengths?.[negative])}, expected a count of tokens`);
+  }
+  const columnGroups = optional(labels.columnGroups, 'columnGroups');
+  if (labels.promptTokens !== undefined) checkArray(labels.promptTokens, 'promptTokens');
+  const promptTokens = (labels.promptTokens && Array.from(labels.promptTokens))?.map((tokens, prompt) =>
+    copyIntegers(tokens, `promptTokens[${prompt}]`),
+  );
+  const episodes = optional(labels.episodes, 'episodes', rows);
+  const turns = optional(labels.turns, 'turns', rows);
+  const columns = arrangeColumns(groups, columnGroups, promptTokens);
+  const prompts = columns.order.length;
+  return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, columns };
+}
+
+/** Group id of the prompt that stands at index `prompt` of the columns. */
+export function groupOfPrompt(labels: OpenLabels, prompt: number): number | bigint {
+  if (labels.columnGroups !== undefined) return labels.columnGroups[prompt] as number | bigint;
+  const row = labels.columns.own.indexOf(labels.columns.position[prompt] as number);
+  return labels.groups[row] as number | bigint;
+}

@@ -1,0 +1,147 @@
+// The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
+import { checkKnown } from '../../checks/argument-checks.js';
+import { checkInteger, checkShare, optionsObject } from '../../checks/option-checks.js';
+import type { SavedFields } from '../../checks/saved-fields.js';
+import {
+  EMPTY_FILTER_DEFAULTS,
+  EmptyFilterStop,
+  type EmptyFilterStopJson,
+  type EmptyFilterStopOptions,
+} from './empty-filter-stop.js';
+import {
+  REWARD_VARIANCE_DEFAULTS,
+  RewardVarianceStop,
+  type RewardVarianceStopJson,
+  type RewardVarianceStopOptions,
+} from './reward-variance-stop.js';
+import type { Stop } from './stop.js';
+import { SUCCESS_DEFAULTS, SuccessStop, type SuccessStopJson, type SuccessStopOptions } from './success-stop.js';
+
+/** Each rule is on by default; false turns it off. */
+export interface EarlyStopOptions {
+  readonly rewardVariance?: Partial<RewardVarianceStopOptions> | false | undefined;
+  readonly success?: Partial<SuccessStopOptions> | false | undefined;
+  readonly emptyFilter?: Partial<EmptyFilterStopOptions> | false | undefined;
+}
+
+/** Every option has its value. */
+export interface ResolvedEarlyStop {
+  readonly rewardVariance: RewardVarianceStopOptions | false;
+  readonly success: SuccessStopOptions | false;
+  readonly emptyFilter: EmptyFilterStopOptions | false;
+}
+
+/** @throws {ArgumentError} naming the option that is out of range or not known */
+export function resolveEarlyStop(options: EarlyStopOptions | false | undefined): ResolvedEarlyStop {
+  if (options === false) return { rewardVariance: false, success: false, emptyFilter: false };
+  const argument = 'options.earlyStop';
+  const given = optionsObject(options ?? {}, argument);
+  checkKnown(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
+  const rewardVariance = resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS, `${argument}.rewardVariance`);
+  if (rewardVariance !== false) {
+    checkShare(rewardVariance.below, `${argument}.rewardVariance.below`);
+    checkInteger(rewardVariance.startSteps, `${argument}.rewardVariance.startSteps`, 1);
+    checkInteger(rewardVariance.consecutive, `${argument}.rewardVariance.consecutive`, 1);
+  }
+  const success = resolveRule(options?.success, SUCCESS_DEFAULTS, `${argument}.success`);
+  if (success !== false) {
+    checkShare(success.below, `${argument}.success.below`);
+    checkInteger(success.validations, `${argument}.success.validations`, 1);
+  }
+  const emptyFilter = resolveRule(options?.emptyFilter, EMPTY_FILTER_DEFAULTS, `${argument}.emptyFilter`);
+  if (emptyFilter !== false) checkInteger(emptyFilter.steps, `${argument}.emptyFilter.steps`, 1);
+  return { rewardVariance, success, emptyFilter };
+}
+
+function resolveRule<Options extends object>(
+  given: Partial<Options> | false | undefined,
+  defaults: Options,
+  argument: string,
+): Options | false {
+  if (given === false) return false;
+  const options = optionsObject(given ?? {}, argument);
+  checkKnown(options, argument, Object.keys(defaults));
+  const set = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...defaults, ...Object.fromEntries(set) };
+}
+
+/** What one step shows to the rules; what it does not show leaves them as they are. */
+export interface StopEvidence {
+  /** Mean over groups of the in-group reward std. */
+  readonly meanRewardStd?: number | undefined;
+  /** Whether the filter kept nothing; undefined without a filter. */
+  readonly filterEmpty?: boolean | undefined;
+  /** Validation success rates by task. */
+  readonly success?: Readonly<Record<string, number>> | undefined;
+}
+
+export interface EarlyStopsJson {
+  readonly rewardVariance: RewardVarianceStopJson | null;
+  readonly success: SuccessStopJson | null;
+  readonly emptyFilter: EmptyFilterStopJson | null;
+}
+
+interface Rules {
+  readonly rewardVariance: RewardVarianceStop | undefined;
+  readonly success: SuccessStop | undefined;
+  readonly emptyFilter: EmptyFilterStop | undefined;
+}
+
+export class EarlyStops {
+  readonly #rules: Rules;
+
+  private constructor(rules: Rules) {
+    this.#rules = rules;
+  }
+
+  static start(options: ResolvedEarlyStop): EarlyStops {
+    return new EarlyStops({
+      rewardVariance: options.rewardVariance ? new RewardVarianceStop(options.rewardVariance) : undefined,
+      success: options.success ? new SuccessStop(options.success) : undefined,
+      emptyFilter: options.emptyFilter ? new EmptyFilterStop(options.emptyFilter) : undefined,
+    });
+  }
+
+  after(step: number, { meanRewardStd, filterEmpty, success }: StopEvidence): EarlyStops {
+    const rules = this.#rules;
+    // A step of which the filter leaves nothing is no kept step: it neither counts as low nor breaks the count.
+    const kept = meanRewardStd !== undefined && filterEmpty !== true;
+    return new EarlyStops({
+      rewardVariance: kept ? rules.rewardVariance?.after(step, meanRewardStd) : rules.rewardVariance,
+      success: success === undefined ? rules.success : rules.success?.after(step, success),
+      emptyFilter: filterEmpty === undefined ? rules.emptyFilter : rules.emptyFilter?.after(step, filterEmpty),
+    });
+  }
+
+  /** Of every rule whose condition holds now. */
+  get stops(): Stop[] {
+    const { rewardVariance, success, emptyFilter } = this.#rules;
+    return [emptyFilter?.stop, rewardVariance?.stop, success?.stop].filter((stop) => stop !== undefined);
+  }
+
+  /** Steps in a row of which the filter left nothing; undefined where that rule is off. */
+  get consecutiveEmpty(): number | undefined {
+    return this.#rules.emptyFilter?.consecutive;
+  }
+
+  toJSON(): EarlyStopsJson {
+    const { rewardVariance, success, emptyFilter } = this.#rules;
+    return {
+      rewardVariance: rewardVariance?.toJSON() ?? null,
+      success: success?.toJSON() ?? null,
+      emptyFilter: emptyFilter?.toJSON() ?? null,
+    };
+  }
+
+  /** @throws {StateError} if a field is not what toJSON() gave under these options */
+  static from(saved: SavedFields, options: ResolvedEarlyStop): EarlyStops {
+    const { rewardVariance, success, emptyFilter } = options;
+    return new EarlyStops({
+      rewardVariance: rewardVariance
+        ? RewardVarianceStop.from(saved.fields('rewardVariance'), rewardVariance)
+        : undefined,
+      success: success ? SuccessStop.from(saved.fields('success'), success) : undefined,
+      emptyFilter: emptyFilter ? EmptyFilterStop.from(saved.fields('emptyFilter'), emptyFilter) : undefined,
+    });
+  }
+}

@@ -1,0 +1,55 @@
+// Early stop: step after step the filter keeps nothing, so that no update happens (docs/monitor.md).
+import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
+import type { Stop } from './stop.js';
+
+export interface EmptyFilterStopOptions {
+  /** Consecutive steps without a kept group before it stops. Default 10. */
+  readonly steps: number;
+}
+
+export const EMPTY_FILTER_DEFAULTS: EmptyFilterStopOptions = { steps: 10 };
+
+export interface EmptyFilterStopJson {
+  readonly empty: number;
+  readonly since: number | null;
+}
+
+export class EmptyFilterStop {
+  readonly #options: EmptyFilterStopOptions;
+  readonly #seen: EmptyFilterStopJson;
+
+  constructor(options: EmptyFilterStopOptions, seen: EmptyFilterStopJson = { empty: 0, since: null }) {
+    this.#options = options;
+    this.#seen = seen;
+  }
+
+  /** The rule after one more filtered step. */
+  after(step: number, empty: boolean): EmptyFilterStop {
+    const { empty: count, since } = this.#seen;
+    const seen = empty ? { empty: count + 1, since: since ?? step } : { empty: 0, since: null };
+    return new EmptyFilterStop(this.#options, seen);
+  }
+
+  /** Steps without a kept group up to now. */
+  get consecutive(): number {
+    return this.#seen.empty;
+  }
+
+  get stop(): Stop | undefined {
+    const { empty, since } = this.#seen;
+    if (empty < this.#options.steps || since === null) return undefined;
+    const sentence =
+      `The filter has kept no group for ${empty} steps, since step ${since}: no update happens; loosen the filter, or look ` +
+      `at why all rollouts of a prompt are rewarded alike.`;
+    return { reason: 'empty_filtered_steps', since, sentence };
+  }
+
+  toJSON(): EmptyFilterStopJson {
+    return this.#seen;
+  }
+
+  /** @throws {StateError} if a field is not what toJSON() gave */
+  static from(saved: SavedFields, options: EmptyFilterStopOptions): EmptyFilterStop {
+    return new EmptyFilterStop(options, { empty: saved.count('empty'), since: optionalStep(saved, 'since') });
+  }
+}

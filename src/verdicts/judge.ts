@@ -1,0 +1,327 @@
+// Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
+// state that continues to the bit. docs/verdicts.md has every rule. Memory is constant: each part says what it keeps.
+import { checkObject } from '../checks/argument-checks.js';
+import { StateError } from '../checks/errors.js';
+import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
+import { filterGate } from '../filter/filter-gate.js';
+import type { StepMetrics } from '../metrics/step-metrics.js';
+import { checkReading, checkStep } from './evidence/check-evidence.js';
+import type { StepEvidence } from './evidence/step-evidence.js';
+import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
+import type { Finding } from './finding.js';
+import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
+import { isMeasurable, RunLevel, runLevelShape, START_STEPS, START_WINDOW } from './levels/run-level.js';
+import { stepLevels } from './levels/step-levels.js';
+import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
+import { Regimes, regimesShape } from './regimes.js';
+import { type RunSummary, summarize } from './run-summary.js';
+import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
+import { levelBelow } from './statistics/present-level.js';
+import { readEvidence, type StepReading } from './step-reading.js';
+import type { Judgement, RegimeReading, VerdictKind } from './verdict.js';
+import { VerdictLog, verdictLogShape } from './verdict-log.js';
+import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
+import { oscillationFinding } from './warnings/action-oscillation.js';
+import { entropyGaming } from './warnings/entropy-gaming.js';
+import { Groundedness, groundednessShape } from './warnings/grounding.js';
+import { InputAgnostic, inputAgnosticShape } from './warnings/input-agnostic.js';
+import { MarginFalling, marginFallingShape } from './warnings/margin-falling.js';
+import { MiFalling, miFallingShape } from './warnings/mi-falling.js';
+import { MiOvershoot, miOvershootShape } from './warnings/mi-overshoot.js';
+import {
+  decayed,
+  NO_COUNTS,
+  type SpecificityCounts,
+  specificityFinding,
+  specificityShape,
+  specificityShares,
+} from './warnings/specificity.js';
+import { StartFalling, startFallingShape } from './warnings/start-falling.js';
+
+const judgeShape = fields({
+  format: oneOf('collapsar/judge'),
+  version: count,
+  options: fields({ permutations: count, seed: count }),
+  lastStep: nullable(count),
+  firstStep: nullable(count),
+  steps: count,
+  computed: count,
+  regimes: regimesShape,
+  inputAgnostic: inputAgnosticShape,
+  startFalling: startFallingShape,
+  marginFalling: marginFallingShape,
+  miFalling: miFallingShape,
+  miOvershoot: miOvershootShape,
+  success: runLevelShape,
+  rewardRange: rewardRangeShape,
+  specificity: specificityShape,
+  promptDependence: dependenceShape,
+  reasoningDependence: dependenceShape,
+  grounding: groundednessShape,
+  gate: gateStreakShape,
+  verdicts: verdictLogShape,
+  figures: figureHistoryShape,
+});
+
+/** Plain JSON. */
+export type JudgeJson = Shaped<typeof judgeShape>;
+
+const VERSION = 2;
+
+/** Kinds that a regime decides. */
+const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
+
+/** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
+const FALL_LEVEL = 0.05;
+
+/** One object a run. */
+export class Judge {
+  readonly #options: JudgeJson['options'];
+  #firstStep: number | null = null;
+  #lastStep: number | null = null;
+  #steps = 0;
+  #computed = 0;
+  #regimes = new Regimes();
+  #inputAgnostic = new InputAgnostic();
+  #startFalling = new StartFalling();
+  #marginFalling = new MarginFalling();
+  #miFalling = new MiFalling();
+  #miOvershoot = new MiOvershoot();
+  #success = new RunLevel();
+  #rewardRange: RewardRange = { lowest: null, highest: null };
+  #specificity: SpecificityCounts = NO_COUNTS;
+  #promptDependence: Dependence = NOT_SEEN;
+  #reasoningDependence: Dependence = NOT_SEEN;
+  #grounding = new Groundedness();
+  #gate: GateStreak = { steps: 0, since: null };
+  #verdicts = new VerdictLog();
+  #figures = new FigureHistory();
+
+  /** @throws {ArgumentError} for an option that is unknown or out of range */
+  constructor(options: JudgeOptions = {}) {
+    this.#options = resolveJudgeOptions(options);
+  }
+
+  /** What readEvidence() and readEvidenceOn() read its steps with. */
+  get options(): JudgeJson['options'] {
+    return this.#options;
+  }
+
+  /**
+   * Takes in one step.
+   * @returns the regime, the verdicts that hold, and the figures behind them
+   * @throws {ArgumentError} for a step that is not later than the last, or columns of different lengths; nothing is taken in
+   */
+  add(evidence: StepEvidence): Judgement {
+    checkObject(evidence, 'evidence');
+    checkStep(evidence.step, this.#lastStep);
+    return this.take(readEvidence(evidence, this.#options), evidence.metrics);
+  }
+
+  /**
+   * The same for a step whose evidence was read before.
+   * @param metrics the step's, with the run's moving averages
+   * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in
+   */
+  take(reading: StepReading, metrics: StepMetrics | undefined): Judgement {
+    checkReading(reading);
+    const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
+    const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
+    checkStep(step, this.#lastStep);
+    this.#lastStep = step;
+    this.#firstStep ??= step;
+    this.#steps++;
+    if (metrics !== undefined) this.#computed++;
+    const findings: Finding[] = [];
+    const judged = new Set<VerdictKind>();
+    const say = (kinds: readonly VerdictKind[], found: Finding | undefined): void => {
+      for (const kind of kinds) judged.add(kind);
+      if (found !== undefined) findings.push(found);
+    };
+
+    if (success !== null && isMeasurable(success)) this.#success.add(step, success);
+    const regime = this.#readMetrics(step, metrics, findings, judged);
+
+    this.#rewardRange = widened(this.#rewardRange, reading.rewardRange);
+    const triage = triagePrompts(prompts, this.#rewardRange);
+    if (triage.length > 0) {
+      say(['prompts_too_easy', 'prompts_too_hard', 'reward_blind'], undefined);
+      findings.push(...triageFindings(step, triage));
+    }
+    const gate = triage.length > 0 ? filterGate(triage.map(({ rewardStd }) => rewardStd ** 2)) : null;
+    if (gate !== null) {
+      this.#gate = gateStreak(this.#gate, step, gate);
+      say(['filter_not_advised'], filterFinding(this.#gate, gate));
+    }
+
+    if (counts !== null) {
+      this.#specificity = decayed(this.#specificity, counts);
+      say(['specific_but_wrong'], specificityFinding(step, this.#specificity));
+    }
+
+    if (actionInfo !== null) {
+      this.#promptDependence = noted(this.#promptDependence, step, actionInfo.pValue);
+      say(['actions_ignore_prompt'], dependenceFinding('actions_ignore_prompt', this.#promptDependence, actionInfo));
+    }
+    if (reasoningInfo !== null) {
+      this.#reasoningDependence = noted(this.#reasoningDependence, step, reasoningInfo.pValue);
+      const kind = 'actions_ignore_reasoning';
+      say([kind], dependenceFinding(kind, this.#reasoningDependence, reasoningInfo));
+    }
+    if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation));
+
+    if (grounded !== null) say(['ungrounded'], this.#grounding.read(step, grounded));
+
+    if (metrics !== undefined || reading.figures !== null) {
+      const lowVariance = triage.filter(({ cause }) => cause !== 'varied').length;
+      this.#figures.add(step, {
+        ...metrics?.values,
+        ...(triage.length > 0 ? { low_variance_prompts: lowVariance / triage.length } : {}),
+        ...(reading.filterKeptRatio !== null ? { filter_kept_ratio: reading.filterKeptRatio } : {}),
+        ...(gate?.ratio != null ? { filter_gate: gate.ratio } : {}),
+        ...(actionInfo !== null ? { action_information: actionInfo.estimate } : {}),
+        ...(reasoningInfo !== null ? { reasoning_information: reasoningInfo.estimate } : {}),
+        ...(grounded !== null ? { grounding_gain: grounded.gain } : {}),
+        ...reading.figures,
+        ...(success !== null ? { success } : {}),
+      });
+    }
+    return {
+      step,
+      regime,
+      triage,
+      specificity: counts && specificityShares(counts),
+      filterGate: gate,
+      actionInformation: actionInfo,
+      reasoningInformation: reasoningInfo,
+      grounding: grounded,
+      oscillation,
+      verdicts: this.#verdicts.add(step, findings, judged),
+    };
+  }
+
+  #readMetrics(
+    step: number,
+    metrics: StepMetrics | undefined,
+    findings: Finding[],
+    judged: Set<VerdictKind>,
+  ): RegimeReading {
+    const levels = stepLevels(metrics);
+    if (typeof levels === 'string') return this.#regimes.unread(step, levels);
+    const say = (kind: VerdictKind, found: Finding | undefined): void => {
+      judged.add(kind);
+      if (found !== undefined) findings.push(found);
+    };
+    for (const kind of REGIME_KINDS) judged.add(kind);
+    const { mi: compared, reading, finding } = this.#regimes.read(step, levels);
+    if (finding !== undefined) findings.push(finding);
+    say('input_agnostic', this.#inputAgnostic.look(step, levels));
+    this.#marginFalling.add(step, levels);
+    const { level } = compared.followed;
+    const { mi, entropy } = this.#regimes;
+    const startFalls = this.#startFalling.look(mi, this.#marginFalling.level, entropy);
+    if (finding?.severity === 'critical') {
+      // It says more than a warning; when it is over, only new evidence may warn again.
+      const warnings = [this.#startFalling, this.#marginFalling, this.#miFalling, this.#miOvershoot];
+      for (const warning of warnings) warning.forget();
+      for (const kind of ['start_falling', 'margin_falling', 'mi_falling', 'mi_overshoot'] as const) judged.add(kind);
+    } else {
+      say('start_falling', startFalls);
+      const isBelow = level.comparable && levelBelow(level, level.start) <= FALL_LEVEL;
+      if (levels.margin !== null) say('margin_falling', this.#marginFalling.look(levels, isBelow));
+      if (compared.place !== null) {
+        say('mi_falling', this.#miFalling.look(level, entropy));
+        const { prompts } = compared.at;
+        if (this.#miOvershoot.canTell(prompts)) {
+          say('mi_overshoot', this.#miOvershoot.look(step, level, prompts, entropy));
+        }
+      }
+    }
+    if (compared.place !== null) say('entropy_gaming', entropyGaming(level, entropy, this.#success));
+    return reading;
+  }
+
+  /**
+   * Whether the run's start is still to come: the first START_STEPS steps with evidence, which later ones are compared with. A
+   * run that gives none among its first START_WINDOW computed steps is not waited for.
+   */
+  get isStarting(): boolean {
+    return this.#regimes.mi.steps < START_STEPS && this.#computed < START_WINDOW;
+  }
+
+  /** Verdicts of the whole run, and how each figure goes with `against`. */
+  summary(against = 'success'): RunSummary {
+    return summarize({
+      firstStep: this.#firstStep,
+      lastStep: this.#lastStep,
+      steps: this.#steps,
+      regimes: this.#regimes,
+      verdicts: this.#verdicts,
+      figures: this.#figures,
+      against,
+    });
+  }
+
+  /** All that later steps depend on: plain JSON. */
+  toJSON(): JudgeJson {
+    return {
+      format: 'collapsar/judge',
+      version: VERSION,
+      options: { ...this.#options },
+      lastStep: this.#lastStep,
+      firstStep: this.#firstStep,
+      steps: this.#steps,
+      computed: this.#computed,
+      regimes: this.#regimes.toJSON(),
+      inputAgnostic: this.#inputAgnostic.toJSON(),
+      startFalling: this.#startFalling.toJSON(),
+      marginFalling: this.#marginFalling.toJSON(),
+      miFalling: this.#miFalling.toJSON(),
+      miOvershoot: this.#miOvershoot.toJSON(),
+      success: this.#success.toJSON(),
+      rewardRange: { ...this.#rewardRange },
+      specificity: { ...this.#specificity, products: [...this.#specificity.products] },
+      promptDependence: { ...this.#promptDependence },
+      reasoningDependence: { ...this.#reasoningDependence },
+      grounding: this.#grounding.toJSON(),
+      gate: { ...this.#gate },
+      verdicts: this.#verdicts.toJSON(),
+      figures: this.#figures.toJSON(),
+    };
+  }
+
+  /**
+   * A judge that goes on where the saved one stood.
+   * @throws {StateError} for anything but what toJSON() gave
+   */
+  static from(json: unknown): Judge {
+    const saved = judgeShape(json, 'judge');
+    if (saved.version !== VERSION) {
+      throw new StateError(
+        `a judge of version ${saved.version}; this release reads version ${VERSION}: restore it with the release that saved it, ` +
+          'or start a new Judge',
+      );
+    }
+    const judge = new Judge(saved.options);
+    judge.#firstStep = saved.firstStep;
+    judge.#lastStep = saved.lastStep;
+    judge.#steps = saved.steps;
+    judge.#computed = saved.computed;
+    judge.#regimes = new Regimes(saved.regimes);
+    judge.#inputAgnostic = new InputAgnostic(saved.inputAgnostic);
+    judge.#startFalling = new StartFalling(saved.startFalling);
+    judge.#marginFalling = new MarginFalling(saved.marginFalling);
+    judge.#miFalling = new MiFalling(saved.miFalling);
+    judge.#miOvershoot = new MiOvershoot(saved.miOvershoot);
+    judge.#success = new RunLevel(saved.success);
+    judge.#rewardRange = saved.rewardRange;
+    judge.#specificity = saved.specificity;
+    judge.#promptDependence = saved.promptDependence;
+    judge.#reasoningDependence = saved.reasoningDependence;
+    judge.#grounding = new Groundedness(saved.grounding);
+    judge.#gate = saved.gate;
+    judge.#verdicts = new VerdictLog(saved.verdicts);
+    judge.#figures = new FigureHistory(saved.figures);
+    return judge;
+  }
+}

@@ -1,0 +1,62 @@
+// A figure that is held against half of its own start: its level, and the errors that a fall is measured with.
+
+import { fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
+import { FALLEN, type Place, place, WIDTH_95 } from '../statistics/standing.js';
+import { RunLevel, runLevelShape } from './run-level.js';
+
+export const followedLevelShape = fields({
+  level: runLevelShape,
+  /** Errors as of the last value that stood, made smaller by those after it; null: there was none. */
+  errors: nullable(
+    fields({
+      /** Standard deviation of one step's value. */
+      sigma: number,
+      /** Standard error of the start. */
+      start: number,
+    }),
+  ),
+});
+export type FollowedLevelJson = Shaped<typeof followedLevelShape>;
+
+/** 95% half-widths of a step's value, above and below it, before the run's own scatter. */
+export interface HalfWidths {
+  readonly above: number;
+  readonly below: number;
+}
+
+export class FollowedLevel {
+  readonly level: RunLevel;
+  #errors: FollowedLevelJson['errors'];
+
+  constructor(saved?: FollowedLevelJson) {
+    this.level = new RunLevel(saved?.level);
+    this.#errors = saved?.errors ?? null;
+  }
+
+  toJSON(): FollowedLevelJson {
+    return { level: this.level.toJSON(), errors: this.#errors && { ...this.#errors } };
+  }
+
+  /**
+   * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may become
+   * smaller but not larger. (Without that, a fall of the entropy to 40% was said after 70 steps.)
+   */
+  get errors(): NonNullable<FollowedLevelJson['errors']> {
+    const { sigma, startError } = this.level;
+    if (this.#errors === null) return { sigma, start: startError };
+    return { sigma: Math.min(this.#errors.sigma, sigma), start: Math.min(this.#errors.start, startError) };
+  }
+
+  /** Whether the start can be told from zero: else there is nothing to fall from. */
+  get hasStart(): boolean {
+    return this.level.start > WIDTH_95 * this.errors.start;
+  }
+
+  /** Where the step's value, added before, lies against half of the start, which is itself known only to so much. */
+  place(value: number, { above, below }: HalfWidths): Place {
+    const { level, errors } = this;
+    const found = place(value, above, below, FALLEN * level.start, FALLEN * errors.start);
+    this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
+    return found;
+  }
+}

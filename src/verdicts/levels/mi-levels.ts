@@ -1,0 +1,87 @@
+// I(X;Z) of batches with different numbers of prompts, like with like: a level for each number of prompts, of which a step is
+// judged at the largest that the run's start has too.
+
+import { count, fields, record, type Shaped } from '../../checks/saved-shape.js';
+import { type Place, WIDTH_95 } from '../statistics/standing.js';
+import { FollowedLevel, followedLevelShape } from './followed-level.js';
+import { type RunLevel, START_STEPS, START_WINDOW } from './run-level.js';
+import type { MiAt } from './step-levels.js';
+
+export const miLevelsShape = fields({ steps: count, byPrompts: record(followedLevelShape) });
+export type MiLevelsJson = Shaped<typeof miLevelsShape>;
+
+/** A step's I(X;Z) at the number of prompts at which it can be compared. */
+export interface ComparedMi {
+  readonly at: MiAt;
+  readonly followed: FollowedLevel;
+  /** Where it lies against half of the start; null while there is none, or one that cannot be told from zero. */
+  readonly place: Place | null;
+}
+
+export class MiLevels {
+  #steps: number;
+  readonly #levels: Map<number, FollowedLevel>;
+
+  constructor(saved?: MiLevelsJson) {
+    this.#steps = saved?.steps ?? 0;
+    const levels = Object.entries(saved?.byPrompts ?? {});
+    this.#levels = new Map(levels.map(([prompts, level]) => [Number(prompts), new FollowedLevel(level)]));
+  }
+
+  toJSON(): MiLevelsJson {
+    const levels = [...this.#levels].map(([prompts, level]) => [prompts, level.toJSON()]);
+    return { steps: this.#steps, byPrompts: Object.fromEntries(levels) as MiLevelsJson['byPrompts'] };
+  }
+
+  /** Steps with evidence. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  get all(): Iterable<FollowedLevel> {
+    return this.#levels.values();
+  }
+
+  /** The level with the most values; of several, that of the most prompts. */
+  get fullest(): RunLevel | undefined {
+    const byPrompts = [...this.#levels].sort(([a], [b]) => b - a).map(([, { level }]) => level);
+    return byPrompts.sort((a, b) => b.seen - a.seen)[0];
+  }
+
+  /** Takes in a step. @param prompts different ones of the step @param hadStart whether the start was told from zero before */
+  add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean): ComparedMi {
+    this.#steps++;
+    let compared: ComparedMi | undefined;
+    for (const at of figures) {
+      const followed = this.#levelOf(at.prompts);
+      if (followed === undefined) continue;
+      const { level } = followed;
+      level.add(step, at.value, at.error, Math.max(1, prompts));
+      const reach = WIDTH_95 * level.excessSigma(Math.max(1, prompts));
+      const halves = { above: Math.hypot(at.high - at.value, reach), below: Math.hypot(at.value - at.low, reach) };
+      const place = level.comparable && (hadStart || followed.hasStart) ? followed.place(at.value, halves) : null;
+      if (compared === undefined || level.comparable || !compared.followed.level.comparable) {
+        compared = { at, followed, place };
+      }
+    }
+    this.#dropLate();
+    // Where no number of prompts is one of the start's, nothing is compared.
+    const [at] = figures as readonly [MiAt];
+    return compared ?? { at, followed: new FollowedLevel(), place: null };
+  }
+
+  /** Undefined for a number of prompts that the run's first steps did not have: it has no start. */
+  #levelOf(prompts: number): FollowedLevel | undefined {
+    const known = this.#levels.get(prompts);
+    if (known !== undefined || this.#steps > START_WINDOW) return known;
+    const level = new FollowedLevel();
+    this.#levels.set(prompts, level);
+    return level;
+  }
+
+  /** When the first steps are over, what too few of them had is forgotten: its start would be that of later ones. */
+  #dropLate(): void {
+    if (this.#steps !== START_WINDOW) return;
+    for (const [prompts, { level }] of this.#levels) if (level.seen < START_STEPS) this.#levels.delete(prompts);
+  }
+}

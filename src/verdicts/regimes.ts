@@ -1,0 +1,213 @@
+// I(X;Z) and H(Z|X) of each step against the run's own start -> one of the four regimes, and the verdict when it is sure
+// (docs/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands when the interval is
+// above; between, it stays what it was; before the first of either the regime is undecided.
+
+import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
+import type { Finding } from './finding.js';
+import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';
+import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js';
+import { type RunLevel, START_STEPS } from './levels/run-level.js';
+import type { StepLevels } from './levels/step-levels.js';
+import { figure, percent, percentOf } from './sentence-numbers.js';
+import { carry, isSurelyFallen, type Place, type Standing, standingShape, WIDTH_95 } from './statistics/standing.js';
+import type { Regime, RegimeReading } from './verdict.js';
+
+export const regimesShape = fields({
+  mi: miLevelsShape,
+  entropy: followedLevelShape,
+  miStanding: nullable(standingShape),
+  entropyStanding: nullable(standingShape),
+  regime: nullable(
+    fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
+  ),
+});
+
+export type RegimesJson = Shaped<typeof regimesShape>;
+
+/** What a step's figures came to. */
+export interface RegimeStep {
+  readonly mi: ComparedMi;
+  readonly reading: RegimeReading;
+  readonly finding: Finding | undefined;
+}
+
+export class Regimes {
+  readonly mi: MiLevels;
+  readonly #entropy: FollowedLevel;
+  #miStanding: Standing | null;
+  #entropyStanding: Standing | null;
+  #regime: RegimesJson['regime'];
+
+  constructor(saved?: RegimesJson) {
+    this.mi = new MiLevels(saved?.mi);
+    this.#entropy = new FollowedLevel(saved?.entropy);
+    this.#miStanding = saved?.miStanding ?? null;
+    this.#entropyStanding = saved?.entropyStanding ?? null;
+    this.#regime = saved?.regime ?? null;
+  }
+
+  toJSON(): RegimesJson {
+    return {
+      mi: this.mi.toJSON(),
+      entropy: this.#entropy.toJSON(),
+      miStanding: this.#miStanding && { ...this.#miStanding },
+      entropyStanding: this.#entropyStanding && { ...this.#entropyStanding },
+      regime: this.#regime && { ...this.#regime },
+    };
+  }
+
+  get entropy(): RunLevel {
+    return this.#entropy.level;
+  }
+
+  /** The regime of the last step that had one. */
+  get current(): RegimesJson['regime'] {
+    return this.#regime && { ...this.#regime };
+  }
+
+  /** Takes in a computed step; `unread` is for one without usable figures. */
+  read(step: number, levels: StepLevels): RegimeStep {
+    const { entropy } = this;
+    entropy.add(step, levels.entropy);
+    // Asked until a standing is known: a collapse soon after the start must not take away what it fell from.
+    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miStanding !== null);
+    const { at, followed, place: fell } = mi;
+    const { start } = followed.level;
+    const figures = {
+      mi: { value: at.value, low: at.low, high: at.high, start, prompts: at.prompts },
+      entropy: { value: levels.entropy, start: entropy.start },
+    };
+    const undecided = (sentence: string): RegimeStep => {
+      return { mi, reading: { regime: null, since: step, ...figures, sentence }, finding: undefined };
+    };
+    if (!entropy.comparable) {
+      return undecided(
+        `Undecided: step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`,
+      );
+    }
+    if (!followed.level.comparable) {
+      return undecided(
+        `Undecided: I(X;Z) is of ${at.prompts} prompts at step ${step}, of which the run's first steps had none to ` +
+          'compare with.',
+      );
+    }
+    if (fell === null) {
+      return undecided(
+        `I(X;Z) was ${figure(start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
+          'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.',
+      );
+    }
+    const spread = WIDTH_95 * this.#entropy.errors.sigma;
+    const narrowed = this.#entropy.place(levels.entropy, { above: spread, below: spread });
+    this.#miStanding = carry(this.#miStanding, fell, step);
+    this.#entropyStanding = carry(this.#entropyStanding, narrowed, step);
+
+    const name = regimeOf(this.#miStanding, this.#entropyStanding);
+    if (name === null) {
+      const figures = openFigures(this.#miStanding, this.#entropyStanding);
+      return undecided(`Undecided: ${figures} has not yet been clearly above or below half of its start.`);
+    }
+    if (this.#regime?.name !== name) this.#regime = { name, since: step };
+    const since = this.#regime.since;
+    const open = openFigures(fell, narrowed);
+    const reading = { regime: name, since, ...figures, sentence: describe(name, since, mi, levels, entropy, open) };
+    return { mi, reading, finding: this.#finding(mi, levels, open) };
+  }
+
+  /** A step whose figures cannot be used: nothing changes. */
+  unread(step: number, reason: string): RegimeReading {
+    return { regime: null, since: step, mi: null, entropy: null, sentence: `No regime at step ${step}: ${reason}.` };
+  }
+
+  /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
+  #finding(mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
+    const { entropy } = this;
+    const [miFell, entropyFell] = [this.#miStanding, this.#entropyStanding].map((standing) =>
+      isSurelyFallen(standing) ? standing.since : undefined,
+    );
+    if (miFell === undefined && entropyFell === undefined) return undefined;
+    // Until the entropy's own fall is sure, MI alone decides what to call it.
+    const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
+    const kind = miFell === undefined ? 'compressed' : collapse;
+    const since = Math.max(miFell ?? 0, entropyFell ?? 0);
+    const { at, followed } = mi;
+    const { start } = followed.level;
+    const evidence = {
+      mi: at.value,
+      miLow: at.low,
+      miHigh: at.high,
+      miPrompts: at.prompts,
+      miStart: start,
+      miShare: at.value / start,
+      margin: levels.margin?.value ?? null,
+      entropy: levels.entropy,
+      entropyStart: entropy.start,
+      retrieval: levels.retrieval,
+      chance: levels.chance,
+      pValue: levels.pValue,
+    };
+    return {
+      kind,
+      severity: kind === 'compressed' ? 'info' : 'critical',
+      since,
+      evidence,
+      advice: ADVICE[kind],
+      sentence: describe(kind, since, mi, levels, entropy, open),
+    };
+  }
+}
+
+const ADVICE = {
+  template_collapse:
+    'Stop, go back to a checkpoint from before, and train on: keep prompts with high reward variance only (the filter, ' +
+    'top_p), lower the entropy bonus and the KL coefficient, and look for noise in the reward.',
+  low_entropy_collapse:
+    'Stop, go back to a checkpoint from before, and raise the entropy bonus or the KL coefficient, or lower the learning ' +
+    'rate; more, and more varied, prompts help too.',
+  compressed:
+    'Nothing needs to be done: the policy has become more certain and its reasoning still tells its prompt. Watch I(X;Z), ' +
+    'and raise the entropy bonus if exploration is wanted.',
+} as const;
+
+/** Null without evidence of what I(X;Z) does, or that nothing has fallen. */
+function regimeOf(mi: Standing | null, entropy: Standing | null): Regime | null {
+  if (mi === null || (mi.state === 'stands' && entropy === null)) return null;
+  if (mi.state === 'stands') return entropy?.state === 'stands' ? 'diverse' : 'compressed';
+  return entropy?.state === 'fallen' ? 'low_entropy_collapse' : 'template_collapse';
+}
+
+const IN_WORDS: Readonly<Record<Regime, string>> = {
+  diverse: 'The reasoning is varied and depends on its prompt',
+  template_collapse: 'Template collapse: the reasoning is varied but has lost most of its dependence on the prompt',
+  compressed: 'The reasoning has become much more certain, and still depends on its prompt',
+  low_entropy_collapse: 'Low-entropy collapse: the reasoning is nearly the same for every prompt',
+};
+
+/** The figures that nothing is decided of; in a step that decides nothing, what was known before goes on. */
+function openFigures(mi: Place | Standing | null, entropy: Place | Standing | null): string {
+  const isOpen = (found: Place | Standing | null): boolean => found === null || found.state === 'open';
+  return [isOpen(mi) ? 'I(X;Z)' : '', isOpen(entropy) ? 'H(Z|X)' : ''].filter(Boolean).join(' and ');
+}
+
+function describe(
+  name: Regime,
+  since: number,
+  { at, followed }: ComparedMi,
+  levels: StepLevels,
+  entropy: RunLevel,
+  open: string,
+): string {
+  const { retrieval, chance } = levels;
+  const { start } = followed.level;
+  const interval = `[${figure(at.low)}, ${figure(at.high)}]`;
+  const among = at.prompts === levels.prompts ? '' : ` among ${at.prompts} prompts`;
+  const hits =
+    retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
+  const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
+  return (
+    `${IN_WORDS[name]}: I(X;Z) is ${figure(at.value)} ${interval} nats a response${among}, ` +
+    `${percent(at.value / start)} of its start (${figure(start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
+    `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}` +
+    `${open === '' ? '' : undecided}.`
+  );
+}

@@ -1,0 +1,50 @@
+// A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how surely. Fallen
+// is what lies below; what lies above stands; between, it stays what it was; before the first of either it is not known.
+import { count, fields, oneOf, type Shape } from '../../checks/saved-shape.js';
+
+/** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
+export const FALLEN = 0.5;
+
+/** Half-widths of 95% and 99.9% intervals in standard errors. */
+export const WIDTH_95 = 1.96;
+const WIDTH_999 = 3.29;
+
+/** Steps that agree, from which a standing is a verdict. */
+const SURE = 2;
+
+export const standingShape = fields({
+  state: oneOf('stands', 'fallen'),
+  /** First step of the unbroken stretch. */
+  since: count,
+  /** Computed steps of the stretch whose own interval said so; one beyond doubt is SURE at once. */
+  sure: count,
+});
+
+export type Standing = typeof standingShape extends Shape<infer T> ? T : never;
+
+export interface Place {
+  readonly state: 'stands' | 'fallen' | 'open';
+  readonly beyondDoubt: boolean;
+}
+
+/** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
+export function place(value: number, above: number, below: number, threshold: number, error: number): Place {
+  const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
+  if (value + reach(above, 1) < threshold) {
+    return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
+  }
+  return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
+}
+
+/** @returns null until a step's interval has said something */
+export function carry(before: Standing | null, now: Place, step: number): Standing | null {
+  if (now.state === 'open') return before;
+  const told = now.beyondDoubt ? SURE : 1;
+  if (before?.state !== now.state) return { state: now.state, since: step, sure: told };
+  return { ...before, sure: before.sure + told };
+}
+
+/** Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no alarm. */
+export function isSurelyFallen(standing: Standing | null): standing is Standing {
+  return standing?.state === 'fallen' && standing.sure >= SURE;
+}

@@ -1,0 +1,160 @@
+// One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
+// anywhere and in any order, and judged later in theirs.
+import type { Engine } from '../engine/engine.js';
+import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
+import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
+import type { FilterEvidence, RowEvidence, StepEvidence } from './evidence/step-evidence.js';
+import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
+import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
+import { type Counting, countNow, countOn } from './statistics/shuffle-counts.js';
+import { actionInformation, type Information, reasoningInformation } from './warnings/action-information.js';
+import { type ActionOscillation, actionOscillation } from './warnings/action-oscillation.js';
+import { type Grounding, grounding } from './warnings/grounding.js';
+import { countSpecificity, type SpecificityCounts } from './warnings/specificity.js';
+
+/** Plain data; numbers may be NaN (p-values without permutations) and ids bigints. */
+export interface StepReading {
+  readonly step: number;
+  readonly success: number | null;
+  readonly rewardRange: RewardRange;
+  readonly prompts: readonly PromptRewards[];
+  readonly specificity: SpecificityCounts | null;
+  readonly actionInformation: Information | null;
+  readonly reasoningInformation: Information | null;
+  readonly oscillation: ActionOscillation | null;
+  readonly grounding: Grounding | null;
+  /** Share of groups that the filter keeps. */
+  readonly filterKeptRatio: number | null;
+  readonly figures: Readonly<Record<string, number>> | null;
+}
+
+/**
+ * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at once.
+ * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
+ * @returns plain data, null where the evidence for it is missing
+ * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
+ */
+export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
+  return countNow(readingOf(evidence, options));
+}
+
+export interface EngineJudgeOptions extends JudgeOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The same, to the bit, with the permutations on an engine's threads: they hold the event loop for 10 ns a row and
+ * permutation otherwise. The evidence must not change meanwhile.
+ * @param engine or what opens it, asked when it is first needed: for actions and reasoning swaps alone
+ * @throws {ArgumentError} (as a rejection) as readEvidence(); `signal.reason` when aborted
+ */
+export async function readEvidenceOn(
+  engine: Engine | (() => Promise<Engine>),
+  evidence: StepEvidence,
+  options: EngineJudgeOptions = {},
+): Promise<StepReading> {
+  const { signal, ...rest } = options;
+  return countOn(engine, readingOf(evidence, rest), signal);
+}
+
+function* readingOf(given: StepEvidence, options: JudgeOptions): Counting<StepReading> {
+  const { permutations, seed } = resolveJudgeOptions(options);
+  checkEvidence(given);
+  const evidence = withEpisodeRewards(given);
+  const { step, rows, filter, figures } = evidence;
+  const groups = rolloutGroups(evidence);
+  // The seed and the step alone decide the permutations, so that a restored judge draws the same.
+  const draw = seed + step * 2 ** 21;
+  const { actions, episodes, turns, reasoningSwaps: swaps, ablated } = rows ?? {};
+  const matched = ablated && (rows?.matched ?? matchedOf(evidence));
+  return {
+    step,
+    success: evidence.success ?? meanOutcome(outcomesOf(evidence, groups)) ?? null,
+    rewardRange: rewardRange(groups),
+    prompts: promptRewards(groups),
+    specificity: specificityOf(evidence),
+    actionInformation: rows && actions ? yield* actionInformation(rows.groups, actions, permutations, draw) : null,
+    reasoningInformation: rows && swaps ? yield* reasoningInformation(rows.groups, swaps, permutations, draw) : null,
+    oscillation:
+      rows && actions && episodes
+        ? yield* actionOscillation(actionSequences(rows.groups, actions, episodes, turns), permutations, draw)
+        : null,
+    grounding: rows && ablated && matched ? grounding(rows.groups, matched, ablated) : null,
+    filterKeptRatio: filter ? keptRatio(filter) : null,
+    figures: figures ?? null,
+  };
+}
+
+function keptRatio({ kept, dropped }: FilterEvidence): number {
+  return kept.length / (kept.length + dropped.length);
+}
+
+/** Success is that of whole trajectories, and needs no rewards. */
+function outcomesOf({ groups: given, rows }: StepEvidence, groups: readonly RolloutGroup[]): number[] {
+  if (given === undefined && rows !== undefined) return outcomesAlone(rows);
+  return groups.flatMap(({ outcomes }) => outcomes ?? []);
+}
+
+function meanOutcome(outcomes: readonly number[]): number | undefined {
+  if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 0 && outcome !== 1)) return undefined;
+  return outcomes.reduce((total, outcome) => total + outcome, 0) / outcomes.length;
+}
+
+/** Right or wrong: by outcome, else by a reward of 1 or 0, else by whether the reward is above the step's mean. */
+function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | null {
+  const perRow = metrics?.perRow;
+  const earned = rows?.outcomes ?? rows?.rewards;
+  if (perRow === undefined || earned === undefined) return null;
+  const values = finiteValues(earned, perRow.row);
+  if (values === undefined) return null;
+  const from = rows?.outcomes || values.every((value) => value === 0 || value === 1) ? 0.5 : aboveMean(values);
+  const { groups } = rows as RowEvidence;
+  return countSpecificity(
+    perRow.retrieved,
+    (at) => (values[at] as number) >= from,
+    (at) => idOf(groups, perRow.row[at] as number),
+  );
+}
+
+/** Undefined where one of them is none. */
+function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array | undefined {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < found.length; at++) {
+    const value = values[rows[at] as number] as number;
+    if (!Number.isFinite(value)) return undefined;
+    found[at] = value;
+  }
+  return found;
+}
+
+/** The least of the rewards that are above their mean; equal rewards are none, whatever rounding makes of their mean. */
+function aboveMean(rewards: Float64Array): number {
+  let [total, lowest] = [0, Number.POSITIVE_INFINITY];
+  for (const reward of rewards) {
+    total += reward;
+    if (reward < lowest) lowest = reward;
+  }
+  const mean = Math.max(lowest, total / rewards.length);
+  return rewards.reduce(
+    (least, reward) => (reward > mean && reward < least ? reward : least),
+    Number.POSITIVE_INFINITY,
+  );
+}
+
+/** log p(z|x) of every row, NaN where the metrics left it out. */
+function matchedOf({ metrics, rows }: StepEvidence): Float64Array | undefined {
+  if (metrics?.perRow === undefined || rows === undefined) return undefined;
+  const matched = new Float64Array(rows.groups.length).fill(Number.NaN);
+  const { row, matched: values } = metrics.perRow;
+  for (let at = 0; at < row.length; at++) matched[row[at] as number] = values[at] as number;
+  return matched;
+}
+
+function actionSequences(
+  groups: RowEvidence['groups'],
+  actions: NonNullable<RowEvidence['actions']>,
+  episodes: NonNullable<RowEvidence['episodes']>,
+  turns: RowEvidence['turns'],
+): (number | bigint)[][] {
+  return episodesOf(groups, episodes, turns).map((rows) => rows.map((row) => actions[row] as number | bigint));
+}

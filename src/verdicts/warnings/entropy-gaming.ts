@@ -1,0 +1,46 @@
+// Entropy that is bought, not earned: H(Z|X) has doubled while neither I(X;Z) nor success rises. An entropy curve calls it health.
+import type { Finding } from '../finding.js';
+import type { RunLevel } from '../levels/run-level.js';
+import { figure, percent } from '../sentence-numbers.js';
+import { levelBelow } from '../statistics/present-level.js';
+import { rankTrend } from '../statistics/rank-trend.js';
+
+/** H(Z|X) from this multiple of its start on, at two computed steps in succession. */
+const DOUBLED = 2;
+
+/** A rise of I(X;Z) or success as unlikely as this by chance counts as one (Mann–Kendall over the latest steps). */
+const RISE_LEVEL = 0.05;
+
+/** I(X;Z) as far below its start as this by chance makes an information a warning. */
+const LOSS_LEVEL = 0.01;
+
+export function entropyGaming(mi: RunLevel, entropy: RunLevel, success: RunLevel): Finding | undefined {
+  const threshold = DOUBLED * entropy.start;
+  const high = entropy.recent.slice(-2);
+  if (!entropy.comparable || entropy.start <= 0 || high.some(({ value }) => value < threshold)) return undefined;
+  const rises = (level: RunLevel): boolean => rankTrend(level.recent.map(({ value }) => value)).pUp <= RISE_LEVEL;
+  if (rises(mi) || rises(success)) return undefined;
+  const first = high[0] as { step: number };
+  const latest = entropy.recent.at(-1)?.value as number;
+  const lost = levelBelow(mi, mi.start);
+  const severe = lost <= LOSS_LEVEL;
+  return {
+    kind: 'entropy_gaming',
+    severity: severe ? 'warning' : 'info',
+    since: first.step,
+    evidence: {
+      entropy: latest,
+      entropyStart: entropy.start,
+      mi: mi.recentMean(4),
+      miStart: mi.start,
+      miBelowStartP: lost,
+      success: success.seen > 0 ? success.recentMean(4) : null,
+    },
+    advice:
+      'Lower the entropy bonus (or drop it): the added variety is noise that training pays for. Watch I(X;Z), not entropy.',
+    sentence:
+      `H(Z|X) is ${figure(latest)} nats a token, ${percent(latest / entropy.start)} of its start, but ` +
+      `${success.seen > 0 ? 'neither I(X;Z) nor success rises' : 'I(X;Z) does not rise'} with it` +
+      `${severe ? `: I(X;Z) is at ${percent(mi.recentMean(4) / mi.start)} of its start` : ''}.`,
+  };
+}

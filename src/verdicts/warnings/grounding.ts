@@ -1,0 +1,79 @@
+// Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own start
+// (docs/verdicts.md).
+
+import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
+import { rowsByGroup } from '../evidence/group-outcomes.js';
+import type { Finding } from '../finding.js';
+import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
+import { isMeasurable } from '../levels/run-level.js';
+import { figure, percent } from '../sentence-numbers.js';
+import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+
+export interface Grounding {
+  /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */
+  readonly gain: number;
+  /** Its standard error: prompts are drawn, rows of one prompt go together. */
+  readonly error: number;
+  readonly rows: number;
+}
+
+/** @returns null where no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only masks are */
+export function grounding(groups: Integers, matched: ArrayLike<number>, ablated: ArrayLike<number>): Grounding | null {
+  const sums: { total: number; rows: number }[] = [];
+  for (const members of rowsByGroup(groups).values()) {
+    const gains = members.map((row) => (matched[row] as number) - (ablated[row] as number)).filter(Number.isFinite);
+    if (gains.length > 0) sums.push({ total: gains.reduce((a, b) => a + b, 0), rows: gains.length });
+  }
+  if (sums.length < 2) return null;
+  const rows = sums.reduce((total, group) => total + group.rows, 0);
+  const gain = sums.reduce((total, group) => total + group.total, 0) / rows;
+  const squares = sums.reduce((total, group) => total + (group.total - gain * group.rows) ** 2, 0);
+  const error = Math.sqrt((squares * sums.length) / (sums.length - 1)) / rows;
+  return isMeasurable(gain) && isMeasurable(error) ? { gain, error, rows } : null;
+}
+
+export const groundednessShape = fields({ followed: followedLevelShape, standing: nullable(standingShape) });
+export type GroundednessJson = Shaped<typeof groundednessShape>;
+
+/** The run's gains, and whether they stand. */
+export class Groundedness {
+  readonly #followed: FollowedLevel;
+  #standing: Standing | null;
+
+  constructor(saved?: GroundednessJson) {
+    this.#followed = new FollowedLevel(saved?.followed);
+    this.#standing = saved?.standing ?? null;
+  }
+
+  /** Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it stands */
+  read(step: number, now: Grounding): Finding | undefined {
+    const followed = this.#followed;
+    followed.level.add(step, now.gain, now.error);
+    if (!followed.level.comparable || (this.#standing === null && !followed.hasStart)) return undefined;
+    const half = WIDTH_95 * now.error;
+    const found = followed.place(now.gain, { above: half, below: half });
+    // One step is never enough here: rows of few prompts give the error.
+    this.#standing = carry(this.#standing, { ...found, beyondDoubt: false }, step);
+    return isSurelyFallen(this.#standing) ? ungrounded(this.#standing.since, now, followed.level.start) : undefined;
+  }
+
+  toJSON(): GroundednessJson {
+    return { followed: this.#followed.toJSON(), standing: this.#standing && { ...this.#standing } };
+  }
+}
+
+function ungrounded(since: number, now: Grounding, start: number): Finding {
+  return {
+    kind: 'ungrounded',
+    severity: 'warning',
+    since,
+    evidence: { gain: now.gain, error: now.error, gainStart: start, share: now.gain / start },
+    advice:
+      'The reasoning no longer needs the state or image: check that it still reaches the model, and filter for prompts ' +
+      'whose reward depends on it.',
+    sentence:
+      `Without the state or image the reasoning is almost as likely: the difference is ${figure(now.gain)} nats a response, ` +
+      `${percent(now.gain / start)} of its start (${figure(start)}).`,
+  };
+}

@@ -1,0 +1,93 @@
+// Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z) moves.
+
+import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import type { Finding } from '../finding.js';
+import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
+import { RunLevel, runLevelShape } from '../levels/run-level.js';
+import type { StepLevels } from '../levels/step-levels.js';
+import { figure, percent } from '../sentence-numbers.js';
+import { HEALTHY_SHARE } from '../statistics/present-level.js';
+import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+
+export const marginFallingShape = fields({
+  followed: followedLevelShape,
+  tokens: runLevelShape,
+  standing: nullable(standingShape),
+});
+export type MarginFallingJson = Shaped<typeof marginFallingShape>;
+
+export class MarginFalling {
+  readonly #followed: FollowedLevel;
+  readonly #tokens: RunLevel;
+  #standing: Standing | null;
+
+  constructor(saved?: MarginFallingJson) {
+    this.#followed = new FollowedLevel(saved?.followed);
+    this.#tokens = new RunLevel(saved?.tokens);
+    this.#standing = saved?.standing ?? null;
+  }
+
+  toJSON(): MarginFallingJson {
+    return {
+      followed: this.#followed.toJSON(),
+      tokens: this.#tokens.toJSON(),
+      standing: this.#standing && { ...this.#standing },
+    };
+  }
+
+  get level(): RunLevel {
+    return this.#followed.level;
+  }
+
+  /** Takes in a step. */
+  add(step: number, { margin, tokens, prompts }: StepLevels): void {
+    if (tokens !== null) this.#tokens.add(step, tokens);
+    if (margin === null) return;
+    const followed = this.#followed;
+    const { level } = followed;
+    level.add(step, margin.value, margin.error, Math.max(1, prompts));
+    if (!level.comparable || (this.#standing === null && !followed.hasStart)) return;
+    // A margin scatters with the prompts of its batch far more than the sampling of responses shows.
+    const { sigma } = followed.errors;
+    const half = WIDTH_95 * Math.hypot(Math.max(margin.error, sigma), level.excessSigma(Math.max(1, prompts)));
+    this.#standing = carry(this.#standing, followed.place(margin.value, { above: half, below: half }), step);
+  }
+
+  /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */
+  look(levels: StepLevels, miIsBelowStart: boolean): Finding | undefined {
+    const { margin, tokens } = levels;
+    if (margin === null || !isSurelyFallen(this.#standing)) return undefined;
+    const { start } = this.level;
+    const share = margin.value / start;
+    const lengthShare = tokens === null || this.#tokens.start <= 0 ? 1 : Math.min(1, tokens / this.#tokens.start);
+    // A margin a token that is no loss: the responses have become shorter.
+    if (share >= HEALTHY_SHARE * lengthShare && !miIsBelowStart) return undefined;
+    return marginFalling(this.#standing.since, margin, start, lengthShare);
+  }
+
+  /** A collapse says more: when it is over, only new evidence may warn again. */
+  forget(): void {
+    if (this.#standing?.state === 'fallen') this.#standing = { ...this.#standing, sure: 0 };
+  }
+}
+
+function marginFalling(
+  since: number,
+  { value, low, high }: NonNullable<StepLevels['margin']>,
+  start: number,
+  lengthShare: number,
+): Finding {
+  return {
+    kind: 'margin_falling',
+    severity: 'warning',
+    since,
+    evidence: { margin: value, marginLow: low, marginHigh: high, marginStart: start, lengthShare },
+    advice:
+      'Responses tell their prompt less and less, which I(X;Z) shows late where it stands near its ceiling: look at the ' +
+      'reward variance of the batch now, turn the filter on or make it stricter, and keep a checkpoint from before this step.',
+    sentence:
+      `The contrastive margin, by how much a response is likelier under its own prompt than under others, is ` +
+      `${figure(value)} [${figure(low)}, ${figure(high)}] nats a response, ${percent(value / start)} of its start ` +
+      `(${figure(start)}); so since step ${since}.`,
+  };
+}

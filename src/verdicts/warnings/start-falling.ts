@@ -1,0 +1,74 @@
+// A run whose first steps fall already: said at once, and later steps are compared with the highest level among the first ones.
+
+import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved-shape.js';
+import type { Finding } from '../finding.js';
+import type { MiLevels } from '../levels/mi-levels.js';
+import { type RunLevel, START_STEPS, START_WINDOW } from '../levels/run-level.js';
+import { fallsFromStart } from '../levels/start-fall.js';
+import { figure, percent } from '../sentence-numbers.js';
+import { HEALTHY_SHARE } from '../statistics/present-level.js';
+
+/** The present level is the mean of the latest so many. */
+const PRESENT_STEPS = 2;
+
+export const startFallingShape = nullable(fields({ since: count, figure: oneOf('mi', 'margin') }));
+export type StartFallingJson = Shaped<typeof startFallingShape>;
+
+export class StartFalling {
+  #state: StartFallingJson;
+
+  constructor(saved: StartFallingJson = null) {
+    this.#state = saved;
+  }
+
+  toJSON(): StartFallingJson {
+    return this.#state && { ...this.#state };
+  }
+
+  /** After the step's values were added. */
+  look(mi: MiLevels, margin: RunLevel, entropy: RunLevel): Finding | undefined {
+    const ofMi = mi.fullest;
+    if (ofMi === undefined) return undefined;
+    if (this.#state === null) this.#state = this.#found(mi, ofMi, margin, entropy);
+    if (this.#state === null) return undefined;
+    const level = this.#state.figure === 'mi' ? ofMi : margin;
+    const now = level.recentMean(PRESENT_STEPS);
+    if (now < HEALTHY_SHARE * level.start) return startFalling(this.#state, level, now);
+    this.#state = null;
+    return undefined;
+  }
+
+  /** A collapse says more. */
+  forget(): void {
+    this.#state = null;
+  }
+
+  #found(mi: MiLevels, ofMi: RunLevel, margin: RunLevel, entropy: RunLevel): StartFallingJson {
+    if (mi.steps < START_STEPS || mi.steps > START_WINDOW || ofMi.fallsFromStart) return null;
+    // Where entropy falls as well, I(X;Z) may have to.
+    const [first] = entropy.first as readonly [number];
+    if (entropy.recentMean(PRESENT_STEPS) < HEALTHY_SHARE * first) return null;
+    const figure = fallsFromStart(ofMi) ? 'mi' : fallsFromStart(margin) ? 'margin' : null;
+    if (figure === null) return null;
+    for (const { level } of mi.all) level.noteFallFromStart();
+    margin.noteFallFromStart();
+    const { recent } = figure === 'mi' ? ofMi : margin;
+    return { since: recent.reduce((top, entry) => (entry.value >= top.value ? entry : top)).step, figure };
+  }
+}
+
+function startFalling({ since, figure: of }: NonNullable<StartFallingJson>, level: RunLevel, now: number): Finding {
+  const name = of === 'mi' ? 'I(X;Z)' : 'the contrastive margin of I(X;Z)';
+  return {
+    kind: 'start_falling',
+    severity: 'warning',
+    since,
+    evidence: { figure: of, recent: now, start: level.start, share: now / level.start },
+    advice:
+      'The first steps are no start to compare with: go back to a checkpoint from before the run, and train on prompts with ' +
+      'high reward variance only, with a lower learning rate or entropy bonus.',
+    sentence:
+      `From the run's first steps on, ${name} falls: it is ${figure(now)} nats a response, ${percent(now / level.start)} of ` +
+      `its highest level there (${figure(level.start)}), which later steps are compared with.`,
+  };
+}

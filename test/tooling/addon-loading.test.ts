@@ -1,0 +1,56 @@
+// What is said where Node loads no addon at all, and where the package was bundled away from its addon.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+import { beforeAll, expect, it } from 'vitest';
+import { buildIfStale } from '../support/built-command.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const library = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
+const folder = temporaryDirectory();
+
+beforeAll(buildIfStale);
+
+/** What opening an engine throws in a process of its own. */
+function messageOf(module: string, cwd = '.', ...options: string[]): string {
+  const script = `import { openEngine } from ${JSON.stringify(pathToFileURL(module).href)};
+    await openEngine().catch(({ code, message }) => console.log(code, message));`;
+  const env = { ...process.env };
+  delete env.COLLAPSAR_ADDON;
+  return spawnSync(process.execPath, [...options, '--input-type=module', '-e', script], { encoding: 'utf8', env, cwd })
+    .stdout;
+}
+
+it('says how Node is to be started where it loads no addons', () => {
+  const message = messageOf(library, '.', '--no-addons');
+  expect(message).toMatch(/^ERR_ADDON .*\nStart Node with --allow-addons .* without --no-addons\n$/s);
+  expect(message).not.toContain('npm rebuild');
+});
+
+it('says what pnpm does where pnpm installed it', () => {
+  const installed = join(folder, 'node_modules/.pnpm/collapsar@0.1.0/node_modules/collapsar');
+  mkdirSync(installed, { recursive: true });
+  for (const name of ['dist', 'package.json'])
+    cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
+  for (const name of ['csv-parse', 'hyparquet', 'hyparquet-compressors', 'hyparquet-writer', 'tinyglobby'])
+    symlinkSync(join(library, '..', '..', 'node_modules', name), join(installed, '..', name));
+  expect(messageOf(join(installed, 'dist', 'index.js'))).toContain('then pnpm rebuild collapsar');
+});
+
+// esbuild leaves a module in CommonJS no URL of its own, where rolldown makes one up: so it is taken away here.
+it.each([
+  ['bundle.mjs', {}],
+  ['bundle.cjs', { 'import.meta.url': 'undefined' }],
+])('says that it was bundled, as %s', async (name, define) => {
+  const entry = join(folder, 'entry.mjs');
+  writeFileSync(entry, `export { openEngine } from ${JSON.stringify(library)};\n`);
+  writeFileSync(join(folder, 'package.json'), '{ "name": "an-application" }\n');
+  const bundle = await rolldown({ input: entry, platform: 'node', transform: { define } });
+  await bundle.write({ file: join(folder, name), format: name.endsWith('cjs') ? 'cjs' : 'esm', codeSplitting: false });
+  await bundle.close();
+  const message = messageOf(join(folder, name), folder);
+  expect(message).toMatch(/^ERR_ADDON .*\ncollapsar is part of a bundle here/s);
+  expect(message).toContain('external');
+});
