@@ -1,7 +1,7 @@
 // What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
 
-import type { OperationOptions } from '../engine/operations/operations.js';
 import { ArgumentError } from './errors.js';
+import type { OperationOptions } from './operation-options.js';
 import { shown } from './shown.js';
 
 /** @throws ArgumentError for null, undefined, what has no properties, and a promise, which has none of those that are read */

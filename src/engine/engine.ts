@@ -1,11 +1,14 @@
 // The engine: typed operations on score tensors, computed by native threads of its own.
+
 import { getSystemErrorName } from 'node:util';
 import { checkCount, checkOptions, OPERATION_OPTIONS, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError, DeviceError, DisposedError } from '../checks/errors.js';
-import type { DeviceMemory, NativeAddon, NativeEngine, NativeResults, Settle, ShuffleCount } from './addon.js';
+import type { OperationOptions } from '../checks/operation-options.js';
 import type { DeviceImport } from './device/device-import.js';
+import type { DeviceMemory } from './device/device-memory.js';
 import { EngineDevice, type Placement } from './device/engine-device.js';
 import { allocTensor, type HeldBuffers, maxBufferBytes, noteEngineMemory } from './memory.js';
+import type { NativeAddon, NativeEngine, NativeResults, Settle, ShuffleCount } from './native.js';
 import { LOGIT_OPTIONS, logitArguments } from './operations/logit-options.js';
 import type {
   DeviceLogitStats,
@@ -20,7 +23,6 @@ import type {
   InferenceOptions,
   LogitStats,
   LogitStatsOptions,
-  OperationOptions,
   RowLabels,
   RowStats,
   ScoreStatsOptions,

@@ -1,7 +1,9 @@
 // The engine's part of the package's exports.
-export type { CudaDevice } from './device/cuda-probe.js';
+export type { OperationOptions } from '../checks/operation-options.js';
+export type { CudaDevice } from './device/cuda-device.js';
 export type { DeviceImport } from './device/device-import.js';
 export { Engine } from './engine.js';
+export type { HeldTokens, MissingTokens } from './native.js';
 export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations/operations.js';
 export type {
@@ -15,12 +17,10 @@ export type {
 export { DeviceTensor } from './tensor/device-tensor.js';
 export type { Float16ArrayLike } from './tensor/float16-array.js';
 export type * from './tensor/tensor.js';
-export type { MissingTokens } from './tokens/missing-tokens.js';
 export type { IndexRange, SumsBlock, TokenBlock, TokenBox } from './tokens/token-block.js';
 export {
   type BlockOptions,
   type BlockSession,
-  type HeldTokens,
   TokenSumsSink,
   type TokenSumsSinkOptions,
 } from './tokens/token-sums-sink.js';

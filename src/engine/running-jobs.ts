@@ -1,8 +1,9 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
+
 import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../checks/errors.js';
-import type { NativeAddon, NativeProblem, Settle } from './addon.js';
+import type { OperationOptions } from '../checks/operation-options.js';
 import { HeldBuffers } from './memory.js';
-import type { OperationOptions } from './operations/operations.js';
+import type { NativeAddon, NativeProblem, Settle } from './native.js';
 
 const progressMilliseconds = 50;
 

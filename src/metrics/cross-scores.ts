@@ -1,5 +1,5 @@
 // What crossScoreMetrics takes: one step's cross-scores with what tells rows and columns apart, and the options.
-import type { OperationOptions } from '../engine/operations/operations.js';
+import type { OperationOptions } from '../checks/operation-options.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import type { RunningState } from './reporting/running-state.js';
 import type { SamplerKind, SamplerOptions } from './sampling/samplers.js';

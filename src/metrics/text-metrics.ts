@@ -1,9 +1,10 @@
 // One step's texts in, what they say of the prompts out: the figures of docs/text-figures.md under their keys.
+
 import { checkCount, checkEngine, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import type { OperationOptions } from '../checks/operation-options.js';
 import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
-import type { OperationOptions } from '../engine/operations/operations.js';
 import type { TemplatePhrase, TextFigures, TextRows } from '../engine/operations/text-rows.js';
 import type { Interval } from './step-metrics.js';
 

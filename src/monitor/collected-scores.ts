@@ -1,15 +1,16 @@
 // Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its sums
 // stay, so that a step holds R·P numbers and never the log-probs of two prompts.
+
 import { types } from 'node:util';
 import { checkAwaited } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
+import type { HeldTokens, MissingTokens } from '../engine/native.js';
 import type { HostTensor, Integers, Tensor } from '../engine/tensor/tensor.js';
 import { checkTensor } from '../engine/tensor/tensor-view.js';
-import type { MissingTokens } from '../engine/tokens/missing-tokens.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
-import { type BlockSession, type HeldTokens, TokenSumsSink } from '../engine/tokens/token-sums-sink.js';
+import { type BlockSession, TokenSumsSink } from '../engine/tokens/token-sums-sink.js';
 import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';
 

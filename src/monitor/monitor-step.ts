@@ -1,10 +1,11 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
+
 import { checkOptions, optionNames } from '../checks/argument-checks.js';
 import { closingSource, expectSource, type Source } from '../checks/closing-source.js';
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
+import type { HeldTokens } from '../engine/native.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
-import type { HeldTokens } from '../engine/tokens/token-sums-sink.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import type { OpenStep } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';

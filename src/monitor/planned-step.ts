@@ -2,8 +2,8 @@
 // (docs/cheaper-scoring.md).
 
 import { ArgumentError } from '../checks/errors.js';
+import type { OperationOptions } from '../checks/operation-options.js';
 import type { Engine } from '../engine/engine.js';
-import type { OperationOptions } from '../engine/operations/operations.js';
 import type { HostTensor } from '../engine/tensor/tensor.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';

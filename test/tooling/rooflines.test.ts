@@ -1,7 +1,9 @@
 // The benchmarks' rooflines, through the addon: they do what they say, and time it.
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { loadAddon, type NativeEngine, type NativeResults, type Settle } from '../../src/engine/addon.js';
+import { loadAddon } from '../../src/engine/addon.js';
 import { HeldBuffers, maxBufferBytes } from '../../src/engine/memory.js';
+import type { NativeEngine, NativeResults, Settle } from '../../src/engine/native.js';
 import { tokenArguments } from '../../src/engine/tensor/tensor-arguments.js';
 import { viewHostTensor } from '../../src/engine/tensor/tensor-view.js';
 

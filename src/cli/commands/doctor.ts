@@ -1,10 +1,12 @@
 // `collapsar doctor`: what this installation is made of, and whether it computes what it should.
+
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped, escapedLines } from '../../checks/printable.js';
-import { type CudaDevice, probeCuda } from '../../engine/device/cuda-probe.js';
+import type { CudaDevice } from '../../engine/device/cuda-device.js';
+import { probeCuda } from '../../engine/device/cuda-probe.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { EXIT } from '../output/exit-codes.js';

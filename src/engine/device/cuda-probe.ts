@@ -1,24 +1,12 @@
 // Finds the CUDA backend and tries it in another process, so that a backend or a driver that crashes or hangs does that
 // there. Out: what GPUs there are, or in words why none can be used.
+
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { DeviceProblem } from '../../checks/errors.js';
 import { addonPath } from '../addon.js';
-
-/** One GPU, as the CUDA runtime numbers and describes it. */
-export interface CudaDevice {
-  readonly index: number;
-  readonly name: string;
-  /** Such as "9.0". */
-  readonly computeCapability: string;
-  /** Whether this build has kernels for it. */
-  readonly supported: boolean;
-  readonly totalBytes: number;
-  readonly multiprocessors: number;
-  /** Such as "0000:3b:00.0". */
-  readonly pciId: string;
-}
+import type { CudaDevice } from './cuda-device.js';
 
 export interface CudaMachine {
   /** The backend's file. */

@@ -1,8 +1,9 @@
 // Results that an operation leaves on the GPU: native code names the memory of each by its number.
-import type { DeviceMemory } from '../addon.js';
+
 import { noteEngineMemory } from '../memory.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
 import type { HostIntegers } from '../tensor/tensor.js';
+import type { DeviceMemory } from './device-memory.js';
 
 type ResultDType = 'float64' | 'int32';
 export type ResultTensor = DeviceTensor | DeviceTensor<HostIntegers>;

@@ -2,15 +2,17 @@
 
 import { checkOptions } from '../../checks/argument-checks.js';
 import { DisposedError } from '../../checks/errors.js';
-import type { DeviceMemory, NativeEngine, NativeResults, Settle } from '../addon.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
 import { allocTensor, elementBytes, type HeldBuffers } from '../memory.js';
-import type { OperationOptions } from '../operations/operations.js';
+import type { NativeEngine, NativeResults, Settle } from '../native.js';
 import type { RunningJobs } from '../running-jobs.js';
 import { callSite, DeviceTensor } from '../tensor/device-tensor.js';
 import type { DType, HostIntegers, HostTensor } from '../tensor/tensor.js';
 import { dtypeCode, type HostView, reachOf, rowMajor } from '../tensor/tensor-view.js';
-import type { CudaDevice, CudaMachine } from './cuda-probe.js';
+import type { CudaDevice } from './cuda-device.js';
+import type { CudaMachine } from './cuda-probe.js';
 import { type DeviceImport, importArguments } from './device-import.js';
+import type { DeviceMemory } from './device-memory.js';
 import { memoryIn, type ResultTensor, tensorsOf } from './device-results.js';
 
 /** Which GPU an engine has, and what it does with it. */

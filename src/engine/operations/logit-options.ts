@@ -1,10 +1,11 @@
 // The options of logitStats -> the arguments of its native job.
+
 import { types } from 'node:util';
 import { checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
-import type { IntegerArray, LogitArguments } from '../addon.js';
 import { lengthOfArray } from '../memory.js';
+import type { IntegerArray, LogitArguments } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';
 import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
 

@@ -1,14 +1,9 @@
 // The arguments and results of the engine's operations. All log-probs and entropies are in nats.
-import type { CudaDevice } from '../device/cuda-probe.js';
+
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { CudaDevice } from '../device/cuda-device.js';
 import type { DeviceTensor } from '../tensor/device-tensor.js';
 import type { DType, HostIntegers, HostTensor, Integers, Tensor } from '../tensor/tensor.js';
-
-export interface OperationOptions {
-  /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
-  signal?: AbortSignal | undefined;
-  /** Called now and then on the JS thread with the share done, 0 to 1. */
-  onProgress?: ((fraction: number) => void) | undefined;
-}
 
 /** What an operation left on the GPU: its tensors are the caller's to dispose, one by one or all at once. */
 export interface ResultOnDevice {

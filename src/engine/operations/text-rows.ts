@@ -1,14 +1,16 @@
 // A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And what comes back.
+
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
 import { shown } from '../../checks/shown.js';
-import { type IntegerArray, loadAddon } from '../addon.js';
+import { loadAddon } from '../addon.js';
 import { noteEngineMemory } from '../memory.js';
+import type { NativeTextFigures, TextRowsArguments, TextsArguments } from '../native.js';
 import { integerArray } from '../tensor/integers.js';
 import type { Integers } from '../tensor/tensor.js';
-import type { OperationOptions } from './operations.js';
 
 /** A text as a string, or its bytes in UTF-8. */
 export type Text = string | Uint8Array;
@@ -98,16 +100,6 @@ export interface TextFigures {
   readonly retrieval: readonly [number, number, number, number];
   /** At most ten: by the prompts that hold the whole phrase, then by the tokens it covers, then by text. */
   readonly phrases: readonly TemplatePhrase[];
-}
-
-export type TextsArguments = [bytes: Uint8Array | undefined, ids: IntegerArray | undefined, offsets: Float64Array];
-export type TextRowsArguments =
-  | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: undefined]
-  | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: Int32Array, ...texts: TextsArguments];
-
-export interface NativeTextFigures {
-  numbers: Float64Array;
-  phrases: { text: string; ids: Float64Array | undefined; tokens: number; prompts: number; share: number }[];
 }
 
 type Id = number | bigint | string;

@@ -1,13 +1,29 @@
 // A tensor in the memory of a GPU: allocated or uploaded by an engine, or imported from another process.
+
 import { DisposedError } from '../../checks/errors.js';
-import type { DeviceMemory } from '../addon.js';
-import type { EngineDevice } from '../device/engine-device.js';
-import type { OperationOptions } from '../operations/operations.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { DeviceMemory } from '../device/device-memory.js';
 import type { HostIntegers, HostTensor } from './tensor.js';
+
+/** The device of an engine, as its tensors need it. */
+export interface DeviceOwner {
+  readonly name: `cuda:${number}`;
+  /** Whether the engine was disposed, and all memory of the GPU with it. */
+  readonly closed: boolean;
+  /** Frees memory once the jobs before have ended. */
+  free(memory: DeviceMemory): Promise<void>;
+  /** Frees the memory of a tensor that was forgotten; false if the engine's end did. */
+  reclaim(memory: DeviceMemory): boolean;
+  download<Host extends HostTensor | HostIntegers>(
+    tensor: DeviceTensor<Host>,
+    memory: DeviceMemory,
+    options: OperationOptions,
+  ): Promise<Host>;
+}
 
 /** What is needed to free the memory of a tensor that nobody holds any more, and to say whose it was. */
 interface Leak {
-  device: EngineDevice;
+  device: DeviceOwner;
   memory: DeviceMemory;
   what: string;
   allocatedAt: string | undefined;
@@ -53,13 +69,13 @@ export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
   readonly device: `cuda:${number}`;
   /** From its first to its last element, in bytes. */
   readonly byteLength: number;
-  readonly #owner: EngineDevice;
+  readonly #owner: DeviceOwner;
   readonly #memory: DeviceMemory;
   #freed: Promise<void> | undefined;
 
   /** @internal */
   constructor(
-    owner: EngineDevice,
+    owner: DeviceOwner,
     memory: DeviceMemory,
     dtype: Host['dtype'],
     shape: readonly number[],
@@ -113,7 +129,7 @@ export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
   }
 
   /** @internal Whether it belongs to this engine's device. */
-  isOf(owner: EngineDevice): boolean {
+  isOf(owner: DeviceOwner): boolean {
     return owner === this.#owner;
   }
 
@@ -121,7 +137,7 @@ export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
    * @internal
    * @throws DisposedError
    */
-  memoryFor(what: string, owner: EngineDevice): DeviceMemory {
+  memoryFor(what: string, owner: DeviceOwner): DeviceMemory {
     if (owner.closed) throw new DisposedError(what);
     if (this.#freed !== undefined) {
       throw new DisposedError(what, 'the device tensor was disposed; upload or import it again');

@@ -1,9 +1,10 @@
 // A caller's integers -> a typed array that native code copies and checks, entry by entry.
+
 import { types } from 'node:util';
 import { checkMemory } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
-import type { IntegerArray } from '../addon.js';
+import type { IntegerArray } from '../native.js';
 import type { Integers } from './tensor.js';
 
 /** @throws ArgumentError if it is none of Int32Array, BigInt64Array and array of numbers, or its memory is gone */

@@ -1,6 +1,7 @@
 // Checked tensors -> the arguments by which native jobs take them, with their memory protected while the job runs.
-import type { MatrixArguments, TokenArguments } from '../addon.js';
+
 import type { HeldBuffers } from '../memory.js';
+import type { MatrixArguments, TokenArguments } from '../native.js';
 import { integerArray, optionalIntegers } from './integers.js';
 import type { Integers } from './tensor.js';
 import type { TensorView } from './tensor-view.js';

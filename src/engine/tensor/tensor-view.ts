@@ -1,13 +1,13 @@
 // A caller's Tensor -> a checked copy of its description. Whether the strides stay inside the memory is checked
 // natively, at the moment the memory is looked at; the elements are never looped over here.
+
 import { types } from 'node:util';
 import { checkAwaited } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
-import type { DeviceMemory } from '../addon.js';
-import type { EngineDevice } from '../device/engine-device.js';
+import type { DeviceMemory } from '../device/device-memory.js';
 import { elementBytes, lengthOfArray } from '../memory.js';
-import { DeviceTensor } from './device-tensor.js';
+import { type DeviceOwner, DeviceTensor } from './device-tensor.js';
 import { halfBits, isFloat16Array } from './float16-array.js';
 import type { DType, Tensor, TensorData } from './tensor.js';
 
@@ -121,7 +121,7 @@ function memoryOn(
   data: DeviceTensor,
   dtype: DType,
   argument: string,
-  device: EngineDevice | undefined | 'host',
+  device: DeviceOwner | undefined | 'host',
   operation: string,
 ): DeviceMemory {
   if (device === 'host') {
@@ -161,7 +161,7 @@ export function viewTensor(
   argument: string,
   ranks: readonly number[] | undefined,
   meaning: string,
-  device: EngineDevice | undefined | 'host',
+  device: DeviceOwner | undefined | 'host',
   operation: string,
 ): TensorView {
   checkTensor(tensor, argument);
@@ -226,7 +226,7 @@ export function isDense(view: Pick<TensorView, 'shape' | 'strides'>): boolean {
 export function viewDenseFloat64(
   tensor: Tensor,
   argument: string,
-  device: EngineDevice | undefined | 'host' = 'host',
+  device: DeviceOwner | undefined | 'host' = 'host',
   operation = '',
 ): TensorView {
   const view = viewTensor(tensor, argument, [2], '[rows, columns]', device, operation);

@@ -1,5 +1,4 @@
 // What goes into and comes out of the engine: strided views over typed arrays, or over memory of a GPU.
-import type { DeviceTensor } from './device-tensor.js';
 import type { Float16ArrayLike } from './float16-array.js';
 
 /** Types of elements that operations read; in which array each lies: TensorData. */
@@ -8,6 +7,14 @@ export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
 /** Memory of a tensor's elements. float16 and bfloat16 travel as their bit patterns in a Uint16Array (Node 20 has no Float16Array). */
 export type TensorData = Float64Array | Float32Array | Uint16Array;
 
+/** Elements in memory of a GPU: a DeviceTensor. */
+export interface DeviceData {
+  readonly device: `cuda:${number}`;
+  readonly dtype: DType;
+  readonly byteLength: number;
+  readonly disposed: boolean;
+}
+
 /**
  * A view of `shape` over `data`: element (i, j, …) is `data[i·strides[0] + j·strides[1] + …]`.
  * Strides count elements and default to row-major. `data` may be a subarray at any offset. A DeviceTensor is a Tensor
@@ -15,7 +22,7 @@ export type TensorData = Float64Array | Float32Array | Uint16Array;
  */
 export interface Tensor {
   /** Of float16 also a Float16Array, where the runtime has them. */
-  readonly data: TensorData | Float16ArrayLike | DeviceTensor;
+  readonly data: TensorData | Float16ArrayLike | DeviceData;
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly strides?: readonly number[];

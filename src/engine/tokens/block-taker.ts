@@ -1,5 +1,5 @@
 // A claimed block of a TokenSumsSink -> what it adds to its step, computed on the CPU whatever the engine's device.
-import type { NativeEngine, NativeTokenSink } from '../addon.js';
+import type { NativeEngine, NativeTokenSink } from '../native.js';
 import type { RunningJobs } from '../running-jobs.js';
 import { matrixArguments, tokenArguments } from '../tensor/tensor-arguments.js';
 import type { HostView } from '../tensor/tensor-view.js';

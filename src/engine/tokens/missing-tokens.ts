@@ -1,18 +1,7 @@
 // What has not come of a step, and how an error says it.
-import { counted } from '../../checks/counted.js';
 
-/** What has not come of one prompt (native/engine/tokens/step_tokens.h). */
-export interface MissingTokens {
-  readonly prompt: number;
-  /** Rows that are not complete. */
-  readonly rows: number;
-  /** The first of them, and the first tokens [from, to) that it lacks. */
-  readonly row: number;
-  readonly from: number;
-  readonly to: number;
-  /** No token of any row has come. */
-  readonly untouched: boolean;
-}
+import { counted } from '../../checks/counted.js';
+import type { MissingTokens } from '../native.js';
 
 export function missingSentence(missing: readonly MissingTokens[]): string {
   const named = missing.slice(0, 8).map(({ prompt, rows, row, from, to, untouched }) => {

@@ -1,20 +1,22 @@
 // Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
 // Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
+
 import { types } from 'node:util';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
-import { loadAddon, type NativeTokenSink } from '../addon.js';
-import type { Engine } from '../engine.js';
+import { loadAddon } from '../addon.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
+import type { HeldTokens, MissingTokens, NativeTokenSink } from '../native.js';
 import type { TokenSums } from '../operations/operations.js';
 import { thrownError } from '../running-jobs.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
 import { integerArray } from '../tensor/integers.js';
-import type { Integers } from '../tensor/tensor.js';
+import type { Integers, Tensor } from '../tensor/tensor.js';
 import { viewHostTensor } from '../tensor/tensor-view.js';
-import { type MissingTokens, missingSentence } from './missing-tokens.js';
+import type { BlockTaker } from './block-taker.js';
+import { missingSentence } from './missing-tokens.js';
 import {
   ALL_TOKENS,
   blockAxis,
@@ -52,14 +54,10 @@ const OPTIONS = optionNames<TokenSumsSinkOptions>({
 });
 const BLOCK_OPTIONS = optionNames<BlockOptions>({ signal: true });
 
-/** What a sink holds of rows that have begun and are not complete. */
-export interface HeldTokens {
-  /** (row, prompt) pairs of which some tokens have come, and not all. */
-  readonly pairs: number;
-  /** Tokens that came ahead of others, for which they wait. */
-  readonly tokens: number;
-  /** Memory of both, about. */
-  readonly bytes: number;
+/** What a sink needs of its engine. */
+interface BlockEngine {
+  readonly blocks: BlockTaker;
+  sumTokens(logprobs: Tensor, lengths: Integers, options: { signal: AbortSignal }): Promise<TokenSums>;
 }
 
 /** Blocks that belong together, such as those of one stream. */
@@ -90,7 +88,7 @@ export interface BlockSession {
 export class TokenSumsSink {
   readonly prompts: number;
   readonly rows: number;
-  readonly #engine: () => Promise<Engine>;
+  readonly #engine: () => Promise<BlockEngine>;
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
   #native: NativeTokenSink | undefined;
@@ -104,7 +102,7 @@ export class TokenSumsSink {
    * @internal Use `engine.tokenSumsSink()`.
    * @param engine asked for when the first block comes
    */
-  constructor(engine: () => Promise<Engine>, options: TokenSumsSinkOptions) {
+  constructor(engine: () => Promise<BlockEngine>, options: TokenSumsSinkOptions) {
     checkOptions(options, OPTIONS);
     const { prompts, rows, lengths, pairs, signal } = options;
     for (const [name, value] of Object.entries({ prompts, rows })) {
@@ -329,7 +327,7 @@ export class TokenSumsSink {
     }
   }
 
-  async #open(signal: AbortSignal | undefined): Promise<Engine> {
+  async #open(signal: AbortSignal | undefined): Promise<BlockEngine> {
     const engine = await this.#engine();
     this.#expectOpen();
     signal?.throwIfAborted();
@@ -342,7 +340,7 @@ export class TokenSumsSink {
     argument: string,
     touched: Uint8Array | undefined,
     signal: AbortSignal | undefined,
-    compute: (engine: Engine, step: NativeTokenSink, claim: number, signal: AbortSignal) => Promise<void>,
+    compute: (engine: BlockEngine, step: NativeTokenSink, claim: number, signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
     if (prompts.length === 0 || rows.length === 0) return;
     const available = lengthOfArray(view.data);

@@ -1,7 +1,9 @@
 // Counts of shuffled actions that a computation asks for on its way -> the computation goes on with them: at once, or off the
 // JS thread where there is an engine.
-import { loadAddon, type ShuffleArguments, type ShuffleCount, type ShuffleCounts } from '../../engine/addon.js';
+
+import { loadAddon } from '../../engine/addon.js';
 import type { Engine } from '../../engine/engine.js';
+import type { ShuffleArguments, ShuffleCount, ShuffleCounts } from '../../engine/native.js';
 
 /** A computation that yields the counts that it needs. */
 export type Counting<Result> = Generator<ShuffleCount, Result, unknown>;

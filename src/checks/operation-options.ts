@@ -1,0 +1,8 @@
+// How whoever asks for something long may stop it and hear of its progress.
+
+export interface OperationOptions {
+  /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
+  signal?: AbortSignal | undefined;
+  /** Called now and then on the JS thread with the share done, 0 to 1. */
+  onProgress?: ((fraction: number) => void) | undefined;
+}
