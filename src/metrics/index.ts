@@ -22,7 +22,7 @@ export {
   type ScoreRoundsJson,
   type ScoreRoundsOptions,
 } from './planned/rounds.js';
-export { type MarginalSpread, RunningState, type RunningStateJson } from './reporting/running-state.js';
+export { RunningState, type RunningStateJson } from './reporting/running-state.js';
 export {
   effectiveSize,
   firstTurnRows,
@@ -30,7 +30,7 @@ export {
   type SamplerOptions,
   sampleRows,
 } from './sampling/samplers.js';
-export type { Certainty, Interval, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
+export type { Certainty, Interval, MarginalSpread, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
 export {
   type MeasuredPhrase,
   type TextMetricOptions,

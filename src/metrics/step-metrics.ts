@@ -1,5 +1,4 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
-import type { MarginalSpread } from './reporting/running-state.js';
 
 /** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
@@ -11,6 +10,13 @@ export type SampleLabel = 'collapse_first_turn_sample' | 'collapse_trajectory_sa
 export type Interval =
   | { readonly low: number; readonly high: number; readonly error: number }
   | { readonly absent: string };
+
+export interface MarginalSpread {
+  /** Of per-token marginals. */
+  readonly std: number;
+  /** Of sequence marginals. */
+  readonly stdSeq: number;
+}
 
 /** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (docs/intervals.md). */
 export interface Certainty {

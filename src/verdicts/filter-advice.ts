@@ -2,8 +2,8 @@
 
 import { count, fields, nullable, type Shaped } from '../checks/saved-shape.js';
 import type { FilterGate } from '../filter/filter-gate.js';
-import type { Finding } from './finding.js';
 import { figure } from './sentence-numbers.js';
+import type { Finding } from './verdict.js';
 
 export const gateStreakShape = fields({ steps: count, since: nullable(count) });
 export type GateStreak = Shaped<typeof gateStreakShape>;

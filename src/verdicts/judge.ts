@@ -1,15 +1,16 @@
 // Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
 // state that continues to the bit. docs/verdicts.md has every rule. Memory is constant: each part says what it keeps.
+
 import { checkObject } from '../checks/argument-checks.js';
 import { StateError } from '../checks/errors.js';
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
-import { checkReading, checkStep } from './evidence/check-evidence.js';
+import { checkStep } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
-import type { Finding } from './finding.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
+import type { Judgement, RegimeReading } from './judgement.js';
 import { isMeasurable, RunLevel, runLevelShape, START_STEPS, START_WINDOW } from './levels/run-level.js';
 import { stepLevels } from './levels/step-levels.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
@@ -17,8 +18,8 @@ import { Regimes, regimesShape } from './regimes.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
 import { levelBelow } from './statistics/present-level.js';
-import { readEvidence, type StepReading } from './step-reading.js';
-import type { Judgement, RegimeReading, VerdictKind } from './verdict.js';
+import { checkReading, readEvidence, type StepReading } from './step-reading.js';
+import type { Finding, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
 import { oscillationFinding } from './warnings/action-oscillation.js';

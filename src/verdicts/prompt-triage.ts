@@ -3,9 +3,8 @@
 
 import { fields, nullable, number, type Shaped } from '../checks/saved-shape.js';
 import type { RolloutGroup } from './evidence/group-outcomes.js';
-import type { Finding } from './finding.js';
 import { percent } from './sentence-numbers.js';
-import type { VerdictKind } from './verdict.js';
+import type { Finding, VerdictKind } from './verdict.js';
 
 export type TriageCause =
   | 'varied' // the rewards differ: there is something to learn

@@ -3,14 +3,14 @@
 // above; between, it stays what it was; before the first of either the regime is undecided.
 
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
-import type { Finding } from './finding.js';
+import type { RegimeReading } from './judgement.js';
 import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';
 import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js';
 import { type RunLevel, START_STEPS } from './levels/run-level.js';
 import type { StepLevels } from './levels/step-levels.js';
 import { figure, percent, percentOf } from './sentence-numbers.js';
 import { carry, isSurelyFallen, type Place, type Standing, standingShape, WIDTH_95 } from './statistics/standing.js';
-import type { Regime, RegimeReading } from './verdict.js';
+import type { Finding, Regime } from './verdict.js';
 
 export const regimesShape = fields({
   mi: miLevelsShape,

@@ -1,5 +1,8 @@
 // One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
 // anywhere and in any order, and judged later in theirs.
+import { checkObject, optionNames } from '../checks/argument-checks.js';
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
 import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
 import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
@@ -26,6 +29,32 @@ export interface StepReading {
   /** Share of groups that the filter keeps. */
   readonly filterKeptRatio: number | null;
   readonly figures: Readonly<Record<string, number>> | null;
+}
+
+const READING = optionNames<StepReading>({
+  step: true,
+  success: true,
+  rewardRange: true,
+  prompts: true,
+  specificity: true,
+  actionInformation: true,
+  reasoningInformation: true,
+  oscillation: true,
+  grounding: true,
+  filterKeptRatio: true,
+  figures: true,
+});
+
+/** @throws {ArgumentError} for what readEvidence() did not give */
+export function checkReading(reading: StepReading): void {
+  checkObject(reading, 'reading');
+  if (!Array.isArray(reading.prompts) || !('specificity' in reading)) {
+    const problem = `got ${shown(reading)}, expected what readEvidence() gives; evidence goes to add()`;
+    throw new ArgumentError('reading', problem);
+  }
+  // What there is no evidence for is null; a field that is gone was lost on its way here.
+  const lost = READING.find((name) => reading[name as keyof StepReading] === undefined);
+  if (lost !== undefined) throw new ArgumentError(`reading.${lost}`, 'missing: give all that readEvidence() gave');
 }
 
 /**

@@ -12,8 +12,7 @@ import {
   type Shaped,
   text,
 } from '../checks/saved-shape.js';
-import type { Finding } from './finding.js';
-import type { Severity, Verdict, VerdictKind } from './verdict.js';
+import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
 /** What a run was told under one kind. The figures are those of the step at which it was first said. */
 export interface RunVerdict extends Verdict {

@@ -1,4 +1,5 @@
 // `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
+
 import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { escaped } from '../../checks/printable.js';
@@ -6,7 +7,8 @@ import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import type { DropReason, FilterResult } from '../../filter/filter-result.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../../filter/input/filter-options.js';
 import type { FilterWords } from '../../filter/input/filter-words.js';
-import { type FilterSource, readFilterSource } from '../input/reward-source.js';
+import type { FilterSource } from '../input/filter-source.js';
+import { readFilterSource } from '../input/reward-source.js';
 import type { Delimiter } from '../input/separated-fields.js';
 import { EXIT } from '../output/exit-codes.js';
 import { jsonPieces } from '../output/json-pieces.js';

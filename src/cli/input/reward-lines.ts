@@ -1,11 +1,12 @@
 // Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON array, or fields
 // separated by commas, tabs or spaces: those that a heading names, else group, reward and, if there is one, outcome.
+
 import { counted } from '../../checks/counted.js';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
 import { parseJsonLine } from '../output/json-line.js';
+import type { FilterSource } from './filter-source.js';
 import { NamedIds } from './named-ids.js';
-import type { FilterSource } from './reward-source.js';
 import { type Delimiter, delimitersIn, separatedFields } from './separated-fields.js';
 
 /** Fields of a JSON object or a heading, with the names that trainers give them (verl: uid, score). */

@@ -1,4 +1,5 @@
 // Where `collapsar filter` gets rewards from: a step file, or lines of text from a file or stdin.
+
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { inStoredPrecision } from '../../analysis/measuring/step-measurement.js';
@@ -6,7 +7,6 @@ import { onAbort } from '../../checks/abort-listeners.js';
 import { FileError } from '../../checks/errors.js';
 import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
-import type { FilterInput } from '../../filter/input/filter-input.js';
 import type { FilterSettings } from '../../filter/input/filter-options.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import type { StepData } from '../../logs/steps/step-data.js';
@@ -14,23 +14,10 @@ import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
+import type { FilterSource } from './filter-source.js';
 import { RewardLines } from './reward-lines.js';
 import type { Delimiter } from './separated-fields.js';
 import { textLines } from './text-lines.js';
-
-export interface FilterSource {
-  /** As an error names it. */
-  readonly path: string;
-  readonly input: FilterInput;
-  /** Group id of each row, as in `input`. */
-  readonly groupOfRow: Iterable<number | bigint>;
-  /** How the source names a group. */
-  nameOf(group: number | bigint): string;
-  /** How it names a row. */
-  nameOfRow(row: number): string;
-  /** How it has a reward that is no finite number. */
-  nameOfReward(value: number | null | undefined): string;
-}
 
 /** How lines of text are written. */
 export interface TextForm {

@@ -1,15 +1,16 @@
 // Step files that were compressed whole: NAME.safetensors.gz and NAME.safetensors.zst. They are unpacked as they are read,
 // into memory that does not grow with them, once for the header and the small tensors and once for the scores.
+
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
 import { headerDigest } from '../steps/step-digest.js';
-import { STEP_TENSORS } from '../steps/step-layout.js';
 import type { ReadOptions } from '../stores/byte-source.js';
 import { openBytes } from '../stores/store.js';
-import { headerLength, LENGTH_BYTES, parseHeader, type TensorEntry } from './safetensors.js';
-import type { StepContainer } from './step-container.js';
+import type { StepContainer } from './container.js';
+import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
 import { type Packed, UnfoldedSource } from './unfolded-source.js';
+import { checkUnfolding, PACKED_LIMIT } from './unfolding-limits.js';
 import { MOST_DEFLATED } from './zip-directory.js';
 import { beginsZstd, ZSTD_MAGIC_BYTES, zstdFrames } from './zstd-frames.js';
 
@@ -123,36 +124,4 @@ function checkHeader(path: string, length: number, packedBytes: number): void {
   if (length <= limit) return;
   const problem = `a header of ${length} bytes, unpacked from ${packedBytes}: more than the ${limit} that are taken from a compressed file. If that is meant, decompress it first`;
   throw new FileError({ path, offset: 0 }, problem);
-}
-
-/** What is held at once may be this large, or PACKED_LIMIT times the compressed file where that is more. */
-const UNPACKED_LIMIT = 2 ** 30;
-const PACKED_LIMIT = 64;
-
-/**
- * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are held
- * whole (all but the scores, of which one prompt is) beyond any step's.
- * @throws FileError
- */
-export function checkUnfolding(
-  path: string,
-  tensors: ReadonlyMap<string, TensorEntry>,
-  bytes: number,
-  packedBytes: number,
-  most: number,
-): void {
-  if (bytes > packedBytes * most) {
-    throw new FileError({ path }, `${packedBytes} compressed bytes cannot hold the ${bytes} that the header promises`);
-  }
-  const limit = Math.max(UNPACKED_LIMIT, PACKED_LIMIT * packedBytes);
-  let held = 0;
-  for (const name of STEP_TENSORS) {
-    const entry = tensors.get(name);
-    if (entry === undefined) continue;
-    const whole = entry.end - entry.begin;
-    held += name === 'cross_logprobs' ? whole / Math.max(1, entry.shape[0] ?? 1) : whole;
-    if (held <= limit) continue;
-    const problem = `with it ${held} bytes are to be held at once, unpacked from ${packedBytes}: more than the ${limit} that are taken from a compressed file. If that is meant, decompress it first`;
-    throw new FileError({ path, tensor: name }, problem);
-  }
 }

@@ -1,5 +1,6 @@
 // A step as single .npy arrays: the scores in NAME.npy, the other tensors beside them in NAME.lengths.npy, NAME.group.npy and
 // so on, metadata in NAME.json. Sidecars are opened when they are read, so that a step holds one file.
+
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
@@ -9,9 +10,9 @@ import { STEP_TENSORS } from '../steps/step-layout.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { JoinedSource } from '../stores/joined-source.js';
 import { openBytes, openIfThere } from '../stores/store.js';
+import type { StepContainer } from './container.js';
 import { JsonScanner } from './json-scanner.js';
 import type { TensorEntry } from './safetensors.js';
-import type { StepContainer } from './step-container.js';
 
 const ENDING = '.npy';
 const SCORE_NAMES: ReadonlySet<string> = new Set(['cross_logprobs', 'cross_logprob_sums']);

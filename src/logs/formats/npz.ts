@@ -1,5 +1,6 @@
 // A step as np.savez writes it: a zip file of .npy arrays named like the tensors of a step. Stored members are read where
 // they lie; deflated ones (np.savez_compressed) are unpacked as they are read. Arrays of one value are metadata.
+
 import { createInflateRaw } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
@@ -17,10 +18,10 @@ import { headerDigest } from '../steps/step-digest.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { JoinedSource } from '../stores/joined-source.js';
 import { openBytes } from '../stores/store.js';
-import { checkUnfolding } from './compressed.js';
+import type { StepContainer } from './container.js';
 import type { TensorEntry } from './safetensors.js';
-import type { StepContainer } from './step-container.js';
 import { UnfoldedSource } from './unfolded-source.js';
+import { checkUnfolding } from './unfolding-limits.js';
 import { MOST_DEFLATED, readZipDirectory, type ZipMember } from './zip-directory.js';
 
 /** Metadata that say how the step is read, or whose it is. */

@@ -1,11 +1,13 @@
 // Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once, the
 // scores when they are asked for.
+
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
 import { shown } from '../../checks/shown.js';
+import type { StepContainer } from '../formats/container.js';
+import { openContainer } from '../formats/open-container.js';
 import { elementBytes, LENGTH_BYTES } from '../formats/safetensors.js';
-import { openContainer, type StepContainer } from '../formats/step-container.js';
 import { lent, placeOf } from '../stores/byte-source.js';
 import { directoryOf, nameOf } from '../stores/store.js';
 import { hasNothingOfStep, NoStepError } from './no-step-error.js';

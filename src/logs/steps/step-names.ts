@@ -1,7 +1,7 @@
 // Names of files in, those that are steps out: what a search takes. A .npy array is a step only with sidecars beside it,
 // since any array may lie in a folder.
 import { npyName } from '../formats/npy.js';
-import { STEP_KINDS } from '../formats/step-container.js';
+import { STEP_KINDS } from '../formats/open-container.js';
 
 /** True for a name that a step file can have. */
 export function isStepName(name: string): boolean {

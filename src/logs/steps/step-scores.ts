@@ -1,12 +1,13 @@
 // The scores of a step file, which stay on disk until they are asked for, and then come block by block in memory that does
 // not grow with them.
+
 import { checkSignal } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
 import type { FileScores } from '../../engine/operations/operations.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import { FileReadError } from '../../engine/tokens/file-read-error.js';
+import type { StepContainer } from '../formats/container.js';
 import { elementBytes, type TensorEntry } from '../formats/safetensors.js';
-import type { StepContainer } from '../formats/step-container.js';
 import { cutShort, placeOf, type ReadOptions } from '../stores/byte-source.js';
 import { systemProblem } from '../stores/system-problem.js';
 import { readAhead } from './read-ahead.js';

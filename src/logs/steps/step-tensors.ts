@@ -1,6 +1,6 @@
 // All tensors of a step file but its scores, read at once in few large reads.
 
-import type { StepContainer } from '../formats/step-container.js';
+import type { StepContainer } from '../formats/container.js';
 import type { ByteSource } from '../stores/byte-source.js';
 import type { ReadStepOptions } from './read-step-options.js';
 import { STEP_TENSORS, type StepTensorName } from './step-layout.js';

@@ -1,8 +1,8 @@
 // One step's metrics exactly as the reference computes them, key for key (docs/metrics.md), defects included.
+
 import { type MeasuredStep, RETRIEVAL_AT } from '../measured-step.js';
-import type { MarginalSpread } from '../reporting/running-state.js';
 import { sharedValues } from '../shared-values.js';
-import type { StepSpread } from '../step-metrics.js';
+import type { MarginalSpread, StepSpread } from '../step-metrics.js';
 import { stepSpread } from './step-spread.js';
 
 /** Added to a standard deviation before dividing by it. */

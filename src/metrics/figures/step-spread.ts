@@ -1,7 +1,7 @@
 // A measured step -> what its z-scores and its run's moving averages are made of.
+
 import type { MeasuredStep } from '../measured-step.js';
-import type { MarginalSpread } from '../reporting/running-state.js';
-import type { StepSpread } from '../step-metrics.js';
+import type { MarginalSpread, StepSpread } from '../step-metrics.js';
 
 export function stepSpread({ moments }: MeasuredStep, floor: MarginalSpread): StepSpread {
   return {

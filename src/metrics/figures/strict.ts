@@ -1,9 +1,8 @@
 // One step's metrics with the reference's defects repaired: docs/metrics.md says which.
 
 import { type MeasuredStep, RETRIEVAL_AT } from '../measured-step.js';
-import type { MarginalSpread } from '../reporting/running-state.js';
 import { sharedValues } from '../shared-values.js';
-import type { StepSpread } from '../step-metrics.js';
+import type { MarginalSpread, StepSpread } from '../step-metrics.js';
 import { exactChanceLevel } from './chance.js';
 import { isSaturated, mostInformation } from './saturation.js';
 import { stepSpread } from './step-spread.js';

@@ -1,9 +1,10 @@
 // What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues exactly.
+
 import { checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
 import { wholePower } from '../figures/whole-power.js';
-import type { Profile, SampleLabel } from '../step-metrics.js';
+import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
 
 /** The reference's decay, per computed step (docs/metrics.md). */
 const RAGEN_DECAY = 0.9;
@@ -13,13 +14,6 @@ const RAGEN_DECAY = 0.9;
  * The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
  */
 const STRICT_DECAY_PER_STEP = 0.9791483623609768;
-
-export interface MarginalSpread {
-  /** Of per-token marginals. */
-  readonly std: number;
-  /** Of sequence marginals. */
-  readonly stdSeq: number;
-}
 
 interface SavedSpread extends MarginalSpread {
   readonly step: number;

@@ -8,7 +8,6 @@ import { shown } from '../../checks/shown.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { episodeRewards } from '../../filter/input/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
-import type { StepReading } from '../step-reading.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
 
@@ -33,20 +32,6 @@ const ROW_FIELDS = optionNames<RowEvidence>({
   reasoningSwaps: true,
 });
 
-const READING = optionNames<StepReading>({
-  step: true,
-  success: true,
-  rewardRange: true,
-  prompts: true,
-  specificity: true,
-  actionInformation: true,
-  reasoningInformation: true,
-  oscillation: true,
-  grounding: true,
-  filterKeptRatio: true,
-  figures: true,
-});
-
 /** @throws {ArgumentError} for a step that is none, or not later than the last */
 export function checkStep(step: number, last: number | null): void {
   if (!Number.isSafeInteger(step) || step < 0) {
@@ -58,18 +43,6 @@ export function checkStep(step: number, last: number | null): void {
       `got ${step} after ${last}: steps must rise; use a new Judge for another run`,
     );
   }
-}
-
-/** @throws {ArgumentError} for what readEvidence() did not give */
-export function checkReading(reading: StepReading): void {
-  checkObject(reading, 'reading');
-  if (!Array.isArray(reading.prompts) || !('specificity' in reading)) {
-    const problem = `got ${shown(reading)}, expected what readEvidence() gives; evidence goes to add()`;
-    throw new ArgumentError('reading', problem);
-  }
-  // What there is no evidence for is null; a field that is gone was lost on its way here.
-  const lost = READING.find((name) => reading[name as keyof StepReading] === undefined);
-  if (lost !== undefined) throw new ArgumentError(`reading.${lost}`, 'missing: give all that readEvidence() gave');
 }
 
 /** @throws {ArgumentError} naming what does not fit */

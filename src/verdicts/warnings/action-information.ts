@@ -7,10 +7,10 @@ import { randomState } from '../../metrics/sampling/random.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
 import { type NumberedLabels, numbered } from '../evidence/numbered-labels.js';
 import type { ReasoningSwaps } from '../evidence/step-evidence.js';
-import type { Finding } from '../finding.js';
 import { START_STEPS } from '../levels/run-level.js';
 import { figure } from '../sentence-numbers.js';
 import { type Counting, counted } from '../statistics/shuffle-counts.js';
+import type { Finding } from '../verdict.js';
 
 export interface Information {
   /** nats; can come out slightly negative where there is none. */

@@ -4,11 +4,11 @@
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
-import type { Finding } from '../finding.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import { isMeasurable } from '../levels/run-level.js';
 import { figure, percent } from '../sentence-numbers.js';
 import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+import type { Finding } from '../verdict.js';
 
 export interface Grounding {
   /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */

@@ -1,13 +1,13 @@
 // Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z) moves.
 
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
-import type { Finding } from '../finding.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import { RunLevel, runLevelShape } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import { figure, percent } from '../sentence-numbers.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
 import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+import type { Finding } from '../verdict.js';
 
 export const marginFallingShape = fields({
   followed: followedLevelShape,

@@ -1,11 +1,11 @@
 // Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
 
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
-import type { Finding } from '../finding.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
 import { figure, percent, percentOf } from '../sentence-numbers.js';
 import { HEALTHY_SHARE, holds, levelBelow, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { rankTrend } from '../statistics/rank-trend.js';
+import type { Finding } from '../verdict.js';
 
 /** The trend over TREND_STEPS must be as unlikely as this by chance, at every look (exact Mann–Kendall). */
 const TREND_LEVEL = 0.05;

@@ -1,11 +1,11 @@
 // Early warning: I(X;Z) rose above its start and falls back, while H(Z|X) holds.
 
 import { count, fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
-import type { Finding } from '../finding.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
 import { figure } from '../sentence-numbers.js';
 import { holds, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { studentTail } from '../statistics/tail-probabilities.js';
+import type { Finding } from '../verdict.js';
 
 /** As that of mi_falling: what is left of it is measured. */
 const BUDGET = 8;

@@ -2,8 +2,8 @@
 // reasoning that fits its prompt is worth anything (docs/verdicts.md).
 
 import { fields, list, number, type Shaped } from '../../checks/saved-shape.js';
-import type { Finding } from '../finding.js';
 import { figure, percent } from '../sentence-numbers.js';
+import type { Finding } from '../verdict.js';
 
 /** Shares of a step's rows; they add up to 1. */
 export interface Specificity {

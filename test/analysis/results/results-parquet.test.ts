@@ -126,6 +126,6 @@ it('says who made it in the pattern that parquet-mr parses', async () => {
   const metadata = parquetMetadata(fileOf(await written([], [])));
   // VersionParser.FORMAT of parquet-mr.
   const pattern = /^(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?$/;
-  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'));
   expect(pattern.exec(metadata.created_by as string)?.slice(1)).toEqual(['collapsar', version, version]);
 });

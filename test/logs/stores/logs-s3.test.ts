@@ -257,7 +257,7 @@ it('without a server, the error says what to do', async () => {
 it('without the client, the error says what to install', async () => {
   await cp('dist/logs', join(folder, 'dist/logs'), { recursive: true });
   await cp('dist/engine', join(folder, 'dist/engine'), { recursive: true });
-  await copyFile('dist/checks/errors.js', join(folder, 'dist/checks/errors.js'));
+  await cp('dist/checks', join(folder, 'dist/checks'), { recursive: true });
   await writeFile(join(folder, 'dist/package.json'), '{"type":"module"}');
   const program = `
     import { readStepFile } from '${join(folder, 'dist/logs/steps/step-file.js')}';

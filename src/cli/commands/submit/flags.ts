@@ -34,3 +34,26 @@ export interface SubmitFlags extends PlanningFlags {
 
 /** Options as the words that give them again, by name. */
 export type Given = ReadonlyMap<string, readonly string[]>;
+
+/** Which engine an option belongs to; the others are for all. */
+export const ENGINE_OPTIONS: Readonly<Record<'slurm' | 'ray' | 'kubernetes', readonly string[]>> = {
+  slurm: ['partition', 'account', 'qos', 'time', 'sbatchArg'],
+  ray: ['rayAddress', 'python', 'rayResource'],
+  kubernetes: ['image', 'namespace', 'claim', 'envSecret', 'nodeSelector'],
+};
+
+/** Options of the plan: given with PATHS only. */
+export const PLAN_OPTIONS = [
+  'targetBytes',
+  'shards',
+  'profile',
+  'metrics',
+  'permutations',
+  'seed',
+  'samples',
+  'nonFinite',
+  'placeholders',
+  'turnRewards',
+  'include',
+  'exclude',
+] as const;

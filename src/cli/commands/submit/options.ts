@@ -1,4 +1,5 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
+
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../../options/option-values.js';
 import { addPlanningOptions } from '../../options/planning-options.js';
@@ -6,6 +7,7 @@ import { addTableOptions } from '../../options/table-options.js';
 import { afterOptions } from '../../output/help-text.js';
 import type { Streams } from '../../output/streams.js';
 import type { SubmitFlags } from './flags.js';
+import { ENGINE_OPTIONS } from './flags.js';
 
 const HELP = `
 Plans the analysis (or takes --manifest, or the plan that --work has). Starts a task for each shard that is not complete, and
@@ -20,29 +22,6 @@ Examples:
     --out /data/results | kubectl apply -f -
 
 Exit status: 0 when everything was submitted; 1 when it could not be; 2 for wrong usage. With --wait: that of finalize.`;
-
-/** Which engine an option belongs to; the others are for all. */
-export const ENGINE_OPTIONS: Readonly<Record<'slurm' | 'ray' | 'kubernetes', readonly string[]>> = {
-  slurm: ['partition', 'account', 'qos', 'time', 'sbatchArg'],
-  ray: ['rayAddress', 'python', 'rayResource'],
-  kubernetes: ['image', 'namespace', 'claim', 'envSecret', 'nodeSelector'],
-};
-
-/** Options of the plan: given with PATHS only. */
-export const PLAN_OPTIONS = [
-  'targetBytes',
-  'shards',
-  'profile',
-  'metrics',
-  'permutations',
-  'seed',
-  'samples',
-  'nonFinite',
-  'placeholders',
-  'turnRewards',
-  'include',
-  'exclude',
-] as const;
 
 function each(text: string, before: string[] | undefined): string[] {
   return [...(before ?? []), something(text)];

@@ -1,4 +1,5 @@
 // `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
+
 import { join, resolve } from 'node:path';
 import { checkVersion, type Manifest } from '../../../analysis/shards/manifest.js';
 import { counted } from '../../../checks/counted.js';
@@ -24,7 +25,7 @@ import { Interrupted, type Streams } from '../../output/streams.js';
 import { impossibleMetrics } from '../metric-check.js';
 import { engineOf, kubernetesOptions } from './engine-choice.js';
 import type { Given, SubmitFlags } from './flags.js';
-import { PLAN_OPTIONS } from './options.js';
+import { PLAN_OPTIONS } from './flags.js';
 import { manifestOf } from './plan-of-work.js';
 import { checkUsage, Usage } from './usage.js';
 

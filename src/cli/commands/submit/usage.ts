@@ -1,6 +1,7 @@
 // The command line of `collapsar submit` -> what of it makes no sense, before anything is done.
+
 import type { Given, SubmitFlags } from './flags.js';
-import { ENGINE_OPTIONS, PLAN_OPTIONS } from './options.js';
+import { ENGINE_OPTIONS, PLAN_OPTIONS } from './flags.js';
 
 /** A command line that makes no sense. */
 export class Usage extends Error {}

@@ -1,33 +1,14 @@
 // A path in, the tensors and metadata of a step out, whatever file or store they lie in: the one place that says which
 // ending is opened by what. What reads steps asks a container for bytes at the positions that its entries name.
+
 import { checkPath } from '../../checks/argument-checks.js';
 import { headerDigest } from '../steps/step-digest.js';
-import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { openBytes } from '../stores/store.js';
 import { openGzip, openZstd } from './compressed.js';
+import type { OpenContainer } from './container.js';
 import { openNpy } from './npy.js';
 import { openNpz } from './npz.js';
-import { headerLength, LENGTH_BYTES, parseHeader, type TensorEntry } from './safetensors.js';
-
-/** An open step: close `source` when done. */
-export interface StepContainer {
-  /** Where the entries lie: their `begin`, `end` and `declaredAt` are positions in it. */
-  readonly source: ByteSource;
-  readonly tensors: ReadonlyMap<string, TensorEntry>;
-  readonly metadata: ReadonlyMap<string, string>;
-  /** Bytes of the step as they are read, decompressed where the file is compressed. */
-  readonly bytes: number;
-  /** Of the bytes that say what lies where. */
-  readonly digest: string;
-  /** Where the header begins in which a tensor that is not there is missing; arrays of numpy have one each, and none for all. */
-  readonly headerAt?: number;
-  /** Where they were read with the header: the first bytes of `source`, the whole of a small file. */
-  readonly first?: Uint8Array;
-  /** Opens `source` once more. @throws FileError when the content may have changed since */
-  reopen(): Promise<ByteSource>;
-}
-
-export type OpenContainer = (path: string, options: ReadOptions) => Promise<StepContainer>;
+import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
 
 /** Opens the step at `path`: by its ending, else as safetensors. @throws FileError when it cannot be used */
 export const openContainer: OpenContainer = async (path, options) => {

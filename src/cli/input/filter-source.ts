@@ -1,0 +1,16 @@
+// Rewards as `collapsar filter` takes them, from a step file or from lines of text.
+import type { FilterInput } from '../../filter/input/filter-input.js';
+
+export interface FilterSource {
+  /** As an error names it. */
+  readonly path: string;
+  readonly input: FilterInput;
+  /** Group id of each row, as in `input`. */
+  readonly groupOfRow: Iterable<number | bigint>;
+  /** How the source names a group. */
+  nameOf(group: number | bigint): string;
+  /** How it names a row. */
+  nameOfRow(row: number): string;
+  /** How it has a reward that is no finite number. */
+  nameOfReward(value: number | null | undefined): string;
+}

@@ -1,0 +1,36 @@
+// How much a compressed step may unpack to.
+import { FileError } from '../../checks/errors.js';
+import { STEP_TENSORS } from '../steps/step-layout.js';
+import type { TensorEntry } from './safetensors.js';
+
+/** What is held at once may be this large, or PACKED_LIMIT times the compressed file where that is more. */
+const UNPACKED_LIMIT = 2 ** 30;
+export const PACKED_LIMIT = 64;
+
+/**
+ * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are held
+ * whole (all but the scores, of which one prompt is) beyond any step's.
+ * @throws FileError
+ */
+export function checkUnfolding(
+  path: string,
+  tensors: ReadonlyMap<string, TensorEntry>,
+  bytes: number,
+  packedBytes: number,
+  most: number,
+): void {
+  if (bytes > packedBytes * most) {
+    throw new FileError({ path }, `${packedBytes} compressed bytes cannot hold the ${bytes} that the header promises`);
+  }
+  const limit = Math.max(UNPACKED_LIMIT, PACKED_LIMIT * packedBytes);
+  let held = 0;
+  for (const name of STEP_TENSORS) {
+    const entry = tensors.get(name);
+    if (entry === undefined) continue;
+    const whole = entry.end - entry.begin;
+    held += name === 'cross_logprobs' ? whole / Math.max(1, entry.shape[0] ?? 1) : whole;
+    if (held <= limit) continue;
+    const problem = `with it ${held} bytes are to be held at once, unpacked from ${packedBytes}: more than the ${limit} that are taken from a compressed file. If that is meant, decompress it first`;
+    throw new FileError({ path, tensor: name }, problem);
+  }
+}
