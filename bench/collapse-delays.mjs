@@ -1,5 +1,5 @@
-// How soon is a collapse said? Synthetic runs whose figure falls at a known step -> in how many computed steps the verdict comes.
-// A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
+// How soon is a collapse said? Synthetic runs whose figure falls at a known step -> in how many computed steps the
+// verdict comes. A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
 //
 //   npm run build && node bench/collapse-delays.mjs [--runs 1000] [--seed 1]
 import { Judge } from '../dist/verdicts/index.js';
@@ -17,7 +17,10 @@ const { runs, seed } = readOptions({
 const [BEFORE, AFTER] = [20, 100];
 const COLLAPSES = new Set(['template_collapse', 'low_entropy_collapse', 'compressed']);
 
-/** `share`: what is left of a figure's start, in the end of `over` steps; `spread`: standard deviation of a step as a share of the start. */
+/**
+ * `share`: what is left of a figure's start, in the end of `over` steps; `spread`: standard deviation of a step as a
+ * share of the start.
+ */
 const FALLS = [
   { figure: 'I(X;Z)', share: 0.2, spread: 0.1, over: 1 },
   { figure: 'I(X;Z)', share: 0.35, spread: 0.1, over: 1 },

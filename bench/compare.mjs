@@ -72,7 +72,9 @@ export function compareRuns(before, after) {
 const isTime = (one) =>
   Number.isFinite(one?.seconds) && one.seconds > 0 && Number.isFinite(one.spread) && one.spread >= 0;
 
-/** What keeps this from being a whole result of the suite; undefined if nothing does. A time of null would seem fast. */
+/**
+ * What keeps this from being a whole result of the suite; undefined if nothing does. A time of null would seem fast.
+ */
 function fault(run) {
   if (run?.schema !== 1 || !Array.isArray(run.measures) || !Array.isArray(run.calls))
     return 'is no result of this suite';

@@ -35,10 +35,10 @@ const figureNames = {
 };
 
 /**
- * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its own
- * (given x and the place), token 0 ends it. All sequences are enumerated, so every expectation is an exact sum.
- * `strength` scales how far the logits depend on x; of several, prompts have them by turns. With `longest`, sequences are of
- * 1 to so many tokens instead, whatever they are made of.
+ * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its
+ * own (given x and the place), token 0 ends it. All sequences are enumerated, so every expectation is an exact sum.
+ * `strength` scales how far the logits depend on x; of several, prompts have them by turns. With `longest`, sequences
+ * are of 1 to so many tokens instead, whatever they are made of.
  * @returns {{ logProbs: Float64Array[], lengths: number[] }} logProbs[x][z]
  */
 function makeModel(uniform, { vocabulary, tokens, strength, longest }) {
@@ -65,8 +65,8 @@ function makeModel(uniform, { vocabulary, tokens, strength, longest }) {
 }
 
 /**
- * One batch: prompts of the pool with `rowsOf` rows each. `scores[p][z]` is what the rows are scored with; with `noise` the policy
- * ignores its prompt and the scores differ from it by noise alone.
+ * One batch: prompts of the pool with `rowsOf` rows each. `scores[p][z]` is what the rows are scored with; with `noise`
+ * the policy ignores its prompt and the scores differ from it by noise alone.
  */
 function drawBatch(model, uniform, { prompts, rowsOf, noise }) {
   const outcomes = model.lengths.length;

@@ -1,4 +1,5 @@
-// Filtering a million groups of eight, beside numpy's std and argsort on the same bytes. The bar (issue 5): at most twice numpy.
+// Filtering a million groups of eight, beside numpy's std and argsort on the same bytes. The bar (issue 5): at most
+// twice numpy.
 //   node bench/filter.mjs [--groups 1000000]            (needs dist/: npm run prepare)
 //   COLLAPSAR_PYTHON=python node bench/filter.mjs      a Python with numpy; without it that half is skipped by name
 import { spawnSync } from 'node:child_process';

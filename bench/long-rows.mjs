@@ -1,5 +1,5 @@
-// Rows that threads share: a dense row of 1 GiB with one thread and with two, and how soon an abort is heard within a row of
-// 2^33 tokens or 2^31 - 1 columns.
+// Rows that threads share: a dense row of 1 GiB with one thread and with two, and how soon an abort is heard within a
+// row of 2^33 tokens or 2^31 - 1 columns.
 //   node bench/long-rows.mjs [rounds]
 // Exits with 1 where two threads are less than 1.7 times as fast as one, or an abort takes 100 ms.
 import { openEngine } from '../dist/index.js';

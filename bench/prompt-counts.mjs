@@ -1,10 +1,11 @@
-// Do verdicts hold where steps have different numbers of prompts? Runs of an exact model through metrics and judge: of a policy
-// that never changes nothing may be said; of one that loses its prompts behind a larger batch it must be said soon.
+// Do verdicts hold where steps have different numbers of prompts? Runs of an exact model through metrics and judge: of
+// a policy that never changes nothing may be said; of one that loses its prompts behind a larger batch it must be said
+// soon.
 //
 //   npm run build && node bench/prompt-counts.mjs [--runs 20] [--seed 7]
 //
-// Prompt x has a fixed distribution over 64 tokens, Dirichlet(.15) mixed with a common one; responses are 12 tokens, scored
-// exactly. Exit status 1 where a run is judged wrongly.
+// Prompt x has a fixed distribution over 64 tokens, Dirichlet(.15) mixed with a common one; responses are 12 tokens,
+// scored exactly. Exit status 1 where a run is judged wrongly.
 import { pathToFileURL } from 'node:url';
 import { crossScoreMetrics, Judge, openEngine } from '../dist/index.js';
 import { readOptions, whole } from '../scripts/options.mjs';
@@ -12,7 +13,9 @@ import { bell, uniformNumbers } from './random.mjs';
 
 const [WORDS, POOL, ROWS_EACH, TOKENS] = [64, 512, 8, 12];
 
-/** Steps of each run: how many columns, how much they depend on their prompt, and how many different prompts they are. */
+/**
+ * Steps of each run: how many columns, how much they depend on their prompt, and how many different prompts they are.
+ */
 export const RUNS = {
   ragged: Array.from({ length: 23 }, (_, at) => ({ columns: (at + 1) % 10 === 0 ? 4 : 32, dependence: 0.9 })),
   halved: [...many(12, { columns: 64, dependence: 0.9 }), ...many(8, { columns: 4, dependence: 0.9 })],

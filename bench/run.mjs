@@ -7,8 +7,8 @@
 // what a peer is measured with follow from both (suite/budget.mjs, peers/sizes.mjs). The file is written after each
 // case, so that a run that is killed leaves what it had.
 //
-// Exit status: 0 measured, 1 it broke, 2 wrong usage: an unknown option, --only that no case contains, --docs with --only.
-// How the figures come about and how to read them: docs/performance.md.
+// Exit status: 0 measured, 1 it broke, 2 wrong usage: an unknown option, --only that no case contains, --docs with
+// --only. How the figures come about and how to read them: docs/performance.md.
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { resolve } from 'node:path';

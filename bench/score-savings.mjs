@@ -1,6 +1,6 @@
-// How much scoring do planned negatives save, at what error? Part 1: the shipped runs, every step, many seeds, against the value
-// from all pairs. Part 2: policies whose MI is known exactly, for what the intervals promise. Part 3: scoring in rounds until an
-// interval is narrow enough. Markdown on stdout, bench/results/score-savings-<date>.json.
+// How much scoring do planned negatives save, at what error? Part 1: the shipped runs, every step, many seeds, against
+// the value from all pairs. Part 2: policies whose MI is known exactly, for what the intervals promise. Part 3: scoring
+// in rounds until an interval is narrow enough. Markdown on stdout, bench/results/score-savings-<date>.json.
 //
 //   npm run build && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
 //

@@ -1,5 +1,5 @@
-// `collapsar analyze` over gigabytes in a warm page cache: beside a reader that computes nothing, beside torch, and the memory
-// that it takes. Makes its own files in DIRECTORY and deletes them.
+// `collapsar analyze` over gigabytes in a warm page cache: beside a reader that computes nothing, beside torch, and the
+// memory that it takes. Makes its own files in DIRECTORY and deletes them.
 //   node bench/terabytes.mjs DIRECTORY [options]
 //     --gigabytes 8              of step files for each dtype
 //     --dtypes float32,bfloat16

@@ -63,8 +63,8 @@ export const independentSteps = {
 };
 
 /**
- * Each prompt has words of its own, so that its texts can be told from others'. A share `moved` of the rows is written for a prompt
- * drawn at random instead of theirs.
+ * Each prompt has words of its own, so that its texts can be told from others'. A share `moved` of the rows is written
+ * for a prompt drawn at random instead of theirs.
  */
 export function dependentStep(uniform, { prompts, each, moved }) {
   const own = Array.from(
@@ -91,8 +91,8 @@ export function dependence({ prompts, moved }) {
 }
 
 /**
- * How far values in (0, 1] stray from the uniform distribution on the multiples of 1 / (permutations + 1): Kolmogorov's distance,
- * and its p-value (an upper one, the distribution being discrete).
+ * How far values in (0, 1] stray from the uniform distribution on the multiples of 1 / (permutations + 1): Kolmogorov's
+ * distance, and its p-value (an upper one, the distribution being discrete).
  */
 export function uniformity(values, permutations) {
   const sorted = Float64Array.from(values).sort();

@@ -1,8 +1,9 @@
-// How fast are text figures? One step of 1,024 rows × 1,024 tokens, 64 prompts, on one thread; and beside it, in turns, the same
-// scores by sparse products in numpy and scipy, as scikit-learn counts and classifies (bench/text_counts.py).
+// How fast are text figures? One step of 1,024 rows × 1,024 tokens, 64 prompts, on one thread; and beside it, in turns,
+// the same scores by sparse products in numpy and scipy, as scikit-learn counts and classifies (bench/text_counts.py).
 // A Markdown table on stdout.
 //
-//   npm run build && node bench/text-speed.mjs [--rows 1024] [--tokens 1024] [--prompts 64] [--repeats 5] [--python python3]
+//   npm run build && node bench/text-speed.mjs [--rows 1024] [--tokens 1024] [--prompts 64] [--repeats 5] [--python
+//   python3]
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

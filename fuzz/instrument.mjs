@@ -1,4 +1,5 @@
-// Sources in, JavaScript with a counter at every branch out: what tells the fuzzer that an input has reached something new.
+// Sources in, JavaScript with a counter at every branch out: what tells the fuzzer that an input has reached something
+// new.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import ts from 'typescript';

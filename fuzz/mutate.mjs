@@ -1,5 +1,5 @@
-// One input in, a changed one out: the mutations that libFuzzer has, and a repair of the lengths that a format begins or ends
-// with, without which hardly a change would be looked at.
+// One input in, a changed one out: the mutations that libFuzzer has, and a repair of the lengths that a format begins
+// or ends with, without which hardly a change would be looked at.
 
 const NUMBERS = [
   0,

@@ -2,8 +2,9 @@
 //   npm run fuzz                                   every target, a minute of the processor each
 //   npm run fuzz -- --seconds 600 npy              one, ten minutes
 //   npm run fuzz -- --minimise                     only makes the corpus smaller
-// Interrupted, it keeps what it has found. Inputs that reach something new are kept in fuzz/corpus/<target>; a finding goes to fuzz/findings, and ends the run with 1.
-// jazzer.js would do the same, but the addon in its package needs glibc 2.38, which Debian 12 has not.
+// Interrupted, it keeps what it has found. Inputs that reach something new are kept in fuzz/corpus/<target>; a finding
+// goes to fuzz/findings, and ends the run with 1. jazzer.js would do the same, but the addon in its package needs glibc
+// 2.38, which Debian 12 has not.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

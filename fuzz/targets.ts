@@ -1,6 +1,6 @@
-// What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, and as a rollout log of each trainer, from a source
-// that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's size and anything else
-// thrown are findings.
+// What is fuzzed: any bytes as a step of each format, read as `analyze` reads it, and as a rollout log of each trainer,
+// from a source that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's
+// size and anything else thrown are findings.
 import { FileError } from '../src/checks/errors.js';
 import { FORMATS } from '../src/logs/rollouts/formats/index.js';
 import { OWN_COLUMNS } from '../src/logs/rollouts/formats/own.js';
@@ -13,7 +13,9 @@ export interface Target {
   readonly name: string;
   /** Ending that the bytes are opened by. */
   readonly ending: string;
-  /** Bytes to hold for each byte of the file, in one piece: what deflate can unpack from it, where that may be in it. */
+  /**
+   * Bytes to hold for each byte of the file, in one piece: what deflate can unpack from it, where that may be in it.
+   */
   readonly memoryPerByte: number;
   /** What the format is made of, for the mutations. */
   readonly words: readonly string[];

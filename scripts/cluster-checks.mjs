@@ -1,5 +1,6 @@
-// What the tests of the engines have in common: a run to analyse, the results that one process gives, and the checks that every
-// engine must pass. An engine brings `options` of submit and `loseNode()`, which ends a node that is in the middle of a shard.
+// What the tests of the engines have in common: a run to analyse, the results that one process gives, and the checks
+// that every engine must pass. An engine brings `options` of submit and `loseNode()`, which ends a node that is in the
+// middle of a shard.
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// src -> dist, and the command as one file, unless dist is younger: npm runs this (`prepare`) after every install, before packing, and when `npx collapsar`
-// is first used in a clone, which should not wait for a compiler.
+// src -> dist, and the command as one file, unless dist is younger: npm runs this (`prepare`) after every install,
+// before packing, and when `npx collapsar` is first used in a clone, which should not wait for a compiler.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

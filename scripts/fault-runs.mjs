@@ -1,5 +1,5 @@
-// All faults of faults.mjs, as often as it takes to believe it: node scripts/fault-runs.mjs [--runs N] [--seed N] [--main PATH]
-// [--only NAME]. Runs what is in dist/; exit status 1 when anything came out wrong. Takes some minutes.
+// All faults of faults.mjs, as often as it takes to believe it: node scripts/fault-runs.mjs [--runs N] [--seed N]
+// [--main PATH] [--only NAME]. Runs what is in dist/; exit status 1 when anything came out wrong. Takes some minutes.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

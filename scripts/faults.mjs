@@ -1,6 +1,6 @@
-// What can happen to an analysis while it runs: each function makes logs, lets it happen to `collapsar analyze --out`, and checks
-// that what comes of it is the result of an undisturbed analysis, or an error that names what to do. They throw where it is
-// not, and give { skipped } where this machine does not let it happen.
+// What can happen to an analysis while it runs: each function makes logs, lets it happen to `collapsar analyze --out`,
+// and checks that what comes of it is the result of an undisturbed analysis, or an error that names what to do. They
+// throw where it is not, and give { skipped } where this machine does not let it happen.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -66,7 +66,10 @@ export async function makeLogs(main, folder, steps, sizes) {
   return folder;
 }
 
-/** Starts the command. `ended` resolves with { status, signal, out, err, seconds }; `printed` says how many lines came so far. */
+/**
+ * Starts the command. `ended` resolves with { status, signal, out, err, seconds }; `printed` says how many lines came
+ * so far.
+ */
 export function start(main, args, { user } = {}) {
   const began = performance.now();
   const child = spawn(process.execPath, [main, ...args], user === undefined ? {} : { uid: user, gid: user });
@@ -167,7 +170,9 @@ export async function killedRuns({ main, folder, runs, steps = 40, seed = 1, onR
   return { kills, resumed };
 }
 
-/** A file system of its own that fills up, in sizes (kilobytes) at which different files are the first that do not fit. */
+/**
+ * A file system of its own that fills up, in sizes (kilobytes) at which different files are the first that do not fit.
+ */
 export async function fullDisk({
   main,
   folder,

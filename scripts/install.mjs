@@ -1,6 +1,6 @@
-// Builds the native addon: `npm install`, `npm ci` and `npm rebuild` run this, in a clone and in a consumer's node_modules.
-// With CMake by cmake-js -> build/cmake/Release/collapsar.node; without it by node-gyp -> build/Release/collapsar.node.
-// Nothing is downloaded: the Node-API headers come from the package node-api-headers.
+// Builds the native addon: `npm install`, `npm ci` and `npm rebuild` run this, in a clone and in a consumer's
+// node_modules. With CMake by cmake-js -> build/cmake/Release/collapsar.node; without it by node-gyp ->
+// build/Release/collapsar.node. Nothing is downloaded: the Node-API headers come from the package node-api-headers.
 // With CMake and nvcc also the CUDA backend -> build/cmake/Release/collapsar_cuda.so; the addon does without it.
 // COLLAPSAR_BUILD=cmake|gyp chooses by hand; COLLAPSAR_CUDA=off leaves the backend out, on makes it a condition.
 // Exit status 1, with what is missing and how to get it, if there is no way.
@@ -137,7 +137,10 @@ function namedCompiler() {
   return [program.includes('/') ? program : placeOf(program), ...args];
 }
 
-/** Runs cmake-js, which ends where there is neither g++ nor clang++ unless options name the compilers of C++ and C (unused). */
+/**
+ * Runs cmake-js, which ends where there is neither g++ nor clang++ unless options name the compilers of C++ and C
+ * (unused).
+ */
 function runCMakeJs(args, env) {
   const script = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
   const named = process.env.CXX && !placeOf('g++') && !placeOf('clang++') ? namedCompiler().join(';') : undefined;
@@ -146,7 +149,8 @@ function runCMakeJs(args, env) {
 
 async function buildWithCMake(env) {
   const out = join(root, 'build', 'cmake');
-  // Once there is a cache CMake keeps to its compiler, whatever CXX says. Only objects of another one are compiled again.
+  // Once there is a cache CMake keeps to its compiler, whatever CXX says. Only objects of another one are compiled
+  // again.
   if (process.env.CXX && cachedCompiler() !== namedCompiler()[0]) rmSync(cmakeCache, { force: true });
   const configure = () =>
     runCMakeJs(['configure', '--out', out, '--CDCOLLAPSAR_TESTS=OFF', '--CDCOLLAPSAR_CUDA=OFF'], env);
@@ -195,8 +199,8 @@ async function buildWithGyp(env) {
 `;
   writeFileSync(join(headers, 'common.gypi'), common);
   const script = join(dirname(require.resolve('node-gyp/package.json')), 'bin', 'node-gyp.js');
-  // A relative path, for gyp's Makefile does not quote what it hands to the compiler: the package's own may have spaces.
-  // Not `rebuild`: that empties build/.
+  // A relative path, for gyp's Makefile does not quote what it hands to the compiler: the package's own may have
+  // spaces. Not `rebuild`: that empties build/.
   const args = [
     'configure',
     'build',
@@ -235,8 +239,8 @@ function hasCudaFailed(nvcc) {
 }
 
 /**
- * Whether there is nothing to do about the CUDA backend: it is built, or not wanted, or cannot be had by trying again (it takes
- * minutes, and `npx collapsar` comes by here).
+ * Whether there is nothing to do about the CUDA backend: it is built, or not wanted, or cannot be had by trying again
+ * (it takes minutes, and `npx collapsar` comes by here).
  */
 function isCudaCurrent() {
   if (wantedCuda === 'off' || (existsSync(backend) && statSync(backend).mtimeMs > sourcesChanged())) return true;

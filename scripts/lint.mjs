@@ -1,9 +1,13 @@
 // Style and lint of TypeScript, JavaScript and JSON (Biome), and of C++ (clang-format, where there is one).
 import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
+import { houseProblems } from './house.mjs';
 import { check, root, run, skip, tool, versionOf } from './stage.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
+
+const problems = houseProblems();
+check(problems.length === 0, problems.join('\n'));
 
 const native = globSync('native/**/*.{h,cpp,cu,cuh}', { cwd: root });
 // The house's own rules that no formatter knows.

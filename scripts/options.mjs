@@ -1,5 +1,5 @@
-// The options of a benchmark's or a check's command line, looked at before it begins: with wrong ones it would measure or check
-// nothing, and pass. Wrong usage ends with status 2.
+// The options of a benchmark's or a check's command line, looked at before it begins: with wrong ones it would measure
+// or check nothing, and pass. Wrong usage ends with status 2.
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -28,7 +28,8 @@ export const oneOf = (names) => (text) => {
 };
 
 /**
- * @param {Record<string, { read?: (text: string) => unknown, default?: string | boolean }>} spec  without `read`: a flag
+ * @param {Record<string, { read?: (text: string) => unknown, default?: string | boolean }>} spec  without `read`: a
+ *   flag
  * @param {string[]} [places]  names of what stands without an option, all of it required; or one, `NAME...`: any number
  * @returns {Record<string, any>}
  */

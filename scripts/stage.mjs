@@ -1,4 +1,5 @@
-// The steps that `npm test` is made of: a step runs one command, shows its output as it comes, and notes what was skipped.
+// The steps that `npm test` is made of: a step runs one command, shows its output as it comes, and notes what was
+// skipped.
 import { spawn, spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

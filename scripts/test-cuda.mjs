@@ -1,5 +1,6 @@
-// Compiles the CUDA backend and reads the compiler's report: no kernel that reads tensors may spill registers. Counts the
-// instructions an element of the hot loop, where there is a cuobjdump. Running the backend takes a GPU: scripts/gpu-check.py.
+// Compiles the CUDA backend and reads the compiler's report: no kernel that reads tensors may spill registers. Counts
+// the instructions an element of the hot loop, where there is a cuobjdump. Running the backend takes a GPU:
+// scripts/gpu-check.py.
 //   npm run test:cuda                 for one architecture, sm_90
 //   npm run test:cuda -- --all        for all that the backend is built for
 //   npm run test:cuda -- sm_80 sm_89  for these
@@ -14,8 +15,8 @@ const hotKernels = /(logitRows|scoreRowsBy\w+|shortScoreRows|sumSegments|sumSpre
 const hotPlain = /readBytes\(/;
 const architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_100'];
 /**
- * A block takes its shared memory and 1 KB of CUDA's own; a multiprocessor of an H200 has so much. Rows of scores are dealt
- * out to five blocks of it (of float64 four), as registers allow.
+ * A block takes its shared memory and 1 KB of CUDA's own; a multiprocessor of an H200 has so much. Rows of scores are
+ * dealt out to five blocks of it (of float64 four), as registers allow.
  */
 const shared = { multiprocessor: 228 * 1024, reserved: 1024 };
 const shortBlocks = (kernel) => (kernel.includes('<double') ? 4 : 5);

@@ -1,6 +1,6 @@
-// The package as its users get it: packed, checked by publint and attw, and installed into an empty folder with an empty npm
-// config and nothing reachable but the registry; without CMake, with it (npm ci has built the same sources by it: here it is seen
-// that the package has them all), and without the tools for either.
+// The package as its users get it: packed, checked by publint and attw, and installed into an empty folder with an
+// empty npm config and nothing reachable but the registry; without CMake, with it (npm ci has built the same sources by
+// it: here it is seen that the package has them all), and without the tools for either.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';

@@ -1,8 +1,9 @@
-// Starts a Ray cluster of two nodes on this machine and lets `collapsar submit --engine ray` work on it; stops it at the end.
+// Starts a Ray cluster of two nodes on this machine and lets `collapsar submit --engine ray` work on it; stops it at
+// the end.
 //   node scripts/test-ray.mjs                 the checks: all complete, one shard failed, a node lost
 //   node scripts/test-ray.mjs --throughput    two workers against one; status 1 below 1.7
-// Takes the Ray of the python3 on the PATH; where it has none, pip installs one into a virtual environment of this script's
-// (PIP_ARGS for pip's options, such as an index), which goes when it ends.
+// Takes the Ray of the python3 on the PATH; where it has none, pip installs one into a virtual environment of this
+// script's (PIP_ARGS for pip's options, such as an index), which goes when it ends.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

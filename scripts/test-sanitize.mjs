@@ -1,5 +1,5 @@
-// The C++ tests and the addon under AddressSanitizer and UndefinedBehaviorSanitizer, and what threads share, those of the
-// emulated GPU too, under ThreadSanitizer. Warnings are errors here.
+// The C++ tests and the addon under AddressSanitizer and UndefinedBehaviorSanitizer, and what threads share, those of
+// the emulated GPU too, under ThreadSanitizer. Warnings are errors here.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

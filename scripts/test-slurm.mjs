@@ -1,6 +1,7 @@
-// Starts a Slurm of two nodes on this machine and lets `collapsar submit --engine slurm` work on it; stops it at the end.
-//   node scripts/test-slurm.mjs                 the checks: all complete, one shard failed, a node lost, preempted tasks
-//   node scripts/test-slurm.mjs --throughput    two workers against one; status 1 below 1.7
+// Starts a Slurm of two nodes on this machine and lets `collapsar submit --engine slurm` work on it; stops it at the
+// end.
+//   node scripts/test-slurm.mjs                 the checks: all complete, one shard failed, a node lost, preempted
+//   tasks node scripts/test-slurm.mjs --throughput    two workers against one; status 1 below 1.7
 // As root, Debian's packages are installed where they are missing, and stay.
 import { spawn, spawnSync } from 'node:child_process';
 import {

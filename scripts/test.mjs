@@ -1,5 +1,6 @@
-// `npm test`: what CI checks, one named stage after the other; stops at the first that fails. What takes longer or needs
-// more than Node, a compiler and CMake has scripts of its own: npm run test:emulated, test:slurm, test:ray, test:faults.
+// `npm test`: what CI checks, one named stage after the other; stops at the first that fails. What takes longer or
+// needs more than Node, a compiler and CMake has scripts of its own: npm run test:emulated, test:slurm, test:ray,
+// test:faults.
 //   npm test                      all stages
 //   npm test -- lint types        these only
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -29,7 +30,9 @@ async function unitTests() {
   return { status, skipped: [...result.skipped, ...names, ...also] };
 }
 
-/** The device tests once more, with the backend's own sources on the emulated GPU, which the C++ tests' build leaves. */
+/**
+ * The device tests once more, with the backend's own sources on the emulated GPU, which the C++ tests' build leaves.
+ */
 async function emulatedDeviceTests() {
   const backend = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda_emulated.so');
   if (!existsSync(backend)) return { status: 0, skipped: ['device tests on the emulated GPU, which was not built'] };
@@ -42,8 +45,8 @@ async function emulatedDeviceTests() {
 process.env.COLLAPSAR_CUDA ??= 'off';
 
 /**
- * A stage passes when its command ends with 0. `advice` says what to do when it does not. One that is `early` begins with the
- * first, for it keeps no more than one processor busy, and shows its output when its turn comes.
+ * A stage passes when its command ends with 0. `advice` says what to do when it does not. One that is `early` begins
+ * with the first, for it keeps no more than one processor busy, and shows its output when its turn comes.
  */
 const stages = [
   { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },

@@ -12,7 +12,8 @@ import { readFileSync } from 'node:fs';
  * @property {string[]} [out]     the outputs of logitStats that are asked for; default all
  * @property {boolean} [packed]   sumTokens: [P, N] without padding
  * @property {boolean} [reuse]    sumTokens: into memory that the caller keeps, instead of new memory in each call
- * @property {boolean} [anyTargets]  logitStats: each column is as likely to be a target; default: as likely as it is sampled
+ * @property {boolean} [anyTargets]  logitStats: each column is as likely to be a target; default: as likely as it is
+ *   sampled
  * @property {boolean} [isas]     also on every instruction set that the machine has, with one thread
  * @property {boolean} [peers]    also in the run with peers
  * @property {string} [smallerThan]  the id of the case that this has fewer rows of

@@ -54,7 +54,10 @@ function columnsOf({ prompts, rows, tokens }, step, lengthsOf) {
   };
 }
 
-/** Writes step files into a directory; they hold log-probs of -1.2 on average. Between them signals are heard. @returns {Promise<string[]>} */
+/**
+ * Writes step files into a directory; they hold log-probs of -1.2 on average. Between them signals are heard. @returns
+ * {Promise<string[]>}
+ */
 export async function writeSteps(directory, count, shape, lengthsOf) {
   const { prompts, rows, tokens, dtype } = shape;
   const uniform = uniformNumbers(7);
@@ -88,7 +91,9 @@ export async function writeSteps(directory, count, shape, lengthsOf) {
   return paths;
 }
 
-/** Step files whose scores are a hole in the file, zeros that take no disk: for memory, where the values do not matter. */
+/**
+ * Step files whose scores are a hole in the file, zeros that take no disk: for memory, where the values do not matter.
+ */
 export function writeHollowSteps(directory, shapes) {
   for (const [step, shape] of shapes.entries()) {
     const { prompts, rows, tokens, dtype } = shape;

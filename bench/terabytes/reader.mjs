@@ -1,5 +1,5 @@
-// The baseline of bench/terabytes.mjs: reads every byte of the files given and computes nothing, with the engine's own threads
-// and pieces of the same size, one file queued behind another. Prints seconds and bytes as JSON.
+// The baseline of bench/terabytes.mjs: reads every byte of the files given and computes nothing, with the engine's own
+// threads and pieces of the same size, one file queued behind another. Prints seconds and bytes as JSON.
 // node bench/terabytes/reader.mjs THREADS FILE...
 import { open } from 'node:fs/promises';
 import { loadAddon } from '../../dist/engine/addon.js';

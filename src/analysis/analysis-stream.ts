@@ -5,7 +5,8 @@ import type { StepSource } from './measuring/step-source.js';
 import type { StepReport } from './step-report.js';
 
 /**
- * `analyze` as a Web Stream. Nothing is asked of the source before the first read; cancelling the stream ends the analysis.
+ * `analyze` as a Web Stream. Nothing is asked of the source before the first read; cancelling the stream ends the
+ * analysis.
  * @returns reports by run, then step; the stream fails with what `analyze` throws
  * @throws {ArgumentError} at once for a bad argument
  */

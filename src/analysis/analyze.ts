@@ -1,5 +1,5 @@
-// Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for that step
-// alone.
+// Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for
+// that step alone.
 import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { closingSource } from '../checks/closing-source.js';
 import { ArgumentError, FileError } from '../checks/errors.js';
@@ -57,25 +57,27 @@ export interface AnalyzeOptions extends FileChoiceOptions {
    */
   nonFinite?: 'error' | 'exclude' | undefined;
   /**
-   * A row whose score is the same under every prompt, which no log-probs are, is left out, counted and named (`exclude`, default),
-   * or makes its file fail (`error`). Only under `strict`.
+   * A row whose score is the same under every prompt, which no log-probs are, is left out, counted and named
+   * (`exclude`, default), or makes its file fail (`error`). Only under `strict`.
    */
   placeholders?: 'error' | 'exclude' | undefined;
   /**
-   * What the rewards of an episode's turns make the episode's (docs/filter.md). Default `same`: where they differ, the step has
-   * neither filter nor what verdicts make of rewards, and a note says so.
+   * What the rewards of an episode's turns make the episode's (docs/filter.md). Default `same`: where they differ, the
+   * step has neither filter nor what verdicts make of rewards, and a note says so.
    */
   turnRewards?: TurnRewards | undefined;
-  /** Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it. */
+  /**
+   * Bytes of scores to hold of each step file that is being read. Default 16 MiB, less where `maxMemory` asks for it.
+   */
   blockBytes?: number | undefined;
   /**
-   * Bytes that the process may take, about: how large blocks are and how many step files are read at a time follows from it. A
-   * step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
+   * Bytes that the process may take, about: how large blocks are and how many step files are read at a time follows
+   * from it. A step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
    */
   maxMemory?: number | undefined;
   /**
-   * Where measured steps are kept, and found when their files have not changed since: what `ResultDirectory.journal` gives. Step
-   * files only; it must have been opened with the same options as are given here.
+   * Where measured steps are kept, and found when their files have not changed since: what `ResultDirectory.journal`
+   * gives. Step files only; it must have been opened with the same options as are given here.
    */
   journal?: Journal | undefined;
   /** Aborting makes the iteration throw `signal.reason`. */
@@ -85,7 +87,10 @@ export interface AnalyzeOptions extends FileChoiceOptions {
   onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
   onSkipped?: ((file: FileError) => void) | undefined;
-  /** Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by throwing. */
+  /**
+   * Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by
+   * throwing.
+   */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
 
@@ -113,19 +118,19 @@ const OPTIONS = optionNames<AnalyzeOptions>({
 });
 
 /**
- * Steps being measured while an earlier one is waited for. Of files as many as hide the latency of disks and stores, if memory
- * allows; of steps that someone hands out, and holds, fewer.
+ * Steps being measured while an earlier one is waited for. Of files as many as hide the latency of disks and stores, if
+ * memory allows; of steps that someone hands out, and holds, fewer.
  */
 const FILES_AHEAD = 7;
 const STEPS_AHEAD = 3;
 
 /**
- * Collapse metrics of every step of `source`: files, directories and globs, where directories are runs, or steps from anywhere
- * as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the reader: of a stream
- * no more than three steps beyond the one that the reader waits for are asked for.
+ * Collapse metrics of every step of `source`: files, directories and globs, where directories are runs, or steps from
+ * anywhere as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the
+ * reader: of a stream no more than three steps beyond the one that the reader waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
- * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError} only
- *   without `onFailure`, or when the journal cannot be written; whatever a stream throws
+ * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError}
+ *   only without `onFailure`, or when the journal cannot be written; whatever a stream throws
  */
 export async function* analyze(
   source: StepSource,

@@ -1,5 +1,5 @@
-// What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step, and
-// the same as one record for machines.
+// What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step,
+// and the same as one record for machines.
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
 import type { MetricChoice } from './measuring/metric-choice.js';
@@ -14,11 +14,16 @@ export interface StepRecord {
   readonly absent?: Readonly<Record<string, string>>;
   /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
   readonly notes?: readonly string[];
-  /** Where the step stands against the run's start; `name` is null where the evidence does not suffice. `strict` only. */
+  /**
+   * Where the step stands against the run's start; `name` is null where the evidence does not suffice. `strict` only.
+   */
   readonly regime?: RegimeRecord;
   /** Every verdict that holds at this step, the gravest first; left out where none does. `strict` only. */
   readonly verdicts?: readonly Verdict[];
-  /** Which groups the filter would keep (strict dialect, top_p .9 of reward variance), in files with rewards. `strict` only. */
+  /**
+   * Which groups the filter would keep (strict dialect, top_p .9 of reward variance), in files with rewards. `strict`
+   * only.
+   */
   readonly filter?: FilterRecord;
   readonly [metric: string]: RecordValue | undefined;
 }
@@ -70,7 +75,8 @@ export interface StepReport extends StepFindings {
   /** Size of the file. */
   readonly bytes: number;
   /**
-   * Verdicts of the whole run and correlations with success; call it after the run's last report. There where `judgement` is.
+   * Verdicts of the whole run and correlations with success; call it after the run's last report. There where
+   * `judgement` is.
    */
   readonly summary?: () => RunSummary;
   /** file, step, run, and the chosen metrics under their logged keys. */

@@ -1,5 +1,5 @@
-// Many waits on one signal: a signal warns of a leak at its eleventh listener, and dozens of reads may be waiting on that of the
-// analysis at a time.
+// Many waits on one signal: a signal warns of a leak at its eleventh listener, and dozens of reads may be waiting on
+// that of the analysis at a time.
 
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 

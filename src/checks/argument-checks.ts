@@ -4,14 +4,19 @@ import { ArgumentError } from './errors.js';
 import type { OperationOptions } from './operation-options.js';
 import { shown } from './shown.js';
 
-/** @throws ArgumentError for null, undefined, what has no properties, and a promise, which has none of those that are read */
+/**
+ * @throws ArgumentError for null, undefined, what has no properties, and a promise, which has none of those that are
+ *   read
+ */
 export function checkObject(value: unknown, argument: string): void {
   checkAwaited(value, argument);
   if (typeof value === 'object' && value !== null) return;
   throw new ArgumentError(argument, `got ${shown(value)}, expected an object`);
 }
 
-/** @throws ArgumentError unless it has entries: an array, a typed array whose memory is there, or what looks like one */
+/**
+ * @throws ArgumentError unless it has entries: an array, a typed array whose memory is there, or what looks like one
+ */
 export function checkArray(value: unknown, argument: string): void {
   checkMemory(value, argument);
   if (typeof value === 'object' && value !== null && 'length' in value && Number.isSafeInteger(value.length)) return;
@@ -32,7 +37,8 @@ export function checkKnown(given: object, argument: string, known: readonly stri
 }
 
 /**
- * Checks the names of an input: one that is misspelt, or an option that stands among the data, must not be silently ignored.
+ * Checks the names of an input: one that is misspelt, or an option that stands among the data, must not be silently
+ * ignored.
  * @param options names of the options, which go into another argument
  * @throws ArgumentError naming the stranger, and what may be meant
  */
@@ -91,7 +97,10 @@ export function checkOptions(
   }
 }
 
-/** @throws ArgumentError unless the options of these names, where given, are functions: one that is none fails at its first call */
+/**
+ * @throws ArgumentError unless the options of these names, where given, are functions: one that is none fails at its
+ *   first call
+ */
 export function checkCallbacks<Options extends object>(
   options: Options,
   names: readonly (keyof Options & string)[],
@@ -117,7 +126,9 @@ export function checkAwaited(value: unknown, argument: string): void {
   throw new ArgumentError(argument, 'got a Promise: await it first');
 }
 
-/** @throws ArgumentError for a typed array whose memory was transferred or shrunk: JavaScript takes it for an empty one */
+/**
+ * @throws ArgumentError for a typed array whose memory was transferred or shrunk: JavaScript takes it for an empty one
+ */
 export function checkMemory(value: unknown, argument: string): void {
   if (!ArrayBuffer.isView(value) || value instanceof DataView) return;
   try {

@@ -1,5 +1,5 @@
-// What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an abort,
-// also while it waits, and closes its source however it ends.
+// What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an
+// abort, also while it waits, and closes its source however it ends.
 
 import { ArgumentError } from './errors.js';
 import { shown } from './shown.js';
@@ -26,8 +26,8 @@ export function expectSource(value: unknown, argument: string): void {
 }
 
 /**
- * @throws {unknown} what the source throws; `signal.reason` when aborted. A stream is then cancelled with the reason, an
- *   iterator returned
+ * @throws {unknown} what the source throws; `signal.reason` when aborted. A stream is then cancelled with the reason,
+ *   an iterator returned
  */
 export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
   const { next, close } = isStream(source) ? fromStream<T>(source) : fromIterator<T>(source);

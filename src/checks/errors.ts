@@ -1,4 +1,5 @@
-// Every error that collapsar throws on purpose. `code` is stable; `message` names what came, what was expected and what to do.
+// Every error that collapsar throws on purpose. `code` is stable; `message` names what came, what was expected and what
+// to do.
 
 export type ErrorCode =
   | 'ERR_ARGUMENT' // an argument of a call: wrong type, shape, range

@@ -1,4 +1,5 @@
-// Saved JSON -> the state that it claims to be, field by field: what is missing or of the wrong kind is named, never guessed.
+// Saved JSON -> the state that it claims to be, field by field: what is missing or of the wrong kind is named, never
+// guessed.
 
 import { StateError } from './errors.js';
 import { shown } from './shown.js';

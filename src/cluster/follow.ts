@@ -1,4 +1,5 @@
-// A submission under way -> how far it is, from the markers that its tasks leave, and at the end finalize's exit status.
+// A submission under way -> how far it is, from the markers that its tasks leave, and at the end finalize's exit
+// status.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AnalysisProgress } from '../analysis/analysis-progress.js';

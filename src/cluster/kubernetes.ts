@@ -1,5 +1,5 @@
-// A submission -> Kubernetes: an Indexed Job that maps and a Job that waits for its markers and merges, as YAML for kubectl.
-// Nothing is asked of the cluster, so that no credentials are needed here.
+// A submission -> Kubernetes: an Indexed Job that maps and a Job that waits for its markers and merges, as YAML for
+// kubectl. Nothing is asked of the cluster, so that no credentials are needed here.
 import type { Submission, TaskOptions } from './submission.js';
 import { mapScript, mergeScript } from './task-scripts.js';
 import { type YamlValue, yamlDocuments } from './yaml.js';
@@ -61,7 +61,10 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
   return yamlDocuments(documents);
 }
 
-/** Kubernetes puts variables of its own into a command, as $(NAME), and takes $$ for a dollar sign: in a path they stand for themselves. */
+/**
+ * Kubernetes puts variables of its own into a command, as $(NAME), and takes $$ for a dollar sign: in a path they stand
+ * for themselves.
+ */
 function literal(script: string): string {
   return script.replace(/\$(?=\$|\([A-Za-z_.-][A-Za-z0-9_.-]*\))/g, '$$$$');
 }

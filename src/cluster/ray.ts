@@ -1,6 +1,6 @@
-// A submission -> Ray: a driver in Python that runs each shard as a task. Ray starts the tasks of a node that died on another;
-// a job of Ray's own job interface is not started again when the node of its supervisor dies, so that one job a shard would lose
-// shards, and one job for all is what the driver is.
+// A submission -> Ray: a driver in Python that runs each shard as a task. Ray starts the tasks of a node that died on
+// another; a job of Ray's own job interface is not started again when the node of its supervisor dies, so that one job
+// a shard would lose shards, and one job for all is what the driver is.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -35,7 +35,10 @@ const DRIVER = join(packageRoot, 'engines', 'ray', 'driver.py');
 const RECORD = 'ray.json';
 /** As for Slurm. */
 const MARKER_WAIT = 60;
-/** As the driver will import it: with -c Python also looks in the directory where it is started, whoever wrote what is in it. */
+/**
+ * As the driver will import it: with -c Python also looks in the directory where it is started, whoever wrote what is
+ * in it.
+ */
 const HAS_RAY = 'import sys; sys.path[:] = filter(None, sys.path); import ray';
 const FILES = { driver: 'driver.py', tasks: 'tasks.json', log: 'driver.log' } as const;
 

@@ -1,5 +1,6 @@
-// A submission -> Slurm: array jobs that map, and a job that depends on them and merges. Tasks of a lost or preempted node are
-// queued again by Slurm; what fails for good is found by the merge, which starts whatever came of the arrays (afterany).
+// A submission -> Slurm: array jobs that map, and a job that depends on them and merges. Tasks of a lost or preempted
+// node are queued again by Slurm; what fails for good is found by the merge, which starts whatever came of the arrays
+// (afterany).
 import { join } from 'node:path';
 import { ClusterError } from '../checks/errors.js';
 import { shellLine, shellWord } from '../checks/shell-words.js';
@@ -229,7 +230,10 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
   }
 }
 
-/** A variable of the shell cannot be quoted as a word: it is put in afterwards. With several clusters it is "number;cluster". */
+/**
+ * A variable of the shell cannot be quoted as a word: it is put in afterwards. With several clusters it is
+ * "number;cluster".
+ */
 const numberIn = (variable: string): string => `\${${variable}%%;*}`;
 
 const AFTER = '--dependency=afterany';

@@ -1,5 +1,6 @@
-// One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its scripts, logs
-// and outcome. A plan that is submitted again, for what is missing, is another submission of the same WORK.
+// One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its
+// scripts, logs and outcome. A plan that is submitted again, for what is missing, is another submission of the same
+// WORK.
 import { mkdir, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from '../analysis/results/make-directory.js';

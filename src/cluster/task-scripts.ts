@@ -1,5 +1,5 @@
-// A submission -> the shell scripts that its tasks run, the same on every engine: one maps a shard, one waits for the markers of
-// all shards, merges them and writes the results. Only a POSIX shell and collapsar are needed on a node.
+// A submission -> the shell scripts that its tasks run, the same on every engine: one maps a shard, one waits for the
+// markers of all shards, merges them and writes the results. Only a POSIX shell and collapsar are needed on a node.
 import { shellLine, shellWord } from '../checks/shell-words.js';
 import type { Submission } from './submission.js';
 

@@ -1,5 +1,5 @@
-// Plain values -> YAML. Strings are always in double quotes, or blocks where they have lines: nothing that a reader of YAML could
-// take for something else (no, 1e3, 0x1f, ~).
+// Plain values -> YAML. Strings are always in double quotes, or blocks where they have lines: nothing that a reader of
+// YAML could take for something else (no, 1e3, 0x1f, ~).
 
 export type YamlValue =
   | string

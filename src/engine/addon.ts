@@ -46,7 +46,8 @@ function advise(isRefused: boolean): string {
   if (isBundledElsewhere()) {
     return "collapsar is part of a bundle here, without its addon: name it an external package in the bundler's options";
   }
-  // pnpm runs no install script that was not approved; npm knows a package in pnpm's store for a link, and runs other scripts of it.
+  // pnpm runs no install script that was not approved; npm knows a package in pnpm's store for a link, and runs other
+  // scripts of it.
   const isFromPnpm = packageRoot.includes(`${sep}.pnpm${sep}`);
   const build = `Build it with: ${isFromPnpm ? 'pnpm approve-builds, then pnpm rebuild collapsar' : 'npm rebuild collapsar'}`;
   const missing = missingTools();

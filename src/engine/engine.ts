@@ -94,8 +94,8 @@ const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 /**
  * Computes on score tensors. Operations run one after the other in the order of their calls, off the event loop and off
  * libuv's thread pool. Every operation rejects, and never throws: with ArgumentError for a bad argument, with
- * DisposedError after dispose(), with `signal.reason` when aborted, with DeviceError `out_of_memory` where the machine does
- * not have the memory for a job.
+ * DisposedError after dispose(), with `signal.reason` when aborted, with DeviceError `out_of_memory` where the machine
+ * does not have the memory for a job.
  *
  * Input memory must not be written while a job reads it: results are then undefined (but nothing crashes). Large inputs
  * are read in place; how they are kept from going away is told in memory.ts.
@@ -201,7 +201,8 @@ export class Engine {
 
   /**
    * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy (docs/gpu.md).
-   * The other process must keep the memory until this tensor is disposed. Nothing reads it before the event has happened.
+   * The other process must keep the memory until this tensor is disposed. Nothing reads it before the event has
+   * happened.
    * @throws ArgumentError for what no handle can be, DeviceError `bad_handle` for what the driver does not accept
    */
   async importDevice(source: DeviceImport, options: OperationOptions = {}): Promise<DeviceTensor> {
@@ -268,12 +269,12 @@ export class Engine {
   }
 
   /**
-   * Token log-probs to row statistics in one call: `scoreStats` of the sums that `sumTokens` gives, which come along. On a
-   * GPU the sums are read where they were made.
+   * Token log-probs to row statistics in one call: `scoreStats` of the sums that `sumTokens` gives, which come along.
+   * On a GPU the sums are read where they were made.
    * @param logprobs as for sumTokens
    * @param lengths tokens of each row, 0 to T
-   * @param options `out: 'device'` computes on the GPU, wherever the log-probs are, and leaves the statistics and the sums
-   *   there; `lengths` and `firstInvalid` are on the host
+   * @param options `out: 'device'` computes on the GPU, wherever the log-probs are, and leaves the statistics and the
+   *   sums there; `lengths` and `firstInvalid` are on the host
    * @throws with `out: 'device'` also DeviceError: `out_of_memory`, or the engine has no GPU
    */
   async tokenRowStats(
@@ -333,8 +334,8 @@ export class Engine {
   }
 
   /**
-   * As sumTokens, bit for bit, of scores in a local file: the engine's threads read it piece by piece and sum each piece
-   * while it is in their cache, so that nothing but the sums takes memory.
+   * As sumTokens, bit for bit, of scores in a local file: the engine's threads read it piece by piece and sum each
+   * piece while it is in their cache, so that nothing but the sums takes memory.
    * @param lengths tokens of each row, 0 to T; what lies beyond them may be missing at the file's end
    * @returns sums float64 [R, P]; the first used log-prob that is NaN or +inf
    * @throws FileReadError (as a rejection) where the file ends too early or cannot be read
@@ -379,11 +380,11 @@ export class Engine {
 
   /**
    * Log-sum-exp, entropy, target log-prob, argmax and rank of each row of vocabulary logits, in one pass over them and
-   * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in the
-   * input's type, entropy by 1e-6; float64 input is computed in float64. docs/logits.md tells more.
+   * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in
+   * the input's type, entropy by 1e-6; float64 input is computed in float64. docs/logits.md tells more.
    * @param logits [N, V], any dtype and strides; fastest where a row's logits lie side by side
-   * @param options `out: 'device'` (or `{ device: fields }`) computes on the GPU, wherever the logits are, and leaves the
-   *   fields there
+   * @param options `out: 'device'` (or `{ device: fields }`) computes on the GPU, wherever the logits are, and leaves
+   *   the fields there
    * @returns in nats: one Float64Array (log-probs, entropies) or Int32Array (columns, counts) a field; with
    *   `out: 'device'` a DeviceTensor [N] of float64 or int32, to be disposed
    * @throws with `out: 'device'` also DeviceError: `out_of_memory`, or the engine has no GPU
@@ -509,8 +510,8 @@ export class Engine {
   }
 
   /**
-   * How much a step's texts depend on their prompts, and what they look like (docs/text-figures.md). Texts are copied at
-   * the call.
+   * How much a step's texts depend on their prompts, and what they look like (docs/text-figures.md). Texts are copied
+   * at the call.
    * @param rows one entry a row, in any order: it does not change a bit
    */
   async textFigures(rows: TextRows, options: TextFiguresOptions): Promise<TextFigures> {
@@ -530,7 +531,8 @@ export class Engine {
   /**
    * How much of a step's texts is made of given phrases, such as those of a later step.
    * @param phrases texts, or token ids where the rows are token ids
-   * @returns for each phrase the mean over used rows of the share of tokens that lie in it; NaN where the step has no figures
+   * @returns for each phrase the mean over used rows of the share of tokens that lie in it; NaN where the step has no
+   *   figures
    */
   async phraseShares(
     rows: TextRows,

@@ -11,8 +11,8 @@ export type IntegerArray = Int32Array | BigInt64Array | Float64Array;
 export type NativeProblem = DeviceProblem | 'no_memory';
 
 /**
- * How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''; reason: what
- * was wrong, or '', with what was asked for and free where memory was not enough).
+ * How a job ended: 0 done (value: result), 1 cancelled, 2 failed (value: message; argument: whose fault, or ''; reason:
+ * what was wrong, or '', with what was asked for and free where memory was not enough).
  */
 export type Settle = (
   outcome: 0 | 1 | 2,
@@ -200,8 +200,8 @@ export interface NativeEngine extends ShuffleJobs {
 
 /**
  * native/node/token_sink_object.h: a step's tokens as they come in blocks. A block is claimed, then computed by
- * `takeTokens` or `takeSums`, then committed; or unclaimed as if it had not come. One is computed at a time, and committed
- * before the next.
+ * `takeTokens` or `takeSums`, then committed; or unclaimed as if it had not come. One is computed at a time, and
+ * committed before the next.
  */
 export interface NativeTokenSink {
   /** Tokens [from, to), cut to each row's length. Throws with a property `argument` for tokens that came before. */

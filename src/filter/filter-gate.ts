@@ -12,14 +12,17 @@ export interface FilterGate {
   readonly sentence: string;
 }
 
-/** From the paper's table 8: at 1.16 and 1.29 the filter gains 3.2 and 4.6 points, at .33 it loses 5.0. Nothing in between. */
+/**
+ * From the paper's table 8: at 1.16 and 1.29 the filter gains 3.2 and 4.6 points, at .33 it loses 5.0. Nothing in
+ * between.
+ */
 const GAINS_FROM = 1.16;
 const LOSES_UP_TO = 0.33;
 
 /**
  * The gate Std(RV)/Mean(RV) (docs/filter.md): how unequally reward variance is spread over the prompts. Free of scale.
- * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances; groups of one
- *   rollout have none and are to be left out: `rewardVariances.filter((_, group) => rollouts[group] > 1)`
+ * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances; groups
+ *   of one rollout have none and are to be left out: `rewardVariances.filter((_, group) => rollouts[group] > 1)`
  * @throws ArgumentError naming the entry that is no finite number from 0 on
  */
 export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {

@@ -80,7 +80,10 @@ export function fullMetrics(
   return metrics;
 }
 
-/** Of groups that have one: the 0 that stands for a singleton's would pass for a prompt that is always alike, and open the gate. */
+/**
+ * Of groups that have one: the 0 that stands for a singleton's would pass for a prompt that is always alike, and open
+ * the gate.
+ */
 function measuredVariances({ counts, variance }: GroupStatistics): Float64Array {
   let singletons = 0;
   for (let group = 0; group < counts.length; group++) if ((counts[group] as number) < 2) singletons++;

@@ -1,5 +1,5 @@
-// Sums, means and standard deviations of float32 numbers with the very roundings of the reference (torch on a CPU): which groups a
-// threshold keeps can hang on the last bit.
+// Sums, means and standard deviations of float32 numbers with the very roundings of the reference (torch on a CPU):
+// which groups a threshold keeps can hang on the last bit.
 
 /** torch adds eight lanes at a time, whatever the instruction set … */
 const LANES = 8;
@@ -12,7 +12,10 @@ const STRIDE = ROWS * LANES;
 /** From here on torch splits a sum by threads, so that its last bits are those of the machine. */
 export const FLOAT32_SPLIT = 32768;
 
-/** Sum of values[begin, end), in float32: to torch's bit up to 32,768 values; more are added in float64 and rounded once. */
+/**
+ * Sum of values[begin, end), in float32: to torch's bit up to 32,768 values; more are added in float64 and rounded
+ * once.
+ */
 export function float32Sum(values: Float32Array, begin: number, end: number): number {
   const count = end - begin;
   if (count > FLOAT32_SPLIT) {
@@ -37,8 +40,8 @@ export function float32Mean(values: Float32Array, begin: number, end: number): n
 
 /**
  * Standard deviation (ddof 1) of values[begin, end): moments in float64, the result in float32.
- * @param alone the only row of its tensor: torch then takes the mean in float32 first, which is why sixteen equal rewards of .8
- *   have a std of 6e-8 there
+ * @param alone the only row of its tensor: torch then takes the mean in float32 first, which is why sixteen equal
+ *   rewards of .8 have a std of 6e-8 there
  */
 export function float32Std(values: Float32Array, begin: number, end: number, alone: boolean): number {
   let squares = 0;

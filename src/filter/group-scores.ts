@@ -1,4 +1,5 @@
-// Statistics of groups -> the score of each by the metric asked for, what strict ranks by in its place, and which scores are zero.
+// Statistics of groups -> the score of each by the metric asked for, what strict ranks by in its place, and which
+// scores are zero.
 
 import { columnOf } from './filter-metrics.js';
 import type { Float32Statistics, GroupStatistics, SpreadStatistics } from './group-statistics.js';
@@ -30,7 +31,10 @@ export function scoresOf(
 /** A figure is off by a few units in the last place of the values it is made of. */
 const VALUE_ERROR = 2 ** -48;
 
-/** What strict ranks by: the scores, but for what overflow or uneven groups would do to them; and how far off they may be. */
+/**
+ * What strict ranks by: the scores, but for what overflow or uneven groups would do to them; and how far off they may
+ * be.
+ */
 export function strictFigures(
   columns: Columns,
   scores: Float64Array,
@@ -45,7 +49,8 @@ export function strictFigures(
   if (metric === 'entropy_variance') return spread(columns.ranked.entropies as SpreadStatistics);
   if (metric === 'reward') return { figures: scores, error: VALUE_ERROR * largest };
   if (metric !== 'reward_sum') return { figures: scores, error: 0 };
-  // A constant added to rewards adds more to larger groups: sums are compared as what a group earns beyond the batch's average.
+  // A constant added to rewards adds more to larger groups: sums are compared as what a group earns beyond the batch's
+  // average.
   let total = 0;
   let rollouts = 0;
   let most = 0;
@@ -72,7 +77,8 @@ export function strictZero(
     return (group) => constant[group] === 1;
   }
   if (columnOf(metric) !== 'reward') return (group) => scores[group] === 0;
-  // A mean reward of 0 is no sign of anything (another offset, another zero): what teaches nothing is a group without spread.
+  // A mean reward of 0 is no sign of anything (another offset, another zero): what teaches nothing is a group without
+  // spread.
   return (group) => columns.rewards.constant[group] === 1;
 }
 

@@ -21,7 +21,10 @@ export interface Float32Statistics extends GroupStatistics {
 export interface SpreadStatistics extends GroupStatistics {
   /** The variances with all their rounding: 0 only where all values are equal. */
   readonly exactVariance: Float64Array;
-  /** The variances in a unit of their own, in which the largest neither overflows nor vanishes: what groups are ranked by. */
+  /**
+   * The variances in a unit of their own, in which the largest neither overflows nor vanishes: what groups are ranked
+   * by.
+   */
   readonly rankedVariance: Float64Array;
   /** That unit: the root of it, in units of the values. */
   readonly unit: number;
@@ -33,7 +36,9 @@ export interface SpreadStatistics extends GroupStatistics {
 
 /** A std below this share of the largest in the batch is none: rounding that came from arithmetic at another offset. */
 const NOISE_OF_BATCH = 1e-9;
-/** So much of a value can be rounding: of float64 values, and of those that came in float32. Whole numbers have none. */
+/**
+ * So much of a value can be rounding: of float64 values, and of those that came in float32. Whole numbers have none.
+ */
 const NOISE_OF_FLOAT64 = 2 ** -50;
 const NOISE_OF_FLOAT32 = 2 ** -22;
 
@@ -237,7 +242,10 @@ export interface MeanFigures {
   readonly sum: number;
 }
 
-/** Means over all groups and over the kept ones; 0 without any. A single rollout has no std, a group without rollouts nothing. */
+/**
+ * Means over all groups and over the kept ones; 0 without any. A single rollout has no std, a group without rollouts
+ * nothing.
+ */
 export function meanFigures(
   { counts, variance, max, mean, sum }: GroupStatistics,
   isKept: Uint8Array,

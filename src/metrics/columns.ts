@@ -1,4 +1,5 @@
-// Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out (docs/metrics.md).
+// Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out
+// (docs/metrics.md).
 import { types } from 'node:util';
 import { checkArray } from '../checks/argument-checks.js';
 import { counted } from '../checks/counted.js';
@@ -14,7 +15,9 @@ export interface Columns {
   readonly position: Int32Array;
   /** Canonical column of each row. */
   readonly own: Int32Array;
-  /** Signature of each canonical column: columns with the same prompt tokens share one. Numbered from 0 as they appear. */
+  /**
+   * Signature of each canonical column: columns with the same prompt tokens share one. Numbered from 0 as they appear.
+   */
   readonly signatures: Int32Array;
 }
 

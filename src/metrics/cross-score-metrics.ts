@@ -20,8 +20,10 @@ import type { StepMetrics } from './step-metrics.js';
 /**
  * Collapse metrics of one training step.
  *
- * @param scores cross-scores in nats, as token log-probs or as sums over tokens, with what tells rows and columns apart.
- * @returns metrics by key; under `strict` with intervals, p-values, and the reason for every metric that cannot be given.
+ * @param scores cross-scores in nats, as token log-probs or as sums over tokens, with what tells rows and columns
+ *   apart.
+ * @returns metrics by key; under `strict` with intervals, p-values, and the reason for every metric that cannot be
+ *   given.
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted.
  * Source: RAGEN-2 (arXiv 2604.06268), Eq. 1 and §3; docs/metrics.md lists every key with its formula.
  */

@@ -7,7 +7,9 @@ import type { Profile, SampleLabel } from './step-metrics.js';
 
 /** One step's cross-scores (docs/metrics.md). Exactly one of `logprobs` and `sums` is given. */
 export interface CrossScores {
-  /** [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand. */
+  /**
+   * [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand.
+   */
   logprobs?: Tensor | undefined;
   /** [R, P]: the same already summed over tokens. */
   sums?: Tensor | undefined;

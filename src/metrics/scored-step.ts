@@ -39,7 +39,8 @@ export async function summed(
   }
   const prompts = tensor.shape[0] as number;
   const whole = isIdentity(selection.rows, lengths.length) && isIdentity(selection.columns, prompts);
-  // On a GPU the statistics are made of the sums where those are; a step that is sampled or out of order takes two calls.
+  // On a GPU the statistics are made of the sums where those are; a step that is sampled or out of order takes two
+  // calls.
   if (tensor.data instanceof DeviceTensor && whole && isIdentity(columns.position, prompts)) {
     const { own, signatures } = selection;
     const { sums, stats } = await engine.tokenRowStats(tensor, lengths, { own, signatures, signal, onProgress });

@@ -18,7 +18,10 @@ export interface MarginalSpread {
   readonly stdSeq: number;
 }
 
-/** How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these (docs/intervals.md). */
+/**
+ * How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these
+ * (docs/intervals.md).
+ */
 export interface Certainty {
   readonly batch: Interval;
   readonly population: Interval;
@@ -66,8 +69,8 @@ export interface StepMetrics {
     /** Indices of rows left out because a score of theirs is NaN or infinite (strict). */
     readonly nonFinite: readonly number[];
     /**
-     * Indices of rows left out because their score is the same to the bit under every one of at least two prompts: what stands
-     * there are no log-probs (strict). Missing where there are none.
+     * Indices of rows left out because their score is the same to the bit under every one of at least two prompts: what
+     * stands there are no log-probs (strict). Missing where there are none.
      */
     readonly placeholders?: readonly number[];
   };

@@ -74,7 +74,8 @@ const RETRIEVALS = ['retrieval_accuracy', 'retrieval_accuracy@2', 'retrieval_acc
  * templates, repetition, copies.
  *
  * @param step one entry a row, in any order; texts, or token ids
- * @returns figures by key, with an interval and a p-value for the bound, and the reason for every figure that cannot be given
+ * @returns figures by key, with an interval and a p-value for the bound, and the reason for every figure that cannot be
+ *   given
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted
  * Source: D. Barber and F. Agakov, "The IM algorithm" (2003), for the bound; docs/text-figures.md.
  * @example

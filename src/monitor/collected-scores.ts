@@ -1,5 +1,5 @@
-// Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its sums
-// stay, so that a step holds R·P numbers and never the log-probs of two prompts.
+// Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its
+// sums stay, so that a step holds R·P numbers and never the log-probs of two prompts.
 
 import { types } from 'node:util';
 import { checkAwaited } from '../checks/argument-checks.js';
@@ -15,8 +15,8 @@ import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';
 
 /**
- * The scores of one prompt, in nats. Rows are either all R rows of the step, or just those that the step wants scored under
- * this prompt (`step.pairs().byPrompt`), in rising order.
+ * The scores of one prompt, in nats. Rows are either all R rows of the step, or just those that the step wants scored
+ * under this prompt (`step.pairs().byPrompt`), in rising order.
  * - a Tensor [rows, T]: log-probs of each row's tokens; past a row's length anything may stand;
  * - a Tensor [N]: the same packed, row after row without padding;
  * - a Float64Array, a Float32Array or an array of numbers [rows]: sums over tokens.

@@ -1,5 +1,5 @@
-// An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a step
-// that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
+// An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a
+// step that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
 
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
@@ -212,7 +212,8 @@ function evidenceOf(
       reasoningSwaps,
     },
     filter,
-    // Success in training and in validation are two series: where the first is given, the judge reads it off the outcomes.
+    // Success in training and in validation are two series: where the first is given, the judge reads it off the
+    // outcomes.
     success: unshaped === undefined ? validated : undefined,
     // To be correlated with success: once a computed step, as the metrics are.
     figures: metrics === undefined ? figures : { ...rollouts, ...figures },

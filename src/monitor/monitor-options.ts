@@ -1,5 +1,5 @@
-// The monitor's options with their defaults filled in, those of filter and judge as they came: plain JSON, so that a saved
-// state can say what it was made with.
+// The monitor's options with their defaults filled in, those of filter and judge as they came: plain JSON, so that a
+// saved state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../checks/argument-checks.js';
 import { argumentProblem } from '../checks/argument-problem.js';
@@ -30,14 +30,14 @@ export interface MonitorOptions {
   /** `strict` (default), or `ragen`: the reference's numbers, key for key. */
   readonly profile?: Profile | undefined;
   /**
-   * Which (trajectory, turn) rows a due step's metrics are computed on; needs `episodes` and `turns`. Several give a set of
-   * metrics each. Every step draws anew, by seed and step number. Default: all rows.
+   * Which (trajectory, turn) rows a due step's metrics are computed on; needs `episodes` and `turns`. Several give a
+   * set of metrics each. Every step draws anew, by seed and step number. Default: all rows.
    */
   readonly sampler?: SamplerKind | SamplerOptions | readonly (SamplerKind | SamplerOptions)[] | undefined;
   /**
-   * Cross-scores are due at every step until the run has its start to compare with (the first five steps with evidence; not with
-   * `judge: false` or the `ragen` profile), at step 1, and at every multiple of this; `never`: only where a step asks for it.
-   * Default 5.
+   * Cross-scores are due at every step until the run has its start to compare with (the first five steps with evidence;
+   * not with `judge: false` or the `ragen` profile), at step 1, and at every multiple of this; `never`: only where a
+   * step asks for it. Default 5.
    */
   readonly everySteps?: number | 'never' | undefined;
   /**
@@ -46,15 +46,15 @@ export interface MonitorOptions {
    */
   readonly negatives?: number | undefined;
   /**
-   * With `negatives`, where rows have turns: share of the negatives that are prompts of the row's own turn. Default none. A step
-   * of several turns then takes `negatives` from 4 on: two of the own turn and two of others.
+   * With `negatives`, where rows have turns: share of the negatives that are prompts of the row's own turn. Default
+   * none. A step of several turns then takes `negatives` from 4 on: two of the own turn and two of others.
    */
   readonly hardShare?: number | undefined;
   /** The variance-based filter, applied at every step that brings rewards. Default: none. */
   readonly filter?: FilterOptions | undefined;
   /**
-   * What the rewards of an episode's turns make the episode's, for filter, buckets and verdicts alike. `same`: they must agree.
-   * Default: that of `filter`, whose default is `same` (under `ragen` `first`).
+   * What the rewards of an episode's turns make the episode's, for filter, buckets and verdicts alike. `same`: they
+   * must agree. Default: that of `filter`, whose default is `same` (under `ragen` `first`).
    */
   readonly turnRewards?: TurnRewards | undefined;
   /** Early-stop rules; each is on unless it is false. */

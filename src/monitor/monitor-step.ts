@@ -74,18 +74,19 @@ export class MonitorStep {
   }
 
   /**
-   * The (row, prompt) pairs to score, in parallel arrays by rising prompt and row, and the same prompt by prompt. Prompts are
-   * indices of columns. Empty where the step is not due.
+   * The (row, prompt) pairs to score, in parallel arrays by rising prompt and row, and the same prompt by prompt.
+   * Prompts are indices of columns. Empty where the step is not due.
    */
   pairs(): WantedPairs {
     return this.#wanted;
   }
 
   /**
-   * Takes the scores of one prompt, in any order; resolves when they are summed, until when their memory must not change.
+   * Takes the scores of one prompt, in any order; resolves when they are summed, until when their memory must not
+   * change.
    * @param prompt index of the column, 0 to P − 1
-   * @throws {ArgumentError} (as a rejection) for a step that is not due, an unknown prompt, one that was scored before, or
-   *   scores that do not fit
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, an unknown prompt, one that was scored before,
+   *   or scores that do not fit
    */
   async score(prompt: number, scores: ColumnScores, options: ScoreOptions = {}): Promise<void> {
     const { signal } = scoreOptions(options);
@@ -94,8 +95,8 @@ export class MonitorStep {
 
   /**
    * Takes the scores of all prompts at once: the same bits as prompt by prompt.
-   * @throws {ArgumentError} (as a rejection) for a step that is not due, if a prompt was scored before, or scores that do
-   *   not fit
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, if a prompt was scored before, or scores that
+   *   do not fit
    */
   async scoreAll(scores: WholeScores, options: ScoreOptions = {}): Promise<void> {
     const { signal } = scoreOptions(options);
@@ -113,10 +114,11 @@ export class MonitorStep {
   }
 
   /**
-   * Takes any part of the scores: some prompts × some rows × some tokens. Parts may come in any order and side by side, and
-   * give the bits of the whole. Resolves when they are summed; until then their memory must not change. TokenSumsSink tells what each order holds.
-   * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does not
-   *   fit; the step is then as it was
+   * Takes any part of the scores: some prompts × some rows × some tokens. Parts may come in any order and side by side,
+   * and give the bits of the whole. Resolves when they are summed; until then their memory must not change.
+   * TokenSumsSink tells what each order holds.
+   * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does
+   *   not fit; the step is then as it was
    */
   async scoreBlock(block: ScoreBlock, options: ScoreOptions = {}): Promise<void> {
     const { signal } = scoreOptions(options);
@@ -124,9 +126,9 @@ export class MonitorStep {
   }
 
   /**
-   * Takes blocks from an (async) iterable or a Web Stream, asking for the next when one is taken in. Where the source or a
-   * block fails, or at an abort, the source is closed and all rows that it gave something of are forgotten, so that they may
-   * come again.
+   * Takes blocks from an (async) iterable or a Web Stream, asking for the next when one is taken in. Where the source
+   * or a block fails, or at an abort, the source is closed and all rows that it gave something of are forgotten, so
+   * that they may come again.
    * @throws what the source throws; {ArgumentError} as scoreBlock(); `signal.reason` when aborted
    */
   async scoreBlocks(blocks: Source<ScoreBlock>, options: ScoreOptions = {}): Promise<void> {
@@ -143,8 +145,8 @@ export class MonitorStep {
   }
 
   /**
-   * Blocks as a Web Stream, which takes one at a time. Closing it does not finish the step. When it is aborted or refuses a
-   * block, all rows that it gave something of are forgotten, so that they may come again.
+   * Blocks as a Web Stream, which takes one at a time. Closing it does not finish the step. When it is aborted or
+   * refuses a block, all rows that it gave something of are forgotten, so that they may come again.
    * @throws {ArgumentError} for a step that is not due; the reason of one that was given up
    */
   writable(): WritableStream<ScoreBlock> {
@@ -169,7 +171,10 @@ export class MonitorStep {
     return this.#open.scores?.held ?? { pairs: 0, tokens: 0, bytes: 0 };
   }
 
-  /** Gives the step up: what is being scored stops and rejects with the reason, as every later call does; memory is released. */
+  /**
+   * Gives the step up: what is being scored stops and rejects with the reason, as every later call does; memory is
+   * released.
+   */
   abort(reason: unknown = new DOMException('the step was aborted', 'AbortError')): void {
     this.#givenUp ??= { reason };
     this.#open.scores?.abort(reason);
@@ -185,9 +190,10 @@ export class MonitorStep {
   }
 
   /**
-   * Ends the step. If it rejects, the monitor is as it was: correct what the error names and finish again, or leave the step.
-   * @throws {ArgumentError} (as a rejection) for prompts never scored, outcomes that do not fit, or a later step that was
-   *   finished meanwhile; `signal.reason` when aborted
+   * Ends the step. If it rejects, the monitor is as it was: correct what the error names and finish again, or leave the
+   * step.
+   * @throws {ArgumentError} (as a rejection) for prompts never scored, outcomes that do not fit, or a later step that
+   *   was finished meanwhile; `signal.reason` when aborted
    */
   async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<MonitorReport> {
     const { signal } = scoreOptions(options);

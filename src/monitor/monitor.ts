@@ -15,8 +15,8 @@ import type { CheckedOutcomes } from './outcomes/step-outcomes.js';
 import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
 
 /**
- * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps depend on
- * is in `save()`; a restored monitor continues to the bit.
+ * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps
+ * depend on is in `save()`; a restored monitor continues to the bit.
  * @throws {ArgumentError} from the constructor for an option that is unknown or out of range
  */
 export class Monitor {
@@ -82,8 +82,8 @@ export class Monitor {
   }
 
   /**
-   * Steps in, reports out, one at a time: the next step is asked of the source when its report is asked for. However it ends,
-   * the source is closed (a stream cancelled), and with it the blocks of the step that was being scored.
+   * Steps in, reports out, one at a time: the next step is asked of the source when its report is asked for. However it
+   * ends, the source is closed (a stream cancelled), and with it the blocks of the step that was being scored.
    * @throws what a step throws, or `signal.reason` when aborted; the monitor is then as after the last report
    */
   reports(source: Source<MonitorInput>, options: ScoreOptions = {}): AsyncGenerator<MonitorReport, void, undefined> {
@@ -91,16 +91,16 @@ export class Monitor {
   }
 
   /**
-   * The same as a Web Stream: a step is computed when its report is read, and one more waits to be. An abort of the writable
-   * side, a cancel of the readable side and the signal stop the step that is being computed.
+   * The same as a Web Stream: a step is computed when its report is read, and one more waits to be. An abort of the
+   * writable side, a cancel of the readable side and the signal stop the step that is being computed.
    */
   transform(options: ScoreOptions = {}): TransformStream<MonitorInput, MonitorReport> {
     return reportStream(this, options);
   }
 
   /**
-   * Disposes of the engine, if the monitor has opened it: what needs one rejects with a DisposedError from then on. The state
-   * can still be saved.
+   * Disposes of the engine, if the monitor has opened it: what needs one rejects with a DisposedError from then on. The
+   * state can still be saved.
    */
   async dispose(): Promise<void> {
     if (!this.#ownsEngine) return;

@@ -36,7 +36,8 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
 }
 
 /**
- * log p(z|x) of every row, which a plan always has scored, however few the negatives: for the judge, as `perRow` of whole metrics.
+ * log p(z|x) of every row, which a plan always has scored, however few the negatives: for the judge, as `perRow` of
+ * whole metrics.
  * @param metrics of the same scores
  * @returns [R], NaN where the metrics left the row out
  */

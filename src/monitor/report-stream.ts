@@ -20,9 +20,9 @@ export interface MonitorInput {
   readonly step: number;
   readonly labels: StepLabels;
   /**
-   * The cross-scores; blocks of them as an (async) iterable or a Web Stream, of which the next is asked for when one is taken
-   * in; or a function that scores the step (`step.pairs()`, `step.score()`) or gives what may stand here. Read only at a step that
-   * is due; a stream that is not wanted is cancelled.
+   * The cross-scores; blocks of them as an (async) iterable or a Web Stream, of which the next is asked for when one is
+   * taken in; or a function that scores the step (`step.pairs()`, `step.score()`) or gives what may stand here. Read
+   * only at a step that is due; a stream that is not wanted is cancelled.
    */
   readonly scores?:
     | WholeScores
@@ -59,8 +59,8 @@ interface Offer {
 }
 
 /**
- * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of the
- * reader stop the step that is being computed.
+ * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of
+ * the reader stop the step that is being computed.
  */
 export function reportStream(monitor: StepOpener, options: ScoreOptions): TransformStream<MonitorInput, MonitorReport> {
   const { signal } = scoreOptions(options);

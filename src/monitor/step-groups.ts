@@ -1,5 +1,5 @@
-// A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward buckets
-// that are made of them.
+// A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward
+// buckets that are made of them.
 import { ArgumentError } from '../checks/errors.js';
 import { episodeRewards, type FilterResult } from '../filter/index.js';
 import type { RunOptions } from './monitor-options.js';
@@ -37,8 +37,8 @@ export function filteredGroups(
 }
 
 /**
- * The outcomes with each turn's reward being its episode's: what buckets and verdicts look at. After filteredGroups(), which
- * names what is wrong with them.
+ * The outcomes with each turn's reward being its episode's: what buckets and verdicts look at. After filteredGroups(),
+ * which names what is wrong with them.
  */
 export function withEpisodeRewards(
   { groups, episodes, turns }: OpenLabels,

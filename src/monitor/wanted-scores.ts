@@ -1,5 +1,5 @@
-// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so that a
-// trainer scores nothing that no metric will read.
+// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so
+// that a trainer scores nothing that no metric will read.
 import { ArgumentError } from '../checks/errors.js';
 import type { Pairs, PromptPairs } from '../metrics/planned/plan.js';
 import { type RowSelection, selectRows } from '../metrics/sampling/row-selection.js';
@@ -58,7 +58,8 @@ function select(labels: OpenLabels, profile: Profile, sampler: SamplerOptions | 
 }
 
 /**
- * Rows are put together once for prompts that the same samplers want: of all rows under all prompts there may be many millions.
+ * Rows are put together once for prompts that the same samplers want: of all rows under all prompts there may be many
+ * millions.
  * @param wanting by prompt, which of the samplers want it; a prompt that none does is left out
  * @param drawn rows of each sampler
  */

@@ -111,7 +111,8 @@ export class Judge {
   /**
    * Takes in one step.
    * @returns the regime, the verdicts that hold, and the figures behind them
-   * @throws {ArgumentError} for a step that is not later than the last, or columns of different lengths; nothing is taken in
+   * @throws {ArgumentError} for a step that is not later than the last, or columns of different lengths; nothing is
+   *   taken in
    */
   add(evidence: StepEvidence): Judgement {
     checkObject(evidence, 'evidence');
@@ -243,8 +244,8 @@ export class Judge {
   }
 
   /**
-   * Whether the run's start is still to come: the first START_STEPS steps with evidence, which later ones are compared with. A
-   * run that gives none among its first START_WINDOW computed steps is not waited for.
+   * Whether the run's start is still to come: the first START_STEPS steps with evidence, which later ones are compared
+   * with. A run that gives none among its first START_WINDOW computed steps is not waited for.
    */
   get isStarting(): boolean {
     return this.#regimes.mi.steps < START_STEPS && this.#computed < START_WINDOW;

@@ -14,8 +14,9 @@ export interface RegimeReading {
   /** First step of the unbroken stretch in this regime. */
   readonly since: number;
   /**
-   * I(X;Z) in nats a response with its 95% batch interval, and the run's start to compare with: both where the own prompt is
-   * one of `prompts` different ones, the most that the step and the start have (0: the metrics do not say how many).
+   * I(X;Z) in nats a response with its 95% batch interval, and the run's start to compare with: both where the own
+   * prompt is one of `prompts` different ones, the most that the step and the start have (0: the metrics do not say how
+   * many).
    */
   readonly mi: {
     readonly value: number;

@@ -1,5 +1,5 @@
-// Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a reward that
-// cannot tell different behaviour apart (docs/verdicts.md).
+// Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a
+// reward that cannot tell different behaviour apart (docs/verdicts.md).
 
 import { fields, nullable, number, type Shaped } from '../checks/saved-shape.js';
 import type { RolloutGroup } from './evidence/group-outcomes.js';
@@ -28,12 +28,14 @@ export interface PromptTriage {
 export const rewardRangeShape = fields({ lowest: nullable(number), highest: nullable(number) });
 export type RewardRange = Shaped<typeof rewardRangeShape>;
 
-/** A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/verdicts.md). */
+/**
+ * A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/verdicts.md).
+ */
 const LOW_SHARE = 0.1;
 
 /**
- * Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up). Whole
- * numbers have no rounding.
+ * Equal rewards that came out unequal by rounding, relative to the largest (float32 has 6e-8; sixteen of them add up).
+ * Whole numbers have no rounding.
  */
 const ROUNDING = 1e-6;
 
@@ -51,7 +53,10 @@ export interface PromptRewards {
   readonly successes: 'all' | 'none' | 'some' | null;
 }
 
-/** Groups with fewer than two rollouts, or with a reward (or a variance) that is not finite, say nothing and are left out. */
+/**
+ * Groups with fewer than two rollouts, or with a reward (or a variance) that is not finite, say nothing and are left
+ * out.
+ */
 export function promptRewards(groups: readonly RolloutGroup[]): PromptRewards[] {
   const usable = groups.filter(
     ({ rewards }) => rewards.length >= 2 && areFinite(rewards) && Number.isFinite(standardDeviation(rewards) ** 2),

@@ -58,8 +58,10 @@ export function checkReading(reading: StepReading): void {
 }
 
 /**
- * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at once.
- * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be missing
+ * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at
+ * once.
+ * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
+ *   missing
  * @returns plain data, null where the evidence for it is missing
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
  */
@@ -156,7 +158,9 @@ function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array
   return found;
 }
 
-/** The least of the rewards that are above their mean; equal rewards are none, whatever rounding makes of their mean. */
+/**
+ * The least of the rewards that are above their mean; equal rewards are none, whatever rounding makes of their mean.
+ */
 function aboveMean(rewards: Float64Array): number {
   let [total, lowest] = [0, Number.POSITIVE_INFINITY];
   for (const reward of rewards) {

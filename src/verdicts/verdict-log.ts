@@ -1,4 +1,5 @@
-// Findings step by step -> verdicts that know when they were first said, and what the whole run was told. One entry a kind.
+// Findings step by step -> verdicts that know when they were first said, and what the whole run was told. One entry a
+// kind.
 
 import {
   count,

@@ -1,4 +1,5 @@
-// What the judge says about a run: verdicts as data, each with the sentence that a person reads. docs/verdicts.md has the rule of each.
+// What the judge says about a run: verdicts as data, each with the sentence that a person reads. docs/verdicts.md has
+// the rule of each.
 
 /** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/verdicts.md). */
 export type Regime = 'diverse' | 'template_collapse' | 'compressed' | 'low_entropy_collapse';

@@ -1,4 +1,5 @@
-// What a state or a journal says of a step, with any part of it forged: refused by a StateError that names the part, or of use.
+// What a state or a journal says of a step, with any part of it forged: refused by a StateError that names the part, or
+// of use.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

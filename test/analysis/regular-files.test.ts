@@ -1,4 +1,5 @@
-// A pipe where a file of ours belongs: an error at once. To open it would wait for a writer, and not even SIGTERM ends that.
+// A pipe where a file of ours belongs: an error at once. To open it would wait for a writer, and not even SIGTERM ends
+// that.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Manifests and states that are damaged or forged: whatever is done to them, they are refused by a clear error, or are equal.
+// Manifests and states that are damaged or forged: whatever is done to them, they are refused by a clear error, or are
+// equal.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

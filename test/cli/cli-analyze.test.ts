@@ -718,7 +718,8 @@ describe('--out', () => {
     const records = recordsOf(printed);
     expect(summary.runs[0].metrics[key]).toEqual({ first: records[0]?.[key], last: records[2]?.[key] });
 
-    // A later analysis without failures leaves none of the earlier one's behind, and the same input gives the same bytes.
+    // A later analysis without failures leaves none of the earlier one's behind, and the same input gives the same
+    // bytes.
     const good = [1, 2, 3].map((step) => join(run, `${step}.safetensors`));
     const again = () => collapsar(['analyze', ...good, '--out', out]);
     expect((await again()).status).toBe(0);

@@ -1,5 +1,5 @@
-// Rewards as trainers really give them, by turn, with ids of 64 bits, with gaps and in every dtype: read alike by analyze, filter
-// and Monitor, or refused.
+// Rewards as trainers really give them, by turn, with ids of 64 bits, with gaps and in every dtype: read alike by
+// analyze, filter and Monitor, or refused.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

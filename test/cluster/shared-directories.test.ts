@@ -1,5 +1,5 @@
-// Directories of results and states that other users write to as well: what they put in the way under the names of our own files
-// must not lead us to write elsewhere.
+// Directories of results and states that other users write to as well: what they put in the way under the names of our
+// own files must not lead us to write elsewhere.
 import { execFileSync } from 'node:child_process';
 import { lstatSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

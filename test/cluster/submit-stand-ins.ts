@@ -1,5 +1,5 @@
-// Programs that stand in for those of an engine and for collapsar, for tests without a cluster: they write down how they were
-// called and answer from files.
+// Programs that stand in for those of an engine and for collapsar, for tests without a cluster: they write down how
+// they were called and answer from files.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';

@@ -1,4 +1,5 @@
-// A file that is damaged, and has a NaN before the damage: which of the two it is listed for does not depend on the size of blocks.
+// A file that is damaged, and has a NaN before the damage: which of the two it is listed for does not depend on the
+// size of blocks.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';

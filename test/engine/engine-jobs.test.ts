@@ -18,7 +18,8 @@ import { collected } from './engine-leaks.js';
 const sanitized = process.env.COLLAPSAR_SANITIZED === '1';
 
 let engine: Engine;
-// Untouched zeros: work that takes no memory. They come from the cache at up to 100 GB/s, so they are read several times.
+// Untouched zeros: work that takes no memory. They come from the cache at up to 100 GB/s, so they are read several
+// times.
 let long: Tensor;
 let lengths: BigInt64Array;
 beforeAll(async () => {

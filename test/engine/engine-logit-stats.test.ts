@@ -1,4 +1,5 @@
-// logitStats against plain float64, for any shape, dtype, strides, temperature and number of threads; and its arguments.
+// logitStats against plain float64, for any shape, dtype, strides, temperature and number of threads; and its
+// arguments.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/checks/errors.js';

@@ -42,7 +42,8 @@ async function sumWhile(data: Float64Array, interfere: (buffer: ArrayBufferLike)
 }
 
 describe('a buffer in use', () => {
-  // What these do to it differs between versions of Node: copy, or throw. What must not happen is a crash or a wrong sum.
+  // What these do to it differs between versions of Node: copy, or throw. What must not happen is a crash or a wrong
+  // sum.
   const attempts: [string, (buffer: ArrayBufferLike) => void][] = [
     ['structuredClone with transfer', (buffer) => void structuredClone(buffer, { transfer: [buffer as ArrayBuffer] })],
     [
@@ -240,7 +241,8 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
 
     it('is named: how much, what for, and what to do', async () => {
       const index = join(fileURLToPath(new URL('../..', import.meta.url)), 'dist/index.js');
-      // 500 prompts x 2^20 rows of sums take 4 GiB, more than the process may address; the scores are one number seen again.
+      // 500 prompts x 2^20 rows of sums take 4 GiB, more than the process may address; the scores are one number seen
+      // again.
       const script = `
       import { openEngine } from ${JSON.stringify(index)};
       const engine = await openEngine({ device: 'cpu', threads: 1 });

@@ -1,4 +1,5 @@
-// One call of an operation in a process of its own -> how far its memory rose, as JSON on stdout. Of engine-peak.test.ts.
+// One call of an operation in a process of its own -> how far its memory rose, as JSON on stdout. Of
+// engine-peak.test.ts.
 //   node test/engine/engine-peak-call.mjs '{"operation", "dtype", "shape", "strides"?, "threads"}'
 import { readFileSync } from 'node:fs';
 import { openEngine } from '../../dist/index.js';

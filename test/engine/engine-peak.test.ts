@@ -1,6 +1,6 @@
-// How much memory an operation takes above its input: its outputs, and under 1 MB a thread whatever the input. Each call
-// has a process of its own (engine-peak-call.mjs): the peak of a process never falls. Counted apart: copies of the labels,
-// some bytes a row. Left out: scoreStats with `signatures`, whose tables have an entry a column.
+// How much memory an operation takes above its input: its outputs, and under 1 MB a thread whatever the input. Each
+// call has a process of its own (engine-peak-call.mjs): the peak of a process never falls. Counted apart: copies of the
+// labels, some bytes a row. Left out: scoreStats with `signatures`, whose tables have an entry a column.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

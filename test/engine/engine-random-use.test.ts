@@ -1,5 +1,6 @@
-// Calls in any order and at once, on several engines, over memory of every kind that is overwritten, transferred, shrunk or
-// grown right after the call: each gives the bits that it gives alone on a plain copy, or the reason of its abort.
+// Calls in any order and at once, on several engines, over memory of every kind that is overwritten, transferred,
+// shrunk or grown right after the call: each gives the bits that it gives alone on a plain copy, or the reason of its
+// abort.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DType, Engine, HostTensor, TensorData } from '../../src/index.js';

@@ -54,7 +54,10 @@ async function refused(work: Promise<unknown>, argument: string, words: string):
   expect((error as ArgumentError).argument).toBe(argument);
 }
 
-/** What is held after these boxes, by the doc comment: rows that have begun, and tokens that came ahead of others of their leaf. */
+/**
+ * What is held after these boxes, by the doc comment: rows that have begun, and tokens that came ahead of others of
+ * their leaf.
+ */
 function waitingTokens(
   { prompts, lengths }: WholeStep,
   boxes: readonly BoxOfStep[],

@@ -123,7 +123,8 @@ const rewards = Array.from({ length: 8 }, (_, group) =>
 );
 note('filterGroups', filterGroups({ rewards }, { strategy: 'top_p', value: 0.9 }));
 
-// Under half of the prompts a row has one score, under the other half another: own is among the best eight in half of the rows.
+// Under half of the prompts a row has one score, under the other half another: own is among the best eight in half of
+// the rows.
 const halves = Float64Array.from({ length: 256 }, (_, at) => (((at >> 4) + at) % 16 < 8 ? -8 : -9));
 const equal = { data: halves, dtype: 'float64', shape: [16, 16] };
 const groups = Int32Array.from({ length: 16 }, (_, row) => row);

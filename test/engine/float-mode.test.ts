@@ -1,5 +1,5 @@
-// A library that was linked with -Ofast turns subnormal numbers into 0 in the thread that loads it, and in all threads that
-// this one starts. Figures stay the same, to the bit.
+// A library that was linked with -Ofast turns subnormal numbers into 0 in the thread that loads it, and in all threads
+// that this one starts. Figures stay the same, to the bit.
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -120,7 +120,8 @@ describe('float32', () => {
 
   it('the threshold is float32, and compared as such', () => {
     const rewards = Array.from({ length: 8 }, () => [0.1, 0.1]);
-    // In float64 four of eight equal masses are half of them; the float32 sum of eight .1f is a bit more than eight times .1f.
+    // In float64 four of eight equal masses are half of them; the float32 sum of eight .1f is a bit more than eight
+    // times .1f.
     expect(filterGroups({ rewards }, { dialect: 'ragen', metric: 'reward', eps: 0, value: 0.5 }).kept).toHaveLength(5);
   });
 

@@ -1,4 +1,5 @@
-// Step files compressed whole: what they give, in constant memory, and that what is cut, damaged or made to burst is refused.
+// Step files compressed whole: what they give, in constant memory, and that what is cut, damaged or made to burst is
+// refused.
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';

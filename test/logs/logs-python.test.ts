@@ -1,5 +1,6 @@
-// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/step-file.md, run as
-// it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the libraries.
+// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/step-file.md, run
+// as it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the
+// libraries.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -76,7 +77,10 @@ async function listing(name: string): Promise<string> {
   return code;
 }
 
-/** A model whose next token depends on all before it, and what it must give: p of each token from the sum of those before. */
+/**
+ * A model whose next token depends on all before it, and what it must give: p of each token from the sum of those
+ * before.
+ */
 const SCORE = `
 import json
 from types import SimpleNamespace

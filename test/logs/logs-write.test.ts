@@ -1,4 +1,5 @@
-// writeStep: what is written is read again, nothing is left half there, and the reader's rules hold before anything is written.
+// writeStep: what is written is read again, nothing is left half there, and the reader's rules hold before anything is
+// written.
 import { spawnSync } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// 95% intervals where groups are uneven, rows few or scores tied: how often they hold the true value of a model that is known
-// (docs/intervals.md; bench/coverage.mjs has more cells and more draws).
+// 95% intervals where groups are uneven, rows few or scores tied: how often they hold the true value of a model that is
+// known (docs/intervals.md; bench/coverage.mjs has more cells and more draws).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
@@ -25,7 +25,10 @@ interface Policies {
   readonly lengths: number[];
 }
 
-/** A pool of policies over outcomes of 1 to 13 tokens; logits differ between prompts by a `strength`, which prompts have by turns. */
+/**
+ * A pool of policies over outcomes of 1 to 13 tokens; logits differ between prompts by a `strength`, which prompts have
+ * by turns.
+ */
 function policies(uniform: () => number, strengths: readonly number[]): Policies {
   const bell = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   const common = Array.from({ length: OUTCOMES }, () => 0.7 * bell());
@@ -37,7 +40,10 @@ function policies(uniform: () => number, strengths: readonly number[]): Policies
   return { logProbs, lengths: common.map(() => 1 + Math.floor(13 * uniform())) };
 }
 
-/** A batch: prompts drawn from the pool, so many rows of each; what its figures' expectations are, exact sums over outcomes. */
+/**
+ * A batch: prompts drawn from the pool, so many rows of each; what its figures' expectations are, exact sums over
+ * outcomes.
+ */
 function batchOf({ logProbs, lengths }: Policies, uniform: () => number, rowsOf: readonly number[]) {
   const pool = [...logProbs];
   const prompts = rowsOf.map(() => pool.splice(Math.floor(uniform() * pool.length), 1)[0] as number[]);
@@ -115,8 +121,8 @@ async function coverage(
   return held / draws;
 }
 
-// 400 draws: a share of 95% has a standard error of 1.1 points. With the degrees of freedom of even groups it was: .83, .81, .89,
-// .82; with a spread about the means of two rows .90; tied .89 and .79.
+// 400 draws: a share of 95% has a standard error of 1.1 points. With the degrees of freedom of even groups it was: .83,
+// .81, .89, .82; with a spread about the means of two rows .90; tied .89 and .79.
 describe('intervals hold the true value', () => {
   it.each([
     ['mi_seq_estimate', [0.3, 6], 0.89],
@@ -172,7 +178,8 @@ it.each([14, 40])(
 );
 
 describe('retrieval among candidates, all scores tied', () => {
-  // A tie goes to the lower column: what a row retrieves is decided by which prompts were drawn, and a few prompts decide.
+  // A tie goes to the lower column: what a row retrieves is decided by which prompts were drawn, and a few prompts
+  // decide.
   it.each([
     [2, 6, 4, 0.91],
     [3, 6, 4, 0.87],

@@ -1,4 +1,5 @@
-// Names under which figures are logged: those of a run's few labels are made once, and those of many labels fill no memory.
+// Names under which figures are logged: those of a run's few labels are made once, and those of many labels fill no
+// memory.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';

@@ -154,7 +154,10 @@ describe('metrics of a sample', () => {
     expect(found.values.sample_prompts).toBe(3);
   });
 
-  /** Seven turns, listed so that the first is not of the lowest group, and nearly the same score for each under every prompt. */
+  /**
+   * Seven turns, listed so that the first is not of the lowest group, and nearly the same score for each under every
+   * prompt.
+   */
   const groups = [30, 30, 10, 20, 20, 20, 10];
   const alike: CrossScores = {
     sums: { data: Float64Array.from({ length: 21 }, (_, at) => -6 - 1e-9 * (at % 3)), dtype: 'float64', shape: [7, 3] },

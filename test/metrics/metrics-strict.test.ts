@@ -176,7 +176,10 @@ describe('strict profile', () => {
   describe('where every row is certain of its prompt', () => {
     const [P, R] = [6, 24];
     const rows = Array.from({ length: R }, (_, r) => r);
-    /** Scores under other prompts lie `apart` to three times as far below the own; rows of the first `sampled` prompts in any order, each moved by itself. */
+    /**
+     * Scores under other prompts lie `apart` to three times as far below the own; rows of the first `sampled` prompts
+     * in any order, each moved by itself.
+     */
     const certain = (apart: number, order: number[] = rows, moved = (_row: number) => 0, sampled = P) =>
       crossScoreMetrics(
         engine,
@@ -357,7 +360,8 @@ describe('strict profile', () => {
   });
 
   it('flags saturation by what can be told where prompts are repeated unevenly', async () => {
-    // Columns 0 to 4 are one prompt: rows of it tell ln 8/5 at most, the others ln 8, which is less than ln 4 in the mean.
+    // Columns 0 to 4 are one prompt: rows of it tell ln 8/5 at most, the others ln 8, which is less than ln 4 in the
+    // mean.
     const P = 8;
     const prompt = (column: number) => Math.max(4, column);
     const of = async (gap: number) => {
@@ -599,7 +603,8 @@ describe('certainty', () => {
     const { notes, values } = await crossScoreMetrics(engine, mislabelled);
     expect(values.mi_seq_estimate).toBeLessThan(-1);
     expect(notes.join()).toMatch(/do not look sampled .*\(labels of other rows, /);
-    // Ten rows that fit prompt 0 six to four, ten that fit prompt 1 so, and six of ten each come from the one that fits.
+    // Ten rows that fit prompt 0 six to four, ten that fit prompt 1 so, and six of ten each come from the one that
+    // fits.
     const [likely, unlikely] = [Math.log(0.6), Math.log(0.4)];
     const alike = await crossScoreMetrics(engine, {
       sums: {

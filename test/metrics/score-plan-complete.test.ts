@@ -38,7 +38,8 @@ async function expectSame(step: PlannedStep, options: { turns?: boolean } = {}):
   expect(plan.complete).toBe(true);
   const found = estimateFromPairs(plan, { sums: scoresOf(step, plan) });
   const wanted = await whole(step, plan);
-  // Few prompts may have equal scores by chance: then crossScoreMetrics sees placeholders, or one prompt twice, and a plan none.
+  // Few prompts may have equal scores by chance: then crossScoreMetrics sees placeholders, or one prompt twice, and a
+  // plan none.
   fc.pre(wanted.rows.placeholders === undefined && found.rows.placeholders === undefined);
   fc.pre(!wanted.notes.some((note) => note.includes('counted once')));
   const scale = Math.max(...step.sums.flat().map((s) => (Number.isFinite(s) ? Math.abs(s) : 0)));

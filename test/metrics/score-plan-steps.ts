@@ -90,8 +90,8 @@ export interface KnownStep extends PlannedStep {
 }
 
 /**
- * Responses of policies that are known: each of 48 outcomes of one or two tokens, logits `strength` apart between prompts; sampled at
- * a temperature that the scores do not know of.
+ * Responses of policies that are known: each of 48 outcomes of one or two tokens, logits `strength` apart between
+ * prompts; sampled at a temperature that the scores do not know of.
  */
 export function knownStep(
   seed: number,

@@ -1,4 +1,5 @@
-// Plans and what is estimated from their pairs: that draws are what they are said to be, and that nothing depends on order.
+// Plans and what is estimated from their pairs: that draws are what they are said to be, and that nothing depends on
+// order.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError, StateError } from '../../src/checks/errors.js';

@@ -1,5 +1,5 @@
-// Which rows are turns of one trajectory, whether episodes are numbered over the step or within each group, and whether a group
-// is a task or the prompt of a turn.
+// Which rows are turns of one trajectory, whether episodes are numbered over the step or within each group, and whether
+// a group is a task or the prompt of a turn.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { crossScoreMetrics, type Engine, Judge, openEngine, type SamplerKind } from '../../src/index.js';
 

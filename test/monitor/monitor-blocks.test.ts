@@ -1,5 +1,5 @@
-// A step's scores in blocks: the same report as from the whole, by every door; sources and sinks with backpressure, which
-// end, abort and fail as a whole; the listing of docs/monitor.md.
+// A step's scores in blocks: the same report as from the whole, by every door; sources and sinks with backpressure,
+// which end, abort and fail as a whole; the listing of docs/monitor.md.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';

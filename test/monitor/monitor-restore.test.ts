@@ -1,4 +1,5 @@
-// Saving and restoring: a monitor killed after any step and restored from JSON text goes on byte for byte; foreign states are refused.
+// Saving and restoring: a monitor killed after any step and restored from JSON text goes on byte for byte; foreign
+// states are refused.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError, type Engine, openEngine, StateError } from '../../src/index.js';
@@ -18,7 +19,9 @@ async function take(monitor: Monitor, step: number, small: SmallStep): Promise<s
   return JSON.stringify([report, monitor.save()]);
 }
 
-/** A run whose excess sinks to nothing and whose rewards become alike, so that stops and verdicts have something to say. */
+/**
+ * A run whose excess sinks to nothing and whose rewards become alike, so that stops and verdicts have something to say.
+ */
 const runs = fc.record({
   seed: fc.nat(),
   gaps: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 14 }),

@@ -1,4 +1,5 @@
-// Small runs for the tests of the monitor: any numbers that differ from cell to cell, and what a trainer knows beside them.
+// Small runs for the tests of the monitor: any numbers that differ from cell to cell, and what a trainer knows beside
+// them.
 import { Random } from '../../src/metrics/sampling/random.js';
 import type { ColumnScores } from '../../src/monitor/collected-scores.js';
 import type { MonitorStep } from '../../src/monitor/monitor-step.js';

@@ -1,4 +1,5 @@
-// Scores into the monitor: in any order and any form the same bits as the whole tensor; which pairs are wanted; what is refused.
+// Scores into the monitor: in any order and any form the same bits as the whole tensor; which pairs are wanted; what is
+// refused.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {

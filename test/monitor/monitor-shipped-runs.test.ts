@@ -1,4 +1,5 @@
-// The shipped runs through the monitor, as a trainer would have fed it: what analyze says of the files, and the alarm in time.
+// The shipped runs through the monitor, as a trainer would have fed it: what analyze says of the files, and the alarm
+// in time.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze, type Engine, openEngine, readStepFile } from '../../src/index.js';

@@ -10,7 +10,9 @@ const PROMPTS = 4;
 const ROWS = 12;
 const TOKENS = 3;
 
-/** A step of 4 prompts × 3 responses of 3 tokens each, whose rows fit their own prompt better by `excess` nats a token. */
+/**
+ * A step of 4 prompts × 3 responses of 3 tokens each, whose rows fit their own prompt better by `excess` nats a token.
+ */
 export function smallStep(step: number, excess = 0.5): StepToWrite & { logprobs: { data: Float32Array } } {
   const data = new Float32Array(PROMPTS * ROWS * TOKENS);
   for (let p = 0; p < PROMPTS; p++) {

@@ -9,7 +9,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 /** What node runs. */
 export const builtCommand = join(root, 'dist', 'cli', 'main.js');
 
-/** Compiles where dist/ is older than a source; for beforeAll. One file of tests after the other: each would begin by emptying dist/. */
+/**
+ * Compiles where dist/ is older than a source; for beforeAll. One file of tests after the other: each would begin by
+ * emptying dist/.
+ */
 export function buildIfStale(): void {
   const lock = join(root, 'build', 'compile.lock');
   mkdirSync(join(root, 'build'), { recursive: true });

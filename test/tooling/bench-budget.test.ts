@@ -1,4 +1,5 @@
-// What keeps a benchmark run within its minutes and its memory: on made-up clocks, memories and peers, and one real run.
+// What keeps a benchmark run within its minutes and its memory: on made-up clocks, memories and peers, and one real
+// run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// What the longer benchmarks, and checks, have in common: wrong options measure nothing and are no success, no earlier result is overwritten, and Ctrl-C leaves none of
-// their gigabytes behind.
+// What the longer benchmarks, and checks, have in common: wrong options measure nothing and are no success, no earlier
+// result is overwritten, and Ctrl-C leaves none of their gigabytes behind.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The corpus of fuzz/, replayed: every input that once reached something new is still read or refused, and what guards the
-// fuzzing does find what it is there for.
+// The corpus of fuzz/, replayed: every input that once reached something new is still read or refused, and what guards
+// the fuzzing does find what it is there for.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost, and
-// the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
+// scripts/gpu-check.py and bench/gpu/peers.py where a section or a peer goes wrong: nothing that was measured is lost,
+// and the exit status says what is not known. Sections and peers are made up: no GPU, compiler or PyTorch is asked for.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

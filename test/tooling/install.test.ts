@@ -1,5 +1,5 @@
-// scripts/install.mjs with stand-in compilers: which one it takes, what it says of it, and that a failed build does not choose the
-// compiler of the next. The package here is one file that no compiler accepts, so that no build takes long.
+// scripts/install.mjs with stand-in compilers: which one it takes, what it says of it, and that a failed build does not
+// choose the compiler of the next. The package here is one file that no compiler accepts, so that no build takes long.
 // And when it tries the CUDA backend again: a package with an addon, but without anything to make a backend of.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';

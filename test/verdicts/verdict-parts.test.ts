@@ -1,5 +1,6 @@
-// The small steps that verdicts are made of, each at its borders: what is kept of figures, whose rollout a row is, why the rewards
-// of a prompt do not vary, the error of a difference, when an early warning begins, and how ranks go together.
+// The small steps that verdicts are made of, each at its borders: what is kept of figures, whose rollout a row is, why
+// the rewards of a prompt do not vary, the error of a difference, when an early warning begins, and how ranks go
+// together.
 import { describe, expect, it } from 'vitest';
 import { idOf, outcomesAlone, rolloutGroups, rowsByGroup } from '../../src/verdicts/evidence/group-outcomes.js';
 import { RunLevel } from '../../src/verdicts/levels/run-level.js';

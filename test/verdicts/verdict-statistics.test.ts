@@ -1,4 +1,5 @@
-// What verdicts rest on, alone: a figure's level and its errors, where it stands, correlations, and when an early warning ends.
+// What verdicts rest on, alone: a figure's level and its errors, where it stands, correlations, and when an early
+// warning ends.
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { StepMetrics } from '../../src/metrics/step-metrics.js';

@@ -1,5 +1,5 @@
-// What the judge says of whole runs: real ones of TRL, an exact model with batches of different numbers of prompts, and runs
-// that are taken back. No wrong alarm, and no late one.
+// What the judge says of whole runs: real ones of TRL, an exact model with batches of different numbers of prompts, and
+// runs that are taken back. No wrong alarm, and no late one.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

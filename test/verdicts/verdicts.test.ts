@@ -166,7 +166,8 @@ describe('regimes', () => {
     const open = judge.add({ step: 14, metrics: metricsOf(0.5, 0.8, 0.7) });
     expect(open.regime.regime).toBe('template_collapse');
     expect(open.verdicts).toMatchObject([{ kind: 'template_collapse', since: 13, raised: 13 }]);
-    // At its start's level again, said to have "lost most of its dependence": the sentence says that it goes on undecided.
+    // At its start's level again, said to have "lost most of its dependence": the sentence says that it goes on
+    // undecided.
     const back = judge.add({ step: 15, metrics: metricsOf(1.55, 0.8, 0.7) });
     for (const { sentence } of [back.regime, ...back.verdicts]) {
       expect(sentence).toContain('101% of its start');
@@ -279,7 +280,8 @@ describe('early warning', () => {
   });
 
   it('raises false alarms as rarely as stated: at most 5% of 200 healthy runs', () => {
-    // Level, neighbours alike (.5): the stated rate lies within what 200 runs can show (bench/false-alarms.mjs has all kinds).
+    // Level, neighbours alike (.5): the stated rate lies within what 200 runs can show (bench/false-alarms.mjs has all
+    // kinds).
     let alarmed = 0;
     for (let run = 0; run < 200; run++) {
       const uniform = uniformNumbers(run * 7919 + 3);
@@ -558,7 +560,8 @@ describe('specific is not correct', () => {
   });
 
   it('knows that rows of one prompt are retrieved and succeed together', () => {
-    // Some prompts are hard, some are told apart, neither because of the other. Rows that were taken for independent gave 16 of 40.
+    // Some prompts are hard, some are told apart, neither because of the other. Rows that were taken for independent
+    // gave 16 of 40.
     const runs = Array.from({ length: 40 }, (_, run) => {
       const uniform = uniformNumbers(run + 1);
       const judge = new Judge({ permutations: 0 });

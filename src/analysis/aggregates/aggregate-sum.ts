@@ -1,5 +1,5 @@
-// Finite doubles in any order -> their exact sum. No rounding happens before the end, so that the order of adding and the way
-// partial sums are merged cannot be seen in the result.
+// Finite doubles in any order -> their exact sum. No rounding happens before the end, so that the order of adding and
+// the way partial sums are merged cannot be seen in the result.
 import { StateError } from '../../checks/errors.js';
 
 /** Sums are whole multiples of this power of two, the smallest double's. */
@@ -30,7 +30,8 @@ function bitLength(value: bigint): number {
 function nearestDouble(numerator: bigint, denominator: bigint): number {
   if (numerator === 0n) return 0;
   if (numerator < 0n) return -nearestDouble(-numerator, denominator);
-  // At least 55 bits of quotient, but none below a quarter of the smallest double: the last says whether there is a rest.
+  // At least 55 bits of quotient, but none below a quarter of the smallest double: the last says whether there is a
+  // rest.
   const shift = Math.min(2, 56 - (bitLength(numerator) - bitLength(denominator)));
   const scaled = shift >= 0 ? numerator << BigInt(shift) : numerator;
   const divisor = shift >= 0 ? denominator : denominator << BigInt(-shift);
@@ -46,7 +47,10 @@ function nearestDouble(numerator: bigint, denominator: bigint): number {
 
 /** An exact sum of finite doubles. */
 export class ExactSum {
-  /** Doubles that do not overlap, the smallest first, whose exact sum is part of this one (Shewchuk 1997, grow-expansion). */
+  /**
+   * Doubles that do not overlap, the smallest first, whose exact sum is part of this one (Shewchuk 1997,
+   * grow-expansion).
+   */
   #parts: number[] = [];
   /** The rest of it, in units of 2^−1074. */
   #units = 0n;

@@ -19,7 +19,9 @@ export interface MetricSummary {
   readonly mean?: number;
   readonly min?: number;
   readonly max?: number;
-  /** Quantiles: 5%, 25%, 50%, 75%, 95%, interpolated between steps; each step's value is off by at most 0.4% of itself. */
+  /**
+   * Quantiles: 5%, 25%, 50%, 75%, 95%, interpolated between steps; each step's value is off by at most 0.4% of itself.
+   */
   readonly p5?: number;
   readonly p25?: number;
   readonly p50?: number;
@@ -65,7 +67,8 @@ function isOrderFree(key: string): boolean {
 }
 
 /**
- * The logged metrics of a step that depend on nothing but the step: the same whether the run's averages are in them or not.
+ * The logged metrics of a step that depend on nothing but the step: the same whether the run's averages are in them or
+ * not.
  * @param step a report of `analyze`, or a measurement of a state
  * @throws {ArgumentError} for what is neither
  */

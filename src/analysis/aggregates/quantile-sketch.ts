@@ -1,5 +1,5 @@
-// Finite doubles in any order -> their quantiles, within a fixed relative error. Which bucket a value belongs to follows from
-// its bits alone, so that sketches merge by adding counts: associative and commutative to the bit.
+// Finite doubles in any order -> their quantiles, within a fixed relative error. Which bucket a value belongs to
+// follows from its bits alone, so that sketches merge by adding counts: associative and commutative to the bit.
 import { StateError } from '../../checks/errors.js';
 
 /** Buckets a power of two: their width is at most 2^−8 (0.4%) of the values in them. */
@@ -61,8 +61,8 @@ export class QuantileSketch {
   }
 
   /**
-   * Quantiles by linear interpolation between the two nearest values (type 7, numpy's default). Each of the two is off by less
-   * than 2^−8 of itself; exact where its bucket holds no third value.
+   * Quantiles by linear interpolation between the two nearest values (type 7, numpy's default). Each of the two is off
+   * by less than 2^−8 of itself; exact where its bucket holds no third value.
    * @param shares in [0, 1], rising
    * @returns a value a share; NaN where nothing was added
    */

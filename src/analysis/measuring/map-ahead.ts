@@ -4,16 +4,18 @@
 export interface AheadLimits<Item> {
   /** Items beyond the one whose result is awaited. */
   readonly ahead: number;
-  /** Bytes that an item needs while it is under way; together at most `capacity`, unless there is only one. Default 0. */
+  /**
+   * Bytes that an item needs while it is under way; together at most `capacity`, unless there is only one. Default 0.
+   */
   readonly weight?: ((item: Item) => number) | undefined;
   readonly capacity?: number | undefined;
 }
 
 /**
- * Calls `work` for each item, within the limits, and gives the results in order. No item is asked for before there is room for
- * it, and no result waits for an item that is not there yet. The first failure of `work` ends it; one of the source does after
- * the results of the items before. When it ends early, what is under way is waited for (make it end by an AbortSignal) and
- * dropped.
+ * Calls `work` for each item, within the limits, and gives the results in order. No item is asked for before there is
+ * room for it, and no result waits for an item that is not there yet. The first failure of `work` ends it; one of the
+ * source does after the results of the items before. When it ends early, what is under way is waited for (make it end
+ * by an AbortSignal) and dropped.
  * @param limits items ahead, or more limits
  */
 export async function* mapAhead<Item, Result>(

@@ -1,5 +1,5 @@
-// Data read back from a file -> a measured step, or what is wrong with it: a file can have a right checksum and still not hold
-// what this release expects.
+// Data read back from a file -> a measured step, or what is wrong with it: a file can have a right checksum and still
+// not hold what this release expects.
 import { StateError } from '../../checks/errors.js';
 import type { StepMeasurement } from './step-measurement.js';
 

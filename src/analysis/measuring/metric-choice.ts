@@ -9,8 +9,8 @@ function unprefixed(key: string): string {
 }
 
 /**
- * `*` for any characters, `?` for one. Not by an expression of `.*`: a manifest that someone made has what globs, and a state what
- * names it likes, and such an expression takes time by the power of its stars.
+ * `*` for any characters, `?` for one. Not by an expression of `.*`: a manifest that someone made has what globs, and a
+ * state what names it likes, and such an expression takes time by the power of its stars.
  */
 function matches(glob: string, name: string): boolean {
   let at = 0;

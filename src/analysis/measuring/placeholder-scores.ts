@@ -1,4 +1,5 @@
-// Sums of one step -> whether they are log-probs at all: what an engine leaves where it computed none is one value for all prompts.
+// Sums of one step -> whether they are log-probs at all: what an engine leaves where it computed none is one value for
+// all prompts.
 
 import { FileError } from '../../checks/errors.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';

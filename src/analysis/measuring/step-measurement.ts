@@ -1,5 +1,5 @@
-// One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that steps
-// can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+// One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that
+// steps can be measured anywhere and in any order (run-replay.ts puts them in theirs).
 import { optionNames } from '../../checks/argument-checks.js';
 import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
@@ -25,7 +25,10 @@ export type FilterView = Pick<FilterResult, 'kept' | 'dropped' | 'empty' | 'warn
 
 /** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
 export interface StepMeasurement {
-  /** One a sample label: first turns only, or first turns, trajectories and turns. Averages are those of a run's first step. */
+  /**
+   * One a sample label: first turns only, or first turns, trajectories and turns. Averages are those of a run's first
+   * step.
+   */
   readonly metrics: readonly StepMetrics[];
   /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
   readonly reading?: StepReading;
@@ -88,7 +91,8 @@ export interface Measuring {
 /**
  * Reads the scores once, in constant memory.
  * @param blockBytes of scores to hold at a time
- * @throws {FileError} when the file cannot be used, or has another content than `identity`; `signal.reason` when aborted
+ * @throws {FileError} when the file cannot be used, or has another content than `identity`; `signal.reason` when
+ *   aborted
  */
 export async function measureStep(
   engine: Engine,
@@ -182,7 +186,9 @@ async function sampleMetrics(
   return found;
 }
 
-/** What rewards, actions and the rest say. A step file whose scores are fine is reported, whatever is wrong with these. */
+/**
+ * What rewards, actions and the rest say. A step file whose scores are fine is reported, whatever is wrong with these.
+ */
 async function besideMetrics(
   engine: Engine,
   data: StepData,

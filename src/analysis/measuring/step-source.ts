@@ -1,5 +1,5 @@
-// Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or steps as
-// someone hands them out.
+// Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or
+// steps as someone hands them out.
 import type { ReadableStream } from 'node:stream/web';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';

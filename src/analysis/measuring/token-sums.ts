@@ -1,4 +1,5 @@
-// The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of prompts.
+// The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of
+// prompts.
 
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
@@ -60,8 +61,8 @@ export async function tokenSums(
     onBytes(logprobs.data.byteLength);
     if (firstInvalid !== null) invalid ??= { firstPrompt, token: firstInvalid };
   }
-  // Not before all was read: that a file is damaged further on, which compressed ones tell at their end, is what is wrong with it
-  // whatever the size of a block.
+  // Not before all was read: that a file is damaged further on, which compressed ones tell at their end, is what is
+  // wrong with it whatever the size of a block.
   if (invalid !== undefined && policy === 'error') refuse(invalid.firstPrompt, invalid.token);
   return out;
 }
@@ -73,8 +74,8 @@ function scoreBytes({ shape: [prompts, rows, tokens], dtype }: Extract<StepScore
 }
 
 /**
- * Looks at every row with reasoning, whether or not a sampler draws it: as with log-probs, neither the seed nor the number of
- * prompts decides about a file. −inf can be right (a probability of 0).
+ * Looks at every row with reasoning, whether or not a sampler draws it: as with log-probs, neither the seed nor the
+ * number of prompts decides about a file. −inf can be right (a probability of 0).
  * @throws {FileError} naming the first sum that is NaN or +inf
  */
 async function refuseInvalidSums(

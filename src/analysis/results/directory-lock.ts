@@ -1,5 +1,6 @@
-// One process at a time writes to a directory of results. Node has none of the kernel's file locks, so a claim is an empty file
-// whose name says who holds it; that of a process that is gone, killed or on a machine that went down, does not count.
+// One process at a time writes to a directory of results. Node has none of the kernel's file locks, so a claim is an
+// empty file whose name says who holds it; that of a process that is gone, killed or on a machine that went down, does
+// not count.
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -13,7 +14,10 @@ const PREFIX = '.collapsar-lock-';
 
 /** A holder gives a sign of life this often… */
 const SIGN_EVERY_MS = 5000;
-/** …and where its process cannot be looked up, because it runs on another machine, it counts as gone after so long without. */
+/**
+ * …and where its process cannot be looked up, because it runs on another machine, it counts as gone after so long
+ * without.
+ */
 const GONE_AFTER_MS = 60_000;
 
 /** Two that come at the same moment both step back, and try again after times that differ. */
@@ -28,8 +32,8 @@ export class DirectoryLock {
   private constructor(path: string, handle: FileHandle) {
     this.#path = path;
     this.#handle = handle;
-    // A write, not a time of our own: the file system's clock is the same for all that mount it. One that fails is made up for
-    // by the next.
+    // A write, not a time of our own: the file system's clock is the same for all that mount it. One that fails is made
+    // up for by the next.
     this.#signs = setInterval(() => void handle.write('.', 0).catch(() => undefined), SIGN_EVERY_MS);
     this.#signs.unref();
   }

@@ -1,5 +1,5 @@
-// Plain data <-> JSON that loses nothing: NaN, infinities, −0 and bigints come back as they were. What JSON can say is said
-// as JSON says it, so that the text is readable by anything; the rest is an object with the one key "$".
+// Plain data <-> JSON that loses nothing: NaN, infinities, −0 and bigints come back as they were. What JSON can say is
+// said as JSON says it, so that the text is readable by anything; the rest is an object with the one key "$".
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import { keyQuoter } from './quoted-keys.js';
 
@@ -18,10 +18,11 @@ const SPECIAL: Readonly<Record<string, number>> = {
 };
 
 /**
- * One line of text; properties that are undefined are left out, as in JSON. Equal data with its keys in the same order gives
- * equal text.
+ * One line of text; properties that are undefined are left out, as in JSON. Equal data with its keys in the same order
+ * gives equal text.
  * @param value plain data: numbers of any kind, strings, booleans, null, bigints, and arrays and plain objects of them
- * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array, cycles
+ * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array,
+ *   cycles
  */
 export function stringifyExact(value: unknown): string {
   return write(value, 0);
@@ -112,7 +113,8 @@ function restore(value: unknown, depth: number): unknown {
   if (!keys.some((key) => key.startsWith(MARK))) {
     for (const key of keys) {
       const member = object[key];
-      // Only what may hold something special is written again; "__proto__" is then an own key, but assigning to it is not safe.
+      // Only what may hold something special is written again; "__proto__" is then an own key, but assigning to it is
+      // not safe.
       if (typeof member === 'object' && member !== null) define(object, key, restore(member, depth + 1));
     }
     return object;

@@ -1,5 +1,6 @@
-// The file of a journal: `CRC32 HEAD MEASUREMENT` a line, the parts separated by tabs: 8 hexadecimal digits over the rest, what the
-// line is about, and, but in the first line, the exact JSON of the measurement. The first line says what all were measured with.
+// The file of a journal: `CRC32 HEAD MEASUREMENT` a line, the parts separated by tabs: 8 hexadecimal digits over the
+// rest, what the line is about, and, but in the first line, the exact JSON of the measurement. The first line says what
+// all were measured with.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { printable } from '../../checks/printable.js';

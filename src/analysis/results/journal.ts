@@ -1,5 +1,5 @@
-// Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again. A line
-// a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
+// Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again.
+// A line a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
 import { type FileHandle, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
@@ -36,7 +36,9 @@ export interface JournalOptions {
   readonly resume?: boolean | undefined;
   /** Of the program: another one's figures may differ. Default: this package's. */
   readonly version?: string | undefined;
-  /** What the steps are measured with: of the options of `analyze` those that figures depend on. Default: its defaults. */
+  /**
+   * What the steps are measured with: of the options of `analyze` those that figures depend on. Default: its defaults.
+   */
   readonly measuring?: { readonly [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined } | undefined;
 }
 
@@ -97,7 +99,8 @@ export class Journal {
   }
 
   /**
-   * What was measured of this step when it had this very content; undefined where nothing was, or nothing that is of use.
+   * What was measured of this step when it had this very content; undefined where nothing was, or nothing that is of
+   * use.
    * @param number of the step, which the measurement must be of
    */
   async find({ file, identity }: JournalStep, number: number): Promise<StepMeasurement | undefined> {
@@ -197,7 +200,9 @@ export class Journal {
   }
 }
 
-/** Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is. */
+/**
+ * Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is.
+ */
 function keyOf(file: string): string {
   return isAddress(file) ? file : resolve(file);
 }

@@ -1,5 +1,5 @@
-// A path -> a directory there, with those above it. Not fs.mkdir's `recursive`: below a directory that takes no entries and calls
-// them missing, such as /proc, that tries for ever, beyond the reach of signals.
+// A path -> a directory there, with those above it. Not fs.mkdir's `recursive`: below a directory that takes no entries
+// and calls them missing, such as /proc, that tries for ever, beyond the reach of signals.
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../../logs/stores/system-problem.js';
@@ -23,7 +23,8 @@ async function make(directory: string, isRetry = false): Promise<void> {
     await mkdir(directory);
   } catch (error) {
     const parent = dirname(directory);
-    // Another process may have made it meanwhile, or only the one above it: whether that takes entries, the second try tells.
+    // Another process may have made it meanwhile, or only the one above it: whether that takes entries, the second try
+    // tells.
     if (await isDirectory(directory)) return;
     if (errorCode(error) !== 'ENOENT' || parent === directory || isRetry) throw error;
     await make(parent);

@@ -1,5 +1,5 @@
-// Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in row
-// groups, so that memory does not grow with the steps; the same records give the same bytes.
+// Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in
+// row groups, so that memory does not grow with the steps; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
 import { packageVersion } from '../../checks/package-version.js';
 import type { StepRecord } from '../step-report.js';

@@ -1,4 +1,5 @@
-// Keys of objects -> their text in JSON: the same keys come with every step, and quoting them is most of what JSON.stringify does.
+// Keys of objects -> their text in JSON: the same keys come with every step, and quoting them is most of what
+// JSON.stringify does.
 
 const MOST_KEYS = 4096;
 

@@ -1,5 +1,5 @@
-// A path -> a regular file that is open, or an error at once: to open a pipe would wait for who is at its other end, beyond the
-// reach of signals, and a device has no end.
+// A path -> a regular file that is open, or an error at once: to open a pipe would wait for who is at its other end,
+// beyond the reach of signals, and a device has no end.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { errorCode } from '../../logs/stores/system-problem.js';
@@ -27,8 +27,8 @@ export async function textOfFile(path: string): Promise<string> {
 }
 
 /**
- * To read and write; what is in it stays. Makes the file where there is none. Follows no link: in a directory that others write to
- * it may lead to any file of this user.
+ * To read and write; what is in it stays. Makes the file where there is none. Follows no link: in a directory that
+ * others write to it may lead to any file of this user.
  */
 export async function openToKeep(path: string): Promise<FileHandle> {
   try {

@@ -55,8 +55,8 @@ interface Ends {
 export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /**
- * The directory of `--out`: metrics.jsonl, metrics.parquet, summary.json, and failures.jsonl if there are any. No file depends
- * on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ * The directory of `--out`: metrics.jsonl, metrics.parquet, summary.json, and failures.jsonl if there are any. No file
+ * depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
  */
 export class ResultDirectory {
   readonly #directory: string;
@@ -87,8 +87,8 @@ export class ResultDirectory {
   }
 
   /**
-   * @throws FileError when the directory cannot be made or written to, or another process writes to it: before anything was
-   *   computed for it
+   * @throws FileError when the directory cannot be made or written to, or another process writes to it: before anything
+   *   was computed for it
    */
   static async open(directory: string): Promise<ResultDirectory> {
     checkPath(directory, 'directory');
@@ -113,8 +113,9 @@ export class ResultDirectory {
   }
 
   /**
-   * What was measured for these results before, by this process or one that was killed. It stays where the analysis does not
-   * come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they alone are measured.
+   * What was measured for these results before, by this process or one that was killed. It stays where the analysis
+   * does not come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they
+   * alone are measured.
    * @throws FileError when it cannot be read or written
    */
   async journal(options: KeptJournalOptions): Promise<Journal> {
@@ -187,13 +188,13 @@ export class ResultDirectory {
   }
 
   /**
-   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are complete. Of no
-   * report they are empty ones: `discard` keeps those of before.
+   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are
+   * complete. Of no report they are empty ones: `discard` keeps those of before.
    * @param settings stand in the summary
    * @param failures of the files that could not be used; none: []
    * @returns whether the journal stays
-   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those of before
-   *   are still there
+   * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those
+   *   of before are still there
    */
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
     checkObject(settings, 'settings');

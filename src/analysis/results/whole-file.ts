@@ -114,8 +114,8 @@ export class WholeFile {
 }
 
 /**
- * A file that was not there. What stands under its name goes first: what a process of this number left that was killed, or, in a
- * directory that others write to, a link that would lead the bytes to another file of this user.
+ * A file that was not there. What stands under its name goes first: what a process of this number left that was killed,
+ * or, in a directory that others write to, a link that would lead the bytes to another file of this user.
  */
 async function openNew(path: string, mode: number): Promise<FileHandle> {
   try {

@@ -1,5 +1,5 @@
-// A text file of lines that carries its own checksum, read in constant memory. The last line ends with the SHA-256 of every
-// byte before it: a file that lacks a byte, or has another one, is never taken for what it was.
+// A text file of lines that carries its own checksum, read in constant memory. The last line ends with the SHA-256 of
+// every byte before it: a file that lacks a byte, or has another one, is never taken for what it was.
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { FileError, StateError } from '../../checks/errors.js';
@@ -61,8 +61,8 @@ export class CheckedLines {
   }
 
   /**
-   * What the first line says: an object, or one that the lines after it go on with; nothing where it is none. A file of another
-   * kind has no checksum: to call it damaged would mislead.
+   * What the first line says: an object, or one that the lines after it go on with; nothing where it is none. A file of
+   * another kind has no checksum: to call it damaged would mislead.
    */
   async head(): Promise<Partial<Record<string, unknown>>> {
     try {

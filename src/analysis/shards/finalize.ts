@@ -1,5 +1,5 @@
-// A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in the order
-// of the steps, is where moving averages, regimes and verdicts come in.
+// A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in
+// the order of the steps, is where moving averages, regimes and verdicts come in.
 import { checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
@@ -40,8 +40,8 @@ const OPTIONS = optionNames<FinalizeOptions>({
 });
 
 /**
- * Reads all states through once before the first report: a step that is missing, comes twice or is damaged is found before
- * anything is given.
+ * Reads all states through once before the first report: a step that is missing, comes twice or is damaged is found
+ * before anything is given.
  * @returns reports by run, then step
  * @throws {StateError} when steps are missing, or a manifest or state is damaged or of another manifest or version;
  *   {FileError} when one cannot be read

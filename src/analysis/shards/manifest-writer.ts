@@ -1,4 +1,5 @@
-// A plan -> its file: one JSON document, each of whose elements has a line of its own, so that it is read in constant memory.
+// A plan -> its file: one JSON document, each of whose elements has a line of its own, so that it is read in constant
+// memory.
 import type { FileError } from '../../checks/errors.js';
 import type { StepFile } from '../measuring/step-source.js';
 import { MANIFEST_FORMAT, MANIFEST_VERSION, type PlannedRun, type PlanSettings, type Shard } from './manifest.js';

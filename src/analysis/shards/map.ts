@@ -1,4 +1,5 @@
-// One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in the state.
+// One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in
+// the state.
 import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
@@ -25,9 +26,8 @@ import {
 } from './completion.js';
 import { checkVersion, type Manifest, type PlannedStep } from './manifest.js';
 import { readManifest } from './manifest-reader.js';
-import { problemAt, savedProblem } from './saved-problem.js';
+import { failedPath, problemAt, savedProblem, sidecarOf } from './saved-problem.js';
 import { removeShardJournal, ShardJournal } from './shard-journal.js';
-import { failedPath, sidecarOf } from './sidecar-failure.js';
 import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO_STEPS } from './state-file.js';
 import { StateWriter } from './state-writer.js';
 import { removeUnfinished } from './unfinished-files.js';
@@ -83,11 +83,11 @@ export interface MappedShard extends ShardCounts {
 const STEPS_AHEAD = 3;
 
 /**
- * Measures the steps of one shard and writes `shards/NNNNN.state` and then `completions/NNNNN`, each whole or not at all. A
- * shard that is complete is left as it is.
- * @throws {ArgumentError} when the manifest has no such shard; {StateError} for a manifest or state that does not belong here;
- *   {FileError} when the state cannot be written, or a file is out of reach for a reason that is not its own (a mount, a store);
- *   `signal.reason` when aborted
+ * Measures the steps of one shard and writes `shards/NNNNN.state` and then `completions/NNNNN`, each whole or not at
+ * all. A shard that is complete is left as it is.
+ * @throws {ArgumentError} when the manifest has no such shard; {StateError} for a manifest or state that does not
+ *   belong here; {FileError} when the state cannot be written, or a file is out of reach for a reason that is not its
+ *   own (a mount, a store); `signal.reason` when aborted
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
   checkOptions(options, OPTIONS);

@@ -35,10 +35,10 @@ export interface MergedStates extends ShardCounts {
 const FAN_IN = 32;
 
 /**
- * Merges the states at `paths` (files, or directories of them) into one that can itself be merged. Memory does not grow with the
- * number of steps.
- * @throws {ArgumentError} for a bad option; {StateError} for states that are damaged, of different manifests, or have a step in
- *   common; {FileError} when one cannot be read, or the result cannot be written
+ * Merges the states at `paths` (files, or directories of them) into one that can itself be merged. Memory does not grow
+ * with the number of steps.
+ * @throws {ArgumentError} for a bad option; {StateError} for states that are damaged, of different manifests, or have a
+ *   step in common; {FileError} when one cannot be read, or the result cannot be written
  */
 export async function mergeStates(paths: readonly string[], options: MergeOptions): Promise<MergedStates> {
   checkArray(paths, 'paths');

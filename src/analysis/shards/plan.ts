@@ -16,16 +16,25 @@ export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   readonly out: string;
   /** Version of the package. Default: this one's. */
   readonly version?: string | undefined;
-  /** Size of the step files of a shard, at most, unless one alone is larger. Default: a 64th of all, but 2 GiB to 64 GiB. */
+  /**
+   * Size of the step files of a shard, at most, unless one alone is larger. Default: a 64th of all, but 2 GiB to 64
+   * GiB.
+   */
   readonly targetBytes?: number | undefined;
-  /** So many shards of about the same size instead, at most 10,000,000; some are without steps where there are fewer steps. */
+  /**
+   * So many shards of about the same size instead, at most 10,000,000; some are without steps where there are fewer
+   * steps.
+   */
   readonly shards?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called after each header that is read. */
   readonly onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
   readonly onSkipped?: ((file: FileError) => void) | undefined;
-  /** Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call reject. */
+  /**
+   * Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call
+   * reject.
+   */
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 

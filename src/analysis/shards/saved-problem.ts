@@ -1,6 +1,8 @@
 // A file's failure -> plain data, and back: what manifests and states keep of files that could not be used.
 import { FileError } from '../../checks/errors.js';
+import { nameOf } from '../../logs/stores/store.js';
 import { isCount } from './is-count.js';
+import type { PlannedStep } from './manifest.js';
 
 /** A failure without its path, which whoever reads it knows. */
 export interface SavedProblem {
@@ -28,4 +30,19 @@ export function problemAt(path: string, saved: unknown): FileError | undefined {
     { path, ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) },
     problem,
   );
+}
+
+/** Of a failure in a file beside the step's (NAME.lengths.npy): that file's name; undefined where the step's own failed. */
+export function sidecarOf({ path }: FileError, step: PlannedStep): string | undefined {
+  const name = nameOf(path);
+  return path !== step.path && path === beside(step.path, name) ? name : undefined;
+}
+
+/** The path of what failed, as the user gave that of the step: a message must name the file that is wrong. */
+export function failedPath({ file }: PlannedStep, sidecar: string | undefined): string {
+  return sidecar === undefined ? file : beside(file, sidecar);
+}
+
+function beside(path: string, name: string): string {
+  return path.slice(0, path.length - nameOf(path).length) + name;
 }

@@ -1,5 +1,5 @@
-// What was measured of one shard so far, kept until its state is complete: a map that is killed goes on where it was, on this
-// machine or another.
+// What was measured of one shard so far, kept until its state is complete: a map that is killed goes on where it was,
+// on this machine or another.
 import { rm, rmdir } from 'node:fs/promises';
 import { FileError } from '../../checks/errors.js';
 import { DirectoryLock } from '../results/directory-lock.js';

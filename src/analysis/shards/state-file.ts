@@ -1,6 +1,6 @@
-// A state: what some steps of a manifest gave, wherever they were measured. Lines in the order of the runs and, in a run, of the
-// steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps has exactly one state,
-// to the byte, so that the way states were merged cannot be seen.
+// A state: what some steps of a manifest gave, wherever they were measured. Lines in the order of the runs and, in a
+// run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
+// has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
 import { Aggregates } from '../aggregates/aggregates.js';
@@ -10,8 +10,7 @@ import { parseExact, stringifyExact } from '../results/exact-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';
-import { problemAt, type SavedProblem, savedProblem } from './saved-problem.js';
-import { failedPath, sidecarOf } from './sidecar-failure.js';
+import { failedPath, problemAt, type SavedProblem, savedProblem, sidecarOf } from './saved-problem.js';
 
 const FORMAT = 'collapsar/state';
 const VERSION = 1;

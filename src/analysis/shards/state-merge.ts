@@ -1,5 +1,5 @@
-// States in, their steps and runs in order out, in memory that does not grow with the number of steps: each state is opened when
-// its first step is due, and closed after its last.
+// States in, their steps and runs in order out, in memory that does not grow with the number of steps: each state is
+// opened when its first step is due, and closed after its last.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
@@ -142,7 +142,9 @@ function spanOf(a: StateHeader, b: StateHeader): StateHeader {
   };
 }
 
-/** Opens what begins before everything that is open. A state without steps is read to its end: it may be damaged too. */
+/**
+ * Opens what begins before everything that is open. A state without steps is read to its end: it may be damaged too.
+ */
 async function openDue(waiting: Source[], open: Open[]): Promise<void> {
   for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
     const { firstRun, first, steps } = next.header;

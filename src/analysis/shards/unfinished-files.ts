@@ -1,5 +1,5 @@
-// What is being written beside a path and is not finished, and what of it a process left that was killed. The name of such a file,
-// or directory of parts, says which process writes it.
+// What is being written beside a path and is not finished, and what of it a process left that was killed. The name of
+// such a file, or directory of parts, says which process writes it.
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -24,8 +24,8 @@ export function partsPath(path: string): string {
 }
 
 /**
- * Removes what killed processes left of this file. What a process writes that may still run stays: its machine says so, or,
- * where that cannot be asked, a time of the last day.
+ * Removes what killed processes left of this file. What a process writes that may still run stays: its machine says so,
+ * or, where that cannot be asked, a time of the last day.
  */
 export async function removeAbandoned(path: string): Promise<void> {
   await removeWhere(path, async (mark, found) => {

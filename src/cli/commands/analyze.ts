@@ -1,4 +1,5 @@
-// `collapsar analyze`: step files in, tables or JSON on stdout, results in a directory, progress and failures on stderr.
+// `collapsar analyze`: step files in, tables or JSON on stdout, results in a directory, progress and failures on
+// stderr.
 import { analyze } from '../../analysis/analyze.js';
 import { measureOptions } from '../../analysis/measuring/step-measurement.js';
 import type { Journal } from '../../analysis/results/journal.js';

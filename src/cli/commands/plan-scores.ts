@@ -1,5 +1,5 @@
-// `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what that saves
-// on stderr.
+// `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what
+// that saves on stderr.
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { onAbort } from '../../checks/abort-listeners.js';

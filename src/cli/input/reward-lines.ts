@@ -1,5 +1,6 @@
-// Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON array, or fields
-// separated by commas, tabs or spaces: those that a heading names, else group, reward and, if there is one, outcome.
+// Lines of text, one row each -> rows of groups, rewards and what goes with them. A line is a JSON object, a JSON
+// array, or fields separated by commas, tabs or spaces: those that a heading names, else group, reward and, if there is
+// one, outcome.
 
 import { counted } from '../../checks/counted.js';
 import { FileError } from '../../checks/errors.js';
@@ -134,8 +135,9 @@ export class RewardLines {
   }
 
   /**
-   * What separates the fields of the first line, and then of all: what makes a heading of it, else the only delimiter in it. With
-   * two of them, as where commas stand for decimal points, one would be taken for text, and groups be other groups.
+   * What separates the fields of the first line, and then of all: what makes a heading of it, else the only delimiter
+   * in it. With two of them, as where commas stand for decimal points, one would be taken for text, and groups be other
+   * groups.
    */
   #delimiterOf(line: string): Delimiter {
     const found = delimitersIn(line);

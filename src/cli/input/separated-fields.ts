@@ -1,5 +1,6 @@
-// A line of fields with separators between them -> the fields, out of the quotes of CSV. By hand where there are quotes: a regular
-// expression remembers each step through a quoted field, and has no room for more than some millions of them.
+// A line of fields with separators between them -> the fields, out of the quotes of CSV. By hand where there are
+// quotes: a regular expression remembers each step through a quoted field, and has no room for more than some millions
+// of them.
 
 interface Separation {
   /** Finds the next separator. */
@@ -18,7 +19,10 @@ const SEPARATIONS: Readonly<Record<Delimiter, Separation>> = {
   ' ': { separator: /\s+/g, blank: /(?:)/y },
 };
 
-/** The fields of a line. Of the delimiters that stand in it outside quotes the first of comma, semicolon and tab, else spaces. */
+/**
+ * The fields of a line. Of the delimiters that stand in it outside quotes the first of comma, semicolon and tab, else
+ * spaces.
+ */
 export function separatedFields(line: string, delimiter = delimitersIn(line)[0] ?? ' '): string[] {
   if (!line.includes('"')) return line.split(delimiter === ' ' ? /\s+/ : delimiter).map((part) => part.trim());
   const found: string[] = [];
@@ -68,7 +72,10 @@ function separatorFrom(line: string, at: number, separator: RegExp): { end: numb
   return found === null ? { end: line.length, next: line.length } : { end: found.index, next: separator.lastIndex };
 }
 
-/** @returns where the text ends that the quote at `at` begins; not closed, behind the first of the last two quotes in a row */
+/**
+ * @returns where the text ends that the quote at `at` begins; not closed, behind the first of the last two quotes in a
+ *   row
+ */
 function quotedFrom(line: string, at: number): { end: number; isClosed: boolean } {
   let end = at;
   for (let quote = line.indexOf('"', at + 1); quote >= 0; quote = line.indexOf('"', quote + 2)) {

@@ -1,5 +1,5 @@
-// Bytes of a text file, piece by piece -> its characters. Bytes that are none in the file's encoding are an error: U+FFFD in their
-// place would make one name of several.
+// Bytes of a text file, piece by piece -> its characters. Bytes that are none in the file's encoding are an error:
+// U+FFFD in their place would make one name of several.
 import { isUtf8 } from 'node:buffer';
 
 export const UTF_8 = 'utf-8';

@@ -1,5 +1,6 @@
-// A stream of text -> its lines, each of a length that a line can have. Not node:readline: it ends the process at a string that V8
-// cannot hold, as of a binary file without line ends, and breaks lines at U+2028, which stands in JSON strings as it is.
+// A stream of text -> its lines, each of a length that a line can have. Not node:readline: it ends the process at a
+// string that V8 cannot hold, as of a binary file without line ends, and breaks lines at U+2028, which stands in JSON
+// strings as it is.
 import type { Readable } from 'node:stream';
 import { FileError } from '../../checks/errors.js';
 import { type DecodedPiece, TextDecoding } from './text-decoding.js';
@@ -11,7 +12,8 @@ const MOST_CHARACTERS = 2 ** 26;
  * Lines without their ends: \n, \r\n or \r.
  * @param path for messages
  * @param encoding a name that TextDecoder knows; default UTF-8
- * @throws {FileError} at a line that is too long, or has bytes that are no text in the encoding; whatever the stream fails with
+ * @throws {FileError} at a line that is too long, or has bytes that are no text in the encoding; whatever the stream
+ *   fails with
  */
 export async function* textLines(
   stream: Readable,

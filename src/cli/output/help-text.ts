@@ -2,7 +2,10 @@
 import type { AddHelpTextContext } from 'commander';
 import { wrap } from './text-wrap.js';
 
-/** For `addHelpText('after', …)`: paragraphs are filled to the width of the help; indented lines, which are to be copied, stay. */
+/**
+ * For `addHelpText('after', …)`: paragraphs are filled to the width of the help; indented lines, which are to be
+ * copied, stay.
+ */
 export function afterOptions(text: string): (context: AddHelpTextContext) => string {
   return ({ command, error }) => {
     const { getOutHelpWidth, getErrHelpWidth } = command.configureOutput();

@@ -1,9 +1,9 @@
 // A line of JSON as trainers write it: with Python's NaN and infinities, and with ids of 64 bits.
 
 /**
- * As JSON.parse, but for numbers that it would refuse or change, which become strings of their characters: NaN and infinities,
- * for which JSON has no word but Python's json.dumps writes one, and integers too long for a double, which would make two hashed
- * ids one.
+ * As JSON.parse, but for numbers that it would refuse or change, which become strings of their characters: NaN and
+ * infinities, for which JSON has no word but Python's json.dumps writes one, and integers too long for a double, which
+ * would make two hashed ids one.
  * @throws {SyntaxError} as JSON.parse
  */
 export function parseJsonLine(line: string): unknown {
@@ -13,7 +13,10 @@ export function parseJsonLine(line: string): unknown {
 /** An integer that may be too long for a double: parseJsonLine gives its digits. */
 export const isLongInteger = (text: string): boolean => /^-?[1-9]\d{15,}$/.test(text);
 
-/** Goes through the line once: an expression for whole strings would begin again at each quote of one that is not closed. */
+/**
+ * Goes through the line once: an expression for whole strings would begin again at each quote of one that is not
+ * closed.
+ */
 function quotedNumbers(line: string): string {
   if (!/NaN|Infinity|(?<![.\d])\d{16}/.test(line)) return line;
   let inString = false;

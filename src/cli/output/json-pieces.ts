@@ -1,4 +1,5 @@
-// An object -> its text in JSON, in pieces: what has an entry a group or a row can be more than a string of V8 holds (512 MB).
+// An object -> its text in JSON, in pieces: what has an entry a group or a row can be more than a string of V8 holds
+// (512 MB).
 
 /** Entries of a list written at a time. */
 const CHUNK = 4096;

@@ -85,7 +85,8 @@ export async function reportSteps(
     }
     await output.end();
     progress.clear();
-    // Of a path that is mistyped or not mounted there are no results, and no good ones of a metric that is: those of before stay.
+    // Of a path that is mistyped or not mounted there are no results, and no good ones of a metric that is: those of
+    // before stay.
     if (reported > 0 && choice.unmatched.length === 0)
       keepsJournal = (await directory?.finish(settingsOf(flags), failures)) === true;
     else await directory?.discard();

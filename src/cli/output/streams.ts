@@ -6,7 +6,9 @@ export interface TextStream {
   readonly isTTY: boolean;
   /** Columns of the terminal; undefined where there is none, or it does not know. */
   readonly columns: number | undefined;
-  /** Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk). */
+  /**
+   * Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk).
+   */
   readonly closed: AbortSignal;
   /** Resolves when there is room for more. Never rejects: what cannot be written is dropped, and `closed` tells. */
   write(text: string): Promise<void>;
@@ -41,7 +43,10 @@ export class ReaderGone extends Error {
   }
 }
 
-/** JSON's strings hold these as they are, and a terminal obeys them: the second set of controls, and what turns text around. */
+/**
+ * JSON's strings hold these as they are, and a terminal obeys them: the second set of controls, and what turns text
+ * around.
+ */
 const STEERING = /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** The same JSON, as a terminal can take it. */

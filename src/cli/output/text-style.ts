@@ -25,10 +25,13 @@ export function painter(stream: TextStream, environment: Streams['environment'])
   return coloured ? (style, text) => styleText(style, text, { validateStream: false }) : (_, text) => text;
 }
 
-/** Whether the locale of the environment can show more than ASCII: LC_ALL before LC_CTYPE before LANG, as POSIX has it. */
+/**
+ * Whether the locale of the environment can show more than ASCII: LC_ALL before LC_CTYPE before LANG, as POSIX has it.
+ */
 export function isUnicode(environment: Streams['environment']): boolean {
   const locale = environment.LC_ALL || environment.LC_CTYPE || environment.LANG;
-  // Without a locale it is POSIX, but a terminal of today still reads UTF-8; only a locale that says otherwise is believed.
+  // Without a locale it is POSIX, but a terminal of today still reads UTF-8; only a locale that says otherwise is
+  // believed.
   return locale === undefined || locale === '' || /utf-?8/i.test(locale);
 }
 

@@ -14,8 +14,9 @@ export type Bytes = Uint8Array | string;
 
 /**
  * A tensor in another process's GPU memory. The names are those of what PyTorch gives: with
- * `device, handle, bytes, offset, counter, counterIndex, event, eventRequired = tensor.untyped_storage()._share_cuda_()`,
- * and dtype, shape, strides and storageOffset of the tensor. `null` is the same as leaving an optional one out.
+ * `device, handle, bytes, offset, counter, counterIndex, event, eventRequired =
+ * tensor.untyped_storage()._share_cuda_()`, and dtype, shape, strides and storageOffset of the tensor. `null` is the
+ * same as leaving an optional one out.
  */
 export interface DeviceImport {
   /** cudaIpcMemHandle_t: 64 bytes, or the 66 of PyTorch 2.5 and later, which put a version and a kind before them. */
@@ -30,13 +31,17 @@ export interface DeviceImport {
   strides?: readonly number[] | null | undefined;
   /** First element of the tensor in the storage (`tensor.storage_offset()`). Default 0. */
   storageOffset?: number | null | undefined;
-  /** cudaIpcEventHandle_t, 64 bytes: no operation of the engine begins before this event. The producer keeps it as long as the memory. */
+  /**
+   * cudaIpcEventHandle_t, 64 bytes: no operation of the engine begins before this event. The producer keeps it as long
+   * as the memory.
+   */
   event?: Bytes | null | undefined;
   /** False: `event` means nothing (PyTorch has already waited). Default true. */
   eventRequired?: boolean | null | undefined;
   /**
-   * PyTorch's count of the memory's users, by the name of its shared memory and the index in it: `dispose()` lowers it, so
-   * that the trainer may use the memory again; an import that fails does as well. Without it, PyTorch never frees what it has once handed over.
+   * PyTorch's count of the memory's users, by the name of its shared memory and the index in it: `dispose()` lowers it,
+   * so that the trainer may use the memory again; an import that fails does as well. Without it, PyTorch never frees
+   * what it has once handed over.
    */
   refCounter?: { name: Bytes; index: number } | null | undefined;
 }
@@ -128,7 +133,8 @@ function counter(value: unknown): { name: string; index: number } | undefined {
     throw new ArgumentError('source.refCounter', `got ${shown(value)}, expected { name, index }`);
   }
   const { name: given, index: givenIndex } = value as { name: unknown; index: unknown };
-  // As PyTorch names all of them: whoever sends a description must not have any other shared memory of this user counted down.
+  // As PyTorch names all of them: whoever sends a description must not have any other shared memory of this user
+  // counted down.
   const shape = /^\/torch_[A-Za-z0-9_.-]{1,200}$/;
   // A name is no base64 of a name: that starts with L, as the slash does.
   const name =

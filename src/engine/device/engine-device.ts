@@ -139,8 +139,8 @@ export class EngineDevice {
   }
 
   /**
-   * Runs an operation whose results stay here. Native code allocates them and frees what it allocated unless the job ends
-   * well; a result that comes too late for an aborted call is freed here.
+   * Runs an operation whose results stay here. Native code allocates them and frees what it allocated unless the job
+   * ends well; a result that comes too late for an aborted call is freed here.
    */
   keep<Result>(
     operation: string,

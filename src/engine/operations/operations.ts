@@ -24,7 +24,8 @@ export interface SumTokensOptions extends OperationOptions {
   offsets?: Integers | undefined;
   /**
    * A dense float64 [rows, columns] tensor to write into instead of a new one (allocate it with `engine.alloc`, or with
-   * `engine.allocDevice`: the sums then stay on the GPU). `'device'`: a new DeviceTensor, which is the caller's to dispose.
+   * `engine.allocDevice`: the sums then stay on the GPU). `'device'`: a new DeviceTensor, which is the caller's to
+   * dispose.
    */
   out?: Tensor | 'device' | undefined;
   /** Column of `out` (or of the result) that each prompt's sums go to. Default: prompt p to column p. */
@@ -32,7 +33,9 @@ export interface SumTokensOptions extends OperationOptions {
 }
 
 export interface TokenSums<Sums extends Tensor = HostTensor> {
-  /** float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. Is `options.out` if given. */
+  /**
+   * float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. Is `options.out` if given.
+   */
   sums: Sums;
   lengths: BigInt64Array;
   /** The first used log-prob that is NaN or +inf, by (prompt, row, token); null if none. Its sum is NaN or +inf. */
@@ -40,8 +43,9 @@ export interface TokenSums<Sums extends Tensor = HostTensor> {
 }
 
 /**
- * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) stands at byte
- * `offset + ((p·R + r)·T + t)·size`. Any offset will do. Whoever opened the file keeps it open until the operation is over.
+ * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) stands at
+ * byte `offset + ((p·R + r)·T + t)·size`. Any offset will do. Whoever opened the file keeps it open until the operation
+ * is over.
  */
 export interface FileScores {
   readonly fd: number;
@@ -59,7 +63,10 @@ export interface SumFileTokensOptions extends OperationOptions {
 export type LogitField = 'logsumexp' | 'entropy' | 'targetLogprob' | 'argmax' | 'rankAbove' | 'rankEqual';
 
 export interface LogitStatsOptions extends OperationOptions {
-  /** One column in [0, V) a row, anything in rows that `mask` leaves out: needed for `targetLogprob`, `rankAbove` and `rankEqual`. */
+  /**
+   * One column in [0, V) a row, anything in rows that `mask` leaves out: needed for `targetLogprob`, `rankAbove` and
+   * `rankEqual`.
+   */
   targets?: Integers | undefined;
   /** Logits are divided by it, 1e-18 to 1e18. Default 1. */
   temperature?: number | undefined;
@@ -104,8 +111,8 @@ export interface LogitStats {
 }
 
 /**
- * LogitStats of which the fields [rows] are on the GPU: float64 in nats, int32 the argmax and the ranks. The means are on
- * the host.
+ * LogitStats of which the fields [rows] are on the GPU: float64 in nats, int32 the argmax and the ranks. The means are
+ * on the host.
  */
 export type DeviceLogitStats = ResultOnDevice & {
   readonly [Field in keyof LogitStats]: Field extends `mean${string}` ? LogitStats[Field] : OnDevice<LogitStats[Field]>;
@@ -250,20 +257,21 @@ export interface StepInference {
   rows: number;
   figures: Record<Figure, FigureInference>;
   /**
-   * For `prompts` = 2, 4, 8, … up to the distinct ones: the mean over rows of S under the own prompt − ln of the mean of exp S
-   * over it and others drawn without replacement, nats. Exact for 2 and for all; between, draws that `seed` decides.
+   * For `prompts` = 2, 4, 8, … up to the distinct ones: the mean over rows of S under the own prompt − ln of the mean
+   * of exp S over it and others drawn without replacement, nats. Exact for 2 and for all; between, draws that `seed`
+   * decides.
    */
   among: readonly (SubsetInference & { prompts: number })[];
   /**
-   * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no other prompt
-   * gives −infinity, which are left out; NaN where none is.
+   * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no
+   * other prompt gives −infinity, which are left out; NaN where none is.
    */
   margin: SubsetInference & { rows: number };
   /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */
   withinVariance: boolean;
   /**
-   * False: rows cannot have been sampled from what the scores describe (labels of other rows, another temperature, a mask, rows
-   * picked by reward).
+   * False: rows cannot have been sampled from what the scores describe (labels of other rows, another temperature, a
+   * mask, rows picked by reward).
    */
   calibrated: boolean;
 }
@@ -276,8 +284,8 @@ export interface InferenceOptions extends RowLabels, OperationOptions {
 
 export interface EngineInfo {
   /**
-   * Where computations run on tensors that are on the GPU. Those on the host run there, too, if a GPU was asked for by name;
-   * under `auto` they run on the CPU, which is where their data is.
+   * Where computations run on tensors that are on the GPU. Those on the host run there, too, if a GPU was asked for by
+   * name; under `auto` they run on the CPU, which is where their data is.
    */
   device: 'cpu' | `cuda:${number}`;
   /** The GPU of `device`; null for `cpu`. */

@@ -1,5 +1,5 @@
-// The numbers of a native result, in the order in which native code has them -> what the operation gives. Native code would have
-// to name each property anew for every step, a hundred of them, which took as long as computing them.
+// The numbers of a native result, in the order in which native code has them -> what the operation gives. Native code
+// would have to name each property anew for every step, a hundred of them, which took as long as computing them.
 import type { Figure, FigureInference, Moments, StepInference, StepMoments, SubsetInference } from './operations.js';
 
 /** In the order of native/node/jobs/step_moments.cpp. */

@@ -1,4 +1,5 @@
-// A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And what comes back.
+// A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And
+// what comes back.
 
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../checks/argument-checks.js';
@@ -16,8 +17,8 @@ import type { Integers } from '../tensor/tensor.js';
 export type Text = string | Uint8Array;
 
 /**
- * One step's rollouts, one entry a row, in any order. Rows are taken to be independent draws given their prompt: one row a
- * sample (docs/text-figures.md).
+ * One step's rollouts, one entry a row, in any order. Rows are taken to be independent draws given their prompt: one
+ * row a sample (docs/text-figures.md).
  */
 export interface TextRows {
   /** What was generated (reasoning, or all output): cut into words. Exactly one of `texts` and `tokens`. */
@@ -26,7 +27,10 @@ export interface TextRows {
   readonly tokens?: readonly Integers[] | undefined;
   /** What tells prompts apart: integers or strings. Default: the prompt's own text or ids. */
   readonly groups?: Integers | readonly (number | bigint | string)[] | undefined;
-  /** Each row's prompt as text; undefined or null where it is not known. With `tokens` it serves to tell groups apart alone. */
+  /**
+   * Each row's prompt as text; undefined or null where it is not known. With `tokens` it serves to tell groups apart
+   * alone.
+   */
   readonly prompts?: readonly (Text | undefined | null)[] | undefined;
   /** Each row's prompt as token ids, with `tokens`. */
   readonly promptTokens?: readonly (Integers | undefined | null)[] | undefined;

@@ -40,7 +40,10 @@ const leaks = new FinalizationRegistry<Leak>(({ device, memory, what, allocatedA
   });
 });
 
-/** @internal The caller's frames of the stack, if COLLAPSAR_DEBUG wants them; to be asked for before anything is awaited. */
+/**
+ * @internal The caller's frames of the stack, if COLLAPSAR_DEBUG wants them; to be asked for before anything is
+ *   awaited.
+ */
 export function callSite(): string | undefined {
   if (!process.env.COLLAPSAR_DEBUG) return undefined;
   const frames = new Error().stack?.split('\n').slice(1) ?? [];
@@ -54,9 +57,9 @@ export function callSite(): string | undefined {
 /**
  * A tensor on the GPU of one engine, which takes it wherever it takes a Tensor (`engine.logitStats(deviceTensor)`).
  * Its memory stays until `dispose()`, or until the engine is disposed; one that is forgotten is freed some time after
- * the garbage collector finds it, with a process warning. Made by `engine.upload`, `allocDevice` and `importDevice`, and
- * by operations with `out: 'device'`, whose columns and counts are a `DeviceTensor<HostIntegers>`: of dtype int32, to be
- * downloaded or handed on, but no input of an operation.
+ * the garbage collector finds it, with a process warning. Made by `engine.upload`, `allocDevice` and `importDevice`,
+ * and by operations with `out: 'device'`, whose columns and counts are a `DeviceTensor<HostIntegers>`: of dtype int32,
+ * to be downloaded or handed on, but no input of an operation.
  */
 export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
   /** Of its elements. */

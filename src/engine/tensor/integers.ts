@@ -31,7 +31,8 @@ export function optionalIntegers(values: Integers | undefined, argument: string)
 }
 
 /**
- * A copy for an operation that reads it after its first job: what the caller writes to the array meanwhile changes nothing.
+ * A copy for an operation that reads it after its first job: what the caller writes to the array meanwhile changes
+ * nothing.
  * @throws ArgumentError as integerArray()
  */
 export function copiedIntegers(values: Integers, argument: string): Integers {

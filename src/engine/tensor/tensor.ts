@@ -4,7 +4,10 @@ import type { Float16ArrayLike } from './float16-array.js';
 /** Types of elements that operations read; in which array each lies: TensorData. */
 export type DType = 'float64' | 'float32' | 'float16' | 'bfloat16';
 
-/** Memory of a tensor's elements. float16 and bfloat16 travel as their bit patterns in a Uint16Array (Node 20 has no Float16Array). */
+/**
+ * Memory of a tensor's elements. float16 and bfloat16 travel as their bit patterns in a Uint16Array (Node 20 has no
+ * Float16Array).
+ */
 export type TensorData = Float64Array | Float32Array | Uint16Array;
 
 /** Elements in memory of a GPU: a DeviceTensor. */

@@ -95,7 +95,8 @@ export function expectWholeRows(shape: readonly number[], rows: Int32Array, leng
  * @param extent how many prompts or rows the step has
  * @param count how many the tensor has; undefined for the rows of packed scores, and where there is no tensor
  * @param name of one, such as 'row'
- * @throws {ArgumentError} for an index that is out of range or named twice, or another number of them than the tensor has
+ * @throws {ArgumentError} for an index that is out of range or named twice, or another number of them than the tensor
+ *   has
  */
 export function blockAxis(
   given: Integers | IndexRange | undefined,

@@ -1,5 +1,5 @@
-// Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the bit.
-// Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
+// Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the
+// bit. Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
 
 import { types } from 'node:util';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
@@ -71,18 +71,18 @@ export interface BlockSession {
 }
 
 /**
- * Collects a step's sums over tokens from blocks: any boxes of prompts × rows × tokens, in any order, several at a time.
- * finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit. Blocks on the host are summed on the
- * CPU, those on a GPU there.
+ * Collects a step's sums over tokens from blocks: any boxes of prompts × rows × tokens, in any order, several at a
+ * time. finish() gives what `engine.sumTokens` gives of the whole [P, R, T], to the bit. Blocks on the host are summed
+ * on the CPU, those on a GPU there.
  *
  * Besides the result (R·P float64) and three bytes a (row, prompt) pair it holds
  * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
  * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
- *   tokens are added up as they come. While a block is computed, and until the next begins, what it goes on from is there
- *   too: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
- * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of their
- *   leaf (4096 tokens of the row) with some 100 bytes a piece, and 64 bytes for each leaf that is complete before one in
- *   front of it.
+ *   tokens are added up as they come. While a block is computed, and until the next begins, what it goes on from is
+ *   there too: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
+ * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of
+ *   their leaf (4096 tokens of the row) with some 100 bytes a piece, and 64 bytes for each leaf that is complete before
+ *   one in front of it.
  * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` tells what is held.
  */
 export class TokenSumsSink {
@@ -266,7 +266,9 @@ export class TokenSumsSink {
     return this.#result;
   }
 
-  /** Ends the sink: what runs stops and rejects with the reason, as every later call does, and all memory is released. */
+  /**
+   * Ends the sink: what runs stops and rejects with the reason, as every later call does, and all memory is released.
+   */
   abort(reason: unknown = new DOMException('the sink was aborted', 'AbortError')): void {
     if (this.#aborted !== undefined || this.#result !== undefined) return;
     this.#aborted = { reason };
@@ -275,8 +277,9 @@ export class TokenSumsSink {
   }
 
   /**
-   * Blocks as a Web Stream, written no faster than they are taken in. Closing it does not end the sink. When it is aborted
-   * or a block is refused, all rows that the stream gave something of are forgotten, so that they may come again.
+   * Blocks as a Web Stream, written no faster than they are taken in. Closing it does not end the sink. When it is
+   * aborted or a block is refused, all rows that the stream gave something of are forgotten, so that they may come
+   * again.
    */
   writable(): WritableStream<TokenBlock> {
     const session = this.session();
@@ -334,7 +337,9 @@ export class TokenSumsSink {
     return engine;
   }
 
-  /** Claims a block's tokens, which nobody else may give then, and takes it in. Where that fails they may come again. */
+  /**
+   * Claims a block's tokens, which nobody else may give then, and takes it in. Where that fails they may come again.
+   */
   async #take(
     { prompts, rows, from, to, view }: Pick<CheckedBlock, 'prompts' | 'rows' | 'from' | 'to' | 'view'>,
     argument: string,

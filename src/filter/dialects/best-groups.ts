@@ -1,5 +1,5 @@
-// The best of many groups, without a sort of all of them: figures are dealt into buckets by their leading bits, whole buckets are
-// taken while they last, and only the one that the cut falls into is sorted.
+// The best of many groups, without a sort of all of them: figures are dealt into buckets by their leading bits, whole
+// buckets are taken while they last, and only the one that the cut falls into is sorted.
 import { endianness } from 'node:os';
 import type { FilterDirection } from '../input/filter-options.js';
 import { stableOrder } from './stable-order.js';

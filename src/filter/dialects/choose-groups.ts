@@ -65,7 +65,9 @@ export function chooseGroups(
   return { scores: chosen.scores, kept, reasonOf: (group) => fixed.of(group) ?? otherwise, warnings };
 }
 
-/** By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `fixed`. */
+/**
+ * By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `fixed`.
+ */
 function chooseAmong(
   members: Uint32Array,
   rollouts: GroupedRollouts,

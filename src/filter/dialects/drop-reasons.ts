@@ -1,4 +1,5 @@
-// Why groups were dropped: a byte a group. A map of them ends at 16.8 million, and takes longer than the rest of the filter.
+// Why groups were dropped: a byte a group. A map of them ends at 16.8 million, and takes longer than the rest of the
+// filter.
 import type { DropReason } from '../filter-result.js';
 
 /** In no order that matters; 0 is none. */

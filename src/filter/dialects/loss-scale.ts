@@ -2,8 +2,8 @@
 import type { FilterSettings } from '../input/filter-options.js';
 
 /**
- * none: 1. linear, sqrt: of the kept ratio (the reference's filter_loss_scaling). rho: the share that was asked for, `value` of
- * top_p and top_k (the paper's ρ); strategies without such a share take the kept ratio.
+ * none: 1. linear, sqrt: of the kept ratio (the reference's filter_loss_scaling). rho: the share that was asked for,
+ * `value` of top_p and top_k (the paper's ρ); strategies without such a share take the kept ratio.
  * @returns 0 where nothing was kept and anything but `none` is asked for
  */
 export function lossScale(kept: number, groups: number, settings: FilterSettings): number {

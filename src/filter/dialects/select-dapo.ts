@@ -11,8 +11,8 @@ export interface DapoChoice {
 }
 
 /**
- * A group's accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch. Groups whose outcomes are all the
- * same but neither are dropped too: their advantage is 0 as well (verl's filter_groups does so).
+ * A group's accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch. Groups whose outcomes are
+ * all the same but neither are dropped too: their advantage is 0 as well (verl's filter_groups does so).
  * @param outcomes [rollouts] in the order of groups
  */
 export function selectDapo(outcomes: Float64Array, statistics: SpreadStatistics, groups: Uint32Array): DapoChoice {

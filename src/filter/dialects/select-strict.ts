@@ -1,4 +1,5 @@
-// The choice of groups under `strict`: no result depends on the scale of rewards, on a constant added to them, or on rounding.
+// The choice of groups under `strict`: no result depends on the scale of rewards, on a constant added to them, or on
+// rounding.
 
 import type { FilterSettings } from '../input/filter-options.js';
 import { bestGroups, type RankedGroups } from './best-groups.js';
@@ -91,7 +92,10 @@ function linearMasses(ranked: RankedGroups, kind: FigureKind): Float64Array {
   return ranked.figures.map((figure) => (range === 0 ? 0 : Math.abs(figure - worst)));
 }
 
-/** Softmax of the figures brought to mean 0 and std 1 over the groups: at a fixed temperature it would depend on their scale. */
+/**
+ * Softmax of the figures brought to mean 0 and std 1 over the groups: at a fixed temperature it would depend on their
+ * scale.
+ */
 function softmaxMasses(ranked: RankedGroups): Float64Array {
   const { figures, candidates } = ranked;
   const { worst, range } = ends(ranked);

@@ -1,5 +1,5 @@
-// Rewards that cannot be what the policy should learn from: variance that comes from shaping alone, and rewards that were
-// normalised before they came here.
+// Rewards that cannot be what the policy should learn from: variance that comes from shaping alone, and rewards that
+// were normalised before they came here.
 
 import type { SpreadStatistics } from '../group-statistics.js';
 import type { FilterWords } from '../input/filter-words.js';
@@ -9,8 +9,8 @@ import type { GroupIds } from '../input/row-ids.js';
 const NAMED_GROUPS = 8;
 
 /**
- * Groups whose rewards vary while all their outcomes are the same. A filter by variance keeps them, and normalised advantages
- * blow the shaping up to full size (verl-recipe#125: EM .04 against .75 with groups chosen by outcome).
+ * Groups whose rewards vary while all their outcomes are the same. A filter by variance keeps them, and normalised
+ * advantages blow the shaping up to full size (verl-recipe#125: EM .04 against .75 with groups chosen by outcome).
  */
 export function variesByShapingAlone(rewards: SpreadStatistics, outcomes: SpreadStatistics): Uint8Array {
   return rewards.constant.map((constant, group) => (constant === 0 && outcomes.constant[group] === 1 ? 1 : 0));
@@ -40,7 +40,10 @@ export function shapingWarning(
 const TELLING_GROUPS = 8;
 const CLOSE = 1e-3;
 
-/** Advantages in place of rewards: every group that varies has mean 0 and std 1 (TRL#7242), so that variance tells nothing. */
+/**
+ * Advantages in place of rewards: every group that varies has mean 0 and std 1 (TRL#7242), so that variance tells
+ * nothing.
+ */
 export function looksNormalised({ counts, constant, mean, variance }: SpreadStatistics): boolean {
   let telling = 0;
   for (let group = 0; group < counts.length; group++) {

@@ -1,5 +1,6 @@
-// Numbers -> the order that sorts them, ties first seen. The native sort of a typed array is many times as fast as one with a
-// comparator, but it sorts numbers, not indices: so the leading bits of each number and its index share a 64-bit integer.
+// Numbers -> the order that sorts them, ties first seen. The native sort of a typed array is many times as fast as one
+// with a comparator, but it sorts numbers, not indices: so the leading bits of each number and its index share a 64-bit
+// integer.
 import { endianness } from 'node:os';
 
 /**

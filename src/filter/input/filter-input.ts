@@ -1,5 +1,5 @@
-// What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the order of
-// rows, with the group (and episode) of every row.
+// What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the
+// order of rows, with the group (and episode) of every row.
 import { types } from 'node:util';
 import { checkFields, checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
@@ -50,7 +50,10 @@ export interface LabelledRows<GroupNames extends Ids = Ids> {
 
 export interface FilterInput<GroupNames extends Ids = Ids> {
   readonly rewards: GroupedRewards | FlatGroups | LabelledRows<GroupNames>;
-  /** The unshaped outcome of each row, where rewards are shaped: what success is judged by. In the form of `rewards`, or flat. */
+  /**
+   * The unshaped outcome of each row, where rewards are shaped: what success is judged by. In the form of `rewards`, or
+   * flat.
+   */
   readonly outcomes?: GroupedValues | RowValues | undefined;
   /** Mean token entropy of each row, nats. In the form of `rewards`, or flat. */
   readonly entropies?: GroupedValues | RowValues | undefined;
@@ -90,7 +93,10 @@ const REWARD_FIELDS = optionNames<FlatGroups & LabelledRows>({
   turns: true,
 });
 
-/** @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no number */
+/**
+ * @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no
+ *   number
+ */
 export function readInput(input: FilterInput, words: FilterWords): InputRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');

@@ -6,7 +6,10 @@ import { shown } from '../../checks/shown.js';
 /** Whose rules decide. docs/filter.md has the formula of each. */
 export type FilterDialect = 'strict' | 'ragen' | 'paper' | 'upstream' | 'dapo';
 
-/** top_p: a share of the mass; top_k: a share of the groups; top_k_abs: a number of groups; min_p: a share of the best score. */
+/**
+ * top_p: a share of the mass; top_k: a share of the groups; top_k_abs: a number of groups; min_p: a share of the best
+ * score.
+ */
 export type FilterStrategy = 'top_p' | 'top_k' | 'top_k_abs' | 'min_p';
 
 /** What the score of a group is made of. */
@@ -37,12 +40,16 @@ export interface FilterOptions {
   metric?: FilterMetric | undefined;
   /** Default `largest`. */
   direction?: FilterDirection | undefined;
-  /** Whether groups with a score of zero may be kept. Default: true under `ragen` and for metrics that are no spread, else false. */
+  /**
+   * Whether groups with a score of zero may be kept. Default: true under `ragen` and for metrics that are no spread,
+   * else false.
+   */
   includeZero?: boolean | undefined;
   /** How top_p makes masses of scores. Default `linear`. */
   topPMode?: 'linear' | 'softmax' | undefined;
   /**
-   * Slack of top_p's threshold. `ragen`, `upstream`: absolute, in units of the score, default .01. `paper`: the same, default
+   * Slack of top_p's threshold. `ragen`, `upstream`: absolute, in units of the score, default .01. `paper`: the same,
+   * default
    * 0. `strict`: as a share of the whole mass, default 1e-9, so that it does not depend on the scale of rewards.
    */
   eps?: number | undefined;
@@ -52,7 +59,9 @@ export interface FilterOptions {
   lossScale?: LossScaling | undefined;
   /** Default `same`; `ragen`: `first`. Matters only where rows have episodes. */
   turnRewards?: TurnRewards | undefined;
-  /** A reward that is NaN or infinite: an ArgumentError, or the rollout is left out, with a warning. Default `error`. */
+  /**
+   * A reward that is NaN or infinite: an ArgumentError, or the rollout is left out, with a warning. Default `error`.
+   */
   nonFinite?: 'error' | 'exclude' | undefined;
   /** `upstream` alone (its `variance_ddof`): delta degrees of freedom of the variance, default 1. */
   ddof?: number | undefined;

@@ -1,5 +1,5 @@
-// How the filter's remarks and errors call groups, rows and options: as callers of the library know them, or as whoever reads
-// them knows them.
+// How the filter's remarks and errors call groups, rows and options: as callers of the library know them, or as whoever
+// reads them knows them.
 
 export interface FilterWords {
   /** @param id as the input has it; the index where groups have no ids */

@@ -38,8 +38,8 @@ export function refuseNonFinite({ rewards, missing, nameOf }: InputRows, { optio
 }
 
 /**
- * Rewards may still be NaN or infinite afterwards where that is an error: the statistics notice, at no cost, and refuseNonFinite
- * names it.
+ * Rewards may still be NaN or infinite afterwards where that is an error: the statistics notice, at no cost, and
+ * refuseNonFinite names it.
  */
 export function groupRollouts(
   input: InputRows,

@@ -1,4 +1,5 @@
-// Rewards of an episode's turns -> the episode's: the one reading that filter, monitor, judge and analysis share (docs/filter.md).
+// Rewards of an episode's turns -> the episode's: the one reading that filter, monitor, judge and analysis share
+// (docs/filter.md).
 import { ArgumentError } from '../../checks/errors.js';
 import type { TurnRewards } from './filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';
@@ -53,8 +54,8 @@ export function findEpisodes(
 }
 
 /**
- * @param values [rows] rewards, or outcomes, of turns; NaN and infinities make their episode's so, but for turns that a rule
- *   does not read: under `last` those before the end, which may have no reward yet
+ * @param values [rows] rewards, or outcomes, of turns; NaN and infinities make their episode's so, but for turns that a
+ *   rule does not read: under `last` those before the end, which may have no reward yet
  * @returns [episodes]
  * @throws ArgumentError under `same` for an episode whose turns disagree
  */
@@ -115,14 +116,15 @@ export interface TurnRows {
 }
 
 /**
- * Gives every turn the reward and the outcome of its episode: what reads rows one by one, or any turn of an episode, then has
- * the reading that filterGroups has with the same `turnRewards`.
+ * Gives every turn the reward and the outcome of its episode: what reads rows one by one, or any turn of an episode,
+ * then has the reading that filterGroups has with the same `turnRewards`.
  * @param rows one entry a row in each column, [R]
  * @param turnRewards default `same`: they must agree
  * @returns [R] each; without `episodes` the columns as they came
  * @throws ArgumentError naming the row: turns that disagree under `same`, a turn that is there twice, ids that are none
  * @example
- * const { rewards } = episodeRewards({ groups: [0, 0], episodes: [7, 7], turns: [0, 1], rewards: [0, 1] }, 'sum'); // [1, 1]
+ * const { rewards } = episodeRewards({ groups: [0, 0], episodes: [7, 7], turns: [0, 1], rewards: [0, 1] }, 'sum'); //
+ * [1, 1]
  */
 export function episodeRewards(
   rows: TurnRows,

@@ -1,5 +1,5 @@
-// Step files that were compressed whole: NAME.safetensors.gz and NAME.safetensors.zst. They are unpacked as they are read,
-// into memory that does not grow with them, once for the header and the small tensors and once for the scores.
+// Step files that were compressed whole: NAME.safetensors.gz and NAME.safetensors.zst. They are unpacked as they are
+// read, into memory that does not grow with them, once for the header and the small tensors and once for the scores.
 
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';

@@ -12,7 +12,10 @@ export interface StepContainer {
   readonly bytes: number;
   /** Of the bytes that say what lies where. */
   readonly digest: string;
-  /** Where the header begins in which a tensor that is not there is missing; arrays of numpy have one each, and none for all. */
+  /**
+   * Where the header begins in which a tensor that is not there is missing; arrays of numpy have one each, and none for
+   * all.
+   */
   readonly headerAt?: number;
   /** Where they were read with the header: the first bytes of `source`, the whole of a small file. */
   readonly first?: Uint8Array;

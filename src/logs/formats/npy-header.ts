@@ -1,13 +1,15 @@
-// The header of an .npy file (numpy/lib/format: magic, version, length, a dict written as a Python literal). In: untrusted
-// bytes. Out: element type, shape and where the data begins, or what is wrong and where. The dict is scanned, never
-// evaluated; pickled objects are refused unread.
+// The header of an .npy file (numpy/lib/format: magic, version, length, a dict written as a Python literal). In:
+// untrusted bytes. Out: element type, shape and where the data begins, or what is wrong and where. The dict is scanned,
+// never evaluated; pickled objects are refused unread.
 import { printable } from '../../checks/printable.js';
 import type { SafetensorsDType } from './safetensors.js';
 
 const MAGIC = Buffer.from('\x93NUMPY', 'latin1');
 /** Magic and version. */
 const START_BYTES = 8;
-/** Longest header taken: those of plain arrays have 118 bytes, only structured types come near numpy's limit of 10,000. */
+/**
+ * Longest header taken: those of plain arrays have 118 bytes, only structured types come near numpy's limit of 10,000.
+ */
 const MAX_NPY_HEADER_BYTES = 64 * 2 ** 10;
 /** More axes than numpy allows are no array. */
 const MAX_AXES = 64;

@@ -1,5 +1,5 @@
-// A step as np.savez writes it: a zip file of .npy arrays named like the tensors of a step. Stored members are read where
-// they lie; deflated ones (np.savez_compressed) are unpacked as they are read. Arrays of one value are metadata.
+// A step as np.savez writes it: a zip file of .npy arrays named like the tensors of a step. Stored members are read
+// where they lie; deflated ones (np.savez_compressed) are unpacked as they are read. Arrays of one value are metadata.
 
 import { createInflateRaw } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';

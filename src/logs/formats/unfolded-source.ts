@@ -1,6 +1,6 @@
-// A compressed range of a source in, its unpacked bytes out, as a source that is read forwards: what was skipped is unpacked
-// and dropped, going back begins again, and memory does not grow with either. The checksum is checked when the end is
-// reached, and nothing may follow it.
+// A compressed range of a source in, its unpacked bytes out, as a source that is read forwards: what was skipped is
+// unpacked and dropped, going back begins again, and memory does not grow with either. The checksum is checked when the
+// end is reached, and nothing may follow it.
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';

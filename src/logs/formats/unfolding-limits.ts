@@ -8,8 +8,8 @@ const UNPACKED_LIMIT = 2 ** 30;
 export const PACKED_LIMIT = 64;
 
 /**
- * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are held
- * whole (all but the scores, of which one prompt is) beyond any step's.
+ * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are
+ * held whole (all but the scores, of which one prompt is) beyond any step's.
  * @throws FileError
  */
 export function checkUnfolding(

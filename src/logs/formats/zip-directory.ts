@@ -1,6 +1,6 @@
-// The directory of a zip file (APPNOTE 6.3.10, zip64 included), as np.savez writes it. In: any source of bytes, untrusted.
-// Out: where each member lies and how it is packed; every position is checked against the file, members may not overlap
-// (which is what zip bombs are made of), and what is read at once is bounded.
+// The directory of a zip file (APPNOTE 6.3.10, zip64 included), as np.savez writes it. In: any source of bytes,
+// untrusted. Out: where each member lies and how it is packed; every position is checked against the file, members may
+// not overlap (which is what zip bombs are made of), and what is read at once is bounded.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';

@@ -1,5 +1,6 @@
-// Where the frames of zstd data begin (RFC 8878, 3.1): several may follow one another, as pzstd and seekable formats write them, and
-// between them may stand frames that hold no data. Before Node 26 its decompressor ends with the first frame.
+// Where the frames of zstd data begin (RFC 8878, 3.1): several may follow one another, as pzstd and seekable formats
+// write them, and between them may stand frames that hold no data. Before Node 26 its decompressor ends with the first
+// frame.
 import type { ByteSource } from '../stores/byte-source.js';
 import type { FrameSearch } from './unfolded-source.js';
 

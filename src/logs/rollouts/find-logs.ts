@@ -54,8 +54,8 @@ const OPEN_AT_ONCE = 16;
 const MOST_NAMED = 5;
 
 /**
- * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what no reader
- * knows in it is passed over with a note. Never rejects because of a path.
+ * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what
+ * no reader knows in it is passed over with a note. Never rejects because of a path.
  * @param choice reader that is forced
  */
 export async function findLogs(
@@ -213,7 +213,10 @@ function containerOf(path: string): Container | undefined {
   return CONTAINERS.find(({ ending }) => ending.test(path))?.container;
 }
 
-/** @returns a log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a log */
+/**
+ * @returns a log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a
+ *   log
+ */
 async function lookAt(
   { path, root }: Candidate,
   choice: FormatChoice | undefined,

@@ -30,7 +30,9 @@ export interface RolloutFormat {
   readonly setting: string;
   /** @param keys of the first line, or the columns of the table */
   recognises(keys: ReadonlySet<string>, path: string): boolean;
-  /** Fields that are read: others are stepped over. Of Parquet with columns of any name, those that `columnsOf` picks. */
+  /**
+   * Fields that are read: others are stepped over. Of Parquet with columns of any name, those that `columnsOf` picks.
+   */
   readonly fields: readonly string[];
   /** Columns of a table to read beside `fields`. */
   columnsOf?(columns: readonly TableColumn[]): readonly string[];

@@ -1,4 +1,5 @@
-// The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from what follows it.
+// The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
+// what follows it.
 import { counted } from '../../checks/counted.js';
 import { FileError } from '../../checks/errors.js';
 import type { RolloutFormat } from './format.js';

@@ -1,4 +1,5 @@
-// Files, folders and globs of a trainer's rollouts -> steps in order, each read whole; beside it only where rows stand is held.
+// Files, folders and globs of a trainer's rollouts -> steps in order, each read whole; beside it only where rows stand
+// is held.
 import { basename } from 'node:path';
 import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
@@ -35,8 +36,8 @@ export interface ReadRolloutsOptions {
   /** Threads that parse JSON lines; 1: none beside the caller's. Default: one a processor. */
   threads?: number | undefined;
   /**
-   * Called with each file, line or row that cannot be used; the others are still given. Without it the first one makes the
-   * iteration throw.
+   * Called with each file, line or row that cannot be used; the others are still given. Without it the first one makes
+   * the iteration throw.
    */
   onError?: ((error: FileError) => void) | undefined;
   /** Called with what was passed over, before the first step. */
@@ -58,11 +59,12 @@ const OPTIONS = optionNames<ReadRolloutsOptions>({
 });
 
 /**
- * Reads the rollouts that a trainer logged, a step at a time, in the order of runs and steps. Rows of a step may stand in several
- * files, and those of several steps in one, in any order. Memory: a step or two, and blocks of a few MiB for each thread.
+ * Reads the rollouts that a trainer logged, a step at a time, in the order of runs and steps. Rows of a step may stand
+ * in several files, and those of several steps in one, in any order. Memory: a step or two, and blocks of a few MiB for
+ * each thread.
  * @param source paths of files and folders, or globs
- * @throws {ArgumentError} for what is no option, FileError for the first file, line or row that cannot be used, unless `onError`
- *   takes them; the signal's reason when it is aborted
+ * @throws {ArgumentError} for what is no option, FileError for the first file, line or row that cannot be used, unless
+ *   `onError` takes them; the signal's reason when it is aborted
  * @example
  * for await (const { step, rows, reward } of readRollouts('rollouts/')) console.log(step, rows, reward);
  */
@@ -324,7 +326,10 @@ function bytesOf({ bytes, container }: LogFile, { ranges }: LogPart): number {
   );
 }
 
-/** Results in the order of `plans`; those that come next are begun meanwhile: one whatever its size, more if they are small. */
+/**
+ * Results in the order of `plans`; those that come next are begun meanwhile: one whatever its size, more if they are
+ * small.
+ */
 async function* inTurn<T>(
   plans: readonly StepPlan[],
   read: (plan: StepPlan) => Promise<T>,

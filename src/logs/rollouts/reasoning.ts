@@ -17,8 +17,8 @@ export interface SplitText {
 }
 
 /**
- * With a closing tag: what stands after the first opening one (or from the start) up to the first closing one. With an opening
- * one alone: what follows it. Without either: all.
+ * With a closing tag: what stands after the first opening one (or from the start) up to the first closing one. With an
+ * opening one alone: what follows it. Without either: all.
  */
 export function splitText(output: string, tags: ReasoningTags): SplitText {
   if (tags === 'all') return { reasoning: output, isCut: false };

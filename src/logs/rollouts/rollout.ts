@@ -62,8 +62,9 @@ export const ROLLOUT_COLUMNS: Readonly<Record<RolloutColumn, string>> = {
 export type GroupSource = 'id' | 'prompt' | 'run length';
 
 /**
- * One training step as a trainer's rollout log has it: R rows in the order of the log, a column absent (undefined) where no row
- * has it. `absent` says why. Within a column, a row that has no value holds undefined, in Float64Arrays NaN.
+ * One training step as a trainer's rollout log has it: R rows in the order of the log, a column absent (undefined)
+ * where no row has it. `absent` says why. Within a column, a row that has no value holds undefined, in Float64Arrays
+ * NaN.
  */
 export interface RolloutStep {
   /** Name of the reader: verl, trl, … */
@@ -76,7 +77,10 @@ export interface RolloutStep {
   readonly rows: number;
   /** [R] indices into `groupIds`; absent where neither ids, prompts nor a run length tell groups. */
   readonly group: Int32Array | undefined;
-  /** By first appearance. Decimal for integers, else the id's text; the prompt's text, or its token ids joined by spaces. */
+  /**
+   * By first appearance. Decimal for integers, else the id's text; the prompt's text, or its token ids joined by
+   * spaces.
+   */
   readonly groupIds: readonly string[];
   readonly groupSource: GroupSource | undefined;
   readonly prompt: Texts | undefined;

@@ -1,5 +1,5 @@
-// Arrays as numpy writes them, by name, in; tensors and metadata of a step out. What npz.ts and npy.ts have in common: which
-// array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
+// Arrays as numpy writes them, by name, in; tensors and metadata of a step out. What npz.ts and npy.ts have in common:
+// which array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
@@ -119,7 +119,10 @@ function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string | undefined
   return withoutPadding(text);
 }
 
-/** numpy pads text with zeros. Not /\0+$/: of zeros before the last character that takes time by the square of their number. */
+/**
+ * numpy pads text with zeros. Not /\0+$/: of zeros before the last character that takes time by the square of their
+ * number.
+ */
 function withoutPadding(text: string): string {
   let end = text.length;
   while (end > 0 && text.charCodeAt(end - 1) === 0) end--;

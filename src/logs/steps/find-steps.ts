@@ -39,9 +39,10 @@ const MAX_DEPTH = 64;
 
 /**
  * Finds the step files at `source`, one path or several: a file is taken whatever its name, a directory is searched
- * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that begin
- * with a dot are passed over. `include` and `exclude` choose among what is found so.
- * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in `problems`.
+ * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that
+ * begin with a dot are passed over. `include` and `exclude` choose among what is found so.
+ * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in
+ * `problems`.
  * @throws {ArgumentError} (as a rejection) for what is no path; the signal's reason when it is aborted
  */
 export async function findSteps(
@@ -176,7 +177,8 @@ class Search {
     const { steps, missing } = sortNames(visible.filter((entry) => !entry.isDirectory()).map(({ name }) => name));
     const taken = new Set(steps.filter((name) => this.choice.takes(below + name)));
     for (const name of missing) if (this.choice.takes(below + name)) this.#problem(join(path, name), MISSING_ARRAY);
-    // Of a hundred thousand files the paths of the folder are worked out once: nothing else in the process runs meanwhile.
+    // Of a hundred thousand files the paths of the folder are worked out once: nothing else in the process runs
+    // meanwhile.
     const [before, beforeReal] = [prefixOf(path), prefixOf(real)];
     const runDirectory = resolve(path);
     for (const entry of visible) {

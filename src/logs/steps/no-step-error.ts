@@ -1,5 +1,5 @@
-// A file that is sound and no step: what trainers keep in the folder of a run beside step files, such as weights and the states of
-// optimizers and random numbers.
+// A file that is sound and no step: what trainers keep in the folder of a run beside step files, such as weights and
+// the states of optimizers and random numbers.
 import { FileError } from '../../checks/errors.js';
 import { STEP_TENSORS } from './step-layout.js';
 

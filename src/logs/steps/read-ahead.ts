@@ -1,10 +1,10 @@
-// Reads one after the other, each begun while the one before is being used: what is far away or compressed then arrives while
-// the engine computes.
+// Reads one after the other, each begun while the one before is being used: what is far away or compressed then arrives
+// while the engine computes.
 import { onAbort } from '../../checks/abort-listeners.js';
 
 /**
- * Results of `read(0)`, `read(1)`, … up to `count`. What is given is not used any more when the next is asked for, so that two
- * buffers are enough. Ended early, it stops the read that is under way and waits for it.
+ * Results of `read(0)`, `read(1)`, … up to `count`. What is given is not used any more when the next is asked for, so
+ * that two buffers are enough. Ended early, it stops the read that is under way and waits for it.
  */
 export async function* readAhead<T>(
   count: number,

@@ -4,7 +4,10 @@ import { optionNames } from '../../checks/argument-checks.js';
 export interface ReadStepOptions {
   /** Bytes of scores in one block: whole prompts, at least one. Default 64 MiB. */
   blockBytes?: number | undefined;
-  /** Memory for scores and per-token tensors, aligned to 8 bytes. Default: a SharedArrayBuffer, which the engine reads in place. */
+  /**
+   * Memory for scores and per-token tensors, aligned to 8 bytes. Default: a SharedArrayBuffer, which the engine reads
+   * in place.
+   */
   allocate?: ((bytes: number) => ArrayBufferLike) | undefined;
   /** The content that the file must still have: StepHeader.identity of an earlier look at it. */
   identity?: string | undefined;

@@ -26,8 +26,8 @@ export interface ListStepsOptions extends FileChoiceOptions {
    */
   onError?: ((error: FileError) => void) | undefined;
   /**
-   * Called with each file that was found beside step files and is none, such as weights of a model: it opens without a fault, and
-   * has neither a step's tensors nor the number of a step (docs/cli.md). Named by itself it is an error.
+   * Called with each file that was found beside step files and is none, such as weights of a model: it opens without a
+   * fault, and has neither a step's tensors nor the number of a step (docs/cli.md). Named by itself it is an error.
    */
   onSkipped?: ((file: FileError) => void) | undefined;
   /** Called after each header that is read. */
@@ -104,8 +104,8 @@ export async function listStepsAs<Kept extends OrderedStep>(
 }
 
 /**
- * Whether a failure is that of a file which is no step and lies among steps. Among none it is what the user has to hear of, and so is
- * one whose name is that of a step beside it but for the numbers.
+ * Whether a failure is that of a file which is no step and lies among steps. Among none it is what the user has to hear
+ * of, and so is one whose name is that of a step beside it but for the numbers.
  */
 function besideSteps(
   files: readonly StepLocation[],
@@ -174,7 +174,8 @@ async function readHeaders<Kept>(
 
 /**
  * The FileError with which `reading` fails, as a value.
- * @param signal that `reading` ends for: its reason, which may be a FileError of another file, is no failure of this one
+ * @param signal that `reading` ends for: its reason, which may be a FileError of another file, is no failure of this
+ *   one
  */
 export async function orFileError<T>(reading: Promise<T>, signal: AbortSignal | undefined): Promise<T | FileError> {
   try {

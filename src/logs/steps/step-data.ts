@@ -21,8 +21,8 @@ export type StepScores =
       /** Reads the scores once, block by block, in constant memory. */
       blocks(signal?: AbortSignal): AsyncIterable<LogprobBlock>;
       /**
-       * There where the scores stand uncompressed in a local file: calls `use` with that file while it is open, for operations
-       * that read it themselves. @throws FileError when it cannot be read, or changes meanwhile
+       * There where the scores stand uncompressed in a local file: calls `use` with that file while it is open, for
+       * operations that read it themselves. @throws FileError when it cannot be read, or changes meanwhile
        */
       inFile?<T>(use: (scores: FileScores) => Promise<T>): Promise<T>;
       /** Byte offset in the file of element (p, r, t), to name a bad value. */

@@ -1,5 +1,5 @@
-// Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once, the
-// scores when they are asked for.
+// Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once,
+// the scores when they are asked for.
 
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
@@ -28,7 +28,10 @@ export interface StepHeader {
   readonly metadata: Readonly<Record<string, string>>;
   readonly bytes: number;
   readonly layout: StepLayout;
-  /** Which content this is: size, time of the last change and a digest of the header's bytes. Another one, another content. */
+  /**
+   * Which content this is: size, time of the last change and a digest of the header's bytes. Another one, another
+   * content.
+   */
   readonly identity: string;
 }
 
@@ -47,8 +50,8 @@ export async function readStepFile(path: string, options: ReadStepOptions = {}):
 }
 
 /**
- * The same for a step whose scores are read once and at once: a local file is opened once only, and open until `use` has ended.
- * What changes meanwhile is noticed when the scores have been read.
+ * The same for a step whose scores are read once and at once: a local file is opened once only, and open until `use`
+ * has ended. What changes meanwhile is noticed when the scores have been read.
  * @throws FileError as readStepFile does; what `use` throws
  */
 export async function withStepFile<T>(

@@ -1,5 +1,5 @@
-// Names of files in, those that are steps out: what a search takes. A .npy array is a step only with sidecars beside it,
-// since any array may lie in a folder.
+// Names of files in, those that are steps out: what a search takes. A .npy array is a step only with sidecars beside
+// it, since any array may lie in a folder.
 import { npyName } from '../formats/npy.js';
 import { STEP_KINDS } from '../formats/open-container.js';
 

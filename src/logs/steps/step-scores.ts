@@ -1,5 +1,5 @@
-// The scores of a step file, which stay on disk until they are asked for, and then come block by block in memory that does
-// not grow with them.
+// The scores of a step file, which stay on disk until they are asked for, and then come block by block in memory that
+// does not grow with them.
 
 import { checkSignal } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
@@ -66,7 +66,10 @@ async function useFile<T>(
   }
 }
 
-/** Whole prompts at a time into one buffer, or two where the bytes come from far; the file is open while the iterator runs. */
+/**
+ * Whole prompts at a time into one buffer, or two where the bytes come from far; the file is open while the iterator
+ * runs.
+ */
 async function* readBlocks(
   reopen: StepContainer['reopen'],
   entry: TensorEntry,

@@ -56,8 +56,8 @@ export async function readTensors(
 }
 
 /**
- * One read for tensors that lie near each other, in file order, or none where they came with the header; each is then copied to
- * memory of its own alignment.
+ * One read for tensors that lie near each other, in file order, or none where they came with the header; each is then
+ * copied to memory of its own alignment.
  */
 async function readTogether(
   source: ByteSource,

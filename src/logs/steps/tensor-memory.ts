@@ -77,7 +77,9 @@ export function integers(tensor: ReadTensor | undefined): IntegerArray | undefin
   return new Int32Array(tensor.memory, 0, elements);
 }
 
-/** In float64, exactly. @param fail called with the index and value of an integer that float64 does not hold; must throw */
+/**
+ * In float64, exactly. @param fail called with the index and value of an integer that float64 does not hold; must throw
+ */
 export function widened(
   tensor: ReadTensor | undefined,
   fail: (index: number, value: bigint) => never,

@@ -29,7 +29,10 @@ export interface ByteSource {
    * @throws FileError when the file ends before, or cannot be read; the signal's reason when it is aborted
    */
   read(target: Uint8Array, position: number, options?: ReadOptions): Promise<void>;
-  /** Where a position lies, for sources made of several files or of a part of one. Without it: there, in the file itself. */
+  /**
+   * Where a position lies, for sources made of several files or of a part of one. Without it: there, in the file
+   * itself.
+   */
   placeOf?(position: number): { path: string; offset: number };
   /** Of sources whose bytes stand in a local file as they are: which file is open, and where in it a position lies. */
   openFile?(position: number): { fd: number; offset: number } | undefined;
@@ -85,8 +88,9 @@ const openAsync = promisify(open);
 const fstatAsync = promisify(fstat) as (fd: number, options: { bigint: true }) => Promise<BigIntStats>;
 
 /**
- * A descriptor, which costs less than a FileHandle of Node: every wait on a thread of its pool takes a small step file as long as
- * half of its figures. What opening or reading has just brought into memory is therefore asked for without waiting.
+ * A descriptor, which costs less than a FileHandle of Node: every wait on a thread of its pool takes a small step file
+ * as long as half of its figures. What opening or reading has just brought into memory is therefore asked for without
+ * waiting.
  */
 class OpenFile {
   #reading = 0;

@@ -1,5 +1,5 @@
-// A path that a whole file is to be renamed to -> refused where the rename would take away a device, a pipe or a socket: run by
-// root, /dev/null among them.
+// A path that a whole file is to be renamed to -> refused where the rename would take away a device, a pipe or a
+// socket: run by root, /dev/null among them.
 import { stat } from 'node:fs/promises';
 
 /** @throws {Error} that says what is there */

@@ -6,8 +6,9 @@ import { patternExpression } from './glob-pattern.js';
 
 export interface FileChoiceOptions {
   /**
-   * Globs (`*`, `?`, `[…]`, `{a,b}`, and `**` across folders) of the files to take. One without a slash is that of a file's name, or of
-   * a folder above it; one with slashes is that of the path from the folder that was given, or of a folder on it. Default all.
+   * Globs (`*`, `?`, `[…]`, `{a,b}`, and `**` across folders) of the files to take. One without a slash is that of a
+   * file's name, or of a folder above it; one with slashes is that of the path from the folder that was given, or of a
+   * folder on it. Default all.
    */
   readonly include?: readonly string[] | undefined;
   /** The same of files to leave out, whatever `include` says. Files that are named by themselves are always taken. */

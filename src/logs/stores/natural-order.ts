@@ -4,9 +4,9 @@ const ZERO = 0x30;
 const NINE = 0x39;
 
 /**
- * Negative, zero or positive as `a` comes before, with or after `b`; zero only for equal strings. A name is taken as runs of digits
- * and of the rest. Compared in place, without making strings of the runs: the names of a large folder are sorted in one go, and
- * nothing else happens meanwhile.
+ * Negative, zero or positive as `a` comes before, with or after `b`; zero only for equal strings. A name is taken as
+ * runs of digits and of the rest. Compared in place, without making strings of the runs: the names of a large folder
+ * are sorted in one go, and nothing else happens meanwhile.
  */
 export function naturalOrder(a: string, b: string): number {
   if (a === b) return 0;

@@ -1,5 +1,5 @@
-// A file that could not be read -> whether the file is at fault, or a machine, a network or a store, so that it can be read
-// elsewhere or later.
+// A file that could not be read -> whether the file is at fault, or a machine, a network or a store, so that it can be
+// read elsewhere or later.
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isStoreFault } from './s3/client.js';
@@ -27,7 +27,8 @@ const MACHINE_FAULTS: ReadonlySet<string> = new Set([
 
 /**
  * @param failure what reading the file ended with
- * @param path of the file. One that is gone is out of reach where its directory is gone, too: a mount that is missing, above all
+ * @param path of the file. One that is gone is out of reach where its directory is gone, too: a mount that is missing,
+ *   above all
  */
 export async function isOutOfReach(failure: Error, path: string): Promise<boolean> {
   for (let error: unknown = failure.cause; error instanceof Error; error = error.cause) {

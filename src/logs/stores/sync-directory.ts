@@ -3,7 +3,10 @@ import { open } from 'node:fs/promises';
 import { FileError } from '../../checks/errors.js';
 import { errorCode, systemProblem } from './system-problem.js';
 
-/** That of systems that cannot open or sync a directory, or let this user only write to it: there the rename is all there is. */
+/**
+ * That of systems that cannot open or sync a directory, or let this user only write to it: there the rename is all
+ * there is.
+ */
 const UNABLE: ReadonlySet<string | undefined> = new Set(['EACCES', 'EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
 
 /** @throws {FileError} when what was written may not last */

@@ -1,4 +1,5 @@
-// How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys (docs/intervals.md).
+// How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys
+// (docs/intervals.md).
 import type { Figure, FigureInference, StepInference } from '../../engine/operations/operations.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 
@@ -19,8 +20,8 @@ const FIGURE_OF: Readonly<Record<string, { figure: Figure; minus?: string }>> = 
 };
 
 /**
- * Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. It holds the
- * figure's value, which other sums than the engine's may leave outside by their rounding.
+ * Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. It holds
+ * the figure's value, which other sums than the engine's may leave outside by their rounding.
  */
 interface Place {
   readonly value: number;
@@ -71,8 +72,8 @@ interface Repeats {
 }
 
 /**
- * Certainty by key, for those keys that have a value. The intervals of what a sample weighs otherwise are moved to its value
- * and widened: further draws of a prompt or a row tell nothing of others.
+ * Certainty by key, for those keys that have a value. The intervals of what a sample weighs otherwise are moved to its
+ * value and widened: further draws of a prompt or a row tell nothing of others.
  */
 export function certaintyByKey(
   inference: StepInference,

@@ -1,4 +1,5 @@
-// Scores of prompts whose tokens nobody gave -> which of them must be the same prompt: those with the same scores in every row.
+// Scores of prompts whose tokens nobody gave -> which of them must be the same prompt: those with the same scores in
+// every row.
 import { renumber } from '../columns.js';
 import type { Interruptible } from '../planned/slices.js';
 
@@ -9,8 +10,8 @@ const COMPARED_AT_ONCE = 2 ** 16;
 export type EqualColumns = readonly (readonly number[])[];
 
 /**
- * Scores that differ part at the first row where they do, so that mostly one row is looked at. Rows whose scores are all alike tell
- * nothing and must be left out before.
+ * Scores that differ part at the first row where they do, so that mostly one row is looked at. Rows whose scores are
+ * all alike tell nothing and must be left out before.
  * @param scores dense [rows, columns], no NaN
  */
 export function* equalColumns(scores: Float64Array, columns: number): Interruptible<EqualColumns> {

@@ -1,5 +1,6 @@
-// Token ids of prompts in, one number for all that are equal out. Compared as bytes, and found by their checksum: writing ids out
-// as text takes ten times as long, and the hash of a text of more than 16,383 characters is, in V8, its length.
+// Token ids of prompts in, one number for all that are equal out. Compared as bytes, and found by their checksum:
+// writing ids out as text takes ten times as long, and the hash of a text of more than 16,383 characters is, in V8, its
+// length.
 import { types } from 'node:util';
 import { crc32 } from 'node:zlib';
 import type { Integers } from '../../engine/tensor/tensor.js';

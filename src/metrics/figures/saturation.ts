@@ -4,9 +4,9 @@
 const SATURATION = 0.9;
 
 /**
- * mi_seq_estimate, nats, where every response tells its prompt: the mean over rows of ln(P / columns that count as the row's
- * own). This is ln of the different prompts where each has as many columns; where some are repeated more often than others,
- * by equal tokens or by a sampler, it lies elsewhere.
+ * mi_seq_estimate, nats, where every response tells its prompt: the mean over rows of ln(P / columns that count as the
+ * row's own). This is ln of the different prompts where each has as many columns; where some are repeated more often
+ * than others, by equal tokens or by a sampler, it lies elsewhere.
  * @param rows [c] rows of which c columns are equivalent to their own, as rowsByEquivalents() gives them
  */
 export function mostInformation(rows: Int32Array): number {

@@ -9,8 +9,8 @@ import { stepSpread } from './step-spread.js';
 import { MARGIN_KEYS } from './subset-figures.js';
 
 /**
- * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread is of
- * the order of a scorer's own rounding (bfloat16 log-probs), and dividing by it would make noise read as health.
+ * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread
+ * is of the order of a scorer's own rounding (bfloat16 log-probs), and dividing by it would make noise read as health.
  */
 const MARGINAL_STD_FLOOR = 0.05;
 
@@ -130,7 +130,10 @@ export function strictAverages({ excess, floor }: StepSpread, average: MarginalS
   };
 }
 
-/** Every key that any step has under `strict`: what is absent when nothing can be computed. Those of numbers of prompts are apart. */
+/**
+ * Every key that any step has under `strict`: what is absent when nothing can be computed. Those of numbers of prompts
+ * are apart.
+ */
 export const STRICT_KEYS: readonly string[] = [
   'mi_estimate',
   'mi_seq_estimate',

@@ -1,8 +1,8 @@
 // Keys and figures -> an object of them, as the one before: a run's steps have the same figures.
 
 /**
- * An object to which keys are added one by one becomes a dictionary, and copying that takes a hundred times as long as copying
- * the object that has the keys already: it is made that way once, and then copied and filled for each step.
+ * An object to which keys are added one by one becomes a dictionary, and copying that takes a hundred times as long as
+ * copying the object that has the keys already: it is made that way once, and then copied and filled for each step.
  */
 export class FigureShape {
   #keys: readonly string[] = [];

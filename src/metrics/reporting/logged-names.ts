@@ -1,5 +1,5 @@
-// A sample's label -> what its figures are called where they are logged, and the objects that hold them: made once a label, since a
-// long run's steps have the same.
+// A sample's label -> what its figures are called where they are logged, and the objects that hold them: made once a
+// label, since a long run's steps have the same.
 import { FigureShape } from './figure-shape.js';
 
 /** What the figures of a label are called, and the objects that hold them. */

@@ -1,5 +1,5 @@
-// A step's metrics and its run's state in, the metrics with the run's moving averages out: the one part that depends on the
-// steps before, and so is added when they are known.
+// A step's metrics and its run's state in, the metrics with the run's moving averages out: the one part that depends on
+// the steps before, and so is added when they are known.
 import { ragenAverages } from '../figures/ragen.js';
 import { strictAverages } from '../figures/strict.js';
 import type { StepMetrics } from '../step-metrics.js';

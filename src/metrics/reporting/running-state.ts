@@ -1,4 +1,5 @@
-// What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues exactly.
+// What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues
+// exactly.
 
 import { checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
@@ -10,8 +11,8 @@ import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
 const RAGEN_DECAY = 0.9;
 
 /**
- * `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default cadence.
- * The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
+ * `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default
+ * cadence. The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
  */
 const STRICT_DECAY_PER_STEP = 0.9791483623609768;
 
@@ -25,7 +26,10 @@ export interface RunningStateJson {
   readonly averages: Readonly<Record<string, SavedSpread>>;
 }
 
-/** @throws {ArgumentError} unless it is left out, or an integer: averages decay by the steps between, and NaN would stay in them */
+/**
+ * @throws {ArgumentError} unless it is left out, or an integer: averages decay by the steps between, and NaN would stay
+ *   in them
+ */
 export function checkTrainingStep(step: unknown, argument: string): void {
   if (step === undefined || (Number.isSafeInteger(step) && (step as number) >= 0)) return;
   throw new ArgumentError(
@@ -56,7 +60,8 @@ export class RunningState {
   /**
    * Takes in the spread of one computed step and returns the average with it: the value itself the first time.
    * @param current of the step's marginals, nats; NaN is no spread, which `strict` passes over
-   * @param step training step; default one after the last. A step that is not later than the last counts as the next one.
+   * @param step training step; default one after the last. A step that is not later than the last counts as the next
+   *   one.
    * @throws {ArgumentError} for what would make a state that `from` does not take
    */
   update(profile: Profile, label: SampleLabel, current: MarginalSpread, step: number | undefined): MarginalSpread {

@@ -12,8 +12,8 @@ export interface RowSelection {
   /** Rows of the step, in order of use; the trajectory sampler may name one more than once. */
   readonly rows: Int32Array;
   /**
-   * Canonical columns, ascending; a sampler with draws names a prompt once for every draw, which weighs its share of the
-   * marginal (`ragen`: in the order of the draws).
+   * Canonical columns, ascending; a sampler with draws names a prompt once for every draw, which weighs its share of
+   * the marginal (`ragen`: in the order of the draws).
    */
   readonly columns: Int32Array;
   /** Position in `columns` of each selected row's own prompt. */

@@ -15,8 +15,8 @@ export type SamplerKind = 'first_turn' | 'trajectory' | 'turn';
 export interface SamplerOptions {
   kind: SamplerKind;
   /**
-   * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all (`trajectory`: as
-   * many as there are turns).
+   * How many rows to draw, exactly; `first_turn` and `turn` give all there are if n is larger. Default: all
+   * (`trajectory`: as many as there are turns).
    * Of `trajectory` at most 2^24; metrics score n draws among n prompts, which takes 8·n² bytes.
    * Under `ragen` `trajectory` gives fewer, as the reference does.
    */
@@ -82,7 +82,10 @@ export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: Array
     .sort((a, b) => a - b);
 }
 
-/** @throws {ArgumentError} for columns of different lengths, or an entry that is no integer: NaN stands before no other turn */
+/**
+ * @throws {ArgumentError} for columns of different lengths, or an entry that is no integer: NaN stands before no other
+ *   turn
+ */
 function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): void {
   for (const [name, values] of Object.entries({ episodes, turns })) {
     checkArray(values, name);
@@ -97,8 +100,8 @@ function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<num
 }
 
 /**
- * Draws rows. Only `usable` rows (with reasoning) are drawn, and a trajectory without any is never picked, so that n is exact.
- * `trajectory` may draw a row more than once. A row index is into the step's rows.
+ * Draws rows. Only `usable` rows (with reasoning) are drawn, and a trajectory without any is never picked, so that n is
+ * exact. `trajectory` may draw a row more than once. A row index is into the step's rows.
  * @param episodes [R] trajectory of each row
  * @param turns [R] its turn number within it
  * @param usable whether a row, by index, may be drawn. Default: all

@@ -1,6 +1,7 @@
-// Rows that are turns -> ids that tell their trajectories apart in the whole step. Trainers number episodes over the step, where
-// the group of a row may well be the prompt of its turn, or anew in each group of rollouts. A trajectory has each of its turns
-// once: the same turn of an episode in two groups is of two trajectories, so such ids are those of groups.
+// Rows that are turns -> ids that tell their trajectories apart in the whole step. Trainers number episodes over the
+// step, where the group of a row may well be the prompt of its turn, or anew in each group of rollouts. A trajectory
+// has each of its turns once: the same turn of an episode in two groups is of two trajectories, so such ids are those
+// of groups.
 
 /**
  * @param groups [R] group of each row, in whatever form

@@ -1,5 +1,5 @@
-// The filter's view of a step -> the rewards of each group, whatever metric the filter ranks by: early stops and buckets look
-// at the reward itself.
+// The filter's view of a step -> the rewards of each group, whatever metric the filter ranks by: early stops and
+// buckets look at the reward itself.
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { FilterOptions, FilterResult } from '../../filter/index.js';
 import { idOf, rowsByGroup } from '../../verdicts/evidence/group-outcomes.js';
@@ -22,7 +22,10 @@ export interface GroupRewards {
   readonly std: number;
 }
 
-/** Groups in order of first appearance, as the filter measured them: episodes count once, and what it left out not at all. */
+/**
+ * Groups in order of first appearance, as the filter measured them: episodes count once, and what it left out not at
+ * all.
+ */
 export function groupRewards(result: FilterResult, groups: Integers): GroupRewards[] {
   const rowsOf = rowsByGroup(groups);
   return [...result.groups].map((id, index) => {

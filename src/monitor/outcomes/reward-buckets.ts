@@ -7,8 +7,8 @@ import type { GroupRewards } from './group-rewards.js';
 
 export interface BucketOptions {
   /**
-   * `quantile` (default): as many groups in each, the rest in the last. `fixed_rv`: in-group std in [0,1), [1,2) … [4,5),
-   * [5,∞).
+   * `quantile` (default): as many groups in each, the rest in the last. `fixed_rv`: in-group std in [0,1), [1,2) …
+   * [4,5), [5,∞).
    */
   readonly mode?: 'quantile' | 'fixed_rv' | undefined;
   /** Buckets of `quantile`, at most 65,536. Default 6. */
@@ -72,7 +72,8 @@ export interface RewardBucket {
 }
 
 /**
- * `all` first, then the buckets by rising std; empty ones are left out. A group of one rollout has no std and is in none.
+ * `all` first, then the buckets by rising std; empty ones are left out. A group of one rollout has no std and is in
+ * none.
  * @param chosen indices of the groups to sort; default all
  */
 export function bucketsByRewardStd(

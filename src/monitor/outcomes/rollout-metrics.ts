@@ -15,8 +15,8 @@ export function rolloutMetrics(
   const { rows } = labels;
   const lengths = labels.lengths && Float64Array.from(labels.lengths as ArrayLike<number | bigint>, Number);
   if (rows > 0) {
-    // Turns with reasoning: as the trainer judged it, else those that have reasoning tokens. The reference gives it only
-    // with the cross-scores of multi-turn samples, which bring it along.
+    // Turns with reasoning: as the trainer judged it, else those that have reasoning tokens. The reference gives it
+    // only with the cross-scores of multi-turn samples, which bring it along.
     if (valid !== undefined) metrics['collapse/valid_thinking_rate'] = sum(valid) / rows;
     else if (lengths !== undefined && profile === 'strict') {
       metrics['collapse/valid_thinking_rate'] = lengths.filter((length) => length > 0).length / rows;

@@ -65,7 +65,10 @@ export function copyNumbers(
   return Float64Array.from(values);
 }
 
-/** A copy in which missing rewards, and the rounding of float32, can still be told. @throws {ArgumentError} as copyNumbers */
+/**
+ * A copy in which missing rewards, and the rounding of float32, can still be told. @throws {ArgumentError} as
+ * copyNumbers
+ */
 export function copyRewards(values: RowRewards, argument: string, rows: number): RewardValues {
   if (types.isFloat32Array(values) || isFloat16Array(values)) {
     expectLength(values, argument, rows);

@@ -20,8 +20,8 @@ import {
 /** One value a row, [R], in the order of `groups`. Everything may be missing: what needs it is then not given. */
 export interface StepOutcomes {
   /**
-   * Reward of the row's rollout; null where there is none, which counts as NaN does. Turns of one trajectory each have the
-   * trajectory's reward, or the option `turnRewards` says what theirs make.
+   * Reward of the row's rollout; null where there is none, which counts as NaN does. Turns of one trajectory each have
+   * the trajectory's reward, or the option `turnRewards` says what theirs make.
    */
   readonly rewards?: RowRewards | undefined;
   /** Task success or outcome reward, where `rewards` is shaped. */

@@ -1,4 +1,5 @@
-// What the judge takes in of one step. Everything but the step number may be missing: verdicts that need it are then not given.
+// What the judge takes in of one step. Everything but the step number may be missing: verdicts that need it are then
+// not given.
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 

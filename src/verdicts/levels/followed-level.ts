@@ -38,8 +38,8 @@ export class FollowedLevel {
   }
 
   /**
-   * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may become
-   * smaller but not larger. (Without that, a fall of the entropy to 40% was said after 70 steps.)
+   * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may
+   * become smaller but not larger. (Without that, a fall of the entropy to 40% was said after 70 steps.)
    */
   get errors(): NonNullable<FollowedLevelJson['errors']> {
     const { sigma, startError } = this.level;

@@ -1,5 +1,5 @@
-// I(X;Z) of batches with different numbers of prompts, like with like: a level for each number of prompts, of which a step is
-// judged at the largest that the run's start has too.
+// I(X;Z) of batches with different numbers of prompts, like with like: a level for each number of prompts, of which a
+// step is judged at the largest that the run's start has too.
 
 import { count, fields, record, type Shaped } from '../../checks/saved-shape.js';
 import { type Place, WIDTH_95 } from '../statistics/standing.js';
@@ -48,7 +48,10 @@ export class MiLevels {
     return byPrompts.sort((a, b) => b.seen - a.seen)[0];
   }
 
-  /** Takes in a step. @param prompts different ones of the step @param hadStart whether the start was told from zero before */
+  /**
+   * Takes in a step. @param prompts different ones of the step @param hadStart whether the start was told from zero
+   * before
+   */
   add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean): ComparedMi {
     this.#steps++;
     let compared: ComparedMi | undefined;

@@ -1,4 +1,5 @@
-// One figure step by step -> where it started, where it stands, and how much it scatters from step to step. Constant memory.
+// One figure step by step -> where it started, where it stands, and how much it scatters from step to step. Constant
+// memory.
 import { count, fields, flag, list, number, type Shaped } from '../../checks/saved-shape.js';
 
 /** Computed steps that make the run's start. */
@@ -19,7 +20,10 @@ const SCATTER_STEPS = 32;
 /** Steps so far apart are as good as independent; successive ones of a training run are not. */
 const FAR = 4;
 
-/** What is larger is no figure of a run: differences of such have no finite square, and JSON has no number for what is not finite. */
+/**
+ * What is larger is no figure of a run: differences of such have no finite square, and JSON has no number for what is
+ * not finite.
+ */
 const LARGEST = 1e150;
 
 /** Whether a level can be made of it. */
@@ -124,7 +128,10 @@ export class RunLevel {
     this.#state.fallsFromStart = true;
   }
 
-  /** Level at the run's start: the mean of the first values, or where these fall the highest mean of three in succession. */
+  /**
+   * Level at the run's start: the mean of the first values, or where these fall the highest mean of three in
+   * succession.
+   */
   get start(): number {
     const { first, fallsFromStart } = this.#state;
     return fallsFromStart ? highestMean(first) : mean(first.slice(0, START_STEPS));
@@ -151,7 +158,9 @@ export class RunLevel {
     return Math.sqrt(Math.max(this.#scatter, nearScatter, noise));
   }
 
-  /** Standard error of the mean of `steps` successive values, which are taken to resemble each other as neighbours do. */
+  /**
+   * Standard error of the mean of `steps` successive values, which are taken to resemble each other as neighbours do.
+   */
   errorOfMean(steps: number): number {
     const { nearScatter } = this.#state;
     const scatter = this.#scatter;
@@ -160,8 +169,8 @@ export class RunLevel {
   }
 
   /**
-   * Standard deviation that a value of `prompts` prompts has beyond `sigma`: the values before were of more, and what prompts
-   * differ by averages out over fewer.
+   * Standard deviation that a value of `prompts` prompts has beyond `sigma`: the values before were of more, and what
+   * prompts differ by averages out over fewer.
    */
   excessSigma(prompts: number): number {
     const { inversePrompts } = this.#state;

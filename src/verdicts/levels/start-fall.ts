@@ -1,13 +1,19 @@
-// The first values of a figure -> do they fall themselves? Then their mean is no start: what later steps are compared with would
-// already be half of the way down.
+// The first values of a figure -> do they fall themselves? Then their mean is no start: what later steps are compared
+// with would already be half of the way down.
 import { rankTrend } from '../statistics/rank-trend.js';
 import { studentTail } from '../statistics/tail-probabilities.js';
 import { mean, type RunLevel, START_STEPS } from './run-level.js';
 
-/** A start that falls to more than this share is none to speak of: the highest of a few first values is itself high by chance. */
+/**
+ * A start that falls to more than this share is none to speak of: the highest of a few first values is itself high by
+ * chance.
+ */
 const LOSS_SHARE = 0.6;
 
-/** Chance of as clear a trend at one look in values that only scatter (exact Mann–Kendall). There are four looks, at 5 to 8 values. */
+/**
+ * Chance of as clear a trend at one look in values that only scatter (exact Mann–Kendall). There are four looks, at 5
+ * to 8 values.
+ */
 const TREND_LEVEL = 0.01;
 
 /** Chance of as large a fall along the line through the values, were it to LOSS_SHARE only. */

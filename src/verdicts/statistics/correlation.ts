@@ -56,8 +56,9 @@ function interval(r: number, error: number): Correlation {
 }
 
 /**
- * Bonett and Wright (2000). Ranks that agree fully do so by chance too, in one order of n!, where the formula gives an interval of
- * no width: then its other end is that of the next lower correlation that n ranks can have, 1 − 6 · 2 / (n (n² − 1)).
+ * Bonett and Wright (2000). Ranks that agree fully do so by chance too, in one order of n!, where the formula gives an
+ * interval of no width: then its other end is that of the next lower correlation that n ranks can have, 1 − 6 · 2 / (n
+ * (n² − 1)).
  */
 function rankInterval(r: number, steps: number, effective: number): Correlation {
   const most = 1 - 12 / (steps * (steps * steps - 1));
@@ -82,8 +83,8 @@ function product(xs: readonly number[], ys: readonly number[]): number {
 }
 
 /**
- * In a power of two as the unit, which changes no bit of a correlation: fourth powers of figures beyond 1e77 have no number, nor
- * have those of figures within 1e-81.
+ * In a power of two as the unit, which changes no bit of a correlation: fourth powers of figures beyond 1e77 have no
+ * number, nor have those of figures within 1e-81.
  */
 function nearOne(values: readonly number[]): readonly number[] {
   const size = values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);

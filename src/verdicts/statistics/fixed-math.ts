@@ -1,5 +1,5 @@
-// exp and ln by IEEE operations alone: the same bits on every JavaScript engine. Math.exp and Math.log round as each likes, and what
-// a verdict rests on, and a saved run with it, would depend on who computed it.
+// exp and ln by IEEE operations alone: the same bits on every JavaScript engine. Math.exp and Math.log round as each
+// likes, and what a verdict rests on, and a saved run with it, would depend on who computed it.
 import { wholePower } from '../../metrics/figures/whole-power.js';
 
 /** ln 2 in two parts, the first with so few bits that its products with exponents are exact. */

@@ -1,4 +1,5 @@
-// Values in order -> is there a trend? The Mann–Kendall test: pairs that rise against pairs that fall (Mann 1945, Kendall 1975).
+// Values in order -> is there a trend? The Mann–Kendall test: pairs that rise against pairs that fall (Mann 1945,
+// Kendall 1975).
 import { normalTail } from './tail-probabilities.js';
 
 export interface RankTrend {
@@ -41,7 +42,9 @@ function atLeast(wanted: number, n: number): number {
 
 const known = new Map<number, readonly number[]>();
 
-/** Share of the n! orders that have k inversions, by k: value by value, each adds 0 to (its place − 1), equally likely. */
+/**
+ * Share of the n! orders that have k inversions, by k: value by value, each adds 0 to (its place − 1), equally likely.
+ */
 function inversionShares(n: number): readonly number[] {
   const found = known.get(n);
   if (found !== undefined) return found;

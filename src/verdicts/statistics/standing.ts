@@ -1,8 +1,12 @@
-// A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how surely. Fallen
-// is what lies below; what lies above stands; between, it stays what it was; before the first of either it is not known.
+// A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how
+// surely. Fallen is what lies below; what lies above stands; between, it stays what it was; before the first of either
+// it is not known.
 import { count, fields, oneOf, type Shape } from '../../checks/saved-shape.js';
 
-/** A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise halves nothing. */
+/**
+ * A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise
+ * halves nothing.
+ */
 export const FALLEN = 0.5;
 
 /** Half-widths of 95% and 99.9% intervals in standard errors. */
@@ -44,7 +48,10 @@ export function carry(before: Standing | null, now: Place, step: number): Standi
   return { ...before, sure: before.sure + told };
 }
 
-/** Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no alarm. */
+/**
+ * Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no
+ * alarm.
+ */
 export function isSurelyFallen(standing: Standing | null): standing is Standing {
   return standing?.state === 'fallen' && standing.sure >= SURE;
 }

@@ -63,8 +63,8 @@ export function* actionInformation(
 /**
  * I(Z;A|X) in nats an action: how much likelier each action is under its own reasoning than under the reasonings of all
  * rows of its prompt. The p-value swaps reasonings within prompts. −inf is a score: under that reasoning the action is
- * impossible, as with decoding that a grammar or a mask restricts. A prompt is left out for a NaN, a +inf, and for an action
- * that is impossible under its own reasoning.
+ * impossible, as with decoding that a grammar or a mask restricts. A prompt is left out for a NaN, a +inf, and for an
+ * action that is impossible under its own reasoning.
  * @returns null where no prompt with two rows or more is left
  */
 export function* reasoningInformation(

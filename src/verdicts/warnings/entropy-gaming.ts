@@ -1,4 +1,5 @@
-// Entropy that is bought, not earned: H(Z|X) has doubled while neither I(X;Z) nor success rises. An entropy curve calls it health.
+// Entropy that is bought, not earned: H(Z|X) has doubled while neither I(X;Z) nor success rises. An entropy curve calls
+// it health.
 
 import type { RunLevel } from '../levels/run-level.js';
 import { figure, percent } from '../sentence-numbers.js';

@@ -1,5 +1,5 @@
-// Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own start
-// (docs/verdicts.md).
+// Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own
+// start (docs/verdicts.md).
 
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
@@ -18,7 +18,10 @@ export interface Grounding {
   readonly rows: number;
 }
 
-/** @returns null where no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only masks are */
+/**
+ * @returns null where no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only
+ *   masks are
+ */
 export function grounding(groups: Integers, matched: ArrayLike<number>, ablated: ArrayLike<number>): Grounding | null {
   const sums: { total: number; rows: number }[] = [];
   for (const members of rowsByGroup(groups).values()) {
@@ -46,7 +49,10 @@ export class Groundedness {
     this.#standing = saved?.standing ?? null;
   }
 
-  /** Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it stands */
+  /**
+   * Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it
+   * stands
+   */
   read(step: number, now: Grounding): Finding | undefined {
     const followed = this.#followed;
     followed.level.add(step, now.gain, now.error);

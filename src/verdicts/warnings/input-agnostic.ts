@@ -1,4 +1,5 @@
-// The absolute statement, whatever the run's start was: responses that cannot be told from ones that ignore their prompt.
+// The absolute statement, whatever the run's start was: responses that cannot be told from ones that ignore their
+// prompt.
 
 import { count, fields, flag, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { StepLevels } from '../levels/step-levels.js';

@@ -1,4 +1,5 @@
-// Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z) moves.
+// Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z)
+// moves.
 
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';

@@ -1,5 +1,5 @@
-// Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and whether
-// reasoning that fits its prompt is worth anything (docs/verdicts.md).
+// Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and
+// whether reasoning that fits its prompt is worth anything (docs/verdicts.md).
 
 import { fields, list, number, type Shaped } from '../../checks/saved-shape.js';
 import { figure, percent } from '../sentence-numbers.js';
@@ -24,8 +24,8 @@ export const specificityShape = fields({
   genericRight: number,
   genericWrong: number,
   /**
-   * Sums over prompts (of each step anew) of the products of their counts, row by row of the matrix: rows of one prompt are
-   * retrieved, and succeed, together. Decays as a square does.
+   * Sums over prompts (of each step anew) of the products of their counts, row by row of the matrix: rows of one prompt
+   * are retrieved, and succeed, together. Decays as a square does.
    */
   products: list(number, PRODUCTS),
 });
@@ -41,7 +41,10 @@ export const NO_COUNTS: SpecificityCounts = {
 const HALF_LIFE = 5;
 const KEEP = 0.5 ** (1 / HALF_LIFE);
 
-/** Standard errors below zero at which the difference is believed: looked at anew at every step, so more than the usual two. */
+/**
+ * Standard errors below zero at which the difference is believed: looked at anew at every step, so more than the usual
+ * two.
+ */
 const BELIEVED = 3.29;
 
 /**
@@ -103,8 +106,8 @@ export function decayed(old: SpecificityCounts, now: SpecificityCounts): Specifi
 }
 
 /**
- * Standard error of the difference of two rates where rows of one prompt go together: each prompt pulls the difference by so much
- * (linearised), and prompts are independent.
+ * Standard error of the difference of two rates where rows of one prompt go together: each prompt pulls the difference
+ * by so much (linearised), and prompts are independent.
  */
 function errorByPrompts(
   { products }: SpecificityCounts,

@@ -1,4 +1,5 @@
-// A run whose first steps fall already: said at once, and later steps are compared with the highest level among the first ones.
+// A run whose first steps fall already: said at once, and later steps are compared with the highest level among the
+// first ones.
 
 import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved-shape.js';
 import type { MiLevels } from '../levels/mi-levels.js';

@@ -1,5 +1,5 @@
-// A few of the faults of scripts/faults.mjs, which `node scripts/fault-runs.mjs` does by the hundred: the command as a process of
-// its own, killed, cut off from its files, and without room to write.
+// A few of the faults of scripts/faults.mjs, which `node scripts/fault-runs.mjs` does by the hundred: the command as a
+// process of its own, killed, cut off from its files, and without room to write.
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// A directory a step is a run a step: the summary of very many runs is written run by run, since no string of V8 holds it.
+// A directory a step is a run a step: the summary of very many runs is written run by run, since no string of V8 holds
+// it.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';

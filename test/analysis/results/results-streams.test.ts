@@ -1,4 +1,5 @@
-// Steps from anywhere in, reports out as they are read: the same as from files, and nothing ahead of the reader that need not be.
+// Steps from anywhere in, reports out as they are read: the same as from files, and nothing ahead of the reader that
+// need not be.
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { ReadableStream } from 'node:stream/web';

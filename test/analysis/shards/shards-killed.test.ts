@@ -1,5 +1,5 @@
-// `collapsar map` killed with SIGKILL at random moments and started again: the same bytes, nothing lost, nothing left behind. It
-// runs what is in dist/. COLLAPSAR_KILLS=200 kills as often as that.
+// `collapsar map` killed with SIGKILL at random moments and started again: the same bytes, nothing lost, nothing left
+// behind. It runs what is in dist/. COLLAPSAR_KILLS=200 kills as often as that.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

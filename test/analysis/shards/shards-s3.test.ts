@@ -1,4 +1,5 @@
-// plan and map over s3:// where the store, the network or the rights fail: that is no fault of a step, and becomes no state.
+// plan and map over s3:// where the store, the network or the rights fail: that is no fault of a step, and becomes no
+// state.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';

@@ -1,4 +1,5 @@
-// plan, map, merge and finalize as functions: the same bits as one analysis, whatever was cut, merged, repeated or went wrong.
+// plan, map, merge and finalize as functions: the same bits as one analysis, whatever was cut, merged, repeated or went
+// wrong.
 import {
   chmodSync,
   existsSync,

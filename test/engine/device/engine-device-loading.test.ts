@@ -231,7 +231,8 @@ describe.skipIf(onGpu || fakePath === undefined)('when the GPU is opened', () =>
   });
 });
 
-// The real backend on a machine without a driver: CI's, for one. COLLAPSAR_TEST_BACKEND names one that stands elsewhere.
+// The real backend on a machine without a driver: CI's, for one. COLLAPSAR_TEST_BACKEND names one that stands
+// elsewhere.
 const built = process.env.COLLAPSAR_TEST_BACKEND ?? join(dirname(addonPath()), 'collapsar_cuda.so');
 const hasDriver = existsSync('/dev/nvidiactl') || existsSync('/dev/dxg');
 describe.skipIf(onGpu || !existsSync(built) || hasDriver)('the backend that was built', () => {

@@ -1,4 +1,5 @@
-// Tensors on the GPU: what goes up comes down, memory ends when it should and is never taken from a job, and misuse is said.
+// Tensors on the GPU: what goes up comes down, memory ends when it should and is never taken from a job, and misuse is
+// said.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArgumentError, DeviceError, DisposedError } from '../../../src/checks/errors.js';

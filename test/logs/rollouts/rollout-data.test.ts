@@ -1,4 +1,5 @@
-// Real logs, read in place where they are: not part of the repository. COLLAPSAR_ROLLOUTS names the folder with `gsm-verl` and `trl-runs`.
+// Real logs, read in place where they are: not part of the repository. COLLAPSAR_ROLLOUTS names the folder with
+// `gsm-verl` and `trl-runs`.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

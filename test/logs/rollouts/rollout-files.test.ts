@@ -1,5 +1,5 @@
-// How logs are found and read, whatever the trainer: which reader, bad lines, cut and compressed files, steps over files and files
-// over steps, threads.
+// How logs are found and read, whatever the trainer: which reader, bad lines, cut and compressed files, steps over
+// files and files over steps, threads.
 import { appendFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -399,7 +399,9 @@ describe('fields of a line', () => {
 describe('pages of Parquet', () => {
   const look = (bytes: number[], values: number, maxDefinition = 0) =>
     unpackPages({ bytes: Uint8Array.from(bytes), values, maxRepetition: 0, maxDefinition });
-  /** PageHeader { type 0, unpacks to and has `bytes.length`, data_page_header { num_values, encoding } } and the page. */
+  /**
+   * PageHeader { type 0, unpacks to and has `bytes.length`, data_page_header { num_values, encoding } } and the page.
+   */
   const page = (values: number[], encoding: number, bytes: number[]) => [
     ...[
       0x15,

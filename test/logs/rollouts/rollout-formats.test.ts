@@ -1,4 +1,5 @@
-// What each trainer's log is read as: the fixtures are written by hand from the trainers' sources, with what goes wrong in them.
+// What each trainer's log is read as: the fixtures are written by hand from the trainers' sources, with what goes wrong
+// in them.
 import { join } from 'node:path';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// Which files of a run's folder are steps: what trainers keep beside them is left out with a note, damaged steps are not, and globs
-// choose.
+// Which files of a run's folder are steps: what trainers keep beside them is left out with a note, damaged steps are
+// not, and globs choose.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';

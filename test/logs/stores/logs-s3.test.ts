@@ -1,7 +1,7 @@
-// s3:// paths against real servers on loopback: the same steps as from the disk, in any number of ranges, through broken and
-// refused answers, and never a mixture of two contents.
+// s3:// paths against real servers on loopback: the same steps as from the disk, in any number of ranges, through
+// broken and refused answers, and never a mixture of two contents.
 import { execFile } from 'node:child_process';
-import { copyFile, cp, mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';

@@ -1,4 +1,5 @@
-// What an S3 client is told and tells, without a store: places, problems in words, whose fault they are, bodies, and requests in line.
+// What an S3 client is told and tells, without a store: places, problems in words, whose fault they are, bodies, and
+// requests in line.
 import { expect, it } from 'vitest';
 import { FileError } from '../../../src/checks/errors.js';
 import { takeBody } from '../../../src/logs/stores/s3/body.js';

@@ -1,4 +1,5 @@
-// An object of a store that changes between two answers: it is refused, and nothing is read that the store did not send.
+// An object of a store that changes between two answers: it is refused, and nothing is read that the store did not
+// send.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';

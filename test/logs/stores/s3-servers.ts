@@ -1,5 +1,5 @@
-// S3 servers for the tests of s3:// paths: s3rver (npm) in a process of its own, moto's (pip) where it is installed, and a proxy
-// in front of one that breaks answers on demand.
+// S3 servers for the tests of s3:// paths: s3rver (npm) in a process of its own, moto's (pip) where it is installed,
+// and a proxy in front of one that breaks answers on demand.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import http from 'node:http';
 import { createRequire } from 'node:module';
@@ -89,7 +89,10 @@ async function started(child: ChildProcess, port: number): Promise<S3Server> {
   return { endpoint, stop };
 }
 
-/** What the proxy does to an answer to a GET of an object: cut it after so many bytes, let it stand there, or answer 503 or 403. */
+/**
+ * What the proxy does to an answer to a GET of an object: cut it after so many bytes, let it stand there, or answer 503
+ * or 403.
+ */
 export type Fault = { cutAfter: number } | { stallAfter: number } | 'unavailable' | 'forbidden' | undefined;
 
 export interface FaultyProxy extends S3Server {

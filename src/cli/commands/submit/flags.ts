@@ -1,4 +1,5 @@
-// What the command line of `collapsar submit` gives: the options as they were read, and as the words that give them again.
+// What the command line of `collapsar submit` gives: the options as they were read, and as the words that give them
+// again.
 import type { PlanningFlags } from '../../options/planning-options.js';
 
 /** The options of the command line, checked one by one. */

@@ -6,7 +6,9 @@ interface Held<Row> {
   readonly row: Row;
 }
 
-/** Of the rows that are shown, changes take at most this part: a run that changes all the time still shows its course. */
+/**
+ * Of the rows that are shown, changes take at most this part: a run that changes all the time still shows its course.
+ */
 const CHANGES_PART = 0.75;
 
 export class RowChoice<Row> {

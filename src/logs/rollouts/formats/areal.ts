@@ -1,5 +1,6 @@
-// AReaL: rollout/{version}/{task_id}.jsonl, with `rollout.dump_to_file`: a file a group, a line a sample. Newer ones have `segments`,
-// and a `prompt_len` that ends at the first sampled token; in older ones it is wrong for several turns. areal/infra/workflow_executor.py.
+// AReaL: rollout/{version}/{task_id}.jsonl, with `rollout.dump_to_file`: a file a group, a line a sample. Newer ones
+// have `segments`, and a `prompt_len` that ends at the first sampled token; in older ones it is wrong for several
+// turns. areal/infra/workflow_executor.py.
 import { fieldsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
 

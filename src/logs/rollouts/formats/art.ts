@@ -1,4 +1,5 @@
-// OpenPipe ART: trajectories/{split}/{step}.jsonl: a line is a group of trajectories, each a chat. Log-probs are stripped.
+// OpenPipe ART: trajectories/{split}/{step}.jsonl: a line is a group of trajectories, each a chat. Log-probs are
+// stripped.
 import { basename } from 'node:path';
 import { fieldsOf } from '../fields.js';
 import { foldersOf, type Place, plainName, type RolloutFormat, rollout } from '../format.js';

@@ -1,5 +1,6 @@
-// open-instruct: {run}_rollouts_{shard}.jsonl, with `--save_traces`: a line a sample, ten thousand a file, several steps in one.
-// Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0. open_instruct/rl_utils.py.
+// open-instruct: {run}_rollouts_{shard}.jsonl, with `--save_traces`: a line a sample, ten thousand a file, several
+// steps in one. Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0.
+// open_instruct/rl_utils.py.
 import { dirname } from 'node:path';
 import { hasAll, plainName, type RolloutFormat, rollout } from '../format.js';
 

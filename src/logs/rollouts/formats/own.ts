@@ -1,5 +1,5 @@
-// `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of anyone's whose
-// columns the user names (`--columns step=…,output=…`), CSV among them.
+// `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of
+// anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
 import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
 import { type Fields, floatsOf } from '../fields.js';

@@ -1,5 +1,5 @@
-// prime-rl: token_exports/step_{N}/rank_{r}.jsonl, with `trainer.enable_token_export`; complete once STABLE lies beside them.
-// Arrays of a value a token, null where it was absent or not finite. trainer/rl/token_export.py.
+// prime-rl: token_exports/step_{N}/rank_{r}.jsonl, with `trainer.enable_token_export`; complete once STABLE lies beside
+// them. Arrays of a value a token, null where it was absent or not finite. trainer/rl/token_export.py.
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
 
 export const primeRlTokens: RolloutFormat = {

@@ -1,5 +1,6 @@
-// prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree of nodes, a path
-// from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of `mask`. src/prime_rl/monitors/file.py.
+// prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree
+// of nodes, a path from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of
+// `mask`. src/prime_rl/monitors/file.py.
 import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
 import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
 import { messagesOf, promptText, spokenBy } from '../messages.js';
@@ -161,7 +162,10 @@ function sampledTokens(nodes: readonly Node[], id: string): Partial<Rollout> {
   };
 }
 
-/** One value for each true of the mask. A list as long as the mask would put other tokens' values beside them: it is cut to those. */
+/**
+ * One value for each true of the mask. A list as long as the mask would put other tokens' values beside them: it is cut
+ * to those.
+ */
 function compact(values: Float64Array | undefined, node: Node, masked: number, what: string): Float64Array {
   if (values === undefined || values.length === masked) return values ?? new Float64Array(0);
   if (values.length === node.mask.length) return values.filter((_, at) => node.mask[at] === true);

@@ -1,4 +1,5 @@
-// Tinker cookbook: iteration_{N}/{base}_rollout_summaries.jsonl: rewards and lengths of every trajectory. rl/rollout_logging.py.
+// Tinker cookbook: iteration_{N}/{base}_rollout_summaries.jsonl: rewards and lengths of every trajectory.
+// rl/rollout_logging.py.
 import { fieldsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
 

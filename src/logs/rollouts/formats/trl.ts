@@ -1,10 +1,14 @@
-// TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id. trl/trainer/grpo_trainer.py.
+// TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id.
+// trl/trainer/grpo_trainer.py.
 import { basename, dirname } from 'node:path';
 import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
 
 const OWN = new Set(['step', 'prompt', 'completion', 'advantage']);
 
-/** What is a double and none of TRL's own is a reward, or a number that was logged beside them: the file does not tell them apart. */
+/**
+ * What is a double and none of TRL's own is a reward, or a number that was logged beside them: the file does not tell
+ * them apart.
+ */
 function rewardColumns(columns: readonly TableColumn[]): string[] {
   return columns.filter(({ name, type }) => type === 'DOUBLE' && !OWN.has(name)).map(({ name }) => name);
 }

@@ -1,4 +1,5 @@
-// verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion as chats.
+// verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
+// as chats.
 import { dirname } from 'node:path';
 import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
 import { messagesOf, promptText, spokenBy } from '../messages.js';

@@ -1,5 +1,6 @@
-// verl: `trainer.rollout_data_dir` and `trainer.validation_data_dir`, {step}.jsonl, a line a sample. V1 has a `uid` and sorts by it;
-// the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py, ray_trainer.py.
+// verl: `trainer.rollout_data_dir` and `trainer.validation_data_dir`, {step}.jsonl, a line a sample. V1 has a `uid` and
+// sorts by it; the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py,
+// ray_trainer.py.
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 
 /** {uid of the prompt}_{session}_{output of the session}. */

@@ -1,5 +1,5 @@
-// One line of JSON -> the fields that a reader wants, straight from the bytes: of the others only the end is looked for, nothing
-// is built. Python's json writes NaN and Infinity, for which JSON has no word.
+// One line of JSON -> the fields that a reader wants, straight from the bytes: of the others only the end is looked
+// for, nothing is built. Python's json writes NaN and Infinity, for which JSON has no word.
 import { constants } from 'node:buffer';
 import { Fields, LineProblem, wrong } from '../fields.js';
 
@@ -275,7 +275,8 @@ function valueAt(bytes: Buffer, begin: number, end: number): unknown {
 /** NaN and infinities, as Python's json writes them, become words that Fields.number reads. */
 function pythonValue(text: string, column: number): unknown {
   if (/NaN|Infinity/.test(text)) {
-    // Goes through the text once: an expression for whole strings would begin again at each quote of one that is not closed.
+    // Goes through the text once: an expression for whole strings would begin again at each quote of one that is not
+    // closed.
     let inString = false;
     const quoted = text.replace(/\\.|"|-?\b(?:NaN|Infinity)\b/g, (found) => {
       if (found === '"') inString = !inString;
@@ -299,7 +300,10 @@ function onlyElement(bytes: Buffer, begin: number, end: number): [number, number
   return bytes[skipSpace(bytes, to, end)] === CLOSE_LIST ? [from, to] : undefined;
 }
 
-/** A flat list of integers of 0 or more; undefined for anything else, which is then read the long way, and refused there. */
+/**
+ * A flat list of integers of 0 or more; undefined for anything else, which is then read the long way, and refused
+ * there.
+ */
 function integersAt(bytes: Buffer, begin: number, end: number): Int32Array | undefined {
   if (bytes[begin] !== OPEN_LIST) return undefined;
   // Every number but the last has a comma: two bytes at least.

@@ -66,7 +66,8 @@ export class LineFile {
   }
 
   /**
-   * Blocks of whole lines from `begin` to `end`. Of a compressed file ranges should come in their order: going back unpacks anew.
+   * Blocks of whole lines from `begin` to `end`. Of a compressed file ranges should come in their order: going back
+   * unpacks anew.
    * @throws FileError when the file cannot be read
    */
   async *blocks(

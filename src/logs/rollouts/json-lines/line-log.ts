@@ -1,4 +1,5 @@
-// Logs of JSON lines: which lines are of which step, and the rows of those lines, parsed on threads where there are many.
+// Logs of JSON lines: which lines are of which step, and the rows of those lines, parsed on threads where there are
+// many.
 import { LineProblem } from '../fields.js';
 import type { RolloutFormat } from '../format.js';
 import type { LogPart, Range } from '../log-part.js';

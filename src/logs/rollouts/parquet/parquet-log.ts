@@ -1,6 +1,6 @@
-// Logs in Parquet: a row group at a time, and of it the columns that the reader wants. Decoded by hyparquet; every length in the
-// file is checked against the file before memory is taken for it. hyparquet is loaded where a log is Parquet: it would hold up
-// every start otherwise.
+// Logs in Parquet: a row group at a time, and of it the columns that the reader wants. Decoded by hyparquet; every
+// length in the file is checked against the file before memory is taken for it. hyparquet is loaded where a log is
+// Parquet: it would hold up every start otherwise.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { AsyncBuffer, Compressors, FileMetaData, RowGroup } from 'hyparquet';
 import { ArgumentError, FileError } from '../../../checks/errors.js';
@@ -219,7 +219,10 @@ function columnsOf({ schema }: FileMetaData): TableColumn[] {
   return found;
 }
 
-/** The chunks of the columns wanted, in the shape that hyparquet reads from, and their pages, unpacked and looked through. */
+/**
+ * The chunks of the columns wanted, in the shape that hyparquet reads from, and their pages, unpacked and looked
+ * through.
+ */
 async function readChunks(
   source: ByteSource,
   metadata: FileMetaData,

@@ -1,5 +1,6 @@
-// The client of S3-compatible stores, loaded when the first s3:// path comes: @aws-sdk/client-s3, an optional peer dependency.
-// Endpoint, region and credentials are those of the AWS tools: environment, shared configuration, instance roles.
+// The client of S3-compatible stores, loaded when the first s3:// path comes: @aws-sdk/client-s3, an optional peer
+// dependency. Endpoint, region and credentials are those of the AWS tools: environment, shared configuration, instance
+// roles.
 import type * as Sdk from '@aws-sdk/client-s3';
 import { FileError } from '../../../checks/errors.js';
 import { systemProblem } from '../system-problem.js';
@@ -117,7 +118,10 @@ const STORE_FAULTS: ReadonlySet<string> = new Set([
 
 const FAULT_STATUSES: ReadonlySet<number> = new Set([301, 307, 401, 403, 408, 429]);
 
-/** Whether an error of the client says nothing of the object: no answer came, or one about the store, the bucket or the rights. */
+/**
+ * Whether an error of the client says nothing of the object: no answer came, or one about the store, the bucket or the
+ * rights.
+ */
 export function isStoreFault(error: Error): boolean {
   if (STORE_FAULTS.has(error.name) || /region is missing/i.test(error.message)) return true;
   const { $metadata: answer } = error as { $metadata?: { httpStatusCode?: number } };

@@ -1,4 +1,5 @@
-// s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a pattern.
+// s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a
+// pattern.
 import { FileError } from '../../../checks/errors.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../../steps/step-names.js';
 import { FileChoice } from '../file-choice.js';
@@ -23,7 +24,10 @@ export interface ListingOptions extends Partial<Patience> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Never rejects because of a path: what cannot be listed, or holds nothing, is a problem. @throws the signal's reason when aborted */
+/**
+ * Never rejects because of a path: what cannot be listed, or holds nothing, is a problem. @throws the signal's reason
+ * when aborted
+ */
 export async function findObjects(path: string, options: ListingOptions = {}): Promise<FoundObjects> {
   try {
     const { bucket, key } = parseS3(path);

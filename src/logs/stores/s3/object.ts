@@ -1,5 +1,5 @@
-// An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke, and every
-// answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
+// An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke,
+// and every answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
 
 import { onAbort } from '../../../checks/abort-listeners.js';
 import { FileError } from '../../../checks/errors.js';
