@@ -4,7 +4,7 @@
 //   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2]
 //     [--only zero,weak,strong,bound,saturated,uneven,lengths]
 //
-// Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/intervals.md.
+// Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/reference/intervals.md.
 import { openEngine } from '../dist/index.js';
 import { list, oneOf, readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
@@ -224,7 +224,7 @@ const uneven = [];
 for (const [dependence, kind] of Object.entries({ strong: kinds.strong, bound: kinds.bound, mixed })) {
   Object.entries(sizes).forEach(([name, rowsOf], at) => {
     const cell = { dependence, sizes: name, prompts: rowsOf.length, rowsOf, ...alphabets[at % 2], ...kind };
-    // Of mixed prompts a few decide, and the rest does not show it (docs/intervals.md).
+    // Of mixed prompts a few decide, and the rest does not show it (docs/reference/intervals.md).
     uneven.push({ index: 1000 + uneven.length, ...cell, least: dependence === 'mixed' ? 0.8 : 0.9 });
   });
 }

@@ -1,5 +1,5 @@
 // How often is a healthy run called ill? Synthetic healthy runs of several kinds through the judge -> the share in
-// which any collapse, early warning or entropy verdict was given at any step, against the rate that docs/verdicts.md
+// which any collapse, early warning or entropy verdict was given at any step, against the rate that docs/reference/verdicts.md
 // states at most. A Markdown table on stdout, bench/results/false-alarms-<date>.json.
 //
 //   npm run build && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
@@ -104,7 +104,7 @@ const ragged = (uniform) => COUNTS[Math.floor(uniform() * COUNTS.length)];
 /** 32 prompts, and 4 in one step of ten. */
 const sometimesFew = (uniform) => (uniform() < 0.1 ? 4 : 32);
 
-/** `stated`: the most that docs/verdicts.md states, for runs of up to 51 and of up to 200 computed steps. */
+/** `stated`: the most that docs/reference/verdicts.md states, for runs of up to 51 and of up to 200 computed steps. */
 const MODELS = {
   flat: { stated: [0.005, 0.01], words: 'level, scatter 10%', draw: drawnFigures({ spread: 0.1 }) },
   noisy: { stated: [0.02, 0.05], words: 'level, scatter 30%', draw: drawnFigures({ spread: 0.3 }) },

@@ -8,7 +8,7 @@
 // case, so that a run that is killed leaves what it had.
 //
 // Exit status: 0 measured, 1 it broke, 2 wrong usage: an unknown option, --only that no case contains, --docs with
-// --only. How the figures come about and how to read them: docs/performance.md.
+// --only. How the figures come about and how to read them: docs/internals/performance.md.
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { resolve } from 'node:path';
@@ -35,7 +35,7 @@ const USAGE = `npm run bench (or bench:peers) -- [--quick] [--minutes N] [--only
   --minutes N   the time it may take, 10 by default; inputs are smaller in less
   --quick       --minutes 1, and the result is marked as a quick one
   --only TEXT   cases whose name contains it; nothing is stored
-  --docs        also writes the tables of docs/performance.md
+  --docs        also writes the tables of docs/internals/performance.md
   --out FOLDER  where the result is stored; bench/results`;
 
 const memory = memoryBudget();
@@ -214,7 +214,7 @@ const results = resultsSoFar();
 process.stdout.write(toText(results));
 if (stored !== undefined) progress(`wrote ${options.out ?? 'bench/results'}/${stored.name}`);
 if (options.docs) {
-  const page = new URL('../docs/performance.md', import.meta.url);
+  const page = new URL('../docs/internals/performance.md', import.meta.url);
   await writeFile(page, replaceSection(await readFile(page, 'utf8'), results.suite, toMarkdown(results)));
-  progress('wrote docs/performance.md');
+  progress('wrote docs/internals/performance.md');
 }

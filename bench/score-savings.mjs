@@ -4,7 +4,7 @@
 //
 //   npm run build && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
 //
-// What the columns mean: docs/cheaper-scoring.md.
+// What the columns mean: docs/guide/cheaper-scoring.md.
 import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';
 import { list, readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';

@@ -1,5 +1,5 @@
 """The scores of text figures by sparse products: counts as scikit-learn's CountVectorizer makes them (a dictionary of features,
-a CSR matrix), cross-fitted naive Bayes with the smoothing of docs/text-figures.md. Prints seconds and the specificity.
+a CSR matrix), cross-fitted naive Bayes with the smoothing of docs/reference/text-figures.md. Prints seconds and the specificity.
 
     python3 text_counts.py tokens.bin rows tokens prompts     tokens.bin: int32 [rows, tokens]; row r is of prompt r mod prompts
 """

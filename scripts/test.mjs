@@ -53,7 +53,7 @@ const stages = [
   {
     name: 'build',
     run: script('install.mjs', { COLLAPSAR_BUILD: 'cmake' }),
-    advice: 'docs/build.md has a table of what goes wrong; npm run install repeats it',
+    advice: 'docs/internals/build.md has a table of what goes wrong; npm run install repeats it',
   },
   { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
   { name: 'C++ tests', run: script('test-cpp.mjs'), advice: 'npm run test:cpp; one alone: build/cmake/<name>_test' },

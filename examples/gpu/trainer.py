@@ -125,7 +125,7 @@ def main() -> None:
     logits = check_logits(diagnosis, arguments.device, arguments.rows, arguments.vocabulary, arguments.rounds)
     scores = check_cross_scores(diagnosis, arguments.device, 16, 8, 300)
     diagnosis.close()
-    # docs/logits.md: 3e-7 and half a unit in the last place of the log-sum-exp, which is below 32 here.
+    # docs/reference/logits.md: 3e-7 and half a unit in the last place of the log-sum-exp, which is below 32 here.
     gates = {"entropy": 1e-6, "targetLogprob": 2e-6, "rankAbove": 0}
     wrong = [name for name, gate in gates.items() if logits["errors"][name] > gate]
     if abs(scores["found"]["mi_seq_estimate"] - scores["mi"]) > 1e-6:

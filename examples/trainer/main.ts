@@ -1,5 +1,5 @@
 // The command: a warm start, then GRPO from it without and with the variance filter, each watched by a Monitor; step files for
-// `collapsar analyze`. docs/trainer.md explains what it prints.
+// `collapsar analyze`. docs/guide/trainer.md explains what it prints.
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { tree } from '@jax-js/jax';

@@ -36,7 +36,7 @@ export interface RunSettings extends GrpoOptions {
   keepGoing: boolean;
 }
 
-/** The defaults, under which the run without the filter collapses. docs/trainer.md says what each does to that. */
+/** The defaults, under which the run without the filter collapses. docs/guide/trainer.md says what each does to that. */
 export const DEFAULTS = {
   steps: 260,
   seed: 1,

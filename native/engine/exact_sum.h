@@ -1,4 +1,4 @@
-// A sum of doubles that is exact, so that no order can change it (docs/metrics.md, Exactness).
+// A sum of doubles that is exact, so that no order can change it (docs/reference/metrics.md, Exactness).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One row of cross-scores [R,P] -> that row's statistics (docs/metrics.md), in one pass over the row.
+// One row of cross-scores [R,P] -> that row's statistics (docs/reference/metrics.md), in one pass over the row.
 #pragma once
 
 #include "dtype.h"

@@ -161,7 +161,7 @@ TEST_CASE("errors equal those of prompts really left out and posteriors really s
   checkErrors(few, infer(few).inference);
 }
 
-TEST_CASE("intervals are what docs/intervals.md says, from no dependence to a saturated one") {
+TEST_CASE("intervals are what docs/reference/intervals.md says, from no dependence to a saturated one") {
   const std::vector<std::vector<std::int64_t>> groupings = {
       {3, 3, 3, 3, 3, 3, 3}, {2, 2, 2, 2, 2, 2}, {1, 1, 1, 1, 1}, {4, 4, 4},       {5, 5},
       {1, 5, 0, 2, 3, 0, 4}, {14, 2, 2, 2, 2},   {0, 6, 0, 0},    {1, 7, 1, 2, 2}, {0, 3, 3, 0, 0, 0, 0, 0, 0, 0}};

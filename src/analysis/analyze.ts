@@ -62,7 +62,7 @@ export interface AnalyzeOptions extends FileChoiceOptions {
    */
   placeholders?: 'error' | 'exclude' | undefined;
   /**
-   * What the rewards of an episode's turns make the episode's (docs/filter.md). Default `same`: where they differ, the
+   * What the rewards of an episode's turns make the episode's (docs/reference/filter.md). Default `same`: where they differ, the
    * step has neither filter nor what verdicts make of rewards, and a note says so.
    */
   turnRewards?: TurnRewards | undefined;
@@ -85,7 +85,7 @@ export interface AnalyzeOptions extends FileChoiceOptions {
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
   /** Called before that, of files, after each header that is read. */
   onListing?: ((progress: ListingProgress) => void) | undefined;
-  /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
+  /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
   onSkipped?: ((file: FileError) => void) | undefined;
   /**
    * Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by

@@ -56,7 +56,7 @@ export type RecordValue =
 export interface StepFindings {
   /** One a sample label: first turns only, or first turns, trajectories and turns. */
   readonly metrics: readonly StepMetrics[];
-  /** Regime and verdicts (`strict`; docs/verdicts.md); missing where the step came twice or out of order. */
+  /** Regime and verdicts (`strict`; docs/reference/verdicts.md); missing where the step came twice or out of order. */
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */
   readonly filter?: FilterView;

@@ -200,7 +200,7 @@ export class Engine {
   }
 
   /**
-   * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy (docs/gpu.md).
+   * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy (docs/guide/gpu.md).
    * The other process must keep the memory until this tensor is disposed. Nothing reads it before the event has
    * happened.
    * @throws ArgumentError for what no handle can be, DeviceError `bad_handle` for what the driver does not accept
@@ -381,7 +381,7 @@ export class Engine {
   /**
    * Log-sum-exp, entropy, target log-prob, argmax and rank of each row of vocabulary logits, in one pass over them and
    * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in
-   * the input's type, entropy by 1e-6; float64 input is computed in float64. docs/logits.md tells more.
+   * the input's type, entropy by 1e-6; float64 input is computed in float64. docs/reference/logits.md tells more.
    * @param logits [N, V], any dtype and strides; fastest where a row's logits lie side by side
    * @param options `out: 'device'` (or `{ device: fields }`) computes on the GPU, wherever the logits are, and leaves
    *   the fields there
@@ -412,7 +412,7 @@ export class Engine {
   }
 
   /**
-   * Statistics of each row of a score matrix: what its own column, all columns and the others say (docs/metrics.md).
+   * Statistics of each row of a score matrix: what its own column, all columns and the others say (docs/reference/metrics.md).
    * @param sums [R, P] log-prob sums in nats, any dtype and strides
    * @param options `out: 'device'` computes on the GPU, wherever the sums are, and leaves the statistics there: a
    *   DeviceTensor [R] ([R, topK] the top columns) of float64 or int32 in place of each array, to be disposed
@@ -473,7 +473,7 @@ export class Engine {
   }
 
   /**
-   * Intervals and permutation p-values of a step's figures (docs/intervals.md).
+   * Intervals and permutation p-values of a step's figures (docs/reference/intervals.md).
    * @param sums dense float64 [R, P], every row with finite matched and marginal values
    * @param stats of these very rows, with topK = min(8, P)
    */
@@ -510,7 +510,7 @@ export class Engine {
   }
 
   /**
-   * How much a step's texts depend on their prompts, and what they look like (docs/text-figures.md). Texts are copied
+   * How much a step's texts depend on their prompts, and what they look like (docs/reference/text-figures.md). Texts are copied
    * at the call.
    * @param rows one entry a row, in any order: it does not change a bit
    */

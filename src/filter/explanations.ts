@@ -1,4 +1,4 @@
-// What each metric of the filter is: what `collapsar explain` says. docs/filter.md has the keys of each dialect; a test
+// What each metric of the filter is: what `collapsar explain` says. docs/reference/filter.md has the keys of each dialect; a test
 // compares them.
 import type { MetricExplanation } from '../metrics/reporting/explanations.js';
 

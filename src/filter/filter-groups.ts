@@ -18,7 +18,7 @@ import type { GroupIds, NumberIds } from './input/row-ids.js';
  * @param input rewards as groups (`number[][]`, even or not), as `{ values, groupSize }`, or as rows `{ values, groups,
  *   episodes?, turns? }`; turn rows of an episode count once. `outcomes` beside shaped rewards; `entropies` (nats) and
  *   `lengths` (tokens) for the metrics of those names
- * @param options see FilterOptions; docs/filter.md has each dialect's formulas
+ * @param options see FilterOptions; docs/reference/filter.md has each dialect's formulas
  * @throws ArgumentError naming the argument, row or option, and what to do: bad options, an unknown key, columns of
  *   different lengths, a reward that is null, NaN or infinite, an empty group, turns of an episode that disagree, a
  *   singleton under `singletons: 'error'`

@@ -54,7 +54,7 @@ export interface FilterResult<Id extends number | bigint = number | bigint> {
   readonly rowMask: Uint8Array;
   /** What to multiply the loss with. */
   readonly lossScale: number;
-  /** Flat, finite numbers under the logged keys (docs/filter.md). */
+  /** Flat, finite numbers under the logged keys (docs/reference/filter.md). */
   readonly metrics: Record<string, number>;
   /** What a reader must know, in sentences. */
   readonly warnings: string[];

@@ -1,5 +1,5 @@
 // Group ids and prompt tokens in; the canonical column order, each row's own column and the signatures out
-// (docs/metrics.md).
+// (docs/reference/metrics.md).
 import { types } from 'node:util';
 import { checkArray } from '../checks/argument-checks.js';
 import { counted } from '../checks/counted.js';

@@ -1,4 +1,4 @@
-// One step's cross-scores in, its metrics out: the road of docs/metrics.md for both profiles.
+// One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
 import { checkArray, checkEngine } from '../checks/argument-checks.js';
 import { counted } from '../checks/counted.js';
 import { ArgumentError } from '../checks/errors.js';
@@ -25,7 +25,7 @@ import type { StepMetrics } from './step-metrics.js';
  * @returns metrics by key; under `strict` with intervals, p-values, and the reason for every metric that cannot be
  *   given.
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted.
- * Source: RAGEN-2 (arXiv 2604.06268), Eq. 1 and §3; docs/metrics.md lists every key with its formula.
+ * Source: RAGEN-2 (arXiv 2604.06268), Eq. 1 and §3; docs/reference/metrics.md lists every key with its formula.
  */
 export async function crossScoreMetrics(
   engine: Engine,

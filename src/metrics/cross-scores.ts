@@ -5,7 +5,7 @@ import type { RunningState } from './reporting/running-state.js';
 import type { SamplerKind, SamplerOptions } from './sampling/samplers.js';
 import type { Profile, SampleLabel } from './step-metrics.js';
 
-/** One step's cross-scores (docs/metrics.md). Exactly one of `logprobs` and `sums` is given. */
+/** One step's cross-scores (docs/reference/metrics.md). Exactly one of `logprobs` and `sums` is given. */
 export interface CrossScores {
   /**
    * [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand.

@@ -1,4 +1,4 @@
-// The metrics that both profiles define the same way (docs/metrics.md), under their common names.
+// The metrics that both profiles define the same way (docs/reference/metrics.md), under their common names.
 import { chanceLevel } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
 

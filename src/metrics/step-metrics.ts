@@ -20,7 +20,7 @@ export interface MarginalSpread {
 
 /**
  * How sure one figure is. Estimands: `batch` for these very prompts, `population` for prompts drawn like these
- * (docs/intervals.md).
+ * (docs/reference/intervals.md).
  */
 export interface Certainty {
   readonly batch: Interval;
@@ -53,7 +53,7 @@ export interface StepSpread {
 export interface StepMetrics {
   readonly profile: Profile;
   readonly label: SampleLabel;
-  /** Metric by unprefixed key, such as `mi_seq_estimate`. docs/metrics.md lists every key. */
+  /** Metric by unprefixed key, such as `mi_seq_estimate`. docs/reference/metrics.md lists every key. */
   readonly values: Readonly<Record<string, number>>;
   /** Key -> why this metric cannot be given. A key is in `values` or here, never in neither. */
   readonly absent: Readonly<Record<string, string>>;

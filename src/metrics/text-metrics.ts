@@ -1,4 +1,4 @@
-// One step's texts in, what they say of the prompts out: the figures of docs/text-figures.md under their keys.
+// One step's texts in, what they say of the prompts out: the figures of docs/reference/text-figures.md under their keys.
 
 import { checkCount, checkEngine, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
@@ -39,7 +39,7 @@ export interface MeasuredPhrase extends TemplatePhrase {
 
 /** One step's text figures, in nats where they are information. */
 export interface TextMetrics {
-  /** Figure by unprefixed key, such as `mi_bound`. docs/text-figures.md lists every key. */
+  /** Figure by unprefixed key, such as `mi_bound`. docs/reference/text-figures.md lists every key. */
   readonly values: Readonly<Record<string, number>>;
   /** Key -> why this figure cannot be given. A key is in `values` or here, never in neither. */
   readonly absent: Readonly<Record<string, string>>;
@@ -77,7 +77,7 @@ const RETRIEVALS = ['retrieval_accuracy', 'retrieval_accuracy@2', 'retrieval_acc
  * @returns figures by key, with an interval and a p-value for the bound, and the reason for every figure that cannot be
  *   given
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted
- * Source: D. Barber and F. Agakov, "The IM algorithm" (2003), for the bound; docs/text-figures.md.
+ * Source: D. Barber and F. Agakov, "The IM algorithm" (2003), for the bound; docs/reference/text-figures.md.
  * @example
  * const { values, pValue, phrases } = await textMetrics(engine, { texts, groups, prompts });
  */

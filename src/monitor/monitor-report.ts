@@ -6,7 +6,7 @@ import type { Judgement } from '../verdicts/index.js';
 import type { GradientDecomposition } from './outcomes/gradient-decomposition.js';
 import type { RewardBucket } from './outcomes/reward-buckets.js';
 
-/** What a finished step gave: plain data. docs/monitor.md lists the keys of `metrics`. */
+/** What a finished step gave: plain data. docs/guide/monitor.md lists the keys of `metrics`. */
 export interface MonitorReport {
   readonly step: number;
   /** Whether cross-scores were due, so that `stepMetrics` is there. */

@@ -1,5 +1,5 @@
 // Cheaper scoring inside the monitor: which pairs a step's plan wants, and the step's metrics from their scores alone
-// (docs/cheaper-scoring.md).
+// (docs/guide/cheaper-scoring.md).
 
 import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';

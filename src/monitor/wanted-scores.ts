@@ -1,4 +1,4 @@
-// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/metrics.md), so
+// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/reference/metrics.md), so
 // that a trainer scores nothing that no metric will read.
 import { ArgumentError } from '../checks/errors.js';
 import type { Pairs, PromptPairs } from '../metrics/planned/plan.js';
@@ -33,7 +33,7 @@ export function wantedPairs(labels: OpenLabels, profile: Profile, samplers: read
   for (const [at, sampler] of (samplers.length === 0 ? [undefined] : samplers).entries()) {
     const { rows, columns, prompts } = select(labels, profile, sampler);
     drawn.push(rows);
-    // Without two prompts to tell apart nothing can be computed (docs/metrics.md).
+    // Without two prompts to tell apart nothing can be computed (docs/reference/metrics.md).
     if (prompts < 2) continue;
     for (const column of columns) {
       const prompt = labels.columns.order[column] as number;

@@ -1,4 +1,4 @@
-// What each kind of verdict and each state of a run means: what `collapsar explain` says. docs/verdicts.md has the same
+// What each kind of verdict and each state of a run means: what `collapsar explain` says. docs/reference/verdicts.md has the same
 // in its table of all kinds; a test compares them.
 import type { Regime, VerdictKind } from './verdict.js';
 

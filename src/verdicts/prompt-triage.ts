@@ -1,5 +1,5 @@
 // Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a
-// reward that cannot tell different behaviour apart (docs/verdicts.md).
+// reward that cannot tell different behaviour apart (docs/reference/verdicts.md).
 
 import { fields, nullable, number, type Shaped } from '../checks/saved-shape.js';
 import type { RolloutGroup } from './evidence/group-outcomes.js';
@@ -29,7 +29,7 @@ export const rewardRangeShape = fields({ lowest: nullable(number), highest: null
 export type RewardRange = Shaped<typeof rewardRangeShape>;
 
 /**
- * A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/verdicts.md).
+ * A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/reference/verdicts.md).
  */
 const LOW_SHARE = 0.1;
 

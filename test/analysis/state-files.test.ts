@@ -232,7 +232,7 @@ describe('forgery with a right checksum', () => {
 });
 
 it('the header of very many states is that of their union', () => {
-  // In shards of 2 GiB a petabyte has 496,682 (docs/terabytes.md).
+  // In shards of 2 GiB a petabyte has 496,682 (docs/guide/terabytes.md).
   const sources = Array.from({ length: 500_000 }, (_, at) => {
     const first = 3 * ((at * 7919) % 500_000);
     const header = { manifest: 'x', steps: 3, first, last: first + 2, firstRun: Math.floor(first / 1000) };

@@ -8,7 +8,7 @@ import { METRIC_EXPLANATIONS } from '../../src/metrics/reporting/explanations.js
 import { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from '../../src/verdicts/explanations.js';
 import { collapsar } from './cli-streams.js';
 
-const page = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+const page = (name: string): string => readFileSync(new URL(`../../docs/reference/${name}`, import.meta.url), 'utf8');
 
 /** Rows of the tables of a page: their cells, without what Markdown adds. */
 function cellsOf(name: string): string[][] {
@@ -90,7 +90,7 @@ describe('explain', () => {
 });
 
 describe('the pages say what explain says', () => {
-  it('docs/metrics.md: the formula of every key', () => {
+  it('docs/reference/metrics.md: the formula of every key', () => {
     const rows = cellsOf('metrics.md');
     const known = METRIC_EXPLANATIONS.filter(({ keys: [key] }) => !key?.startsWith('<key>'));
     expect(known.length).toBeGreaterThan(20);
@@ -102,7 +102,7 @@ describe('the pages say what explain says', () => {
     }
   });
 
-  it('docs/filter.md: every key', () => {
+  it('docs/reference/filter.md: every key', () => {
     const text = page('filter.md');
     // a{b,c} stands for ab and ac, chosen_… for the same with this in front.
     const named = [...text.matchAll(/`((?:rollout|reward_variance_filtering)\/[^`]*)`/g)].flatMap(([, name = '']) => {
@@ -114,7 +114,7 @@ describe('the pages say what explain says', () => {
         expect([...named], key).toContain(key.replace('/chosen_in_group_reward', '/in_group_reward'));
   });
 
-  it('docs/verdicts.md: every kind, its rule and its advice', () => {
+  it('docs/reference/verdicts.md: every kind, its rule and its advice', () => {
     const rows = cellsOf('verdicts.md').filter(
       (cells) => cells.length === 5 && cells[0] !== 'kind' && cells[0] !== '---',
     );

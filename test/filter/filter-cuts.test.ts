@@ -1,5 +1,5 @@
 // Where exactly the cut of each strategy falls: small batches whose figures meet a threshold to the bit, and the
-// formulas of docs/filter.md written out plainly in float64.
+// formulas of docs/reference/filter.md written out plainly in float64.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FilterOptions, filterGroups } from '../../src/filter/index.js';

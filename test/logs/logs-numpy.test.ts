@@ -1,5 +1,5 @@
 // What numpy itself writes: the same step as safetensors, np.savez, np.savez_compressed and single arrays gives the
-// same metrics, bit for bit; and the listings of docs/step-file.md run as they stand. COLLAPSAR_PYTHON names the
+// same metrics, bit for bit; and the listings of docs/reference/step-file.md run as they stand. COLLAPSAR_PYTHON names the
 // interpreter.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -96,11 +96,11 @@ describe.skipIf(!hasNumpy)('numpy writes', () => {
   });
 });
 
-describe.skipIf(!hasNumpy)('the listings of docs/step-file.md', () => {
+describe.skipIf(!hasNumpy)('the listings of docs/reference/step-file.md', () => {
   async function listing(name: string): Promise<string> {
-    const page = await readFile('docs/step-file.md', 'utf8');
+    const page = await readFile('docs/reference/step-file.md', 'utf8');
     const found = page.split(`<!-- tested: ${name} -->\n\`\`\`python\n`)[1]?.split('```')[0];
-    if (found === undefined) throw new Error(`docs/step-file.md has no listing marked ${name}`);
+    if (found === undefined) throw new Error(`docs/reference/step-file.md has no listing marked ${name}`);
     return found;
   }
 

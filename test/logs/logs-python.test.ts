@@ -1,4 +1,4 @@
-// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/step-file.md, run
+// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/reference/step-file.md, run
 // as it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the
 // libraries.
 import { execFile, spawnSync } from 'node:child_process';
@@ -68,12 +68,12 @@ scores = -torch.arange(24, dtype=torch.bfloat16).reshape(4, 2, 3).transpose(0, 1
 write_step(sys.argv[1], 30, "grid", scores, torch.tensor([3, 1, 2, 0]), torch.tensor([8, 4, 8, 4]), torch.tensor([1, 0, 1, 0]))
 `;
 
-/** The listing of docs/step-file.md that is marked with this name. */
+/** The listing of docs/reference/step-file.md that is marked with this name. */
 async function listing(name: string): Promise<string> {
-  const page = await readFile('docs/step-file.md', 'utf8');
+  const page = await readFile('docs/reference/step-file.md', 'utf8');
   const [, , after] = page.split(new RegExp(`(<!-- tested: ${name} -->\\n)`)) as [string, string?, string?];
   const code = /^```python\n([\s\S]*?)```/.exec(after ?? '')?.[1];
-  if (code === undefined) throw new Error(`docs/step-file.md has no listing marked ${name}`);
+  if (code === undefined) throw new Error(`docs/reference/step-file.md has no listing marked ${name}`);
   return code;
 }
 
@@ -100,26 +100,32 @@ for p, prompt in enumerate(prompts):
 print(json.dumps([lengths.tolist(), list(scores.shape), (scores - wanted).abs().max().item() < 1e-5]))
 `;
 
-it.skipIf(!has('torch'))('the listing of docs/step-file.md scores every reasoning under every prompt', async () => {
-  expect(JSON.parse(await run((await listing('cross_scores.py')) + SCORE))).toEqual([[3, 0, 1], [3, 3, 3], true]);
-});
+it.skipIf(!has('torch'))(
+  'the listing of docs/reference/step-file.md scores every reasoning under every prompt',
+  async () => {
+    expect(JSON.parse(await run((await listing('cross_scores.py')) + SCORE))).toEqual([[3, 0, 1], [3, 3, 3], true]);
+  },
+);
 
-it.skipIf(!has('torch, safetensors'))('the PyTorch listing of docs/step-file.md writes a step file', async () => {
-  const path = join(folder, 'torch.safetensors');
-  await run((await listing('write_step.py')) + CALL, path);
-  const step = await readStepFile(path);
-  expect(step).toMatchObject({
-    step: 30,
-    run: 'grid',
-    scores: { kind: 'logprobs', dtype: 'bfloat16', shape: [2, 4, 3] },
-  });
-  expect([...step.lengths].map(Number)).toEqual([3, 1, 2, 0]);
-  expect([...step.columnGroup].map(Number)).toEqual([4, 8]);
-  expect(step.rewards).toEqual(Float64Array.of(1, 0, 1, 0));
-  if (step.scores.kind !== 'logprobs') throw new Error('expected logprobs');
-  for await (const { logprobs } of step.scores.blocks()) {
-    // The upper half of a float32: scores (0, 1, 0) and (1, 0, 2) are those of the transposed view.
-    const value = (i: number) => new Float32Array(Uint32Array.of((logprobs.data[i] as number) << 16).buffer)[0];
-    expect([value(3), value(14)]).toEqual([-6, -5]);
-  }
-});
+it.skipIf(!has('torch, safetensors'))(
+  'the PyTorch listing of docs/reference/step-file.md writes a step file',
+  async () => {
+    const path = join(folder, 'torch.safetensors');
+    await run((await listing('write_step.py')) + CALL, path);
+    const step = await readStepFile(path);
+    expect(step).toMatchObject({
+      step: 30,
+      run: 'grid',
+      scores: { kind: 'logprobs', dtype: 'bfloat16', shape: [2, 4, 3] },
+    });
+    expect([...step.lengths].map(Number)).toEqual([3, 1, 2, 0]);
+    expect([...step.columnGroup].map(Number)).toEqual([4, 8]);
+    expect(step.rewards).toEqual(Float64Array.of(1, 0, 1, 0));
+    if (step.scores.kind !== 'logprobs') throw new Error('expected logprobs');
+    for await (const { logprobs } of step.scores.blocks()) {
+      // The upper half of a float32: scores (0, 1, 0) and (1, 0, 2) are those of the transposed view.
+      const value = (i: number) => new Float32Array(Uint32Array.of((logprobs.data[i] as number) << 16).buffer)[0];
+      expect([value(3), value(14)]).toEqual([-6, -5]);
+    }
+  },
+);

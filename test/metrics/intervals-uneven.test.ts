@@ -1,5 +1,5 @@
 // 95% intervals where groups are uneven, rows few or scores tied: how often they hold the true value of a model that is
-// known (docs/intervals.md; bench/coverage.mjs has more cells and more draws).
+// known (docs/reference/intervals.md; bench/coverage.mjs has more cells and more draws).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
@@ -163,7 +163,7 @@ it.each([14, 40])(
       for (const [key, certainty] of Object.entries(one?.certainty ?? {})) {
         // Prompts in another order are other draws.
         if (key === 'mi_seq_at_4') continue;
-        // Of some hundred nats here (docs/intervals.md).
+        // Of some hundred nats here (docs/reference/intervals.md).
         const most = key === 'mi_seq_loo_estimate' ? 1e-6 : 1e-7;
         for (const estimand of ['batch', 'population'] as const) {
           const [a, b] = [certainty[estimand], other?.certainty[key]?.[estimand]];

@@ -39,7 +39,7 @@ describe('samplers', () => {
           expect(turnDraws.length).toBe(Math.min(n, 7 - bad.length));
           expect(new Set(turnDraws).size).toBe(turnDraws.length);
           const trajectoryDraws = draw('trajectory', n, seed, usable);
-          expect(trajectoryDraws.length).toBe(n); // trajectories without a usable turn lose no draw (docs/metrics.md)
+          expect(trajectoryDraws.length).toBe(n); // trajectories without a usable turn lose no draw (docs/reference/metrics.md)
           expect([...turnDraws, ...trajectoryDraws].some((row) => bad.includes(row))).toBe(false);
         },
       ),

@@ -1,5 +1,5 @@
 // A step's scores in blocks: the same report as from the whole, by every door; sources and sinks with backpressure,
-// which end, abort and fail as a whole; the listing of docs/monitor.md.
+// which end, abort and fail as a whole; the listing of docs/guide/monitor.md.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -590,11 +590,11 @@ describe('an end before the end', () => {
   });
 });
 
-describe('docs/monitor.md', () => {
+describe('docs/guide/monitor.md', () => {
   it('has a listing of streaming that runs and gives the report of the whole', async () => {
-    const page = await readFile(new URL('../../docs/monitor.md', import.meta.url), 'utf8');
+    const page = await readFile(new URL('../../docs/guide/monitor.md', import.meta.url), 'utf8');
     const listing = /<!-- tested: streaming -->\n```ts\n([\s\S]*?)```/.exec(page)?.[1];
-    if (listing === undefined) throw new Error('docs/monitor.md has no listing marked as tested: streaming');
+    if (listing === undefined) throw new Error('docs/guide/monitor.md has no listing marked as tested: streaming');
     // The listing's own names are what a trainer has; its import is the package.
     const code = listing.replace(/^import .* from 'collapsar';\n/m, '');
     expect(code).not.toContain('import ');

@@ -1,5 +1,5 @@
-// The TypeScript of the pages runs as it stands there, with what a reader is told to have. Those of docs/monitor.md's
-// streams, docs/step-file.md's Python and docs/gpu.md have tests of their own.
+// The TypeScript of the pages runs as it stands there, with what a reader is told to have. Those of docs/guide/monitor.md's
+// streams, docs/reference/step-file.md's Python and docs/guide/gpu.md have tests of their own.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { join } from 'node:path';
@@ -76,31 +76,40 @@ describe('README.md', () => {
   });
 });
 
-describe('docs/api.md', () => {
+describe('docs/reference/api.md', () => {
   it('gives a step’s metrics', async () => {
     const logged: Record<string, number>[] = [];
     const logger = { log: (metrics: Record<string, number>) => logged.push(metrics) };
-    await run('docs/api.md', 0, { P, R, T, data: logprobs.data, lengths, groups, logger, console: { log() {} } });
+    await run('docs/reference/api.md', 0, {
+      P,
+      R,
+      T,
+      data: logprobs.data,
+      lengths,
+      groups,
+      logger,
+      console: { log() {} },
+    });
     expect(logged[0]?.['collapse_first_turn_sample/mi_seq_estimate']).toBeGreaterThan(0);
   });
 });
 
-describe('docs/api.md, the engine', () => {
+describe('docs/reference/api.md, the engine', () => {
   it('tells of a row what it says of its prompt', async () => {
     const own = Array.from(groups, Number);
     const given = { P, R, T, data: logprobs.data, lengths, own };
-    const found = await run('docs/api.md', 1, given, 'return { firstInvalid, first, found };');
+    const found = await run('docs/reference/api.md', 1, given, 'return { firstInvalid, first, found };');
     expect(found).toEqual({ firstInvalid: null, first: expect.any(Number), found: true });
   });
 });
 
-describe('docs/text-figures.md', () => {
+describe('docs/reference/text-figures.md', () => {
   it('measures texts', async () => {
     const ids = Array.from(groups, Number);
     const texts = ids.map((id, row) => `prompt ${id} asks for the answer to row ${row}`);
     const prompts = ids.map((id) => `what is ${id}?`);
     const lines: unknown[][] = [];
-    await run('docs/text-figures.md', 0, {
+    await run('docs/reference/text-figures.md', 0, {
       texts,
       groups,
       prompts,
@@ -110,14 +119,14 @@ describe('docs/text-figures.md', () => {
   });
 });
 
-describe('docs/cheaper-scoring.md', () => {
+describe('docs/guide/cheaper-scoring.md', () => {
   const step = 1;
 
   it('estimates from a plan', async () => {
     const scoreUnder = (prompt: number, rows: Int32Array) => Float64Array.from(rows, (row) => sumOf(prompt, row));
     const given = { groups, lengths, promptTokens, step, scoreUnder };
     const after = 'return { values, certainty, error, absent, bounds, cost };';
-    const found = (await run('docs/cheaper-scoring.md', 0, given, after)) as collapsar.PairEstimates;
+    const found = (await run('docs/guide/cheaper-scoring.md', 0, given, after)) as collapsar.PairEstimates;
     expect(found.values.mi_seq_estimate).toBeGreaterThan(0);
     expect(found.cost.pairs).toBe(P * R);
   });
@@ -126,28 +135,28 @@ describe('docs/cheaper-scoring.md', () => {
     const score = (rows: Int32Array, prompts: Int32Array) =>
       Float64Array.from(rows, (row, at) => sumOf(prompts[at] as number, row));
     const given = { groups, lengths, promptTokens, step, score };
-    const found = await run('docs/cheaper-scoring.md', 1, given, 'return { reason, estimates };');
+    const found = await run('docs/guide/cheaper-scoring.md', 1, given, 'return { reason, estimates };');
     expect(found).toMatchObject({ reason: expect.stringMatching(/^(width|all scored|responses)$/) });
     expect(found).toHaveProperty('estimates.values.mi_seq_estimate');
   });
 });
 
-describe('docs/cli.md', () => {
+describe('docs/reference/cli.md', () => {
   it('writes the directory of results', async () => {
     for (const step of [1, 2]) await putStep(`runs/grpo-7b/step_${step}.safetensors`, smallStep(step));
-    await run('docs/cli.md', 0, {});
+    await run('docs/reference/cli.md', 0, {});
     expect(readdirSync('results').sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
     const summary = await files.readFile('results/summary.json', 'utf8');
     await files.rename('runs', 'unmounted');
-    await run('docs/cli.md', 0, {});
+    await run('docs/reference/cli.md', 0, {});
     await files.rename('unmounted', 'runs');
     expect(await files.readFile('results/summary.json', 'utf8')).toBe(summary);
   });
 });
 
-describe('docs/filter.md', () => {
+describe('docs/reference/filter.md', () => {
   it('keeps and drops what it says', async () => {
-    const result = await run('docs/filter.md', 0, {}, 'return result;');
+    const result = await run('docs/reference/filter.md', 0, {}, 'return result;');
     expect(result).toMatchObject({
       kept: [0, 2],
       dropped: [{ group: 1, reason: 'zero_score' }],
@@ -156,16 +165,21 @@ describe('docs/filter.md', () => {
   });
 });
 
-describe('docs/logits.md', () => {
+describe('docs/reference/logits.md', () => {
   it('gives a row’s entropy and a sequence’s', async () => {
     const given = { N: 4, V: 10, targets: [1, 2, 3, 4], lengths: [1, 3] };
-    const { entropy, meanEntropy } = (await run('docs/logits.md', 0, given, 'return stats;')) as collapsar.LogitStats;
+    const { entropy, meanEntropy } = (await run(
+      'docs/reference/logits.md',
+      0,
+      given,
+      'return stats;',
+    )) as collapsar.LogitStats;
     expect(entropy?.[3]).toBeCloseTo(Math.log(10), 9);
     expect(meanEntropy?.[0]).toBeCloseTo(Math.log(10), 9);
   });
 });
 
-describe('docs/monitor.md', () => {
+describe('docs/guide/monitor.md', () => {
   it('continues where it was saved', async () => {
     const logged: number[] = [];
     const trainer = (steps: number) => ({
@@ -176,43 +190,43 @@ describe('docs/monitor.md', () => {
       update: (_: unknown, mask: Uint8Array) => expect(mask).toHaveLength(R),
     });
     const quiet = { log() {} };
-    await run('docs/monitor.md', 0, { trainer: trainer(2), console: quiet });
-    await run('docs/monitor.md', 0, { trainer: trainer(3), console: quiet });
+    await run('docs/guide/monitor.md', 0, { trainer: trainer(2), console: quiet });
+    await run('docs/guide/monitor.md', 0, { trainer: trainer(3), console: quiet });
     expect(logged).toEqual([1, 2, 3]);
     // A crash while the next state is written costs nothing.
     writeFileSync('monitor.json.tmp', '{"format":"colla');
-    await run('docs/monitor.md', 0, { trainer: trainer(4), console: quiet });
+    await run('docs/guide/monitor.md', 0, { trainer: trainer(4), console: quiet });
     expect(logged).toEqual([1, 2, 3, 4]);
     expect(existsSync('monitor.json.tmp')).toBe(false);
   });
 });
 
-describe('docs/shards.md', () => {
+describe('docs/guide/shards.md', () => {
   it('plans, maps, merges and finalizes', async () => {
     for (const step of [1, 2, 3]) await putStep(`runs/a/step_${step}.safetensors`, smallStep(step));
     const steps: unknown[] = [];
-    await run('docs/shards.md', 0, { console: { log: ({ step }: { step: number }) => steps.push(step) } });
+    await run('docs/guide/shards.md', 0, { console: { log: ({ step }: { step: number }) => steps.push(step) } });
     expect(steps.slice(0, 3)).toEqual([1, 2, 3]);
   });
 });
 
-describe('docs/step-file.md', () => {
+describe('docs/reference/step-file.md', () => {
   it('writes steps and reads them', async () => {
     const [prompts, rows, tokens] = [P, R, T];
     const given = { prompts, rows, tokens, lengths, group: groups, rewards, data: new Uint16Array(P * R * T) };
     await files.mkdir('run', { recursive: true });
-    await run('docs/step-file.md', 0, given);
+    await run('docs/reference/step-file.md', 0, given);
     const [step] = await collapsar.listSteps('run');
     expect(step).toMatchObject({ step: 120, run: 'grid-noisy' });
-    await run('docs/step-file.md', 1, { console: { error: expect.unreachable } });
+    await run('docs/reference/step-file.md', 1, { console: { error: expect.unreachable } });
   });
 });
 
-describe('docs/verdicts.md', () => {
+describe('docs/reference/verdicts.md', () => {
   it('judges a step, and goes on from what was saved', async () => {
     const given = { step: 1, metrics: undefined, groups, rewards, actions: groups, success: 0.5 };
     const after = 'return { regime, verdicts, summary: judge.summary(), later: later.summary() };';
-    const found = (await run('docs/verdicts.md', 0, given, after)) as Record<string, unknown>;
+    const found = (await run('docs/reference/verdicts.md', 0, given, after)) as Record<string, unknown>;
     expect(found.verdicts).toEqual([]);
     expect(found.later).toEqual(found.summary);
   });

@@ -1,7 +1,7 @@
-// The pages and the package say the same: every export is in docs/api.md, every option of the command line in its
+// The pages and the package say the same: every export is in docs/reference/api.md, every option of the command line in its
 // pages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as collapsar from '../../src/index.js';
@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const docs = join(root, 'docs');
 const read = (page: string): string => readFileSync(join(docs, page), 'utf8');
 
-describe('docs/api.md', () => {
-  const page = read('api.md');
+describe('docs/reference/api.md', () => {
+  const page = read('reference/api.md');
   const named = new Set([...page.matchAll(/`([A-Za-z]+)`/g)].map(([, name]) => name as string));
 
   it('names every export', () => {
@@ -34,10 +34,13 @@ describe('docs/api.md', () => {
   });
 
   it('links to headings that are there', () => {
-    for (const file of readdirSync(docs).filter((name) => name.endsWith('.md'))) {
-      for (const [, target, heading] of read(file).matchAll(/\]\(([a-z-]*\.md)?#([^)]+)\)/g)) {
-        const anchors = [...read(target ?? file).matchAll(/^#+ (.+)$/gm)].map(([, text]) => anchorOf(text as string));
-        expect(anchors, `${file} links to ${target ?? file}#${heading}`).toContain(heading);
+    for (const file of readdirSync(docs, { encoding: 'utf8', recursive: true }).filter((name) =>
+      name.endsWith('.md'),
+    )) {
+      for (const [, target, heading] of read(file).matchAll(/\]\(([a-z./-]*\.md)?#([^)]+)\)/g)) {
+        const aimed = target === undefined ? file : join(dirname(file), target);
+        const anchors = [...read(aimed).matchAll(/^#+ (.+)$/gm)].map(([, text]) => anchorOf(text as string));
+        expect(anchors, `${file} links to ${aimed}#${heading}`).toContain(heading);
       }
     }
   });
@@ -83,16 +86,16 @@ function anchorOf(heading: string): string {
 
 describe('the command', () => {
   const pages: [command: string, pages: string[]][] = [
-    ['analyze', ['cli.md']],
-    ['plan', ['shards.md']],
-    ['map', ['shards.md']],
-    ['merge', ['shards.md']],
-    ['finalize', ['shards.md']],
-    ['submit', ['terabytes.md']],
-    ['filter', ['filter.md']],
-    ['plan-scores', ['cli.md']],
-    ['explain', ['cli.md']],
-    ['doctor', ['cli.md']],
+    ['analyze', ['reference/cli.md']],
+    ['plan', ['guide/shards.md']],
+    ['map', ['guide/shards.md']],
+    ['merge', ['guide/shards.md']],
+    ['finalize', ['guide/shards.md']],
+    ['submit', ['guide/terabytes.md']],
+    ['filter', ['reference/filter.md']],
+    ['plan-scores', ['reference/cli.md']],
+    ['explain', ['reference/cli.md']],
+    ['doctor', ['reference/cli.md']],
   ];
 
   it.each(pages)('%s: every option is in %s', async (name, files) => {
@@ -105,10 +108,11 @@ describe('the command', () => {
   });
 });
 
-describe('docs/filter.md', () => {
+describe('docs/reference/filter.md', () => {
   it('names every field of --json, and none that is not there', async () => {
     const { out } = await command(['filter', 'examples/data/collapse/step_00001.safetensors', '--json']);
-    const sentence = /`--json` prints one object with ([\s\S]*?)\. Warnings/.exec(read('filter.md'))?.[1] ?? '';
+    const sentence =
+      /`--json` prints one object with ([\s\S]*?)\. Warnings/.exec(read('reference/filter.md'))?.[1] ?? '';
     const named = [...sentence.matchAll(/`([a-z_]+)`/g)].map(([, name]) => name as string);
     const found = JSON.parse(out) as { groups: object[] };
     const fields = [...Object.keys(found), ...Object.keys(found.groups[0] ?? {}).filter((name) => name !== 'group')];
@@ -116,10 +120,10 @@ describe('docs/filter.md', () => {
   });
 });
 
-describe('docs/cli.md shows what comes', () => {
+describe('docs/reference/cli.md shows what comes', () => {
   /** What stands under a command in the page. */
   const shownUnder = (line: string): string =>
-    (read('cli.md').split(`$ collapsar ${line}`)[1] as string)
+    (read('reference/cli.md').split(`$ collapsar ${line}`)[1] as string)
       .replace(line.endsWith('\n') ? '' : /^.*\n/, '')
       .split('```')[0] as string;
 
@@ -166,8 +170,8 @@ describe('README.md shows what is in the shipped run', () => {
   });
 });
 
-describe('docs/terabytes.md', () => {
-  const page = read('terabytes.md');
+describe('docs/guide/terabytes.md', () => {
+  const page = read('guide/terabytes.md');
   /** The last cell of the row that begins so, of the model's two tables. */
   const cell = (start: string): string => {
     const row = page.split('\n').find((line) => line.startsWith(`| ${start} |`) || line.startsWith(`| ${start},`));

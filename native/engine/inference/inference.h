@@ -1,4 +1,4 @@
-// How sure a step's figures are: intervals of two estimands and permutation p-values (docs/intervals.md).
+// How sure a step's figures are: intervals of two estimands and permutation p-values (docs/reference/intervals.md).
 #pragma once
 
 #include <vector>
@@ -56,7 +56,7 @@ struct Inference {
   bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
 };
 
-// Methods: docs/intervals.md. NaN intervals where the data cannot give one: under two rows or columns (batch), under
+// Methods: docs/reference/intervals.md. NaN intervals where the data cannot give one: under two rows or columns (batch), under
 // three columns or two prompts with rows (population); a figure whose estimate is not finite has NaN everywhere else.
 // topK may be 0 only if no rows are given. Same bits for any number of threads. Memory beside the input: some tens of
 // megabytes at most, and what is proportional to rows, or to columns. `control.doneUnits` counts rows times

@@ -1,4 +1,4 @@
-// The 95% intervals of a step's figures, from the sums over its rows. docs/intervals.md has the estimands and the
+// The 95% intervals of a step's figures, from the sums over its rows. docs/reference/intervals.md has the estimands and the
 // reasons.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What a step's figures are among fewer prompts than it has: each row's information among its own and k - 1 other
-// distinct prompts for k = 2, 4, 8, ..., and its contrastive margin (docs/metrics.md, repair 10).
+// distinct prompts for k = 2, 4, 8, ..., and its contrastive margin (docs/reference/metrics.md, repair 10).
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // How much a figure would vary if the rows, or the prompts, were drawn again: from the sums over a step's rows.
-// docs/intervals.md has the reasons.
+// docs/reference/intervals.md has the reasons.
 #pragma once
 
 #include <vector>

@@ -18,7 +18,7 @@ namespace {
 // A run is taken in steps of four vectors of 16 lanes. The four terms of a lane are added by pairs, then the steps of
 // the run, and the sums of a run go to float64: like terms are doubled, exactly, where a longer chain would make the
 // same rounding error again and again. Beside a term of 1 all others of its lane may be lost five times, each time up
-// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/logits.md). Runs of twice the length are 4% faster.
+// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/reference/logits.md). Runs of twice the length are 4% faster.
 constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;

@@ -7,7 +7,7 @@ namespace collapsar {
 
 // Two n-grams that share a hash are counted as one. Of n different n-grams in a step some two do with a probability of
 // n^2 / 2^65: 2.4e-7 for three million. Such a pair changes two of a row's thousands of counts, and nothing in them
-// knows the row's label, so that the bound stays one (docs/text-figures.md).
+// knows the row's label, so that the bound stays one (docs/reference/text-figures.md).
 struct NgramHash {
   std::uint64_t kept = ~std::uint64_t{0};  // tests take fewer bits, the highest ones, to see collisions
 

@@ -1,4 +1,4 @@
-// Rows' scores -> the lower bound of I(X;Z), retrieval and specificity (docs/text-figures.md).
+// Rows' scores -> the lower bound of I(X;Z), retrieval and specificity (docs/reference/text-figures.md).
 #pragma once
 
 #include "row_scores.h"

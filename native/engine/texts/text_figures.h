@@ -1,4 +1,4 @@
-// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies (docs/text-figures.md).
+// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies (docs/reference/text-figures.md).
 #pragma once
 
 #include "half_split.h"

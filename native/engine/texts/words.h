@@ -1,4 +1,4 @@
-// Text -> words, as docs/text-figures.md cuts them.
+// Text -> words, as docs/reference/text-figures.md cuts them.
 #pragma once
 
 #include <cstdint>

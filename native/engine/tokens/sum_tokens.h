@@ -1,4 +1,4 @@
-// [P,R,T] token log-probs -> [R,P] sums over the valid tokens of each row (docs/metrics.md: S[r][p]).
+// [P,R,T] token log-probs -> [R,P] sums over the valid tokens of each row (docs/reference/metrics.md: S[r][p]).
 #pragma once
 
 #include "engine/dtype.h"

@@ -51,7 +51,7 @@ export interface MeasureOptions {
   readonly turnRewards: TurnRewards;
 }
 
-/** The reference's number of draws (docs/metrics.md). */
+/** The reference's number of draws (docs/reference/metrics.md). */
 const DEFAULT_SAMPLES = 64;
 
 export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
@@ -214,7 +214,7 @@ async function besideMetrics(
     rewards &&
     (await attempt('no filter', () => {
       const input = { values: rewards, groups: group, ...turnLabels };
-      // As `collapsar filter` takes them (docs/filter.md); verdicts ask first whether a row was right.
+      // As `collapsar filter` takes them (docs/reference/filter.md); verdicts ask first whether a row was right.
       const given = { rewards: input, outcomes: outcome ?? correct };
       const result = filterGroupsInWords(given, { nonFinite: 'exclude', turnRewards }, WORDS);
       const { kept, dropped, empty, warnings, metrics: figures } = result;

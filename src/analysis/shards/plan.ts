@@ -29,7 +29,7 @@ export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each header that is read. */
   readonly onListing?: ((progress: ListingProgress) => void) | undefined;
-  /** Called with each file found beside step files that is none, such as weights (docs/cli.md). */
+  /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
   readonly onSkipped?: ((file: FileError) => void) | undefined;
   /**
    * Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call

@@ -92,10 +92,15 @@ function explain(name: string, look: Look): string | undefined {
   if (Object.hasOwn(VERDICT_EXPLANATIONS, meant)) {
     const { severity, definition, rule, advice } = verdict;
     const what = REGIMES.includes(meant as Regime) ? `verdict and state, ${severity}` : `verdict, ${severity}`;
-    return section(meant, what, [definition, `Rule: ${rule}.`, `Do: ${advice}`, 'More: docs/verdicts.md.'], look);
+    return section(
+      meant,
+      what,
+      [definition, `Rule: ${rule}.`, `Do: ${advice}`, 'More: docs/reference/verdicts.md.'],
+      look,
+    );
   }
   if (REGIMES.includes(meant as Regime))
-    return section(meant, 'state', [REGIME_EXPLANATIONS[meant as Regime], 'More: docs/verdicts.md.'], look);
+    return section(meant, 'state', [REGIME_EXPLANATIONS[meant as Regime], 'More: docs/reference/verdicts.md.'], look);
   const metric = metricOf(meant);
   if (metric === undefined) return undefined;
   const { keys, definition, formula, advice } = metric;
@@ -105,7 +110,7 @@ function explain(name: string, look: Look): string | undefined {
     `Formula: ${formula}.`,
     ...(/\b[MS]\b|matched|marginal/.test(formula) && !isOfFilter ? [SYMBOLS] : []),
     `Read: ${advice}`,
-    `More: ${isOfFilter ? 'docs/filter.md' : 'docs/metrics.md'}.`,
+    `More: ${isOfFilter ? 'docs/reference/filter.md' : 'docs/reference/metrics.md'}.`,
   ];
   return section(keys.join(', '), 'metric', paragraphs, look);
 }

@@ -45,7 +45,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     await streams.err.write(`error: --${optionName(error.argument)} ${argumentProblem(error)}\n`);
-    await streams.err.write('(see collapsar filter --help and docs/filter.md)\n');
+    await streams.err.write('(see collapsar filter --help and docs/reference/filter.md)\n');
     return EXIT.usage;
   }
   const source = await readFilterSource(path, settings, { encoding, delimiter }, streams.signal);

@@ -35,7 +35,7 @@ export function unmatchedList(choice: MetricChoice, none: string): string {
     wrap(`error: --metrics ${wrong}: ${none} has such a name under this profile.`, MESSAGE_WIDTH),
     wrap(`There are: ${names.map(printable).join(', ')}`, MESSAGE_WIDTH, '  '),
     ...(anyDerived ? [wrap(DERIVED_NAMES, MESSAGE_WIDTH, '  ')] : []),
-    '(put globs in quotes; see collapsar analyze --help and docs/metrics.md)',
+    '(put globs in quotes; see collapsar analyze --help and docs/reference/metrics.md)',
     '',
   ].join('\n');
 }

@@ -48,7 +48,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
       'drop them first (default for reward_variance and entropy_variance, except under ragen)',
     )
     .addOption(new Option('--top-p-mode <name>', 'how top_p weighs groups').choices(TOP_P_MODES).default('linear'))
-    .option('--eps <e>', "slack of top_p's threshold (default: by dialect, docs/filter.md)", anyNumber)
+    .option('--eps <e>', "slack of top_p's threshold (default: by dialect, docs/reference/filter.md)", anyNumber)
     .addOption(
       new Option(
         '--singletons <policy>',

@@ -138,7 +138,7 @@ export interface DeviceScoreStatsOptions extends ScoreStatsOptions {
   out: 'device';
 }
 
-/** One entry a row. `Seq`: of sums S; `Token`: of per-token means M = S / max(length, 1). docs/metrics.md. */
+/** One entry a row. `Seq`: of sums S; `Token`: of per-token means M = S / max(length, 1). docs/reference/metrics.md. */
 export interface RowStats {
   readonly rows: number;
   readonly columns: number;

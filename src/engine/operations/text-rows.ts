@@ -18,7 +18,7 @@ export type Text = string | Uint8Array;
 
 /**
  * One step's rollouts, one entry a row, in any order. Rows are taken to be independent draws given their prompt: one
- * row a sample (docs/text-figures.md).
+ * row a sample (docs/reference/text-figures.md).
  */
 export interface TextRows {
   /** What was generated (reasoning, or all output): cut into words. Exactly one of `texts` and `tokens`. */
@@ -71,7 +71,7 @@ export interface TemplatePhrase {
 export type TextProblem = 'too_few_rows' | 'too_few_prompts' | 'prompts_differ';
 const PROBLEMS: readonly (TextProblem | null)[] = [null, 'too_few_rows', 'too_few_prompts', 'prompts_differ'];
 
-/** docs/text-figures.md. Log-prob-like figures in nats; NaN where a figure cannot be given. */
+/** docs/reference/text-figures.md. Log-prob-like figures in nats; NaN where a figure cannot be given. */
 export interface TextFigures {
   /** Not null: only the lengths below are given. */
   readonly problem: TextProblem | null;

@@ -1,4 +1,4 @@
-// The reference's choice of groups (docs/filter.md), written once for two number formats: float32 as its code computes
+// The reference's choice of groups (docs/reference/filter.md), written once for two number formats: float32 as its code computes
 // (`ragen`), and float64 as its paper writes it (`paper`).
 
 import { float32Sum } from '../float32-sums.js';

@@ -3,7 +3,7 @@ import { checkKnown, checkObject, optionNames } from '../../checks/argument-chec
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
 
-/** Whose rules decide. docs/filter.md has the formula of each. */
+/** Whose rules decide. docs/reference/filter.md has the formula of each. */
 export type FilterDialect = 'strict' | 'ragen' | 'paper' | 'upstream' | 'dapo';
 
 /**
@@ -195,7 +195,7 @@ function countsGroups(dialect: FilterDialect, strategy: FilterStrategy): boolean
 }
 
 function isInRange(value: number, dialect: FilterDialect, strategy: FilterStrategy): boolean {
-  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/filter.md).
+  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/reference/filter.md).
   if (dialect === 'ragen') return value >= 0;
   if (dialect === 'dapo') return value >= 0;
   if (countsGroups(dialect, strategy)) return value >= 1 && Number.isSafeInteger(value);

@@ -1,5 +1,5 @@
 // Rewards of an episode's turns -> the episode's: the one reading that filter, monitor, judge and analysis share
-// (docs/filter.md).
+// (docs/reference/filter.md).
 import { ArgumentError } from '../../checks/errors.js';
 import type { TurnRewards } from './filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';

@@ -85,7 +85,7 @@ function otherFormat(first: Buffer): string | undefined {
   if (/^[[{]/.test(text))
     return (
       'this is JSON text, such as the rollouts that trainers dump: they have no scores of rows under other prompts, which ' +
-      'the trainer or a scorer has to write (docs/step-file.md)'
+      'the trainer or a scorer has to write (docs/reference/step-file.md)'
     );
   if (first[0] === 0x80 && PICKLE_PROTOCOLS.has(first[1] as number))
     return 'this is a pickle, which is never loaded: write steps with save_file() of safetensors';

@@ -37,7 +37,7 @@ export type StepScores =
       offsetOf(row: number, column: number): number;
     };
 
-/** One step as its log holds it: R rows, P columns; nats. docs/step-file.md has every tensor. */
+/** One step as its log holds it: R rows, P columns; nats. docs/reference/step-file.md has every tensor. */
 export interface StepData {
   /** Path of the file, as found. */
   readonly file: string;

@@ -1,4 +1,4 @@
-// Reads one step file (docs/step-file.md): its header, and the step that it holds. The small tensors are read at once,
+// Reads one step file (docs/reference/step-file.md): its header, and the step that it holds. The small tensors are read at once,
 // the scores when they are asked for.
 
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';

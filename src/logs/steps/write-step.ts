@@ -1,4 +1,4 @@
-// Writes one training step as a step file (docs/step-file.md): checked like the reader checks, and never half there —
+// Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and never half there —
 // a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a copy.
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys
-// (docs/intervals.md).
+// (docs/reference/intervals.md).
 import type { Figure, FigureInference, StepInference } from '../../engine/operations/operations.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 

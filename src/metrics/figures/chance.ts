@@ -1,4 +1,4 @@
-// What retrieval would score by luck (docs/metrics.md): it depends on how many rows have how many columns that
+// What retrieval would score by luck (docs/reference/metrics.md): it depends on how many rows have how many columns that
 // count as theirs, and on nothing else.
 
 /** [c] rows whose own column is one of c with the same signature. @param counts columns of each signature */

@@ -1,4 +1,4 @@
-// One step's metrics exactly as the reference computes them, key for key (docs/metrics.md), defects included.
+// One step's metrics exactly as the reference computes them, key for key (docs/reference/metrics.md), defects included.
 
 import { type MeasuredStep, RETRIEVAL_AT } from '../measured-step.js';
 import { sharedValues } from '../shared-values.js';

@@ -1,4 +1,4 @@
-// One step's metrics with the reference's defects repaired: docs/metrics.md says which.
+// One step's metrics with the reference's defects repaired: docs/reference/metrics.md says which.
 
 import { type MeasuredStep, RETRIEVAL_AT } from '../measured-step.js';
 import { sharedValues } from '../shared-values.js';

@@ -40,7 +40,7 @@ export interface ErrorParts {
 
 /** What a plan tells of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
 export interface PairEstimates {
-  /** Figure by key of `strict` (docs/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
+  /** Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
   readonly values: Readonly<Record<string, number>>;
   /** Key -> why it cannot be given. */
   readonly absent: Readonly<Record<string, string>>;

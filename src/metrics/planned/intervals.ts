@@ -1,4 +1,4 @@
-// The sums of a plan's rows -> intervals: the formulas of native/engine/inference/{variances,intervals}.cpp (docs/intervals.md), to which estimated
+// The sums of a plan's rows -> intervals: the formulas of native/engine/inference/{variances,intervals}.cpp (docs/reference/intervals.md), to which estimated
 // marginals bring two things. Their noise: every row draws its negatives for itself, so it is part of the spread between rows that
 // the variances measure. Their remaining bias: the interval grows by what the orders of correction, and an estimate that errs to
 // the other side, differ by.
@@ -167,7 +167,7 @@ export function populationInterval(
   return widen(low - rounding, Math.min(estimate + up, cap) + rounding, error, bias, cap + rounding, NO_PROMPTS);
 }
 
-/** The upper limit of the mean of a sum of rare events, each of the size variance / sum: Byar's formula (docs/intervals.md). */
+/** The upper limit of the mean of a sum of rare events, each of the size variance / sum: Byar's formula (docs/reference/intervals.md). */
 function largestMean(sum: number, variance: number, quantile: number): number {
   if (!(variance > 0)) return sum;
   const size = variance / sum;

@@ -80,7 +80,7 @@ type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRou
 
 /**
  * Scoring in rounds until an interval is narrow enough: a few negatives a row first, then twice as many, and so on. Scores
- * are sums of log-probs in nats. docs/cheaper-scoring.md says why the last interval still holds.
+ * are sums of log-probs in nats. docs/guide/cheaper-scoring.md says why the last interval still holds.
  */
 export class ScoreRounds {
   readonly #input: ScorePlanInput;

@@ -1,5 +1,5 @@
 // Columns in -> for each own column, the other prompts that its rows' negatives are drawn from: one stratum, or two where
-// negatives of the same turn are wanted more often (docs/cheaper-scoring.md). A prompt that several columns share is one negative.
+// negatives of the same turn are wanted more often (docs/guide/cheaper-scoring.md). A prompt that several columns share is one negative.
 import { ArgumentError } from '../../checks/errors.js';
 
 /**

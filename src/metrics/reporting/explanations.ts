@@ -1,11 +1,11 @@
-// What each metric of a step is, how it is computed and how to read it: what `collapsar explain` says. docs/metrics.md
+// What each metric of a step is, how it is computed and how to read it: what `collapsar explain` says. docs/reference/metrics.md
 // has the same formulas; a test compares them.
 
 export interface MetricExplanation {
   /** Names without the sample's label; `@k` stands for @2, @4 and @8. */
   readonly keys: readonly string[];
   readonly definition: string;
-  /** As in docs/metrics.md. */
+  /** As in docs/reference/metrics.md. */
   readonly formula: string;
   /** How to read it, and what to do. */
   readonly advice: string;
@@ -190,13 +190,13 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
   {
     keys: ['<key>_batch_low', '<key>_batch_high'],
     definition: '95% batch: the interval for these very prompts, had the responses come out differently.',
-    formula: 'docs/intervals.md',
+    formula: 'docs/reference/intervals.md',
     advice: 'Judge a step by it: verdicts do.',
   },
   {
     keys: ['<key>_population_low', '<key>_population_high'],
     definition: 'The 95% interval of the expected value for prompts drawn like these.',
-    formula: 'docs/intervals.md',
+    formula: 'docs/reference/intervals.md',
     advice: 'Compare runs on different prompts by it.',
   },
   {

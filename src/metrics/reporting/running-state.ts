@@ -7,11 +7,11 @@ import { shown } from '../../checks/shown.js';
 import { wholePower } from '../figures/whole-power.js';
 import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
 
-/** The reference's decay, per computed step (docs/metrics.md). */
+/** The reference's decay, per computed step (docs/reference/metrics.md). */
 const RAGEN_DECAY = 0.9;
 
 /**
- * `strict` decays by training step, not by computed step (docs/metrics.md): .9 per 5 steps, the reference's default
+ * `strict` decays by training step, not by computed step (docs/reference/metrics.md): .9 per 5 steps, the reference's default
  * cadence. The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
  */
 const STRICT_DECAY_PER_STEP = 0.9791483623609768;

@@ -1,4 +1,4 @@
-// Which rows and columns of a step its metrics are computed on, by profile and sampler (docs/metrics.md).
+// Which rows and columns of a step its metrics are computed on, by profile and sampler (docs/reference/metrics.md).
 
 import { ArgumentError } from '../../checks/errors.js';
 import { maxBufferBytes } from '../../engine/memory.js';
@@ -63,7 +63,7 @@ export function selectRows(
     return select(columns, rows, columnsWithRows(rows, columns.own), first.length, valid, effectiveSize(rows));
   }
   // One column a draw: the prompts' marginal is the sampler's own distribution. `ragen` calls each draw its own prompt;
-  // strict names the first draw of the prompt, so that groups are kept (docs/metrics.md).
+  // strict names the first draw of the prompt, so that groups are kept (docs/reference/metrics.md).
   if (rows.length ** 2 * Float64Array.BYTES_PER_ELEMENT > maxBufferBytes) {
     const most = Math.floor(Math.sqrt(maxBufferBytes / Float64Array.BYTES_PER_ELEMENT));
     const problem = `${rows.length} draws among as many prompts are more scores than one array can hold: draw at most ${most}`;

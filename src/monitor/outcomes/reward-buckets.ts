@@ -1,5 +1,5 @@
 // Groups sorted into buckets by the std of their rewards, and what is in each bucket: RAGEN-2's view of where the task
-// gradient comes from (docs/monitor.md; `split_into_buckets` of the reference).
+// gradient comes from (docs/guide/monitor.md; `split_into_buckets` of the reference).
 import { checkKnown } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { checkChoice, checkInteger, optionsObject } from '../../checks/option-checks.js';

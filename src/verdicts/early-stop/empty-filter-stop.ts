@@ -1,4 +1,4 @@
-// Early stop: step after step the filter keeps nothing, so that no update happens (docs/monitor.md).
+// Early stop: step after step the filter keeps nothing, so that no update happens (docs/guide/monitor.md).
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import type { Stop } from './stop.js';
 

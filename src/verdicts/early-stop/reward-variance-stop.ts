@@ -1,5 +1,5 @@
 // Early stop: the rewards within groups have become alike, so that there is next to nothing to learn from
-// (docs/monitor.md).
+// (docs/guide/monitor.md).
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import { asNumber, asPercent } from './figures.js';
 import type { Stop } from './stop.js';

@@ -1,4 +1,4 @@
-// Early stop: validation after validation next to no task is solved (docs/monitor.md).
+// Early stop: validation after validation next to no task is solved (docs/guide/monitor.md).
 import { counted } from '../../checks/counted.js';
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import { asPercent } from './figures.js';

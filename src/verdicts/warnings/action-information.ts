@@ -1,5 +1,5 @@
 // Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
-// labels permuted within the step (docs/verdicts.md).
+// labels permuted within the step (docs/reference/verdicts.md).
 
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';

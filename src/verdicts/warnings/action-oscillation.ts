@@ -1,5 +1,5 @@
 // Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in
-// random order, the entropy within a sliding window, and repetition (docs/verdicts.md).
+// random order, the entropy within a sliding window, and repetition (docs/reference/verdicts.md).
 
 import { randomState } from '../../metrics/sampling/random.js';
 import { numbered } from '../evidence/numbered-labels.js';

@@ -1,5 +1,5 @@
 // Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own
-// start (docs/verdicts.md).
+// start (docs/reference/verdicts.md).
 
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';

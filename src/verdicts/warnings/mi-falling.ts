@@ -12,7 +12,7 @@ const TREND_LEVEL = 0.05;
 
 /**
  * What the warning may spend over an endless run, before the looks' dependence on each other and the trend's level take
- * most of it back. bench/false-alarms.mjs measures what is left: docs/verdicts.md states it.
+ * most of it back. bench/false-alarms.mjs measures what is left: docs/reference/verdicts.md states it.
  */
 const BUDGET = 7;
 

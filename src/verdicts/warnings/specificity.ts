@@ -1,5 +1,5 @@
 // Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and
-// whether reasoning that fits its prompt is worth anything (docs/verdicts.md).
+// whether reasoning that fits its prompt is worth anything (docs/reference/verdicts.md).
 
 import { fields, list, number, type Shaped } from '../../checks/saved-shape.js';
 import { figure, percent } from '../sentence-numbers.js';

@@ -1,4 +1,4 @@
-// examples/gpu, the listings of docs/gpu.md: a PyTorch trainer hands its tensors to a Node process by CUDA IPC.
+// examples/gpu, the listings of docs/guide/gpu.md: a PyTorch trainer hands its tensors to a Node process by CUDA IPC.
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,8 +16,8 @@ const wanted = onGpu ? 'import torch; assert torch.cuda.is_available()' : 'impor
 const canRun =
   hasBackend && existsSync(join(root, 'dist', 'index.js')) && spawnSync(python, ['-c', wanted]).status === 0;
 
-describe('docs/gpu.md', () => {
-  const page = read('docs', 'gpu.md');
+describe('docs/guide/gpu.md', () => {
+  const page = read('docs', 'guide', 'gpu.md');
   const listings = [...page.matchAll(/<!-- part of examples\/gpu\/(\S+) -->\n```\w+\n([\s\S]*?)```/g)];
 
   it('shows what examples/gpu does', () => {

@@ -69,7 +69,7 @@ async function onBoth(
 }
 
 const dtypes = ['float64', 'float32', 'float16', 'bfloat16'] as const;
-// As docs/logits.md says how exact; the CPU's own error comes on top.
+// As docs/reference/logits.md says how exact; the CPU's own error comes on top.
 const gates: Record<DType, number> = { float64: 1e-12, float32: 2e-6, float16: 2e-6, bfloat16: 2e-6 };
 
 describe.skipIf(!hasBackend)('logitStats', () => {
