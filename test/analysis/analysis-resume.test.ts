@@ -498,7 +498,7 @@ describe('collapsar analyze --out', () => {
     [['--seed', '3'], /had other options: seed 0: all are measured anew/],
     [['--no-resume'], /^$/],
     [['--seed', '3', '--quiet'], /^$/],
-  ])('with %j starts anew', async (flags, said) => {
+  ])('starts anew with %j', async (flags, said) => {
     const run = await logs(12);
     const out = join(folder(), 'out');
     await interrupted(['analyze', run, '--out', out, '--jsonl', '--permutations', '19'], 4);
@@ -507,7 +507,7 @@ describe('collapsar analyze --out', () => {
     expect(err).toMatch(said);
   });
 
-  it('with other metrics, threads or memory continues', async () => {
+  it('continues with other metrics, threads or memory', async () => {
     const run = await logs(12);
     const out = join(folder(), 'out');
     await interrupted(['analyze', run, '--out', out, '--jsonl', '--permutations', '19'], 4);

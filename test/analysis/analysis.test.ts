@@ -68,7 +68,7 @@ describe('the example runs', () => {
     }
   });
 
-  it('under strict equals crossScoreMetrics step by step, bit for bit, however small the blocks', async () => {
+  it('equal crossScoreMetrics under strict, step by step and bit for bit, however small the blocks', async () => {
     const run = join(exampleRuns, 'collapse');
     const { reports } = await collect(run, { blockBytes: 3 * 128 * 14 * 4 });
     const state = new RunningState();
@@ -391,7 +391,7 @@ describe('ending', () => {
     new FileError({ path: 'elsewhere' }, 'the disk is full'),
     new ArgumentError('theirs', 'is wrong'),
     new RangeError('too long'),
-  ])('by abort blames no step, whatever the reason: %s', async (reason) => {
+  ])('blames no step when aborted, whatever the reason: %s', async (reason) => {
     const controller = new AbortController();
     const failures: FileError[] = [];
     const onFailure = (failure: FileError) => failures.push(failure);
@@ -429,13 +429,13 @@ describe('ending', () => {
     [{ journal: 'results' }, 'options.journal'],
     [null, 'options'],
     [7, 'options'],
-  ])('at once with %j', async (options, argument) => {
+  ])('comes at once with %j', async (options, argument) => {
     const started = analyze(exampleRuns, options as AnalyzeOptions).next();
     await expect(started).rejects.toBeInstanceOf(ArgumentError);
     await expect(started).rejects.toMatchObject({ argument });
   });
 
-  it('at once without a path', async () => {
+  it('comes at once without a path', async () => {
     await expect(analyze([]).next()).rejects.toBeInstanceOf(ArgumentError);
   });
 
@@ -471,7 +471,7 @@ describe('MetricChoice', () => {
     ],
     [['mi.estimate', 'mi+'], []],
     [undefined, [0, 1, 2]],
-  ])('%j', (patterns, chosen) => {
+  ])('chooses by %j', (patterns, chosen) => {
     const choice = new MetricChoice(patterns);
     expect(keys.filter((key) => choice.has(key))).toEqual(chosen.map((at) => keys[at]));
   });

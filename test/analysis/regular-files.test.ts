@@ -35,13 +35,13 @@ function pipe(...path: string[]): string {
 describe.skipIf(process.platform === 'win32')('a pipe in the place of', () => {
   const refused = /this is a pipe, a socket or a device, not a file/;
 
-  it('a manifest', async () => {
+  it('is refused for a manifest', async () => {
     const manifest = pipe(folder(), 'manifest.json');
     await expect(readManifest(manifest)).rejects.toThrow(refused);
     await expect(finalized(manifest, runs.states)).rejects.toThrow(manifest);
   });
 
-  it('a state', async () => {
+  it('is refused for a state', async () => {
     const state = pipe(folder(), 'a.state');
     await expect(mergeStates([state], { out: join(directory, 'out') })).rejects.toThrow(refused);
     await expect(finalized(runs.manifest, state)).rejects.toThrow(refused);
@@ -51,14 +51,14 @@ describe.skipIf(process.platform === 'win32')('a pipe in the place of', () => {
     await expect(mapOne({ ...runs, states }, engine, 0)).rejects.toThrow(refused);
   });
 
-  it('a marker', async () => {
+  it('is refused for a marker', async () => {
     const states = join(folder(), 'states');
     cpSync(runs.states, states, { recursive: true });
     pipe(states, 'completions', '00000');
     await expect(mapOne({ ...runs, states }, engine, 0)).rejects.toThrow(/a device, a pipe or a socket/);
   });
 
-  it('a journal', async () => {
+  it('is refused for a journal', async () => {
     const where = folder();
     pipe(where, '.collapsar-journal');
     await expect(Journal.open(where, {})).rejects.toThrow(refused);

@@ -48,7 +48,7 @@ describe('kept groups', () => {
     ['JSON arrays', '["a",1]\n["a",-1]\n["b",1]\n["b",1]\n'],
     ['fields in quotes', '"group","reward"\n"a","1"\na,-1\n "b" ,1\nb,"1"\n'],
     ['fields in quotes between spaces', '"a" 1\na "-1"\nb 1\n"b" 1\n'],
-  ])('from stdin: %s', async (_, text) => {
+  ])('come from stdin: %s', async (_, text) => {
     expect(await fromStdin(text)).toEqual({ status: 0, out: 'a\n', err: '' });
   });
 
@@ -88,7 +88,7 @@ describe('kept groups', () => {
     expect((await fromStdin(rows.join('\n'))).out).toBe('"Solve:\\n2 + 2"\na "b" \u001b\n');
   });
 
-  it('by ids of 64 bits, such as hashes, to the last digit', async () => {
+  it('keep ids of 64 bits, such as hashes, to the last digit', async () => {
     const ids = ['9007199254740993', '9007199254740992', '-9223372036854775808'];
     const rewards = [1, 0, 1, 1, 0.5, 0];
     const groups = rewards.map((_, row) => ids[row >> 1] as string);
@@ -107,7 +107,7 @@ describe('kept groups', () => {
     expect(await collapsar(['filter', path])).toEqual({ status: 0, out: varying, err: '' });
   });
 
-  it('of a step file', async () => {
+  it('come from a step file', async () => {
     const step = join(exampleRuns, 'collapse', 'step_00001.safetensors');
     const { status, out } = await collapsar(['filter', step, '--strategy', 'top_k_abs', '--value', '3']);
     expect(status).toBe(0);
@@ -153,7 +153,7 @@ describe('kept groups', () => {
 });
 
 describe('for people', () => {
-  it('a table of all groups on a terminal, with the reason of each', async () => {
+  it('prints a table of all groups on a terminal, with the reason of each', async () => {
     const out = keeping({ isTTY: true, columns: 120 });
     await collapsar(['filter', put('table.csv', LINES)], { out, environment: { NO_COLOR: '1', LANG: 'C.UTF-8' } });
     const lines = out.text.split('\n');
@@ -302,7 +302,7 @@ describe('exit status', () => {
     ['no such file', ['nowhere.csv'], /nowhere.csv: there is no such file/],
     ['a directory', ['.'], /this is a directory/],
     ['no such step file', ['nowhere.safetensors'], /there is no such file/],
-  ])('1 for %s', async (_, args, wanted) => {
+  ])('is 1 for %s', async (_, args, wanted) => {
     const { status, out, err } = await collapsar(['filter', ...args]);
     expect({ status, out }).toEqual({ status: 1, out: '' });
     expect(err).toMatch(wanted);
@@ -331,14 +331,14 @@ describe('exit status', () => {
     ['group,reward,seconds\na,1,7\n', /line 1 names a column "seconds": known are group, reward, outcome/],
     ['group,reward,score\na,1,7\n', /line 1 names a column twice/],
     ['group,reward,length\na,1\n', /line 2 has 2 fields, expected group, reward, length, as its heading/],
-  ])('1 for the lines %j', async (text, wanted) => {
+  ])('is 1 for the lines %j', async (text, wanted) => {
     const { status, out, err } = await fromStdin(text);
     expect({ status, out }).toEqual({ status: 1, out: '' });
     expect(err).toMatch(wanted);
     expect(err).toMatch(/^error: stdin: /);
   });
 
-  it('1 for a step without rewards', async () => {
+  it('is 1 for a step without rewards', async () => {
     const path = await putStep(join(directory, 'bare.safetensors'), smallStep(1));
     expect((await collapsar(['filter', path])).err).toMatch(/bare.safetensors: has no tensor "rewards"/);
   });
@@ -353,7 +353,7 @@ describe('exit status', () => {
       /--top-p-mode "softmax", which the dialect "upstream" does not have/,
     ],
     [['--nothing'], /unknown option/],
-  ])('2 for %j', async (args, wanted) => {
+  ])('is 2 for %j', async (args, wanted) => {
     const { status, out, err } = await collapsar(['filter', put('usage.csv', LINES), ...args]);
     expect({ status, out }).toEqual({ status: 2, out: '' });
     expect(err).toMatch(wanted);

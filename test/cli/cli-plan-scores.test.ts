@@ -79,7 +79,7 @@ describe('plan-scores', () => {
     expect(pairs).toHaveLength(17 * 4);
   });
 
-  it('with --hard prefers prompts of the same turn', async () => {
+  it('prefers prompts of the same turn with --hard', async () => {
     const { out } = await collapsar(['plan-scores', rowsFile(), '--negatives', '4', '--hard']);
     const counts = { same: 0, other: 0 };
     for (const { prompt, rows } of linesOf(out)) {

@@ -124,7 +124,7 @@ describe('fields of a line', () => {
     );
   });
 
-  it('of millions of characters in quotes', () => {
+  it('may have millions of characters in quotes', () => {
     const long = 'a""b,'.repeat(2.5e6);
     const [name, reward] = separatedFields(`"${long}",1`);
     expect(name === long.replaceAll('""', '"')).toBe(true);

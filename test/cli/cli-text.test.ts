@@ -31,7 +31,7 @@ describe('numbers', () => {
     expect(shortNumber(value)).toBe(text);
   });
 
-  it('of bytes and seconds', () => {
+  it('are short for bytes and seconds', () => {
     expect([0, 999, 1500, 123e6, 2.5e12].map(shortBytes)).toEqual(['0 B', '999 B', '1.5 kB', '123 MB', '2.5 TB']);
     expect([0, 59.6, 187, 7387].map(shortDuration)).toEqual(['0:00', '1:00', '3:07', '2:03:07']);
   });
@@ -98,7 +98,7 @@ describe('sparkline', () => {
     [{ LANG: 'de_DE.UTF-8' }, true],
     [{ LANG: 'de_DE.UTF-8', LC_ALL: 'POSIX' }, false],
     [{}, true],
-  ])('under %j: unicode %s', (environment, unicode) => {
+  ])('is unicode under %j: %s', (environment, unicode) => {
     expect(isUnicode(environment)).toBe(unicode);
   });
 });

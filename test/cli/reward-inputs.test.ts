@@ -184,7 +184,7 @@ describe('missing rewards', () => {
     );
   });
 
-  it('of filterGroups and of a monitor', async () => {
+  it('are taken by filterGroups and by a monitor', async () => {
     for (const rewards of [
       [
         [0, null],

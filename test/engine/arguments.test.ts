@@ -553,7 +553,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
 ];
 
 describe('arguments of a wrong type', () => {
-  it.each(calls)('%s: %s', async (_what, argument, call) => {
+  it.each(calls)('are refused by name: %s: %s', async (_what, argument, call) => {
     const error = await (async () => call())().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ArgumentError);
     expect(error).toMatchObject({ argument });

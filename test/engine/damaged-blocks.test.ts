@@ -29,7 +29,7 @@ async function failuresOf(source: string, blockBytes: number): Promise<string[]>
 /** Of smallStep(): 4 prompts × 12 rows × 3 tokens of 4 bytes. */
 const PROMPT_BYTES = 12 * 3 * 4;
 
-it.each([1, 2, 3, 4, 5])('with blocks of %i prompts', async (prompts) => {
+it.each([1, 2, 3, 4, 5])('damaged blocks are named with blocks of %i prompts', async (prompts) => {
   const { logprobs, lengths, group } = smallStep(1);
   for (const prompt of [0, 2]) logprobs.data[elementOf(prompt, 2, 0)] = Number.NaN;
   const array = (descr: string, shape: number[], data: ArrayBufferView) =>

@@ -68,7 +68,7 @@ describe('tensors', () => {
     ['rows without columns', 'sums', /has rows but no columns/, float64([3, 0])],
     ['columns past 32 bits', 'sums', /at most 2147483647 are possible/, float64([0, 2 ** 31])],
   ];
-  it.each(cases)('%s', async (_, argument, message, tensor) => {
+  it.each(cases)('refuses %s', async (_, argument, message, tensor) => {
     const error = await rejection(() => engine.gatherScores(tensor));
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as ArgumentError).argument).toBe(argument);
@@ -279,7 +279,7 @@ describe('sumTokens', () => {
       () => engine.sumTokens(padded, [1, 1, 1], { onProgress: 1 as Wrong }),
     ],
   ];
-  it.each(cases)('%s', async (_, argument, message, call) => {
+  it.each(cases)('refuses %s', async (_, argument, message, call) => {
     const error = await rejection(call);
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as ArgumentError).argument).toBe(argument);
@@ -426,7 +426,7 @@ describe('scoreStats, stepMoments and inferStep', () => {
       () => withStats({ marginalSeq: new Float64Array([0, NaN, 0]) }, (stats) => infer(stats)),
     ],
   ];
-  it.each(cases)('%s', async (_, argument, message, call) => {
+  it.each(cases)('refuses %s', async (_, argument, message, call) => {
     const error = await rejection(call);
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as ArgumentError).argument).toBe(argument);

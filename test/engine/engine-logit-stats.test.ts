@@ -238,7 +238,7 @@ describe('arguments of logitStats', () => {
     ['falling offsets', 'options.sequences.offsets', /entry 2 is 1, below/, { sequences: { offsets: [0, 2, 1] } }],
     ['an offset past the end', 'options.sequences.offsets', /entry 1 is 4/, { sequences: { offsets: [0, 4] } }],
   ];
-  it.each(cases)('%s', async (_, argument, message, options, tensor = logits) => {
+  it.each(cases)('are refused by name: %s', async (_, argument, message, options, tensor = logits) => {
     const error = await engineOf(1)
       .logitStats(tensor, options)
       .then(

@@ -309,7 +309,7 @@ describe.skipIf(process.platform !== 'linux' || process.env.COLLAPSAR_SANITIZED 
       expect(problems.after).toBe('claimed');
     });
 
-    it('for a tensor too', () => {
+    it('is refused for a tensor too', () => {
       // More than any process may address.
       expect(() => engine.alloc('float64', [2 ** 46])).toThrow(
         /cannot allocate 562949953421312 bytes .*: take fewer rows/,

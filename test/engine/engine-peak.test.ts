@@ -48,7 +48,7 @@ const canTell = existsSync('/proc/self/status') && process.env.COLLAPSAR_SANITIZ
 describe.skipIf(!canTell)('memory above the input, by /proc/self/status', () => {
   beforeAll(() => buildIfStale());
 
-  it.each(calls)('%s: the outputs and under 1 MB a thread', async (_, call) => {
+  it.each(calls)('is the outputs and under 1 MB a thread: %s', async (_, call) => {
     const program = join(fileURLToPath(new URL('.', import.meta.url)), 'engine-peak-call.mjs');
     const given = JSON.stringify({ ...call, threads });
     const { stdout } = await promisify(execFile)(process.execPath, [program, given]);

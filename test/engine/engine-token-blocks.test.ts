@@ -819,7 +819,7 @@ describe('an end before the end', () => {
     );
   });
 
-  it('of the engine', async () => {
+  it('rejects what waits when the engine ends', async () => {
     const own = await openEngine({ device: 'cpu', threads: 1 });
     const sink = own.tokenSumsSink({ prompts: 2, rows: 4, lengths: step.lengths });
     await sink.add(blockOf(step, half, plain));

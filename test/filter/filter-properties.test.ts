@@ -91,7 +91,7 @@ describe('strict', () => {
     );
   });
 
-  it.each([1e-320, 1e-160, 1e-30, 1e30, 1e90])('at the scale of %d too', (scale) => {
+  it.each([1e-320, 1e-160, 1e-30, 1e30, 1e90])('holds at the scale of %d too', (scale) => {
     const rewards = [
       [0, 1, 1],
       [0, 0.1, 0],

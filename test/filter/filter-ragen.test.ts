@@ -79,7 +79,7 @@ describe("the reference's own tests", () => {
     ['linear without zeros', [10, 1, 0, 0], { value: 0.9, includeZero: false }, [0]],
     ['linear without zeros', [4, 2, 0, 0], { value: 0.9, includeZero: false }, [0, 1]],
     ['linear without zeros', [3, 1, 1, 0], { value: 0.9, includeZero: false }, [0, 1, 2]],
-  ] as [string, number[], FilterOptions, number[]][])('%s: %j', (_, scores, options, wanted) => {
+  ] as [string, number[], FilterOptions, number[]][])('pass here: %s: %j', (_, scores, options, wanted) => {
     expect(kept(scores, options)).toEqual(wanted);
   });
 

@@ -376,7 +376,7 @@ describe('loss scale', () => {
     ['linear', 0.25],
     ['sqrt', 0.5],
     ['rho', 0.75],
-  ] as const)('%s', (lossScale, wanted) => {
+  ] as const)('is as stated: %s', (lossScale, wanted) => {
     expect(filterGroups({ rewards: batch }, { value: 0.75, lossScale }).lossScale).toBe(wanted);
   });
 
@@ -509,7 +509,7 @@ describe('bad input', () => {
     [{ rewards: [[0, 1]], entropies: [0, Number.NaN] }, /entropies: row 1 \(group 0, rollout 1\) is NaN/],
     [{ rewards: [[0, 1e200]] }, /expected at most 1e\+100/],
     [{}, /expected an object with rewards/],
-  ] as [FilterInput, RegExp][])('%#', (input, wanted) => {
+  ] as [FilterInput, RegExp][])('is refused by name, case %#', (input, wanted) => {
     expect(refusal(input).message).toMatch(wanted);
   });
 

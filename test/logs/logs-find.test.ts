@@ -342,14 +342,14 @@ describe('readSteps', () => {
 });
 
 describe('examples/data', () => {
-  it('by a glob from the working directory', async () => {
+  it('is found by a glob from the working directory', async () => {
     const { files, problems } = await findSteps(['examples/data/{filtered,healthy}', 'examples/data/*/step_00001.*']);
     expect(problems).toEqual([]);
     expect(files.length).toBe(103);
     expect(files[0]?.path).toBe('examples/data/collapse/step_00001.safetensors');
   });
 
-  it.each(['collapse', 'filtered', 'healthy'])('%s: 51 steps of 16 × 128 × 14', async (run) => {
+  it.each(['collapse', 'filtered', 'healthy'])('has 51 steps of 16 × 128 × 14 in %s', async (run) => {
     const steps = await collect(readSteps(`examples/data/${run}`));
     expect(steps.length).toBe(51);
     expect(steps.at(-1)).toMatchObject({ step: 200, run, scores: { kind: 'logprobs', shape: [16, 128, 14] } });

@@ -385,7 +385,7 @@ describe('the header of .npy', () => {
     expect(header.headerBytes % 64).toBe(0);
   });
 
-  it('as Python writes it in other ways: any order, double quotes, no last comma, sizes with L', () => {
+  it('may be as Python writes it in other ways: any order, double quotes, no last comma, sizes with L', () => {
     const dict = `{"shape":(2L,3),"descr":"<f4" ,"fortran_order":False}`;
     expect(parse(npyOf(dict, new Uint8Array(24))).shape).toEqual([2, 3]);
     expect(parse(npyOf(npyDict('|b1', [5, 1], 'True'), new Uint8Array(5))).shape).toEqual([5, 1]);

@@ -84,7 +84,7 @@ describe.skipIf(!hasNumpy)('numpy writes', () => {
     ['sums in float64', async () => fileOf(sums(), { step: '120', run: 'grid' })],
     ['a real step', async () => readFile('examples/data/collapse/step_00001.safetensors')],
   ];
-  it.each(steps)('%s: the same metrics as from safetensors', async (what, bytes) => {
+  it.each(steps)('what gives the same metrics as safetensors: %s', async (what, bytes) => {
     const name = what.replaceAll(' ', '_');
     const source = await put(join(folder, `${name}.safetensors`), await bytes());
     const target = join(folder, name);
@@ -114,7 +114,7 @@ rewards = np.array([1.0, 0.0, 1.0, 0.0])
   it.each([
     ['savez.py', '.npz', 'save_step(sys.argv[1], 30, "grid", scores, lengths, group, rewards)'],
     ['save.py', '.npy', 'save_arrays(sys.argv[1], 30, "grid", scores, lengths=lengths, group=group, rewards=rewards)'],
-  ])('%s', async (name, ending, call) => {
+  ])('run as they stand: %s', async (name, ending, call) => {
     const path = join(folder, `listing-${name}`);
     await run(`${await listing(name)}${ARRAYS}${call}`, path);
     const step = await readStepFile(path + ending);

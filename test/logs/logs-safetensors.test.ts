@@ -164,7 +164,7 @@ describe('what is refused', () => {
     ['an unknown escape', container('{"\\q":1}'), /escape/],
     ['a raw line end in a string', container('{"a\n":1}'), /control character/],
   ];
-  it.each(cases)('%s', (_what, file, message, tensor) => {
+  it.each(cases)('names the fault: %s', (_what, file, message, tensor) => {
     const error = refusal(file);
     expect(error.message).toMatch(message);
     expect(error.path).toBe('f');

@@ -198,7 +198,7 @@ describe('what is refused, by tensor', () => {
     ablated_logprobs: 'I16',
   };
 
-  it.each(Object.entries(wrongDType))('%s as %s', async (name, dtype) => {
+  it.each(Object.entries(wrongDType))('names %s as %s', async (name, dtype) => {
     const tensors = fullStep();
     tensors[name] = { ...(tensors[name] as RawTensor), dtype };
     const path = await write(fileOf(tensors));
@@ -208,7 +208,7 @@ describe('what is refused, by tensor', () => {
     expect((await readFile(path)).subarray(error.offset).toString('latin1')).toMatch(new RegExp(`^"${name}"`));
   });
 
-  it.each(Object.keys(wrongDType))('%s of another shape', async (name) => {
+  it.each(Object.keys(wrongDType))('names %s of another shape', async (name) => {
     const tensors = fullStep();
     const tensor = tensors[name] as RawTensor;
     const transposed = {
@@ -223,7 +223,7 @@ describe('what is refused, by tensor', () => {
     expect((await fileErrorOf(read({ ...tensors, [name]: flat }))).tensor).toBe(name);
   });
 
-  it.each(['cross_logprobs', 'lengths', 'group'])('a file without %s', async (name) => {
+  it.each(['cross_logprobs', 'lengths', 'group'])('names a file without %s', async (name) => {
     const { [name]: _, ...rest } = smallStep();
     const error = await fileErrorOf(read(rest));
     expect(error).toMatchObject({ tensor: name, offset: 8 });
@@ -256,7 +256,7 @@ describe('what is refused, by tensor', () => {
     ['a truth value of 2', 'correct', Uint8Array.of(0, 1, 2, 1), 2, /2 in row 2, expected 0 or 1/],
     ['a truth value of 255', 'valid', Uint8Array.of(255, 1, 0, 1), 0, /255 in row 0/],
   ];
-  it.each(values)('%s', async (_what, tensor, data, index, message) => {
+  it.each(values)('names the fault: %s', async (_what, tensor, data, index, message) => {
     const tensors = fullStep();
     tensors[tensor] = { ...(tensors[tensor] as RawTensor), data };
     const path = await write(fileOf(tensors));

@@ -177,7 +177,7 @@ describe('what is refused before anything is written', () => {
     ['metadata that is no string', { metadata: { time: 3 as never } }, 'step.metadata.time', /expected a string/],
     ['two names for the run', { run: 'a', metadata: { run: 'b' } }, 'step.metadata.run', /give it once/],
   ];
-  it.each(cases)('%s', async (_what, change, argument, message) => {
+  it.each(cases)('names the fault: %s', async (_what, change, argument, message) => {
     const path = join(folder, 'refused.safetensors');
     const error = await writeStep(path, { ...minimal(), ...change }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ArgumentError);
@@ -239,7 +239,7 @@ describe('whole or not at all', () => {
     expect(await readdir(join(folder, 'pipes'))).toEqual(['s.safetensors']);
   });
 
-  it.skipIf(!canBeUnprivileged)('a folder without the right to write', async () => {
+  it.skipIf(!canBeUnprivileged)('leaves nothing in a folder without the right to write', async () => {
     await mkdir(join(folder, 'shut'), { mode: 0o555 });
     const error = await withoutPrivileges(() => fileErrorOf(writeStep(join(folder, 'shut/s.safetensors'), minimal())));
     expect(error.message).toContain('no permission');

@@ -128,18 +128,18 @@ describe('intervals hold the true value', () => {
     ['mi_seq_estimate', [0.3, 6], 0.89],
     ['mi_per_token', [6], 0.92],
     ['mi_per_token', [2], 0.91],
-  ] as const)('of the population, groups being uneven: %s, strengths %j', async (key, strengths, least) => {
+  ] as const)('is covered of the population, groups being uneven: %s, strengths %j', async (key, strengths, least) => {
     const model = { strengths: [...strengths], rowsOf: HALVES, seed: 11 };
     expect(await coverage(model, key, 'population', measured)).toBeGreaterThan(least);
   });
 
-  it('of the population of an entropy, groups being uneven', async () => {
+  it('is covered of the population of an entropy, groups being uneven', async () => {
     const model = { strengths: [0.3, 6], rowsOf: HALVES, seed: 12 };
     const key = 'reasoning_entropy_seq_est';
     expect(await coverage(model, key, 'population', async (batch) => estimated(batch), 150)).toBeGreaterThan(0.9);
   });
 
-  it('of the batch, with two rows a prompt near the bound', async () => {
+  it('is covered of the batch, with two rows a prompt near the bound', async () => {
     const model = { strengths: [6], rowsOf: Array(16).fill(2) as number[], seed: 13 };
     expect(await coverage(model, 'mi_per_token', 'batch', measured)).toBeGreaterThan(0.92);
   });
@@ -183,7 +183,7 @@ describe('retrieval among candidates, all scores tied', () => {
   it.each([
     [2, 6, 4, 0.91],
     [3, 6, 4, 0.87],
-  ])('%d rows a prompt, %d negatives, %d candidates', (rowsPerPrompt, negatives, candidates, least) => {
+  ])('is chance with %d rows a prompt, %d negatives, %d candidates', (rowsPerPrompt, negatives, candidates, least) => {
     const prompts = 8;
     const groups = Array.from({ length: prompts * rowsPerPrompt }, (_, r) => Math.floor(r / rowsPerPrompt));
     let held = 0;

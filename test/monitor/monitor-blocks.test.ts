@@ -304,7 +304,7 @@ describe('sinks and sources hold the producer back', () => {
     expect(seen).toEqual({ asked: 6, closed: true });
   });
 
-  it('the blocks of a step in reports() and transform()', async () => {
+  it('so do the blocks of a step in reports() and transform()', async () => {
     for (const through of ['reports', 'transform'] as const) {
       const { waiting, release } = slowEngine();
       const { seen, blocks } = producer(byPrompt(small));
@@ -380,7 +380,7 @@ describe('an end before the end', () => {
     expect(cancelled).toBeInstanceOf(ArgumentError);
   });
 
-  it('of the blocks by an abort, also while the producer hangs', async () => {
+  it('closes the blocks on an abort, also while the producer hangs', async () => {
     for (const kind of ['iterable', 'stream'] as const) {
       const step = open(small);
       const controller = new AbortController();
@@ -424,7 +424,7 @@ describe('an end before the end', () => {
     expect(cancelled).toBe(reason);
   });
 
-  it('of a writer', async () => {
+  it('closes a writer', async () => {
     const step = open(small);
     const writer = step.writable().getWriter();
     for (const each of byToken(small).slice(0, 3)) await writer.write(each);
@@ -487,7 +487,7 @@ describe('an end before the end', () => {
     await expect(reading).rejects.toThrow('stop');
   });
 
-  it.each(['cancel of the reader', 'abort of the writer', 'signal'])('of transform(): by the %s', async (how) => {
+  it.each(['cancel of the reader', 'abort of the writer', 'signal'])('ends transform() by the %s', async (how) => {
     let cancelled: unknown;
     const hanging = () =>
       new ReadableStream<ScoreBlock>({

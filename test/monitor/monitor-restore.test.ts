@@ -143,13 +143,16 @@ describe('a foreign state', () => {
     expect(attempt).toThrow(words);
   };
 
-  it.each([undefined, null, 3, 'text', [], {}, { format: 'collapsar/judge', version: 1 }])('%j', (given) => {
-    refused(given, 'not a saved monitor');
-  });
+  it.each([undefined, null, 3, 'text', [], {}, { format: 'collapsar/judge', version: 1 }])(
+    'is refused: %j',
+    (given) => {
+      refused(given, 'not a saved monitor');
+    },
+  );
 
   it('JSON text', () => refused(JSON.stringify(state), 'must be parsed first'));
 
-  it('of another version', () => refused({ ...state, version: 2 }, 'version 2'));
+  it('is refused when of another version', () => refused({ ...state, version: 2 }, 'version 2'));
 
   it.each<[keyof MonitorOptions, MonitorOptions]>([
     ['everySteps', { everySteps: 3 }],

@@ -138,7 +138,7 @@ describe('wanted pairs', () => {
   const sampled = (sampler: SamplerOptions | SamplerOptions[], step = 1) =>
     open(smallStep(11, { prompts: 8, responses: 4, turns: true }), { sampler }, step).pairs();
 
-  it('of first turns: those rows under all prompts', () => {
+  it('are those rows under all prompts for first turns', () => {
     const { byPrompt, rows, prompts } = sampled({ kind: 'first_turn' });
     const first = Array.from({ length: 16 }, (_, episode) => 2 * episode);
     expect(byPrompt.map(({ prompt, rows: of }) => [prompt, [...of]])).toEqual(
@@ -208,7 +208,7 @@ describe('wanted pairs', () => {
     }
   });
 
-  it('of few negatives: the plan of planScores, and its estimates', async () => {
+  it('are the plan of planScores for few negatives, and give its estimates', async () => {
     const small = smallStep(14, { prompts: 8, responses: 4 });
     const { groups, lengths } = small.labels;
     const step = open(small, { negatives: 3, seed: 2 }, 5);

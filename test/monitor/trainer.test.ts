@@ -84,7 +84,7 @@ describe('gradients', () => {
   const loss = jit((weights: Weights, batch: Batch) => grpoLoss(weights, batch, 0.3, 0.2));
   const gradientOf = jit(grad((weights: Weights, batch: Batch) => grpoLoss(weights, batch, 0.3, 0.2)));
 
-  it('of the GRPO loss agree with finite differences, for every weight matrix', async () => {
+  it('agree with finite differences of the GRPO loss, for every weight matrix', async () => {
     const weights = initialWeights(new Random(3, 'weights'));
     const rollouts = await someRollouts(weights, 12, 4);
     const random = new Random(5, 'advantages');

@@ -32,7 +32,7 @@ describe('options', () => {
     ['terabytes', ['.', '--memory', 'x'], /--memory x: expected a number above 0/],
     ['terabytes', ['.', '--shape', '64x512'], /expected PROMPTSxRESPONSESxTOKENS/],
   ];
-  it.each(wrong)('%s %j', (name, args, message) => {
+  it.each(wrong)('are refused where wrong: %s %j', (name, args, message) => {
     const before = readdirSync(results);
     const { status, stderr } = spawnSync(process.execPath, [join(bench, `${name}.mjs`), ...args], { encoding: 'utf8' });
     expect(stderr).toMatch(message);

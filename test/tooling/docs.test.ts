@@ -127,17 +127,17 @@ describe('docs/reference/cli.md shows what comes', () => {
       .replace(line.endsWith('\n') ? '' : /^.*\n/, '')
       .split('```')[0] as string;
 
-  it('of a run as a table', async () => {
+  it('has a run as a table', async () => {
     const { out } = await command(['analyze', 'examples/data/collapse']);
     expect(out.trim()).toBe(shownUnder('analyze examples/data/collapse\n').trim());
   });
 
-  it('of a word that is explained', async () => {
+  it('has a word explained', async () => {
     const { out } = await command(['explain', 'MI']);
     expect(out.trim()).toBe(shownUnder('explain MI').trim());
   });
 
-  it('of a step as a record', async () => {
+  it('has a step as a record', async () => {
     const chosen = ['--jsonl', '--metrics', 'mi_seq_estimate*,retrieval_accuracy'];
     const { out } = await command(['analyze', 'examples/data/collapse/step_00001.safetensors', ...chosen]);
     expect(JSON.parse(shownUnder('analyze examples/data/collapse --jsonl'))).toEqual(JSON.parse(out));

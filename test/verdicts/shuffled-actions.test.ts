@@ -32,7 +32,7 @@ const seeds = fc.integer({ min: 0, max: 2 ** 45 });
 const shuffles = fc.integer({ min: 1, max: 40 });
 
 describe('p-values of shuffled actions', () => {
-  it('of I(X;A): how often the actions in another order depend as much on the prompt', () => {
+  it('count for I(X;A) how often the actions in another order depend as much on the prompt', () => {
     const row = fc.record({ group: fc.integer({ min: 0, max: 3 }), action: fc.integer({ min: -2, max: 2 }) });
     fc.assert(
       fc.property(fc.array(row, { maxLength: 30 }), shuffles, seeds, (rows, count, seed) => {
@@ -115,7 +115,7 @@ describe('p-values of shuffled actions', () => {
     );
   });
 
-  it('of oscillation: how often as many episodes go A-B-A-B in another order', () => {
+  it('count for oscillation how often as many episodes go A-B-A-B in another order', () => {
     const episode = fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 9 });
     const alternates = (actions: readonly number[]): boolean =>
       actions.some(

@@ -382,7 +382,7 @@ describe('an early warning begins', () => {
     expect(levelBelow(levelAt([1, 1, 1, 1, 1, 1, 1, 0.7]), floor)).toBeCloseTo(studentTail(0.05 / last, 5.5), 12);
   });
 
-  it('by any gap where values never vary', () => {
+  it('begins with any gap where values never vary', () => {
     const constant = new RunLevel({
       ...new RunLevel().toJSON(),
       first: [1, 1, 1, 1, 1],

@@ -116,7 +116,7 @@ describe('regimes', () => {
     ['template_collapse', fall(1.5, 0.2), fall(0.8, 1.2)],
     ['compressed', fall(1.5, 1.4), fall(0.8, 0.2)],
     ['low_entropy_collapse', fall(1.5, 0.1), fall(0.8, 0.1)],
-  ] as const)('%s', (name, mi, entropy) => {
+  ] as const)('are read right: %s', (name, mi, entropy) => {
     const { judgements } = judged(40, mi, entropy);
     expect(judgements.slice(5, 20).every(({ regime }) => regime.regime === 'diverse')).toBe(true);
     expect(judgements.at(-1)?.regime.regime).toBe(name);
@@ -874,7 +874,7 @@ describe('bad input is refused whole', () => {
     ],
     // Scores of other rows than those that come with them.
     [{ step: 6, metrics: { ...metricsOf(1, 1), perRow: {} }, rows: { groups: [1, 2] } }, 'evidence.rows'],
-  ] as const)('%#', (evidence, argument) => {
+  ] as const)('is refused whole, case %#', (evidence, argument) => {
     const judge = new Judge();
     judge.add({ step: 5 });
     const before = JSON.stringify(judge);

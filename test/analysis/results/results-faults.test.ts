@@ -27,7 +27,7 @@ it('killed at random moments and run again it gives the very bytes', async () =>
   expect(resumed).toBeGreaterThanOrEqual(0);
 });
 
-it.each(['permissionLost', 'truncatedWhileRead', 'replacedWhileWaiting'])('%s', async (name) => {
+it.each(['permissionLost', 'truncatedWhileRead', 'replacedWhileWaiting'])('results survive %s', async (name) => {
   const result = await (await load())[name]({ main, folder: folderFor(name) });
   if (result.skipped !== undefined) console.warn(`SKIPPED ${name}: ${result.skipped}`);
 });

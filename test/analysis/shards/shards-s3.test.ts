@@ -159,7 +159,7 @@ describe('a file that could not be read', () => {
     [withCode('EACCES'), false],
     [new SyntaxError('its header is no JSON'), false],
     [undefined, false],
-  ])('for %s: %s', async (cause, expected) => {
+  ])('is named for %s: %s', async (cause, expected) => {
     expect(await judged(cause)).toBe(expected);
   });
 });

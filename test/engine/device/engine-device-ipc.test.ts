@@ -109,7 +109,7 @@ describe('what describes a tensor of another process', () => {
       { refCounter: { name: '/torch_1', index: 10_000 } },
     ],
   ];
-  it.each(wrong)('%s', (_, argument, message, more) => {
+  it.each(wrong)('is checked: %s', (_, argument, message, more) => {
     const given = more === null ? null : { ...source, ...more };
     const call = () => importArguments(given as never);
     expect(call).toThrow(ArgumentError);
@@ -171,7 +171,7 @@ describe.skipIf(!hasBackend)('a tensor of another process', () => {
     expect([...stats.matchedSeq]).toEqual([-1, -6, -11]);
   });
 
-  it('from some element on and with strides, by the prefixed handle', async () => {
+  it('is read from some element on and with strides, by the prefixed handle', async () => {
     await using engine = await openOnDevice({ device: 'auto' });
     const handle = Uint8Array.of(2, 0x63, ...Buffer.from(made.handle, 'base64'));
     await using tensor = await engine.importDevice({

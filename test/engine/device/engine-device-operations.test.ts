@@ -73,7 +73,7 @@ const dtypes = ['float64', 'float32', 'float16', 'bfloat16'] as const;
 const gates: Record<DType, number> = { float64: 1e-12, float32: 2e-6, float16: 2e-6, bfloat16: 2e-6 };
 
 describe.skipIf(!hasBackend)('logitStats', () => {
-  it.each(dtypes)('%s: all fields, with temperature, mask and sequences', async (dtype) => {
+  it.each(dtypes)('gives all fields of %s, with temperature, mask and sequences', async (dtype) => {
     const logits = hostTensor(dtype, [24, 1003], 1);
     const next = uniformNumbers(2);
     const targets = Array.from({ length: 24 }, () => Math.floor(1003 * next()));
@@ -119,7 +119,7 @@ describe.skipIf(!hasBackend)('logitStats', () => {
 });
 
 describe.skipIf(!hasBackend)('scoreStats', () => {
-  it.each(dtypes)('%s: all fields', async (dtype) => {
+  it.each(dtypes)('gives all fields of %s', async (dtype) => {
     const sums = hostTensor(dtype, [37, 129], 3, 30);
     const own = Array.from({ length: 37 }, (_, row) => (row * 31) % 129);
     const lengths = own.map((_, row) => row % 11);
@@ -141,7 +141,7 @@ describe.skipIf(!hasBackend)('scoreStats', () => {
 describe.skipIf(!hasBackend)('sumTokens', () => {
   const lengths = [5, 0, 9, 3];
 
-  it.each(dtypes)('%s: padded and packed, into any columns', async (dtype) => {
+  it.each(dtypes)('sums %s, padded and packed, into any columns', async (dtype) => {
     const padded = hostTensor(dtype, [3, 4, 9], 4);
     const packed = { ...padded, shape: [3, 36] };
     await onBoth(padded, async (there, cpu) => {

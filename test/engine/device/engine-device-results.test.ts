@@ -106,7 +106,7 @@ describe.skipIf(!hasBackend)('results on the GPU have the bits of those on the h
     });
   });
 
-  it('of host tensors under auto, and of no rows', async () => {
+  it('also for host tensors under auto, and where there are no rows', async () => {
     await using engine = await openOnDevice({ device: 'auto' });
     const tensor = hostTensor([rows, columns]);
     await using kept = await engine.logitStats(tensor, { out: 'device' });

@@ -28,7 +28,7 @@ describe.skipIf(!hasBackend)('upload and download', () => {
     ['float16', new Uint16Array([0x3c00, 0x8000, 0x7e01, 0x7bff, 1])],
     ['bfloat16', new Uint16Array([0x3f80, 0x8000, 0x7fc1, 0x7f7f, 1])],
   ] as const;
-  it.each(kinds)('%s: the same bits', async (dtype, data) => {
+  it.each(kinds)('keep the bits of %s', async (dtype, data) => {
     await using engine = await openOnDevice();
     await using tensor = await engine.upload({ data, dtype, shape: [5] });
     expect(tensor).toBeInstanceOf(DeviceTensor);
@@ -132,7 +132,7 @@ describe.skipIf(!hasBackend)('memory', () => {
 });
 
 describe.skipIf(!hasBackend)('misuse', () => {
-  it('of a disposed tensor', async () => {
+  it('is refused of a disposed tensor', async () => {
     await using engine = await openOnDevice();
     const tensor = await engine.upload(matrix());
     await Promise.all([tensor.dispose(), tensor.dispose()]);
@@ -150,7 +150,7 @@ describe.skipIf(!hasBackend)('misuse', () => {
     }
   });
 
-  it('of a tensor after its engine', async () => {
+  it('is refused of a tensor after its engine', async () => {
     const engine = await openOnDevice();
     const tensor = await engine.upload(matrix());
     await engine.dispose();
@@ -163,7 +163,7 @@ describe.skipIf(!hasBackend)('misuse', () => {
     await tensor.dispose();
   });
 
-  it('of another engine’s tensor', async () => {
+  it('is refused of another engine’s tensor', async () => {
     await using engine = await openOnDevice();
     await using other = await openOnDevice();
     await using cpu = await openEngine({ device: 'cpu', threads: 1 });
@@ -318,7 +318,7 @@ fakeOnly('abort', () => {
     await tensor.dispose();
   });
 
-  it('by dispose of the engine, in the middle of a job', async () => {
+  it('is refused when the engine is disposed in the middle of a job', async () => {
     using trace = new Trace();
     const engine = await openOnDevice();
     const tensor = await engine.upload({ data: new Float32Array(2 ** 16), dtype: 'float32', shape: [2 ** 13, 8] });

@@ -10,17 +10,20 @@ const verl = join(data, 'gsm-verl');
 const trl = join(data, 'trl-runs');
 
 describe.skipIf(data === '' || !existsSync(verl))('the verl log of gsm-verl', () => {
-  it.each(['drift', 'steady'])('%s: twenty steps of 16 prompts × 4, each with reasoning and answer', async (run) => {
-    const { steps, errors, notes } = await readAll(join(verl, run));
-    expect([errors, notes]).toEqual([[], []]);
-    expect(steps.map(({ step }) => step)).toEqual(Array.from({ length: 20 }, (_, at) => at + 1));
-    for (const step of steps) {
-      expect(step).toMatchObject({ format: 'verl', run, rows: 64, groupSource: 'id', badRows: 0, repeats: 0 });
-      expect(step.groupIds).toHaveLength(16);
-      expect(step.action?.every((action) => action !== undefined)).toBe(true);
-      expect(step.reward?.every((reward) => reward === 0 || reward === 1)).toBe(true);
-    }
-  });
+  it.each(['drift', 'steady'])(
+    'has twenty steps of 16 prompts × 4 in %s, each with reasoning and answer',
+    async (run) => {
+      const { steps, errors, notes } = await readAll(join(verl, run));
+      expect([errors, notes]).toEqual([[], []]);
+      expect(steps.map(({ step }) => step)).toEqual(Array.from({ length: 20 }, (_, at) => at + 1));
+      for (const step of steps) {
+        expect(step).toMatchObject({ format: 'verl', run, rows: 64, groupSource: 'id', badRows: 0, repeats: 0 });
+        expect(step.groupIds).toHaveLength(16);
+        expect(step.action?.every((action) => action !== undefined)).toBe(true);
+        expect(step.reward?.every((reward) => reward === 0 || reward === 1)).toBe(true);
+      }
+    },
+  );
 });
 
 describe.skipIf(data === '' || !existsSync(trl))("TRL's Parquet of trl-runs", () => {

@@ -41,7 +41,7 @@ it.each([
   [failure('Internal', 500), 'the store answered 500 Internal: first line; it is busy or failing', true],
   [failure('Bad', 400), 'the store answered 400 Bad: first line', false],
   [failure('ExpiredToken', 400), 'the store answered 400 ExpiredToken: first line', true],
-] as const)('%s: %s', (error, words, ofStore) => {
+] as const)('answers %s: %s', (error, words, ofStore) => {
   const said = s3Problem(error);
   expect(said.startsWith(words)).toBe(true);
   expect(said).not.toContain('second line');
