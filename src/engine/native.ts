@@ -1,7 +1,8 @@
 // What the addon exports, as TypeScript sees it: the methods of native/node, their arguments and results.
 import type { DeviceProblem } from '../checks/errors.js';
 import type { DeviceMemory } from './device/device-memory.js';
-import type { LogitStats, RowStats } from './operations/operations.js';
+import type { LogitStats } from './operations/logit-fields.js';
+import type { RowStats } from './operations/row-stats.js';
 import type { TensorData } from './tensor/tensor.js';
 
 /** Integers on their way to native code, which copies and checks them. */

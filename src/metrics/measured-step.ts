@@ -1,5 +1,6 @@
 // What the engine found out about one step's chosen rows and columns: the common ground of both profiles.
-import type { RowStats, StepMoments } from '../engine/operations/operations.js';
+import type { RowStats } from '../engine/operations/row-stats.js';
+import type { StepMoments } from '../engine/operations/step-moments.js';
 import type { Tensor } from '../engine/tensor/tensor.js';
 
 export interface MeasuredStep {

@@ -1,7 +1,7 @@
 // Scores of the rows and columns that are measured -> sums over tokens, and what the engine makes of each row of those.
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
-import type { RowStats } from '../engine/operations/operations.js';
+import type { RowStats } from '../engine/operations/row-stats.js';
 import { DeviceTensor } from '../engine/tensor/device-tensor.js';
 import type { Tensor } from '../engine/tensor/tensor.js';
 import { type Columns, countSignatures, isIdentity } from './columns.js';

@@ -5,7 +5,8 @@ import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';
-import type { TemplatePhrase, TextFigures, TextRows } from '../engine/operations/text-rows.js';
+import type { TemplatePhrase, TextFigures } from '../engine/operations/text-figures.js';
+import type { TextRows } from '../engine/operations/text-rows.js';
 import type { Interval } from './step-metrics.js';
 
 /** One step's rollouts, and what else their log says of each row. */

@@ -7,7 +7,7 @@ import { ArgumentError, CollapsarError, DeviceError } from '../../src/checks/err
 import { addonPath } from '../../src/engine/addon.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
-import type { RowStats } from '../../src/engine/operations/operations.js';
+import type { RowStats } from '../../src/engine/operations/row-stats.js';
 import type { HostTensor, Tensor } from '../../src/engine/tensor/tensor.js';
 
 let engine: Engine;

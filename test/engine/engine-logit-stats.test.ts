@@ -6,7 +6,7 @@ import { ArgumentError } from '../../src/checks/errors.js';
 import { loadAddon } from '../../src/engine/addon.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
-import type { LogitField } from '../../src/engine/operations/operations.js';
+import type { LogitField } from '../../src/engine/operations/logit-fields.js';
 import type { DType, Tensor, TensorData } from '../../src/engine/tensor/tensor.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 import { fromBits } from './engine-reference.js';

@@ -4,7 +4,7 @@
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import { elementBytes } from '../../engine/memory.js';
-import type { TokenSums } from '../../engine/operations/operations.js';
+import type { TokenSums } from '../../engine/operations/sum-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import type { StepData, StepScores } from '../../logs/steps/step-data.js';
 

@@ -1,5 +1,4 @@
 // RowStats that a caller hands back -> the arguments of the native jobs that read them.
-
 import { types } from 'node:util';
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -7,7 +6,7 @@ import { shown } from '../../checks/shown.js';
 import type { HeldBuffers } from '../memory.js';
 import type { RowStatsArguments } from '../native.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
-import type { RowStats } from './operations.js';
+import type { RowStats } from './row-stats.js';
 import { maxTopK } from './score-options.js';
 
 // In the order of native/node/arguments/row_stats.cpp.

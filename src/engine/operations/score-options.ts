@@ -1,10 +1,9 @@
 // The options of scoreStats, and of the operations that take the same ones -> the arguments of their native jobs.
-
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';
 import type { LabelArguments } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';
-import type { RowLabels } from './operations.js';
+import type { RowLabels } from './row-stats.js';
 
 // As in native/engine/score_stats.h.
 export const maxTopK = 8;

@@ -9,7 +9,7 @@ import { shown } from '../../checks/shown.js';
 import { loadAddon } from '../addon.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
 import type { HeldTokens, MissingTokens, NativeTokenSink } from '../native.js';
-import type { TokenSums } from '../operations/operations.js';
+import type { TokenSums } from '../operations/sum-tokens.js';
 import { thrownError } from '../running-jobs.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
 import { integerArray } from '../tensor/integers.js';

@@ -1,5 +1,5 @@
 // One training step as it comes out of a log, whatever the format (step-file.md).
-import type { FileScores } from '../../engine/operations/operations.js';
+import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 
 /** Integer columns arrive widened to 64 bits only where the file has 64. */

@@ -3,7 +3,7 @@
 
 import { checkSignal } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
-import type { FileScores } from '../../engine/operations/operations.js';
+import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import { FileReadError } from '../../engine/tokens/file-read-error.js';
 import type { StepContainer } from '../formats/container.js';

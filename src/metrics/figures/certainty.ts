@@ -1,6 +1,6 @@
 // How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys
 // (docs/reference/intervals.md).
-import type { Figure, FigureInference, StepInference } from '../../engine/operations/operations.js';
+import type { Figure, FigureInference, StepInference } from '../../engine/operations/infer-step.js';
 import type { Certainty, Interval } from '../step-metrics.js';
 
 /** Which figure stands behind each key, and which key holds the constant that is subtracted from it. */

@@ -1,6 +1,6 @@
 // Figures of a step that can be compared between batches of different numbers of prompts (docs/reference/metrics.md,
 // `mi_seq_at_<k>` and `mi_seq_margin`): what the engine found -> values, intervals and reasons under their keys.
-import type { StepInference, SubsetInference } from '../../engine/operations/operations.js';
+import type { StepInference, SubsetInference } from '../../engine/operations/infer-step.js';
 import type { Certainty } from '../step-metrics.js';
 import { interval } from './certainty.js';
 

@@ -1,6 +1,6 @@
 // What was found of a step -> a StepMetrics: values and intervals under their keys, notes, and why what is absent is.
 import type { Engine } from '../../engine/engine.js';
-import type { StepInference } from '../../engine/operations/operations.js';
+import type { StepInference } from '../../engine/operations/infer-step.js';
 import type { MetricOptions } from '../cross-scores.js';
 import { certaintyByKey, flattenCertainty } from '../figures/certainty.js';
 import { ragenValues } from '../figures/ragen.js';

@@ -1,13 +1,42 @@
-// The options of logitStats -> the arguments of its native job.
+// engine.logitStats: options, checks, native call, result.
 
 import { types } from 'node:util';
 import { checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
 import { shown } from '../../checks/shown.js';
-import { lengthOfArray } from '../memory.js';
-import type { IntegerArray, LogitArguments } from '../native.js';
+import type { EngineCore } from '../engine-core.js';
+import { type HeldBuffers, lengthOfArray, noteEngineMemory } from '../memory.js';
+import type { IntegerArray, LogitArguments, NativeResults, Settle } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';
-import type { DeviceLogitStatsOptions, LogitField, LogitStatsOptions } from './operations.js';
+import type { Integers, Tensor } from '../tensor/tensor.js';
+import { matrixArguments } from '../tensor/tensor-arguments.js';
+import { viewTensor } from '../tensor/tensor-view.js';
+import type { DeviceLogitStats, LogitField, LogitStats } from './logit-fields.js';
+
+export interface LogitStatsOptions extends OperationOptions {
+  /**
+   * One column in [0, V) a row, anything in rows that `mask` leaves out: needed for `targetLogprob`, `rankAbove` and
+   * `rankEqual`.
+   */
+  targets?: Integers | undefined;
+  /** Logits are divided by it, 1e-18 to 1e18. Default 1. */
+  temperature?: number | undefined;
+  /** The fields to compute. Default: all that can be, so without targets those that need none. */
+  out?: readonly LogitField[] | undefined;
+  /** One entry a row; rows with false (or 0) are not read: NaN and -1 in every field, and no part in the means. */
+  mask?: readonly boolean[] | Uint8Array | undefined;
+  /**
+   * Runs of rows to take means over: `lengths` of runs that follow one another and together have all N rows, or
+   * `offsets`, one more than runs, of which run i has the rows offsets[i] to offsets[i + 1].
+   */
+  sequences?: { readonly lengths: Integers } | { readonly offsets: Integers } | undefined;
+}
+
+export interface DeviceLogitStatsOptions extends Omit<LogitStatsOptions, 'out'> {
+  /** Leaves the fields on the GPU: all that can be computed, or those that `device` names. */
+  out: 'device' | { readonly device: readonly LogitField[] };
+}
 
 // In the order of native/node/jobs/logit_stats.cpp: field i is bit i.
 const fields: readonly LogitField[] = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];
@@ -17,7 +46,7 @@ const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqua
 const lowestTemperature = 1e-18;
 const highestTemperature = 1e18;
 
-export const LOGIT_OPTIONS = optionNames<LogitStatsOptions>({
+const LOGIT_OPTIONS = optionNames<LogitStatsOptions>({
   targets: true,
   temperature: true,
   out: true,
@@ -88,7 +117,7 @@ function sequenceArrays(sequences: unknown): [IntegerArray | undefined, IntegerA
 }
 
 /** @throws ArgumentError naming the option that is wrong; ranges are checked natively */
-export function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOptions): LogitArguments {
+function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOptions): LogitArguments {
   const { targets, temperature = 1, out, mask, sequences } = options;
   if (typeof temperature !== 'number' || !(temperature >= lowestTemperature && temperature <= highestTemperature)) {
     throw new ArgumentError(
@@ -105,4 +134,26 @@ export function logitArguments(options: LogitStatsOptions | DeviceLogitStatsOpti
     ...sequenceArrays(sequences),
     onDevice,
   ];
+}
+
+/** Engine.logitStats() */
+export async function logitStats(
+  engine: EngineCore,
+  logits: Tensor,
+  options: LogitStatsOptions | DeviceLogitStatsOptions = {},
+): Promise<LogitStats | DeviceLogitStats> {
+  engine.begin('logitStats', options, LOGIT_OPTIONS);
+  const view = viewTensor(logits, 'logits', [2], 'logits [N, V]', engine.device, 'logitStats');
+  const rest = logitArguments(options);
+  const onDevice = rest[6];
+  const start = (settle: Settle, held: HeldBuffers): number =>
+    engine.native.logitStats(settle, ...matrixArguments(view, 'logits', held), ...rest);
+  if (onDevice) {
+    return engine.gpu('logitStats').keep<DeviceLogitStats>('logitStats', options, start);
+  }
+  return engine.jobs.run<NativeResults['logitStats'], LogitStats>('logitStats', options, start, (native) => {
+    const present = Object.entries(native).filter(([, value]) => value !== undefined);
+    for (const [, value] of present) if (ArrayBuffer.isView(value)) noteEngineMemory(value);
+    return Object.fromEntries(present) as unknown as LogitStats;
+  });
 }

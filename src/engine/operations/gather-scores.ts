@@ -1,0 +1,36 @@
+// engine.gatherScores: options, checks, native call, result.
+
+import { optionNames } from '../../checks/argument-checks.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { EngineCore } from '../engine-core.js';
+import { noteEngineMemory } from '../memory.js';
+import type { NativeResults } from '../native.js';
+import { optionalIntegers } from '../tensor/integers.js';
+import type { HostTensor, Integers, Tensor } from '../tensor/tensor.js';
+import { matrixArguments } from '../tensor/tensor-arguments.js';
+import { viewHostTensor } from '../tensor/tensor-view.js';
+
+export interface GatherOptions extends OperationOptions {
+  rows?: Integers | undefined;
+  columns?: Integers | undefined;
+}
+
+const GATHER_OPTIONS = optionNames<GatherOptions>({ rows: true, columns: true, signal: true, onProgress: true });
+
+/** Engine.gatherScores() */
+export async function gatherScores(engine: EngineCore, sums: Tensor, options: GatherOptions = {}): Promise<HostTensor> {
+  engine.begin('gatherScores', options, GATHER_OPTIONS);
+  const view = viewHostTensor(sums, 'sums', 'scores [R, P]', [2]);
+  const rows = optionalIntegers(options.rows, 'options.rows');
+  const columns = optionalIntegers(options.columns, 'options.columns');
+  return engine.jobs.run<NativeResults['gatherScores'], HostTensor>(
+    'gatherScores',
+    options,
+    (settle, held) => engine.native.gatherScores(settle, ...matrixArguments(view, 'sums', held), rows, columns),
+    (gathered) => ({
+      data: noteEngineMemory(gathered.data),
+      dtype: 'float64',
+      shape: [gathered.rows, gathered.columns],
+    }),
+  );
+}

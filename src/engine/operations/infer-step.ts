@@ -1,0 +1,160 @@
+// engine.inferStep: options, checks, native call, result.
+
+import { checkCount, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { EngineCore } from '../engine-core.js';
+import type { NativeResults } from '../native.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { type HostView, viewDenseFloat64 } from '../tensor/tensor-view.js';
+import type { RowLabels, RowStats } from './row-stats.js';
+import { statsArguments, statsExtents } from './row-stats-arguments.js';
+import { labelArguments, maxTopK } from './score-options.js';
+
+/** The figures of one step that get an interval and a p-value. */
+export type Figure =
+  | 'miSeq'
+  | 'miSeqLoo'
+  | 'miPerToken'
+  | 'miToken'
+  | 'retrieval1'
+  | 'retrieval2'
+  | 'retrieval4'
+  | 'retrieval8';
+
+/** 95%; a bound that cannot be given is NaN. */
+export interface FigureInference {
+  estimate: number;
+  batchLow: number;
+  batchHigh: number;
+  batchError: number;
+  populationLow: number;
+  populationHigh: number;
+  populationError: number;
+  pValue: number;
+}
+
+/** Of the value for these very prompts alone: 95%; a bound that cannot be given is NaN. */
+export interface SubsetInference {
+  estimate: number;
+  batchLow: number;
+  batchHigh: number;
+  batchError: number;
+}
+
+export interface StepInference {
+  rows: number;
+  figures: Record<Figure, FigureInference>;
+  /**
+   * For `prompts` = 2, 4, 8, … up to the distinct ones: the mean over rows of S under the own prompt − ln of the mean
+   * of exp S over it and others drawn without replacement, nats. Exact for 2 and for all; between, draws that `seed`
+   * decides.
+   */
+  among: readonly (SubsetInference & { prompts: number })[];
+  /**
+   * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no
+   * other prompt gives −infinity, which are left out; NaN where none is.
+   */
+  margin: SubsetInference & { rows: number };
+  /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */
+  withinVariance: boolean;
+  /**
+   * False: rows cannot have been sampled from what the scores describe (labels of other rows, another temperature, a
+   * mask, rows picked by reward).
+   */
+  calibrated: boolean;
+}
+
+export interface InferenceOptions extends RowLabels, OperationOptions {
+  /** Label permutations for the p-values; 0 for none. */
+  permutations: number;
+  seed: number;
+}
+
+const INFERENCE_OPTIONS = optionNames<InferenceOptions>({
+  permutations: true,
+  seed: true,
+  own: true,
+  lengths: true,
+  signatures: true,
+  signal: true,
+  onProgress: true,
+});
+
+// Native code gives its numbers in one array: to name each property anew for every step took as long as computing them.
+/** In the order of native/node/jobs/infer_step.cpp. */
+export function inferenceFrom(numbers: Float64Array): StepInference {
+  let at = 0;
+  const next = (): number => numbers[at++] as number;
+  const figure = (): FigureInference => ({
+    estimate: next(),
+    batchLow: next(),
+    batchHigh: next(),
+    batchError: next(),
+    populationLow: next(),
+    populationHigh: next(),
+    populationError: next(),
+    pValue: next(),
+  });
+  const figures: Record<Figure, FigureInference> = {
+    miSeq: figure(),
+    miSeqLoo: figure(),
+    miPerToken: figure(),
+    miToken: figure(),
+    retrieval1: figure(),
+    retrieval2: figure(),
+    retrieval4: figure(),
+    retrieval8: figure(),
+  };
+  const withinVariance = next() === 1;
+  const calibrated = next() === 1;
+  const subset = (): SubsetInference => ({
+    estimate: next(),
+    batchLow: next(),
+    batchHigh: next(),
+    batchError: next(),
+  });
+  const rows = next();
+  const margin = { ...subset(), rows: next() };
+  const among: StepInference['among'][number][] = [];
+  for (let prompts = 2; at < numbers.length; prompts *= 2) among.push({ prompts, ...subset() });
+  return { rows, figures, among, margin, withinVariance, calibrated };
+}
+
+/** Engine.inferStep() */
+export async function inferStep(
+  engine: EngineCore,
+  sums: Tensor,
+  stats: RowStats,
+  options: InferenceOptions,
+): Promise<StepInference> {
+  engine.begin('inferStep', options, INFERENCE_OPTIONS);
+  const view = viewDenseFloat64(sums, 'sums') as HostView;
+  const extents = statsExtents(stats);
+  const [rows, columns, topK] = extents;
+  if (view.shape[0] !== rows || view.shape[1] !== columns) {
+    throw new ArgumentError('sums.shape', `got [${view.shape.join(', ')}], but stats are of [${rows}, ${columns}]`);
+  }
+  if (topK !== Math.min(maxTopK, columns)) {
+    throw new ArgumentError('stats.topK', `got ${topK}, expected ${Math.min(maxTopK, columns)}`);
+  }
+  const labels = labelArguments(options, 'options');
+  const { permutations, seed } = options;
+  checkCount(permutations, 'options.permutations');
+  checkCount(seed, 'options.seed');
+  return engine.jobs.run<NativeResults['inferStep'], StepInference>(
+    'inferStep',
+    options,
+    (settle, held) =>
+      engine.native.inferStep(
+        settle,
+        view.data,
+        held.protect(view.data, 'sums'),
+        ...statsArguments(stats, extents, held),
+        ...labels,
+        permutations,
+        seed,
+      ),
+    inferenceFrom,
+  );
+}

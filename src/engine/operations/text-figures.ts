@@ -1,0 +1,143 @@
+// engine.textFigures and engine.phraseShares: options, checks, native calls, results.
+import { checkCount, optionNames } from '../../checks/argument-checks.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { EngineCore } from '../engine-core.js';
+import type { NativeResults, NativeTextFigures } from '../native.js';
+import type { Integers } from '../tensor/tensor.js';
+import { phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
+
+export interface TextFiguresOptions extends OperationOptions {
+  /** Label permutations for the p-value; 0 for none. */
+  permutations: number;
+  seed: number;
+}
+
+/** A run of tokens of which every 4-gram is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
+export interface TemplatePhrase {
+  /** Its tokens (words in lower case, or ids in decimal), joined by spaces. */
+  readonly text: string;
+  /** Its token ids, where the step has ids. */
+  readonly ids?: readonly number[];
+  /** How many tokens it has. */
+  readonly tokens: number;
+  /** Prompts that hold the whole phrase in some row. */
+  readonly prompts: number;
+  /** Mean over used rows of the share of a row's tokens that lie in it. */
+  readonly share: number;
+}
+
+/** Why a step has no text figures. */
+export type TextProblem = 'too_few_rows' | 'too_few_prompts' | 'prompts_differ';
+const PROBLEMS: readonly (TextProblem | null)[] = [null, 'too_few_rows', 'too_few_prompts', 'prompts_differ'];
+
+/** docs/reference/text-figures.md. Log-prob-like figures in nats; NaN where a figure cannot be given. */
+export interface TextFigures {
+  /** Not null: only the lengths below are given. */
+  readonly problem: TextProblem | null;
+  readonly rowsUsed: number;
+  readonly promptsUsed: number;
+  /** No prompt's rows train: only the prompts' own texts tell prompts apart. */
+  readonly byPrompts: boolean;
+  readonly promptsKnown: boolean;
+  readonly miBound: number;
+  readonly miBoundError: number;
+  /** 95%, Student's t with P − 1 degrees of freedom. */
+  readonly miBoundLow: number;
+  readonly miBoundHigh: number;
+  readonly miBoundSaturated: boolean;
+  readonly specificity: number;
+  readonly halfSplitStatistic: number;
+  readonly pValue: number;
+  readonly templateShare: number;
+  readonly siblingNovelty: number;
+  readonly repetition: number;
+  readonly duplicateShare: number;
+  readonly duplicateAcrossShare: number;
+  /** Of all rows of the step, repeated samples counted once. */
+  readonly rows: number;
+  readonly emptyRows: number;
+  readonly meanTokens: number;
+  readonly leastTokens: number;
+  readonly mostTokens: number;
+  /** The own prompt among the best 1, 2, 4, 8; NaN for k of P or more. */
+  readonly retrieval: readonly [number, number, number, number];
+  /** At most ten: by the prompts that hold the whole phrase, then by the tokens it covers, then by text. */
+  readonly phrases: readonly TemplatePhrase[];
+}
+
+const TEXT_OPTIONS = optionNames<TextFiguresOptions>({
+  permutations: true,
+  seed: true,
+  signal: true,
+  onProgress: true,
+});
+
+/** In the order of native/node/jobs/text_figures.cpp. */
+function textFiguresFrom({ numbers, phrases }: NativeTextFigures, rows: number): TextFigures {
+  let at = 0;
+  const next = (): number => numbers[at++] as number;
+  return {
+    problem: PROBLEMS[next()] as TextProblem | null,
+    rowsUsed: next(),
+    promptsUsed: next(),
+    byPrompts: next() === 1,
+    promptsKnown: next() === 1,
+    miBound: next(),
+    miBoundError: next(),
+    miBoundLow: next(),
+    miBoundHigh: next(),
+    miBoundSaturated: next() === 1,
+    specificity: next(),
+    halfSplitStatistic: next(),
+    pValue: next(),
+    templateShare: next(),
+    siblingNovelty: next(),
+    repetition: next(),
+    duplicateShare: next(),
+    duplicateAcrossShare: next(),
+    rows,
+    emptyRows: next(),
+    meanTokens: next(),
+    leastTokens: next(),
+    mostTokens: next(),
+    retrieval: [next(), next(), next(), next()],
+    phrases: phrases.map(({ ids, ...phrase }) => (ids === undefined ? phrase : { ...phrase, ids: Array.from(ids) })),
+  };
+}
+
+/** Engine.textFigures() */
+export async function textFigures(
+  engine: EngineCore,
+  rows: TextRows,
+  options: TextFiguresOptions,
+): Promise<TextFigures> {
+  engine.begin('textFigures', options, TEXT_OPTIONS);
+  const { permutations, seed } = options;
+  checkCount(permutations, 'options.permutations');
+  checkCount(seed, 'options.seed');
+  const { arguments: given, count } = textRowsArguments(rows);
+  return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
+    'textFigures',
+    options,
+    (settle) => engine.native.textFigures(settle, ...given, permutations, seed),
+    (native) => textFiguresFrom(native, count),
+  );
+}
+
+/** Engine.phraseShares() */
+export async function phraseShares(
+  engine: EngineCore,
+  rows: TextRows,
+  phrases: readonly (Text | Integers)[],
+  options: OperationOptions = {},
+): Promise<Float64Array> {
+  engine.begin('phraseShares', options);
+  const { arguments: given } = textRowsArguments(rows);
+  const wanted = phraseArguments(phrases, rows);
+  return engine.jobs.run<NativeResults['phraseShares'], Float64Array>(
+    'phraseShares',
+    options,
+    (settle) => engine.native.phraseShares(settle, ...given, ...wanted),
+    (shares) => shares,
+  );
+}
