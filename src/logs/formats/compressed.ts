@@ -8,8 +8,7 @@ import { openBytes } from '../stores/store.js';
 import type { OpenContainer } from './container.js';
 import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
 import { UnfoldedSource } from './unfolded-source.js';
-import { checkUnfolding, PACKED_LIMIT } from './unfolding-limits.js';
-import { MOST_DEFLATED } from './zip-directory.js';
+import { checkUnfolding, MOST_DEFLATED, PACKED_LIMIT } from './unfolding-limits.js';
 
 /** Output of the decompressor comes in pieces of this size. */
 const CHUNK_BYTES = 256 * 2 ** 10;
