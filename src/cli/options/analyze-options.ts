@@ -9,7 +9,7 @@ import { byteCount, outputPath, wholeNumber } from './option-values.js';
 import { addTableOptions } from './table-options.js';
 
 const HELP = `
-Each PATH is a step file (.safetensors, .safetensors.gz, .safetensors.zst, .npz, .npy), a directory of them (searched
+Each PATH is a step file (.safetensors, .safetensors.gz, .npz, .npy), a directory of them (searched
 recursively), s3://bucket/prefix, or a glob in quotes.
 
 Examples:

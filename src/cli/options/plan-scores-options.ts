@@ -7,7 +7,7 @@ import type { Streams } from '../output/streams.js';
 import { encodingName, share, wholeNumber } from './option-values.js';
 
 const HELP = `
-FILE is a step file (.safetensors, also .gz or .zst; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
+FILE is a step file (.safetensors, also .gz; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
 - is stdin. Groups have numbers or names ("uid": "b1f0").
 Each line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
 probability with which each pair was drawn; it is 1 for a row's own prompt.

@@ -1,95 +1,35 @@
-// Step files that were compressed whole: NAME.safetensors.gz and NAME.safetensors.zst. They are unpacked as they are
-// read, into memory that does not grow with them, once for the header and the small tensors and once for the scores.
+// Step files that were compressed whole: NAME.safetensors.gz. They are unpacked as they are read, into memory that does
+// not grow with them, once for the header and the small tensors and once for the scores.
 
-import type { Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
 import { headerDigest } from '../steps/step-digest.js';
-import type { ReadOptions } from '../stores/byte-source.js';
 import { openBytes } from '../stores/store.js';
-import type { StepContainer } from './container.js';
+import type { OpenContainer } from './container.js';
 import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
-import { type Packed, UnfoldedSource } from './unfolded-source.js';
-import { checkUnfolding, PACKED_LIMIT } from './unfolding-limits.js';
-import { MOST_DEFLATED } from './zip-directory.js';
-import { beginsZstd, ZSTD_MAGIC_BYTES, zstdFrames } from './zstd-frames.js';
+import { UnfoldedSource } from './unfolded-source.js';
+import { checkUnfolding, MOST_DEFLATED, PACKED_LIMIT } from './unfolding-limits.js';
 
-interface Compression {
-  readonly format: string;
-  /** Bytes at its beginning that tell it. */
-  readonly magicBytes: number;
-  readonly begins: (first: Buffer) => boolean;
-  /** Unpacked bytes that one byte can stand for: what a header promises beyond is not in the file. */
-  readonly most: number;
-  readonly unfold: () => Packed['unfold'] | undefined;
-  /** Finds what the decompressor does not: gunzip goes on with the next member by itself. */
-  readonly frames?: Packed['frames'];
-}
-
-/** Output of a decompressor comes in pieces of this size. */
+/** Output of the decompressor comes in pieces of this size. */
 const CHUNK_BYTES = 256 * 2 ** 10;
 
-const GZIP: Compression = {
-  format: 'gzip',
-  magicBytes: 2,
-  begins: (first) => first.equals(Buffer.of(0x1f, 0x8b)),
-  most: MOST_DEFLATED,
-  unfold: () => () => zlib.createGunzip({ chunkSize: CHUNK_BYTES }),
-};
+const GZIP_MAGIC = Buffer.of(0x1f, 0x8b);
 
-/** Part of Node from 22.15 on, and with it of its types. */
-const { createZstdDecompress } = zlib as {
-  createZstdDecompress?: (options: { chunkSize: number }) => Transform & { bytesWritten: number };
-};
-
-const ZSTD: Compression = {
-  format: 'zstd',
-  magicBytes: ZSTD_MAGIC_BYTES,
-  begins: beginsZstd,
-  // A block of 128 KiB of one byte takes 4. The window stays at the library's limit of 128 MiB.
-  most: 2 ** 15,
-  unfold: () => createZstdDecompress && (() => createZstdDecompress({ chunkSize: CHUNK_BYTES })),
-  frames: zstdFrames,
-};
-
-export function openGzip(path: string, options: ReadOptions): Promise<StepContainer> {
-  return openCompressed(path, GZIP, options);
-}
-
-/** @throws FileError too where this Node cannot unpack zstd */
-export function openZstd(path: string, options: ReadOptions): Promise<StepContainer> {
-  return openCompressed(path, ZSTD, options);
-}
-
-async function openCompressed(path: string, compression: Compression, { signal }: ReadOptions): Promise<StepContainer> {
-  const { format, magicBytes, begins, most, frames } = compression;
-  const unfold = compression.unfold();
-  if (unfold === undefined) {
-    const problem = `unpacking ${format} needs Node 22.15 or later, this is ${process.version}: run a newer Node, or unpack it (zstd -d) or write it as .gz`;
-    throw new FileError({ path }, problem);
-  }
+/** @throws FileError when it is no gzip file of a step */
+export const openGzip: OpenContainer = async (path, { signal }) => {
   const unpacking = async (expected?: string) => {
     const base = await openBytes(path, { expected, signal });
-    const packed = {
-      source: base,
-      begin: 0,
-      packedBytes: base.bytes,
-      unfold,
-      format,
-      owned: true,
-      ...(frames && { frames }),
-    };
-    return { base, source: new UnfoldedSource(packed, base.bytes * most) };
+    const unfold = () => createGunzip({ chunkSize: CHUNK_BYTES });
+    const packed = { source: base, begin: 0, packedBytes: base.bytes, unfold, format: 'gzip', owned: true };
+    return { base, source: new UnfoldedSource(packed, base.bytes * MOST_DEFLATED) };
   };
   const { base, source } = await unpacking();
   try {
-    const start = Buffer.alloc(Math.min(magicBytes, base.bytes));
+    const start = Buffer.alloc(Math.min(GZIP_MAGIC.length, base.bytes));
     await base.read(start, 0, { signal });
-    if (!begins(start)) {
-      throw new FileError(
-        { path, offset: 0 },
-        `it does not begin as ${format} data do: it is empty, truncated or something else`,
-      );
+    if (!start.equals(GZIP_MAGIC)) {
+      const problem = 'it does not begin as gzip data do: it is empty, truncated or something else';
+      throw new FileError({ path, offset: 0 }, problem);
     }
     const lengthBytes = Buffer.allocUnsafe(LENGTH_BYTES);
     await source.read(lengthBytes, 0, { signal });
@@ -98,7 +38,7 @@ async function openCompressed(path: string, compression: Compression, { signal }
     const json = Buffer.allocUnsafe(length);
     await source.read(json, LENGTH_BYTES, { signal });
     const { tensors, metadata, bytes } = parseHeader(path, json, undefined);
-    checkUnfolding(path, tensors, bytes, base.bytes, most);
+    checkUnfolding(path, tensors, bytes, base.bytes, MOST_DEFLATED);
     source.promise(bytes);
     return {
       source,
@@ -113,7 +53,14 @@ async function openCompressed(path: string, compression: Compression, { signal }
     await source.close();
     throw error;
   }
-}
+};
+
+/** Node unpacks it from 22.15 on only: a file that is named so is refused, not passed over. */
+export const ZSTD_PROBLEM = 'zstd is not read: unpack it first (zstd -d), or pack it with gzip';
+
+export const openZstd: OpenContainer = async (path) => {
+  throw new FileError({ path }, ZSTD_PROBLEM);
+};
 
 /** Headers of a folder are read side by side. */
 const HEADER_LIMIT = 4 * 2 ** 20;

@@ -21,8 +21,8 @@ import { openBytes } from '../stores/store.js';
 import type { StepContainer } from './container.js';
 import type { TensorEntry } from './safetensors.js';
 import { UnfoldedSource } from './unfolded-source.js';
-import { checkUnfolding } from './unfolding-limits.js';
-import { MOST_DEFLATED, readZipDirectory, type ZipMember } from './zip-directory.js';
+import { checkUnfolding, MOST_DEFLATED } from './unfolding-limits.js';
+import { readZipDirectory, type ZipMember } from './zip-directory.js';
 
 /** Metadata that say how the step is read, or whose it is. */
 const USED_METADATA: ReadonlySet<string> = new Set(['step', 'run', 'dtype']);

@@ -7,7 +7,6 @@ import { openBytes } from '../stores/store.js';
 import { openGzip, openZstd } from './compressed.js';
 import type { OpenContainer } from './container.js';
 import { openNpy } from './npy.js';
-import { openNpz } from './npz.js';
 import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
 
 /** Opens the step at `path`: by its ending, else as safetensors. @throws FileError when it cannot be used */
@@ -48,6 +47,9 @@ const openSafetensors: OpenContainer = async (path, { signal }) => {
     throw error;
   }
 };
+
+/** Its library of zip is loaded for it alone. */
+const openNpz: OpenContainer = async (path, options) => (await import('./npz.js')).openNpz(path, options);
 
 /** What a search takes for a step file, and what opens it. */
 export const STEP_KINDS: readonly { readonly ending: string; readonly open: OpenContainer }[] = [

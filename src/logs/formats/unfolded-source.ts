@@ -10,9 +10,6 @@ import { systemProblem } from '../stores/system-problem.js';
 /** Bytes of compressed data read at a time. */
 const PACKED_READ_BYTES = 256 * 2 ** 10;
 
-/** Each begins a decompressor, which takes half a millisecond: a small file of very many would take hours. */
-const MAX_FRAMES = 2 ** 14;
-
 export interface Packed {
   readonly source: ByteSource;
   /** Where the compressed bytes lie in it. */
@@ -20,26 +17,13 @@ export interface Packed {
   readonly packedBytes: number;
   /** A new decompressor. */
   readonly unfold: () => Transform & { readonly bytesWritten: number };
-  /** For messages: gzip, deflate, zstd. */
+  /** For messages: gzip, deflate. */
   readonly format: string;
   /** CRC-32 of the unpacked bytes, for formats that do not hold it themselves. */
   readonly crc?: number;
   /** Closes `source` too. */
   readonly owned: boolean;
-  /** Where the data may go on after the end that the decompressor sees: finds what it is to begin with next. */
-  readonly frames?: FrameSearch;
 }
-
-/**
- * @param from position in `source`, at most `end`
- * @returns where the next frame begins, past what holds no data; undefined where nothing there is one
- */
-export type FrameSearch = (
-  source: ByteSource,
-  from: number,
-  end: number,
-  options: ReadOptions,
-) => Promise<number | undefined>;
 
 export class UnfoldedSource implements ByteSource {
   readonly path: string;
@@ -50,9 +34,6 @@ export class UnfoldedSource implements ByteSource {
   #promised = false;
   #stream: (Transform & { readonly bytesWritten: number }) | undefined;
   #chunks: AsyncIterator<Buffer> | undefined;
-  /** Of the frame that is being unpacked, in the compressed range. */
-  #frameAt = 0;
-  #frames = 0;
   /** What was unpacked last, and its position: going back within it costs nothing. */
   #chunk: Buffer = Buffer.alloc(0);
   #chunkAt = 0;
@@ -104,7 +85,7 @@ export class UnfoldedSource implements ByteSource {
     signal?.throwIfAborted();
     this.#signal = signal;
     try {
-      if (this.#chunks === undefined || position < this.#chunkAt) await this.#begin();
+      if (this.#chunks === undefined || position < this.#chunkAt) this.#begin();
       else if (position < this.#position) this.#position = position;
       while (this.#position < position) this.#take(await this.#more(position - this.#position, position));
       for (let done = 0; done < target.length; ) {
@@ -122,54 +103,24 @@ export class UnfoldedSource implements ByteSource {
     }
   }
 
-  async #begin(): Promise<void> {
+  #begin(): void {
     this.#stop();
     this.#chunk = Buffer.alloc(0);
     this.#chunkAt = 0;
     this.#position = 0;
     this.#crc = 0;
-    this.#frames = 0;
-    this.#beginFrame((await this.#frameFrom(0)) ?? 0);
-  }
-
-  #beginFrame(at: number): void {
-    this.#stop();
-    this.#frameAt = at;
-    if (++this.#frames > MAX_FRAMES) {
-      const { format } = this.packed;
-      const problem = `more than ${MAX_FRAMES} frames of ${format}: pack it again, in one (${format} -d, then ${format})`;
-      throw new FileError(this.#here(undefined), problem);
-    }
     const stream = this.packed.unfold();
     // The reader sees a failure of either through the iterator.
-    pipeline(Readable.from(this.#packedPieces(at)), stream, () => undefined);
+    pipeline(Readable.from(this.#packedPieces()), stream, () => undefined);
     this.#stream = stream;
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
-  async #frameFrom(at: number): Promise<number | undefined> {
-    const { frames, source, begin, packedBytes } = this.packed;
-    const found = await frames?.(source, begin + at, begin + packedBytes, { signal: this.#signal });
-    return found === undefined ? undefined : found - begin;
-  }
-
   /** Unpacked bytes that come next, undefined after the last. */
   async #nextChunk(): Promise<Buffer | undefined> {
-    for (;;) {
-      this.#signal?.throwIfAborted();
-      const next = await (this.#chunks as AsyncIterator<Buffer>).next();
-      if (!next.done) return next.value;
-      const more = await this.#frameFrom(this.#used);
-      if (more === undefined) return undefined;
-      if (more < this.packed.packedBytes) {
-        this.#beginFrame(more);
-        continue;
-      }
-      // What holds no data stands last: there is nothing more to unpack.
-      this.#stop();
-      this.#frameAt = more;
-      return undefined;
-    }
+    this.#signal?.throwIfAborted();
+    const next = await (this.#chunks as AsyncIterator<Buffer>).next();
+    return next.done ? undefined : next.value;
   }
 
   #stop(): void {
@@ -178,9 +129,9 @@ export class UnfoldedSource implements ByteSource {
     this.#chunks = undefined;
   }
 
-  async *#packedPieces(from: number): AsyncGenerator<Buffer, void, undefined> {
+  async *#packedPieces(): AsyncGenerator<Buffer, void, undefined> {
     const { source, begin, packedBytes } = this.packed;
-    for (let at = from; at < packedBytes; at += PACKED_READ_BYTES) {
+    for (let at = 0; at < packedBytes; at += PACKED_READ_BYTES) {
       const piece = Buffer.allocUnsafe(Math.min(PACKED_READ_BYTES, packedBytes - at));
       await source.read(piece, begin + at, { signal: this.#signal });
       yield piece;
@@ -233,7 +184,7 @@ export class UnfoldedSource implements ByteSource {
 
   /** Compressed bytes that have been unpacked. */
   get #used(): number {
-    return this.#frameAt + (this.#stream?.bytesWritten ?? 0);
+    return this.#stream?.bytesWritten ?? 0;
   }
 
   #here(tensor: string | undefined) {
@@ -249,12 +200,7 @@ export class UnfoldedSource implements ByteSource {
       const problem = `the ${format} data end too early: the file is truncated or still being written`;
       return new FileError(this.#here(tensor), problem, { cause: error });
     }
-    if (code === 'ZSTD_error_frameParameter_windowTooLarge') {
-      const problem =
-        'unpacking it takes more memory than zstd allows: pack it again with a window of 128 MiB at most (zstd --long=27)';
-      return new FileError(this.#here(tensor), problem, { cause: error });
-    }
-    if (/^(Z_|ZSTD_|ERR_ZSTD)/.test(code)) {
+    if (code.startsWith('Z_')) {
       return new FileError(this.#here(tensor), `the ${format} data are damaged: ${error.message}`, { cause: error });
     }
     return new FileError(this.#here(tensor), systemProblem(error), { cause: error });

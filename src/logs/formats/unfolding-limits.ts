@@ -7,6 +7,9 @@ import type { TensorEntry } from './safetensors.js';
 const UNPACKED_LIMIT = 2 ** 30;
 export const PACKED_LIMIT = 64;
 
+/** Deflate packs no tighter than 258 bytes into 2 bits. */
+export const MOST_DEFLATED = 1032;
+
 /**
  * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are
  * held whole (all but the scores, of which one prompt is) beyond any step's.

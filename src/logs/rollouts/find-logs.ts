@@ -39,7 +39,7 @@ const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Contai
   { ending: /\.csv(\.gz|\.zst)?$/, container: 'csv' },
 ];
 
-const ENDINGS = '*.jsonl, *.ndjson, *.parquet or *.csv file (text also as .gz or .zst)';
+const ENDINGS = '*.jsonl, *.ndjson, *.parquet or *.csv file (text also as .gz)';
 
 const MAX_DEPTH = 64;
 

@@ -303,7 +303,7 @@ function nameProblems(
   errors: FileError[],
 ): void {
   const what = container === 'json-lines' ? 'line' : 'row';
-  const isPacked = /\.(gz|zst)$/.test(path);
+  const isPacked = path.endsWith('.gz');
   for (const problem of problems) {
     const at = problem.offset === undefined || isPacked ? undefined : offset + problem.offset;
     const where = at === undefined ? { path } : { path, offset: at };

@@ -39,5 +39,4 @@ export function sortNames(names: readonly string[]): SortedNames {
 export const MISSING_ARRAY = 'there is no such array, only its sidecars: restore it, or remove them';
 
 /** For messages. */
-export const STEP_ENDINGS =
-  '*.safetensors file (or .safetensors.gz, .safetensors.zst, .npz, or .npy with its sidecars)';
+export const STEP_ENDINGS = '*.safetensors file (or .safetensors.gz, .npz, or .npy with its sidecars)';

@@ -358,6 +358,13 @@ describe('blocks of lines', () => {
   });
 });
 
+it('logs of zstd are refused with what to do', async () => {
+  for (const name of ['x.jsonl.zst', 'x.csv.zst']) {
+    const { errors } = await readAll(folder({ [name]: Buffer.from('28b52ffd', 'hex') }));
+    expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('unpack it first (zstd -d)')]);
+  }
+});
+
 describe('fields of a line', () => {
   const spaced = (value: unknown, space: string): string => JSON.stringify(value, null, space).replaceAll('\n', ' ');
 

@@ -1,7 +1,8 @@
 // A log of lines, plain or compressed, read forwards in blocks of whole lines: memory does not grow with the file.
-import { pipeline, Readable, type Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { FileError } from '../../../checks/errors.js';
+import { ZSTD_PROBLEM } from '../../formats/compressed.js';
 import type { ByteSource } from '../../stores/byte-source.js';
 import { openBytes } from '../../stores/store.js';
 
@@ -53,6 +54,7 @@ export class LineFile {
   ) {}
 
   static async open(path: string, signal?: AbortSignal): Promise<LineFile> {
+    if (path.endsWith('.zst')) throw new FileError({ path }, ZSTD_PROBLEM);
     const source = await openBytes(path, { signal });
     return new LineFile(source, source.bytes);
   }
@@ -164,11 +166,8 @@ function plainFeed(source: ByteSource, begin: number): Feed {
   };
 }
 
-/** Part of Node from 22.15 on. */
-const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform };
-
 function isPacked(path: string): boolean {
-  return /\.(gz|zst)$/.test(path);
+  return path.endsWith('.gz');
 }
 
 const PACKED_READ_BYTES = 256 * 2 ** 10;
@@ -202,13 +201,7 @@ function packedFeed(source: ByteSource): Feed {
 }
 
 function unpacked(source: ByteSource): AsyncIterator<Buffer> {
-  const { path } = source;
-  const isZstd = path.endsWith('.zst');
-  if (isZstd && createZstdDecompress === undefined) {
-    const problem = `unpacking zstd needs Node 22.15 or later, this is ${process.version}: run a newer Node, or unpack it (zstd -d)`;
-    throw new FileError({ path }, problem);
-  }
-  const stream = isZstd && createZstdDecompress ? createZstdDecompress() : zlib.createGunzip();
+  const stream = createGunzip();
   async function* pieces(): AsyncGenerator<Buffer> {
     for (let at = 0; at < source.bytes; at += PACKED_READ_BYTES) {
       const piece = Buffer.allocUnsafe(Math.min(PACKED_READ_BYTES, source.bytes - at));
