@@ -1,4 +1,5 @@
-// Which rows the text figures are made of, in an order that depends on their content alone (docs/reference/text-figures.md).
+// Which rows the text figures are made of, in an order that depends on their content alone
+// (docs/reference/text-figures.md).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,8 @@
 #include "texts.h"
 
 namespace collapsar {
+
+constexpr int kMostFolds = 8;
 
 // Why a step has no text figures.
 enum class TextProblem {
