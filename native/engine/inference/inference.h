@@ -19,7 +19,11 @@ enum Figure {
   kRetrieval2,
   kRetrieval4,
   kRetrieval8,  // hit in the top k
-  kFigures
+  kFigures,
+  // Of sampled pairs alone (sampled/): -marginalSeq, -marginalToken.
+  kEntropySeq = kFigures,
+  kEntropyToken,
+  kAllFigures
 };
 
 struct FigureInference {
