@@ -1,4 +1,4 @@
-// How much scoring do planned negatives save, at what error? Part 1: the shipped runs, every step, many seeds, against
+// How much scoring do sampled negatives save, at what error? Part 1: the shipped runs, every step, many seeds, against
 // the value from all pairs. Part 2: policies whose MI is known exactly, for what the intervals promise. Part 3: scoring
 // in rounds until an interval is narrow enough. Markdown on stdout, bench/results/score-savings-<date>.json.
 //
@@ -21,6 +21,7 @@ const {
   negatives: { read: list(whole(1)), default: '3,4,5,6,8,11' },
   every: { read: whole(1), default: '1' },
 });
+const engine = await openEngine({ device: 'cpu' });
 const KEY = 'mi_seq_estimate';
 const RUNS = ['collapse', 'filtered', 'healthy'];
 
@@ -38,7 +39,7 @@ function table(columns, rows) {
 }
 
 /** Steps of a run with all their sums [R][P], and the figures from all pairs. */
-async function stepsOf(engine, run) {
+async function stepsOf(run) {
   const steps = [];
   for await (const data of readSteps(new URL(`../examples/data/${run}`, import.meta.url).pathname)) {
     const [, rows] = data.scores.shape;
@@ -57,7 +58,12 @@ async function stepsOf(engine, run) {
       promptTokens: data.prompts,
     };
     const all = planScores(input, { negatives: 2 ** 20 });
-    steps.push({ step: data.step, input, sums, full: estimateFromPairs(all, { sums: scoresOf(sums, all) }) });
+    steps.push({
+      step: data.step,
+      input,
+      sums,
+      full: await estimateFromPairs(engine, all, { sums: scoresOf(sums, all) }),
+    });
   }
   return steps.filter((_, at) => at % every === 0);
 }
@@ -90,7 +96,7 @@ async function shippedRuns(runs) {
       for (const { input, sums, full, step } of steps) {
         for (let seed = 0; seed < seeds; seed++) {
           const plan = planScores(input, { negatives, seed: seed * 1009 + step });
-          const estimates = estimateFromPairs(plan, { sums: scoresOf(sums, plan) });
+          const estimates = await estimateFromPairs(engine, plan, { sums: scoresOf(sums, plan) });
           cost = plan.cost;
           found.push(compare(estimates, full));
           loo.push(compare(estimates, full, 'mi_seq_loo_estimate'));
@@ -173,7 +179,7 @@ function drawBatch(uniform, { prompts, rowsPerPrompt, strength }) {
 }
 
 /** Part 2. */
-function knownPolicies() {
+async function knownPolicies() {
   const results = [];
   // Without any dependence every estimate is exact: nothing to measure.
   const kinds = { weak: 0.3, strong: 2, bound: 6 };
@@ -183,18 +189,19 @@ function knownPolicies() {
         for (const negatives of [3, 6, 12]) {
           tell(`${dependence}, P = ${prompts}, K = ${rowsPerPrompt}, ${negatives} negatives`);
           const uniform = uniformNumbers(results.length + 1);
-          const found = Array.from({ length: draws }, (_, seed) => {
+          const found = [];
+          for (let seed = 0; seed < draws; seed++) {
             const { input, sums, trueValue } = drawBatch(uniform, { prompts, rowsPerPrompt, strength });
             const plan = planScores(input, { negatives, seed });
-            const { values, certainty } = estimateFromPairs(plan, { sums: scoresOf(sums, plan) });
+            const { values, certainty } = await estimateFromPairs(engine, plan, { sums: scoresOf(sums, plan) });
             const { low, high } = certainty[KEY].batch;
-            return {
+            found.push({
               trueValue,
               miss: values[KEY] - trueValue,
               width: high - low,
               holds: low <= trueValue && trueValue <= high,
-            };
-          });
+            });
+          }
           results.push({
             dependence,
             prompts,
@@ -231,7 +238,7 @@ function knownPolicies() {
 }
 
 /** Part 3: rounds until the interval is as narrow as asked. */
-function inRounds(runs) {
+async function inRounds(runs) {
   const results = [];
   for (const [run, steps] of runs) {
     for (const width of [0.8, 0.5, 0.3]) {
@@ -240,9 +247,9 @@ function inRounds(runs) {
       const reasons = {};
       for (const { input, sums, full, step } of steps) {
         for (let seed = 0; seed < Math.ceil(seeds / 4); seed++) {
-          const rounds = new ScoreRounds(input, { width, seed: seed * 1009 + step });
+          const rounds = new ScoreRounds(engine, input, { width, seed: seed * 1009 + step });
           for (let round = rounds.next(); round !== undefined; round = rounds.next()) {
-            rounds.add({ sums: scoresOf(sums, round) });
+            await rounds.add({ sums: scoresOf(sums, round) });
           }
           const { reason, estimates } = rounds.result();
           reasons[reason] = (reasons[reason] ?? 0) + 1;
@@ -278,13 +285,12 @@ function inRounds(runs) {
   return results;
 }
 
-const engine = await openEngine({ device: 'cpu' });
 const runs = [];
-for (const run of RUNS) runs.push([run, await stepsOf(engine, run)]);
-await engine.dispose();
+for (const run of RUNS) runs.push([run, await stepsOf(run)]);
 const shipped = await shippedRuns(runs);
-const known = knownPolicies();
-const rounds = inRounds(runs);
+const known = await knownPolicies();
+const rounds = await inRounds(runs);
+await engine.dispose();
 tell('');
 
 console.error(

@@ -1,4 +1,4 @@
-// studentT975: known quantiles, and the area that they are defined by.
+// Quantiles of Student's t: known ones, and the area that they are defined by.
 #include "engine/inference/student_t.h"
 
 #include <cmath>
@@ -46,6 +46,24 @@ TEST_CASE("Student's t quantiles against their definition") {
         std::sqrt(std::numbers::pi) / 2 * std::exp(std::lgamma(degrees / 2) - std::lgamma((degrees + 1) / 2));
     CHECK_NEAR(area(edge) / whole, 0.95, 1e-11);
   }
+}
+
+TEST_CASE("Student's t quantiles of any confidence") {
+  // Solved as above, for P(|T| <= t) = confidence.
+  constexpr double kExpected[][3] = {
+      {0.5, 0.95, 164.55767348048823},  {0.5, 0.999, 411396.46252617065},    {1, 0.99, 63.656741162871526},
+      {1.37, 0.8, 2.3341491137765664},  {2.5, 0.95, 3.5746548420036817},     {4.5, 0.1, 0.13291007210202013},
+      {4.5, 0.95, 2.658912347204403},   {30, 0.99, 2.749995653567225},       {59.9, 0.999999, 5.449966269846993},
+      {1000, 0.99, 2.5807546980659506}, {123456.7, 0.5, 0.6744917374156495}, {1e9, 0.95, 1.959963986912325},
+      {1e9, 0.99, 2.575829308465448}};
+  for (const auto& [degrees, confidence, quantile] : kExpected) {
+    CHECK_NEAR(studentT(degrees, confidence) / quantile, 1, 1e-13);
+  }
+  for (double degrees = 0.5; degrees < 1e6; degrees *= 1.37) {
+    CHECK_NEAR(studentT(degrees, 0.95) / studentT975(degrees), 1, 1e-13);
+  }
+  CHECK_NEAR(studentT(std::numeric_limits<double>::infinity(), 0.95), 1.959963984540054, 1e-13);
+  CHECK(std::isnan(studentT(std::numeric_limits<double>::quiet_NaN(), 0.9)));
 }
 
 int main() { return collapsar::test::runCases(); }

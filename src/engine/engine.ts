@@ -7,6 +7,12 @@ import type { EngineInfo } from './engine-info.js';
 import { allocTensor } from './memory.js';
 import type { NativeAddon, Settle, ShuffleCount } from './native.js';
 import { type GatherOptions, gatherScores } from './operations/gather-scores.js';
+import {
+  inferPairs,
+  type PairInference,
+  type PairInferenceOptions,
+  type SampledPairs,
+} from './operations/infer-pairs.js';
 import { type InferenceOptions, inferStep, type StepInference } from './operations/infer-step.js';
 import type { DeviceLogitStats, LogitStats } from './operations/logit-fields.js';
 import { type DeviceLogitStatsOptions, type LogitStatsOptions, logitStats } from './operations/logit-stats.js';
@@ -236,6 +242,15 @@ export class Engine {
    */
   inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
     return inferStep(this.#core, sums, stats, options);
+  }
+
+  /**
+   * The figures of a step of which only some (row, column) pairs are scored, with intervals that cover the drawing of negatives
+   * (docs/guide/cheaper-scoring.md). Neither the order of the pairs nor the number of threads changes a bit.
+   * @param pairs read in place; not to be written before this has ended
+   */
+  inferPairs(pairs: SampledPairs, options: PairInferenceOptions): Promise<PairInference> {
+    return inferPairs(this.#core, pairs, options);
   }
 
   /**

@@ -7,6 +7,7 @@ export type { EngineInfo } from './engine-info.js';
 export type { HeldTokens, MissingTokens } from './native.js';
 export { type EngineOptions, openEngine } from './open-engine.js';
 export type * from './operations/gather-scores.js';
+export type * from './operations/infer-pairs.js';
 export type * from './operations/infer-step.js';
 export type * from './operations/logit-fields.js';
 export type * from './operations/logit-stats.js';

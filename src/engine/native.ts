@@ -195,6 +195,23 @@ export interface NativeEngine extends ShuffleJobs {
     isProtected: boolean,
     ...rest: [...RowStatsArguments, ...LabelArguments, permutations: number, seed: number]
   ): number;
+  inferPairs(
+    settle: Settle,
+    pairs: number,
+    ...rest: [
+      rows: Int32Array,
+      isProtected: boolean,
+      columns: Int32Array,
+      isProtected: boolean,
+      sums: Float64Array,
+      isProtected: boolean,
+      rowCount: number,
+      columnCount: number,
+      ...LabelArguments,
+      turns: IntegerArray | undefined,
+      confidence: number,
+    ]
+  ): number;
   textFigures(settle: Settle, ...rest: [...TextRowsArguments, permutations: number, seed: number]): number;
   phraseShares(settle: Settle, ...rest: [...TextRowsArguments, ...phrases: TextsArguments]): number;
 }
@@ -270,6 +287,8 @@ export interface NativeResults {
   /** See packed-results.ts. */
   stepMoments: Float64Array;
   inferStep: Float64Array;
+  /** See infer-pairs.ts. */
+  inferPairs: Float64Array;
   /** See text-rows.ts. */
   textFigures: NativeTextFigures;
   phraseShares: Float64Array;

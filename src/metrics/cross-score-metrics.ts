@@ -8,13 +8,13 @@ import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import { equalColumns, mergedSignatures } from './figures/equal-columns.js';
 import { checkMetricArguments, givenScores, toLengths, trajectoriesOf } from './metric-arguments.js';
-import { inSlices } from './planned/slices.js';
 import { metricsReporter } from './reporting/metrics-reporter.js';
 import { withAverages } from './reporting/moving-averages.js';
 import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './sampling/row-selection.js';
 import { NONE_LEFT_OUT, noRowLeft, type RowsLeftOut } from './sampling/rows-left-out.js';
 import { samplerOptions } from './sampling/samplers.js';
 import { measure, type ScoredStep, summed } from './scored-step.js';
+import { inSlices } from './slices.js';
 import type { StepMetrics } from './step-metrics.js';
 
 /**

@@ -2,8 +2,9 @@
 
 export { crossScoreMetrics } from './cross-score-metrics.js';
 export type { CrossScores, MetricOptions } from './cross-scores.js';
-export { type ErrorParts, type EstimateOptions, estimateFromPairs, type PairEstimates } from './planned/estimates.js';
-export { completeSums, type PairScores, sumPairTokens } from './planned/pair-scores.js';
+export { RunningState, type RunningStateJson } from './reporting/running-state.js';
+export { type ErrorParts, type EstimateOptions, estimateFromPairs, type PairEstimates } from './sampled/estimates.js';
+export { completeSums, type PairScores, sumPairTokens } from './sampled/pair-scores.js';
 export {
   type Pairs,
   type PlanCost,
@@ -12,8 +13,8 @@ export {
   type ScorePlan,
   type ScorePlanInput,
   type ScorePlanOptions,
-} from './planned/plan.js';
-export { turnsOfPrompts } from './planned/prompt-turns.js';
+} from './sampled/plan.js';
+export { turnsOfPrompts } from './sampled/prompt-turns.js';
 export {
   type RoundsEnd,
   type RoundsResult,
@@ -21,8 +22,7 @@ export {
   ScoreRounds,
   type ScoreRoundsJson,
   type ScoreRoundsOptions,
-} from './planned/rounds.js';
-export { RunningState, type RunningStateJson } from './reporting/running-state.js';
+} from './sampled/rounds.js';
 export {
   effectiveSize,
   firstTurnRows,

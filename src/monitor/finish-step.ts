@@ -5,8 +5,8 @@ import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
-import type { ScorePlan } from '../metrics/planned/plan.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
+import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { EarlyStops } from '../verdicts/early-stop/early-stops.js';
@@ -20,7 +20,7 @@ import { bucketMetrics } from './outcomes/reward-buckets.js';
 import { rolloutMetrics } from './outcomes/rollout-metrics.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
-import { plannedMatched, plannedMetrics } from './planned-step.js';
+import { sampledMatched, sampledMetrics } from './sampled-step.js';
 import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
 
 /** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
@@ -165,8 +165,8 @@ async function sampleMetrics(
   const sums = await scores.all();
   if (plan !== undefined) {
     const common = { profile, permutations, seed, step, state, perRow, signal };
-    const metrics = await plannedMetrics(await engine(), plan, labels, sums, common);
-    return { measured: [metrics], ...(perRow && { matched: plannedMatched(plan, labels, sums, metrics) }) };
+    const metrics = await sampledMetrics(await engine(), plan, labels, sums, common);
+    return { measured: [metrics], ...(perRow && { matched: sampledMatched(plan, labels, sums, metrics) }) };
   }
   const given = {
     sums,

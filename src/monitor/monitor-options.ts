@@ -10,7 +10,7 @@ import type { Engine } from '../engine/engine.js';
 import { checkThreads } from '../engine/open-engine.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
 import { TURN_REWARDS } from '../filter/input/filter-options.js';
-import { planScores } from '../metrics/planned/plan.js';
+import { planScores } from '../metrics/sampled/plan.js';
 import {
   SAMPLER_OPTIONS,
   type SamplerKind,

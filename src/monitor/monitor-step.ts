@@ -13,7 +13,7 @@ import type { MonitorReport } from './monitor-report.js';
 import type { RewardBucket } from './outcomes/reward-buckets.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './outcomes/step-outcomes.js';
-import { planStep } from './planned-step.js';
+import { planStep } from './sampled-step.js';
 import { previewBuckets } from './step-groups.js';
 import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
 

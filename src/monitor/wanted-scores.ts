@@ -1,7 +1,7 @@
 // Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/reference/metrics.md), so
 // that a trainer scores nothing that no metric will read.
 import { ArgumentError } from '../checks/errors.js';
-import type { Pairs, PromptPairs } from '../metrics/planned/plan.js';
+import type { Pairs, PromptPairs } from '../metrics/sampled/plan.js';
 import { type RowSelection, selectRows } from '../metrics/sampling/row-selection.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';

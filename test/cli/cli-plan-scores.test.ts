@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { planScoresCommand } from '../../src/cli/commands/plan-scores.js';
 import { readStepFile } from '../../src/logs/steps/step-file.js';
-import { planScores } from '../../src/metrics/planned/plan.js';
+import { planScores } from '../../src/metrics/sampled/plan.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { collapsar, keeping } from './cli-streams.js';

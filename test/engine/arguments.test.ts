@@ -11,6 +11,7 @@ afterAll(() => engine.dispose());
 const groups = [0, 1, 2, 0, 1, 2];
 const lengths = [1, 2, 3, 1, 2, 3];
 const sums = { data: new Float64Array(18).fill(-1), dtype: 'float64', shape: [6, 3] };
+const noPairs = { rows: new Int32Array(0), columns: new Int32Array(0), sums: new Float64Array(0) };
 const fourScores = { data: new Float64Array(4), dtype: 'float64', shape: [2, 2] } as const;
 const plan = collapsar.planScores({ groups, lengths }, { negatives: 3 });
 const sinkOptions = { prompts: 1, rows: 1, lengths: [1] };
@@ -70,13 +71,14 @@ function misspelt(): [what: string, argument: string, call: () => unknown][] {
     scoreStats: (options) => stats('scoreStats')(fourScores, { ...labels, ...options }),
     gatherScores: (options) => stats('gatherScores')(fourScores, options),
     inferStep: (options) => stats('inferStep')(fourScores, {}, { ...labels, permutations: 0, seed: 0, ...options }),
+    inferPairs: (options) => stats('inferPairs')(noPairs, { own: [], lengths: [], signatures: [0], ...options }),
     tokenSumsSink: (options) => stats('tokenSumsSink')({ ...sinkOptions, ...options }),
     'TokenSumsSink.add': (options) => sink().add?.({ logprobs }, options),
     'TokenSumsSink.addSums': (options) => sink().addSums?.({ sums: logprobs }, options),
     planScores: (options) => given.planScores({ groups, lengths }, { negatives: 3, ...options }),
     estimateFromPairs: (options) =>
-      given.estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length) }, options),
-    ScoreRounds: (options) => new given.ScoreRounds({ groups, lengths }, { width: 1, ...options }),
+      given.estimateFromPairs(engine, plan, { sums: new Float64Array(plan.rows.length) }, options),
+    ScoreRounds: (options) => new given.ScoreRounds(engine, { groups, lengths }, { width: 1, ...options }),
     sumPairTokens: (options) => given.sumPairTokens(engine, plan, logprobs, lengths, options),
     listSteps: (options) => given.listSteps(out, options),
     readSteps: (options) => given.readSteps(out, options).next(),
@@ -121,7 +123,7 @@ function misspelt(): [what: string, argument: string, call: () => unknown][] {
     [
       'a column of ScoreRounds by its name in a step',
       'input.prompts',
-      () => new given.ScoreRounds({ groups, lengths, prompts: [] }, { width: 1 }),
+      () => new given.ScoreRounds(engine, { groups, lengths, prompts: [] }, { width: 1 }),
     ],
     [
       'a misspelt column of the filter',
@@ -173,11 +175,15 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ]),
   ['planScores of NaN', 'groups', () => given.planScores({ groups: [Number.NaN], lengths: [1] }, { negatives: 3 })],
   ['planScores without options', 'options', () => given.planScores({ groups, lengths })],
-  ['estimateFromPairs of nothing', 'plan', () => given.estimateFromPairs()],
+  ['estimateFromPairs of nothing', 'plan', () => given.estimateFromPairs(engine)],
   ['completeSums of nothing', 'plan', () => given.completeSums()],
   ['sumPairTokens of nothing', 'plan', () => given.sumPairTokens(engine)],
   ['sumPairTokens of no tensor', 'logprobs', () => given.sumPairTokens(engine, plan, [1])],
-  ['bare sums of a plan', 'scores.sums', () => given.estimateFromPairs(plan, new Float64Array(plan.rows.length))],
+  [
+    'bare sums of a plan',
+    'scores.sums',
+    () => given.estimateFromPairs(engine, plan, new Float64Array(plan.rows.length)),
+  ],
   ['sums of a plan that are undefined', 'scores', () => given.completeSums(plan)],
   ['threads that no engine can have', 'options.threads', () => new given.Monitor({ threads: 0 })],
   ['the promise of all scores', 'scores', () => openStep().scoreAll(Promise.resolve(1))],
@@ -246,7 +252,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   [
     'a plan that went through JSON',
     'plan',
-    () => given.estimateFromPairs(JSON.parse(JSON.stringify(plan)), { sums: [] }),
+    () => given.estimateFromPairs(engine, JSON.parse(JSON.stringify(plan)), { sums: [] }),
   ],
   ['sampleRows with rows in place of a test', 'usable', () => given.sampleRows([0], [0], { kind: 'turn' }, [0])],
   ['readSteps of null', 'source', () => given.readSteps(null).next()],
@@ -278,7 +284,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     () => given.readEvidence({ step: 1, groups: [{}] }),
   ],
   ['a filter in evidence that is none', 'evidence.filter.kept', () => given.readEvidence({ step: 1, filter: {} })],
-  ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds()],
+  ['ScoreRounds of nothing', 'input', () => new given.ScoreRounds(engine)],
   ['sampleRows without options', 'sampler', () => given.sampleRows([0], [0])],
   ['turns of other rows', 'turns', () => given.firstTurnRows([0, 1], [0])],
   ['effectiveSize of nothing', 'rows', () => given.effectiveSize()],
@@ -400,18 +406,19 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   [
     'rounds with a number of prompts',
     'columnGroups',
-    () => new given.ScoreRounds({ groups, lengths, columnGroups: 3 }, { width: 1 }),
+    () => new given.ScoreRounds(engine, { groups, lengths, columnGroups: 3 }, { width: 1 }),
   ],
-  ['rounds of any width', 'options.width', () => new given.ScoreRounds({ groups, lengths }, { width: true })],
+  ['rounds of any width', 'options.width', () => new given.ScoreRounds(engine, { groups, lengths }, { width: true })],
   [
     'rounds to a figure that JSON has no word for',
     'options.metric',
-    () => new given.ScoreRounds({ groups, lengths }, { width: 1, metric: 1n }),
+    () => new given.ScoreRounds(engine, { groups, lengths }, { width: 1, metric: 1n }),
   ],
   [
     'rows of pairs that are none',
     'scores.rows',
-    () => given.estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length), rows: null, prompts: null }),
+    () =>
+      given.estimateFromPairs(engine, plan, { sums: new Float64Array(plan.rows.length), rows: null, prompts: null }),
   ],
   [
     'token log-probs of pairs without a shape',

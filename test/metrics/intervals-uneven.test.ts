@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { crossScoreMetrics } from '../../src/metrics/cross-score-metrics.js';
-import { estimateFromPairs } from '../../src/metrics/planned/estimates.js';
-import { planScores } from '../../src/metrics/planned/plan.js';
+import { estimateFromPairs } from '../../src/metrics/sampled/estimates.js';
+import { planScores } from '../../src/metrics/sampled/plan.js';
 import type { Certainty, Interval } from '../../src/metrics/step-metrics.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
@@ -90,7 +90,7 @@ async function measured({ sums, groups, lengths }: Batch) {
 function estimated({ sums, groups, lengths }: Batch) {
   const plan = planScores({ groups, lengths }, { negatives: 1_000 });
   const scores = Float64Array.from(plan.rows, (row, at) => sums[row]?.[plan.prompts[at] as number] as number);
-  return estimateFromPairs(plan, { sums: scores });
+  return estimateFromPairs(engine, plan, { sums: scores });
 }
 
 function holds(interval: Interval | undefined, value: number): boolean {
@@ -136,7 +136,7 @@ describe('intervals hold the true value', () => {
   it('is covered of the population of an entropy, groups being uneven', async () => {
     const model = { strengths: [0.3, 6], rowsOf: HALVES, seed: 12 };
     const key = 'reasoning_entropy_seq_est';
-    expect(await coverage(model, key, 'population', async (batch) => estimated(batch), 150)).toBeGreaterThan(0.9);
+    expect(await coverage(model, key, 'population', estimated, 150)).toBeGreaterThan(0.9);
   });
 
   it('is covered of the batch, with two rows a prompt near the bound', async () => {
@@ -183,15 +183,20 @@ describe('retrieval among candidates, all scores tied', () => {
   it.each([
     [2, 6, 4, 0.91],
     [3, 6, 4, 0.87],
-  ])('is chance with %d rows a prompt, %d negatives, %d candidates', (rowsPerPrompt, negatives, candidates, least) => {
-    const prompts = 8;
-    const groups = Array.from({ length: prompts * rowsPerPrompt }, (_, r) => Math.floor(r / rowsPerPrompt));
-    let held = 0;
-    for (let seed = 0; seed < DRAWS; seed++) {
-      const plan = planScores({ groups, lengths: groups.map(() => 1) }, { negatives, seed });
-      const { certainty } = estimateFromPairs(plan, { sums: new Float64Array(plan.rows.length).fill(-5) });
-      held += holds(certainty[`retrieval_accuracy_of_${candidates}`]?.batch, 1 / candidates) ? 1 : 0;
-    }
-    expect(held / DRAWS).toBeGreaterThan(least);
-  });
+  ])(
+    'is chance with %d rows a prompt, %d negatives, %d candidates',
+    async (rowsPerPrompt, negatives, candidates, least) => {
+      const prompts = 8;
+      const groups = Array.from({ length: prompts * rowsPerPrompt }, (_, r) => Math.floor(r / rowsPerPrompt));
+      let held = 0;
+      for (let seed = 0; seed < DRAWS; seed++) {
+        const plan = planScores({ groups, lengths: groups.map(() => 1) }, { negatives, seed });
+        const { certainty } = await estimateFromPairs(engine, plan, {
+          sums: new Float64Array(plan.rows.length).fill(-5),
+        });
+        held += holds(certainty[`retrieval_accuracy_of_${candidates}`]?.batch, 1 / candidates) ? 1 : 0;
+      }
+      expect(held / DRAWS).toBeGreaterThan(least);
+    },
+  );
 });

@@ -5,11 +5,11 @@ import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { readSteps } from '../../src/logs/steps/read-steps.js';
 import { crossScoreMetrics } from '../../src/metrics/cross-score-metrics.js';
-import { estimateFromPairs } from '../../src/metrics/planned/estimates.js';
-import { completeSums, sumPairTokens } from '../../src/metrics/planned/pair-scores.js';
-import { planScores, type ScorePlan } from '../../src/metrics/planned/plan.js';
+import { estimateFromPairs } from '../../src/metrics/sampled/estimates.js';
+import { completeSums, sumPairTokens } from '../../src/metrics/sampled/pair-scores.js';
+import { planScores, type ScorePlan } from '../../src/metrics/sampled/plan.js';
 import { exampleRuns } from '../support/analysis-logs.js';
-import { drawnStep, type PlannedStep, scoresOf, stepOf } from './score-plan-steps.js';
+import { drawnStep, type SampledStep, scoresOf, stepOf } from './score-plan-steps.js';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ afterAll(() => engine.dispose());
 
 const ALL = 1_000;
 
-async function whole(step: PlannedStep, plan: ScorePlan) {
+async function whole(step: SampledStep, plan: ScorePlan) {
   return crossScoreMetrics(
     engine,
     { ...step.input, sums: completeSums(plan, { sums: scoresOf(step, plan) }) },
@@ -32,11 +32,11 @@ function expectNear(found: number | undefined, wanted: number, scale: number, ke
   if (found === undefined || !(Math.abs(found - wanted) <= 1e-12 * Math.max(1, scale))) expect(found, key).toBe(wanted);
 }
 
-async function expectSame(step: PlannedStep, options: { turns?: boolean } = {}): Promise<void> {
+async function expectSame(step: SampledStep, options: { turns?: boolean } = {}): Promise<void> {
   const input = options.turns ? { ...step.input, promptTurns: step.sums[0]?.map((_, p) => p % 3) ?? [] } : step.input;
   const plan = planScores(input, { negatives: ALL });
   expect(plan.complete).toBe(true);
-  const found = estimateFromPairs(plan, { sums: scoresOf(step, plan) });
+  const found = await estimateFromPairs(engine, plan, { sums: scoresOf(step, plan) });
   const wanted = await whole(step, plan);
   // Few prompts may have equal scores by chance: then crossScoreMetrics sees placeholders, or one prompt twice, and a
   // plan none.

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import type { Engine } from '../../src/engine/engine.js';
 import type { StepData } from '../../src/logs/steps/step-data.js';
-import type { ScorePlan } from '../../src/metrics/planned/plan.js';
+import type { ScorePlan } from '../../src/metrics/sampled/plan.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
-export interface PlannedStep {
+export interface SampledStep {
   readonly input: {
     readonly groups: number[];
     readonly lengths: number[];
@@ -17,7 +17,7 @@ export interface PlannedStep {
 }
 
 /** One sum a pair, in the plan's order. */
-export function scoresOf({ sums }: PlannedStep, plan: { rows: Int32Array; prompts: Int32Array }): Float64Array {
+export function scoresOf({ sums }: SampledStep, plan: { rows: Int32Array; prompts: Int32Array }): Float64Array {
   return Float64Array.from(plan.rows, (row, at) => sums[row]?.[plan.prompts[at] as number] as number);
 }
 
@@ -27,7 +27,7 @@ export function pairsOf(plan: ScorePlan): [number, number][] {
 }
 
 /** Any step of up to 9 prompts, some of them equal, with ties, rows without reasoning and scores that are −∞ or NaN. */
-export function drawnStep(): fc.Arbitrary<PlannedStep> {
+export function drawnStep(): fc.Arbitrary<SampledStep> {
   const score = fc.oneof(
     // On a grid: of differences like 1e-160 only the squares' underflow could be compared.
     { weight: 20, arbitrary: fc.integer({ min: -3e7, max: 0 }).map((millionths) => millionths / 1e6) },
@@ -61,7 +61,7 @@ export function drawnStep(): fc.Arbitrary<PlannedStep> {
 }
 
 /** A step of a log, its tokens summed. */
-export async function stepOf(engine: Engine, data: StepData): Promise<PlannedStep> {
+export async function stepOf(engine: Engine, data: StepData): Promise<SampledStep> {
   if (data.scores.kind !== 'logprobs') throw new Error('a step with token log-probs is needed');
   const [, rows] = data.scores.shape;
   const sums = Array.from({ length: rows }, (): number[] => []);
@@ -84,7 +84,7 @@ export async function stepOf(engine: Engine, data: StepData): Promise<PlannedSte
   };
 }
 
-export interface KnownStep extends PlannedStep {
+export interface KnownStep extends SampledStep {
   /** Expectations over the responses, prompts fixed: exact sums over all outcomes. */
   readonly truth: { mi_seq_estimate: number; mi_per_token: number; reasoning_entropy_seq_est: number };
 }

@@ -223,7 +223,7 @@ describe('wanted pairs', () => {
     }
     const report = await step.finish();
     const sums = await Promise.all(Array.from({ length: 8 }, (_, prompt) => sumsOf(small, prompt)));
-    const found = estimateFromPairs(plan, {
+    const found = await estimateFromPairs(engine, plan, {
       sums: Array.from(plan.rows, (row, at) => sums[plan.prompts[at] as number]?.[row] as number),
     });
     expect(report.stepMetrics?.values).toEqual(found.values);

@@ -40,7 +40,7 @@ double meanOf(const std::vector<double>& values) {
 }
 
 // Over the rows whose margin is finite.
-void inferMargin(const InferenceInput& input, const RowSums& sums, Inference& out) {
+void inferMargin(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Inference& out) {
   std::vector<double> margins;
   std::vector<std::int32_t> own;
   margins.reserve(sums.margins.size());
@@ -53,7 +53,7 @@ void inferMargin(const InferenceInput& input, const RowSums& sums, Inference& ou
   out.marginRows = static_cast<std::int64_t>(margins.size());
   if (margins.empty()) return;
   const double estimate = meanOf(margins);
-  const Interval batch = marginInterval(input, sums, own, margins, estimate);
+  const Interval batch = marginInterval(columns, sums, own, margins, estimate);
   out.margin = {estimate, batch.low, batch.high, batch.error};
 }
 
@@ -69,7 +69,8 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
   control.totalUnits.store(input.rows * (input.columns + input.permutations), std::memory_order_relaxed);
   if (input.rows < 1 || input.columns < 1) return Outcome::Done;
 
-  const StepColumns columns(input);
+  const StepColumns columns(input.labels, input.rows, input.columns);
+  const Confidence confidence(0.95);
   const PromptSubsets subsets(columns, input.seed);
   RowSums sums;
   if (sumRows(input, columns, subsets, sums, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
@@ -78,14 +79,14 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
 
   out.withinVariance = true;
   for (const std::int64_t count : columns.rowsOf) out.withinVariance = out.withinVariance && count != 1;
-  out.calibrated = scoresDescribeSampling(input, sums);
+  out.calibrated = scoresDescribeSampling(columns, sums, sums.labelVariance[kMiSeq]);
   for (int f = 0; f < kFigures; f++) {
     const auto figure = static_cast<Figure>(f);
     FigureInference& result = out.figures[f];
     result.estimate = estimateOf(input, sums, figure);
     if (!std::isfinite(result.estimate)) continue;
-    const Interval batch = batchInterval(input, columns, sums, figure, result.estimate, out.calibrated);
-    const Interval population = populationInterval(input, columns, sums, figure, result.estimate, out.calibrated);
+    const Interval batch = batchInterval(columns, sums, figure, result.estimate, out.calibrated, confidence);
+    const Interval population = populationInterval(columns, sums, figure, result.estimate, out.calibrated, confidence);
     result.batchLow = batch.low;
     result.batchHigh = batch.high;
     result.batchError = batch.error;
@@ -94,13 +95,13 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
-  const AmongIntervals among(input, columns, sums, out.calibrated);
+  const AmongIntervals among(columns, sums, out.calibrated);
   for (int size = 0; size < subsets.sizes; size++) {
     const double estimate = meanOf(sums.among[size]);
     const Interval batch = among.of(size, estimate);
     out.among.push_back({estimate, batch.low, batch.high, batch.error});
   }
-  if (subsets.sizes > 0) inferMargin(input, sums, out);
+  if (subsets.sizes > 0) inferMargin(input, columns, sums, out);
   return Outcome::Done;
 }
 

@@ -337,7 +337,7 @@ class RowAdder {
 Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const PromptSubsets& subsets, RowSums& out,
                 ThreadPool& pool, JobControl& control) {
   allocate(out, input.columns);
-  for (auto& values : out.values) values.resize(static_cast<std::size_t>(input.rows));
+  for (int f = 0; f < kFigures; f++) out.values[f].resize(static_cast<std::size_t>(input.rows));
   out.margins.resize(static_cast<std::size_t>(input.rows));
   out.among.resize(static_cast<std::size_t>(subsets.sizes));
   for (auto& values : out.among) values.resize(static_cast<std::size_t>(input.rows));
@@ -405,6 +405,11 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
     out.scoreScaleToken += part.scoreScaleToken;
   }
   for (int f = kMiFigures; f < kFigures; f++) out.weightedSquares[f] = out.weighted[f];
+  std::vector<double> rowsAlike(static_cast<std::size_t>(input.columns), 0.0);  // by signature
+  for (std::int64_t p = 0; p < input.columns; p++) rowsAlike[columns.signature[p]] += columns.rowCounts[p];
+  for (std::int64_t p = 0; p < input.columns; p++) {
+    out.part.push_back(columns.rowCounts[p] / rowsAlike[columns.signature[p]]);
+  }
   return Outcome::Done;
 }
 

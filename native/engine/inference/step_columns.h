@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "inference.h"
+#include "engine/score_stats.h"
 
 namespace collapsar {
 
 // Read-only once made.
 struct StepColumns {
-  explicit StepColumns(const InferenceInput& input);
+  StepColumns(const ScoreRows& labels, std::int64_t rows, std::int64_t columns);
 
+  ScoreRows labels;
+  std::int64_t rows, columns;
   std::vector<std::int32_t> signature;  // [columns], the identity where the caller gave none
   std::vector<std::int64_t> sharing;    // [columns] by signature: columns that have it
   std::vector<std::int64_t> rowsOf;     // [columns] rows whose own column this is

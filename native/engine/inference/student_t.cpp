@@ -1,5 +1,11 @@
-// Degrees of freedom -> t quantile, from polynomials in 1/degrees.
+// Degrees of freedom -> t quantile: at 95% from polynomials in 1/degrees, else by Newton's method.
 #include "student_t.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "engine/deterministic_math.h"
 
 namespace collapsar {
 
@@ -44,6 +50,64 @@ constexpr Piece kPieces[] = {
       0x1.ab96c2eb7241ep-28, 0x1.211b8b9cb2056p-31}}};
 
 constexpr double kSmallestDegrees = 0.5;
+constexpr double kMostDegrees = 1e17;  // beyond, the distribution is the normal one to the last bit
+
+// ln(1 + x), x >= 0: what rounding took from 1 + x is given back.
+double log1p(double x) {
+  const double sum = 1 + x;
+  return deterministicLog(sum) - ((sum - 1) - x) / sum;
+}
+
+// Gamma(a + 1/2) / (Gamma(a) sqrt(a)), which goes to 1. The difference of two ln Gamma would lose all digits for
+// large a.
+double gammaRatio(double a) {
+  constexpr double kAsymptotic = 30;  // from here on the series below is exact to the last bit
+  double factor = 1;
+  for (; a < kAsymptotic; a++) factor *= std::sqrt(a * (a + 1)) / (a + 0.5);
+  const double x = 1 / a, square = x * x;
+  // Tricomi and Erdelyi 1951 (DLMF 5.11.13), as a logarithm.
+  return factor *
+         deterministicExp(-x * (1.0 / 8 - square * (1.0 / 192 - square * (1.0 / 640 - square * (17.0 / 14336)))));
+}
+
+// The continued fraction f of the incomplete beta function, I_x(a, b) = x^a y^b / (B(a, b) f), y = 1 - x: the even part
+// of DLMF 8.17.22 (Didonato and Morris 1992, eq. 9). With y given apart nothing cancels where x is near 1.
+double betaFraction(double a, double b, double x, double y) {
+  constexpr double kTiny = 1e-300, kEnough = 1e-15;
+  const auto nonZero = [](double value) { return value == 0 ? kTiny : value; };
+  // At m = 0 the first fraction of a denominator is 0 times something that may be infinite.
+  double value = nonZero(a * (a * y - b * x + 1) / (a + 1));
+  double c = value, d = 0;
+  for (double m = 1; m < 1000; m++) {
+    const double twice = a + 2 * m;
+    const double numerator = (a + m - 1) * (a + b + m - 1) / ((twice - 1) * (twice - 1)) * m * (b - m) * x * x;
+    const double denominator =
+        m + m * (b - m) * x / (twice - 1) + (a + m) * (a * y - b * x + 1 + m * (2 - x)) / (twice + 1);
+    d = 1 / nonZero(denominator + numerator * d);
+    c = nonZero(denominator + numerator / c);
+    value *= c * d;
+    if (std::fabs(c * d - 1) < kEnough) break;
+  }
+  return value;
+}
+
+// P(|T| > t), P(|T| <= t), the smaller by itself, and t times the density of |T|.
+struct Areas {
+  double outside, inside, slope;
+};
+
+Areas areasOf(double t, double degrees, double ratio) {
+  const double a = degrees / 2, square = t * t;
+  const double x = degrees / (degrees + square), y = square / (degrees + square);
+  const double power = ratio * std::sqrt(a / std::numbers::pi * y) * deterministicExp(-a * log1p(square / degrees));
+  // The fraction converges fast below the mean of the beta distribution.
+  if (x < (a + 1) / (a + 2.5)) {
+    const double outside = power / betaFraction(a, 0.5, x, y);
+    return {outside, 1 - outside, 2 * power};
+  }
+  const double inside = power / betaFraction(0.5, a, y, x);
+  return {1 - inside, inside, 2 * power};
+}
 
 }  // namespace
 
@@ -56,6 +120,28 @@ double studentT975(double degrees) {
   double t = piece->coefficients[kCoefficients - 1];
   for (int i = kCoefficients - 2; i >= 0; i--) t = t * s + piece->coefficients[i];
   return t;
+}
+
+double studentT(double degrees, double confidence) {
+  // t is multiplied by at most e^this at a time: a step too far would end where the tail is 0.
+  constexpr double kLongestStep = 2;
+  constexpr double kShortestStep = 1e-9;  // the error left is about its square
+  if (degrees != degrees) return degrees;
+  const double freedom = std::max(kSmallestDegrees, std::min(degrees, kMostDegrees)), ratio = gammaRatio(freedom / 2);
+  // Newton's method on the logarithms of t and of the smaller probability: that curve is concave, so that after one
+  // step too far at most it closes in from one side.
+  const bool isInside = confidence < 0.5;
+  const double target = deterministicLog(isInside ? confidence : 1 - confidence);
+  double at = 0;
+  for (int i = 0; i < 200; i++) {
+    const Areas areas = areasOf(deterministicExp(at), freedom, ratio);
+    const double probability = isInside ? areas.inside : areas.outside;
+    const double excess = (deterministicLog(probability) - target) * (isInside ? -1 : 1);
+    const double step = std::max(-kLongestStep, std::min(excess * probability / areas.slope, kLongestStep));
+    at += step;
+    if (std::fabs(step) < kShortestStep) break;
+  }
+  return deterministicExp(at);
 }
 
 }  // namespace collapsar

@@ -35,13 +35,10 @@ class PromptVariances {
 
 }  // namespace
 
-Variance posteriorVariance(const InferenceInput& input, const StepColumns& columns, const RowSums& sums,
-                           Figure figure) {
-  std::vector<double> rowsAlike(static_cast<std::size_t>(input.columns), 0.0);  // by signature
-  for (std::int64_t p = 0; p < input.columns; p++) rowsAlike[columns.signature[p]] += columns.rowCounts[p];
+Variance posteriorVariance(std::int64_t rowCount, const StepSums& sums, Figure figure) {
   double squares = 0, leverages = 0;  // the latter weighed by spread: where there is none, it is rounding
   PromptVariances aroundTrueMeans;
-  for (std::int64_t p = 0; p < input.columns; p++) {
+  for (std::size_t p = 0; p < sums.weight.size(); p++) {
     const double weight = sums.weight[p];
     if (weight == 0) continue;
     const double mean = sums.weighted[figure][p] / weight;
@@ -54,11 +51,10 @@ Variance posteriorVariance(const InferenceInput& input, const StepColumns& colum
     const double own = sums.squareWeightedSquares[figure][p] - 2 * mean * sums.squareWeighted[figure][p] +
                        mean * mean * sums.squaredWeight[p];
     const double leverage = std::min(kMostLeverage, std::max(0.0, own / weight / spread));
-    const double part = columns.rowCounts[p] / rowsAlike[columns.signature[p]];
-    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1, part);
+    aroundTrueMeans.add(spread / (1 - leverage), 1 / leverage - 1, sums.part[p]);
     leverages += leverage * spread;
   }
-  const auto rows = static_cast<double>(input.rows);
+  const auto rows = static_cast<double>(rowCount);
   // Where labels alone decide a figure, a row that is unlike its prompt's others is likely under another prompt too,
   // and has little part in either mean.
   if (!variesByLength(figure)) return {squares / (rows * (rows - 1)), rows - 1};
@@ -101,12 +97,12 @@ Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const
   return {strata.sum() / (rows * rows), alike ? degrees : strata.degrees(degrees)};
 }
 
-double jackknifeVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& without) {
-  const auto prompts = static_cast<double>(input.columns);
+double jackknifeVariance(const StepColumns& columns, const std::vector<double>& without) {
+  const auto prompts = static_cast<double>(columns.columns);
   std::vector<double> left(without.size());
   double mean = 0;
   for (std::size_t j = 0; j < left.size(); j++) {
-    left[j] = without[j] / static_cast<double>(input.rows - columns.rowsOf[j]);
+    left[j] = without[j] / static_cast<double>(columns.rows - columns.rowsOf[j]);
     mean += left[j];
   }
   mean /= prompts;
@@ -115,7 +111,7 @@ double jackknifeVariance(const InferenceInput& input, const StepColumns& columns
   return (prompts - 1) / prompts * squares;
 }
 
-double promptDegrees(const InferenceInput& input, const StepColumns& columns, double between, double within) {
+double promptDegrees(const StepColumns& columns, double between, double within) {
   double prompts = 0, squares = 0;
   for (const std::int64_t rowsOf : columns.rowsOf) {
     const auto count = static_cast<double>(rowsOf);
@@ -127,7 +123,7 @@ double promptDegrees(const InferenceInput& input, const StepColumns& columns, do
   for (const std::int64_t rowsOf : columns.rowsOf) {
     if (rowsOf == 0) continue;
     const auto count = static_cast<double>(rowsOf);
-    const double part = share * (count / static_cast<double>(input.rows)) + (1 - share) * (count * count / squares);
+    const double part = share * (count / static_cast<double>(columns.rows)) + (1 - share) * (count * count / squares);
     uneven += (part * prompts - 1) * (part * prompts - 1);
   }
   return std::max(std::min(kLeastDegrees, prompts - 1), (prompts - 1) / (1 + uneven / prompts));

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "row_sums.h"
+#include "step_columns.h"
+#include "step_sums.h"
 
 namespace collapsar {
 
@@ -15,7 +16,7 @@ struct Variance {
 
 // Row by row, the posterior of the label says what else the row's prompt could have been, so every row tells of every
 // prompt's spread: sum_p sum_r w_rp (v_rp - mean_p)^2 / R^2 estimates the variance of a mean over rows within prompts.
-Variance posteriorVariance(const InferenceInput& input, const StepColumns& columns, const RowSums& sums, Figure figure);
+Variance posteriorVariance(std::int64_t rows, const StepSums& sums, Figure figure);
 
 // Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
 // from all rows, which adds the spread between prompts. `alike`: prompts are taken to spread alike.
@@ -25,11 +26,11 @@ Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const
 
 // Prompts left out one at a time, each with its column and its rows: (P-1)/P sum (theta_-j - mean)^2. By Efron and
 // Stein (1981) it is too large rather than too small on average.
-double jackknifeVariance(const InferenceInput& input, const StepColumns& columns, const std::vector<double>& without);
+double jackknifeVariance(const StepColumns& columns, const std::vector<double>& without);
 
 // On how many prompts' differences the variance between prompts rests. The influence of a prompt has a part that comes
 // from drawing its rows, the square of which is proportional to their number, and one that all of its rows share, to
 // the number's square: with that, Satterthwaite's degrees of freedom. All with as many rows: one less than there are.
-double promptDegrees(const InferenceInput& input, const StepColumns& columns, double between, double within);
+double promptDegrees(const StepColumns& columns, double between, double within);
 
 }  // namespace collapsar

@@ -10,9 +10,9 @@ import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
-import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/planned/plan.js';
-import { turnsByRows } from '../../metrics/planned/prompt-turns.js';
-import { PlannedLines } from '../input/planned-lines.js';
+import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/sampled/plan.js';
+import { turnsByRows } from '../../metrics/sampled/prompt-turns.js';
+import { SampledLines } from '../input/sampled-lines.js';
 import { textLines } from '../input/text-lines.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
@@ -29,7 +29,7 @@ export interface PlanScoresFlags {
 }
 
 /** A step without its scores. */
-interface PlannedStep {
+interface UnscoredStep {
   readonly input: ScorePlanInput;
   /** [P] the group of each prompt, in the plan's numbering, as JSON. */
   readonly groupNames: readonly string[];
@@ -51,7 +51,7 @@ export async function planScoresCommand(
   const { input, groupNames } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
     : await fromLines(path, stdin, flags, signal);
-  const plan = planned(input, flags);
+  const plan = planOf(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
     await out.write(lines(plan, groupNames, first, flags.csv === true));
@@ -61,7 +61,7 @@ export async function planScoresCommand(
 }
 
 /** What only the rows' turns show of the options is said in the options' words here. */
-function planned(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScoresFlags): ScorePlan {
+function planOf(input: ScorePlanInput, { negatives, seed, hardShare }: PlanScoresFlags): ScorePlan {
   try {
     return planScores(input, { negatives, seed, hardShare });
   } catch (error) {
@@ -102,7 +102,7 @@ function saving({ cost, complete }: ScorePlan): string {
   return parts.join('\n');
 }
 
-async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortSignal): Promise<PlannedStep> {
+async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortSignal): Promise<UnscoredStep> {
   const step = await readStepFile(path, { signal });
   const { group: groups, lengths, columnGroup: columnGroups, prompts: promptTokens } = step;
   if (flags.hard && step.turn === undefined) {
@@ -124,10 +124,10 @@ async function fromLines(
   stdin: Readable,
   flags: PlanScoresFlags,
   signal: AbortSignal,
-): Promise<PlannedStep> {
+): Promise<UnscoredStep> {
   signal.throwIfAborted();
   const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
-  const rows = new PlannedLines(path, flags.hard === true);
+  const rows = new SampledLines(path, flags.hard === true);
   const readAll = async () => {
     for await (const text of textLines(stream, path, { encoding: flags.encoding })) rows.add(text);
   };

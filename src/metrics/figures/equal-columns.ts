@@ -1,7 +1,7 @@
 // Scores of prompts whose tokens nobody gave -> which of them must be the same prompt: those with the same scores in
 // every row.
 import { renumber } from '../columns.js';
-import type { Interruptible } from '../planned/slices.js';
+import type { Interruptible } from '../slices.js';
 
 /** Scores compared without looking up. */
 const COMPARED_AT_ONCE = 2 ** 16;

@@ -7,7 +7,7 @@ import { NamedIds } from './named-ids.js';
 
 const GROUP_NAMES = ['group', 'group_id', 'uid'] as const;
 
-export interface PlannedRows {
+export interface SampledRows {
   /** [R] */
   readonly groups: Int32Array;
   readonly lengths: readonly number[];
@@ -17,7 +17,7 @@ export interface PlannedRows {
   readonly groupNames: readonly string[];
 }
 
-export class PlannedLines {
+export class SampledLines {
   readonly #path: string;
   readonly #withTurns: boolean;
   readonly #ids = new NamedIds();
@@ -43,7 +43,7 @@ export class PlannedLines {
   }
 
   /** @throws {FileError} when there was no row */
-  finish(): PlannedRows {
+  finish(): SampledRows {
     if (this.#groups.length === 0) {
       throw new FileError({ path: this.#path }, 'no rows; expected a line {"group": …, "length": …} for each');
     }

@@ -1,18 +1,8 @@
 // What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that cannot be given.
-import { chanceLevel, exactChanceLevel, rowsByEquivalents } from '../figures/chance.js';
-import { RETRIEVAL_AT } from '../measured-step.js';
-import type { Certainty } from '../step-metrics.js';
-import { compensatedSum } from './compensated-sum.js';
+import type { NumericInterval, PairInference } from '../../engine/operations/infer-pairs.js';
+import { chanceLevel, exactChanceLevel } from '../figures/chance.js';
+import type { Certainty, Interval } from '../step-metrics.js';
 import type { ScorePlan } from './plan.js';
-import { bestOfCandidates, retrievalBounds } from './retrieval.js';
-import type { ScoredRow } from './row.js';
-import type { Interruptible } from './slices.js';
-import type { PlannedSums } from './sums.js';
-import { hitVariance } from './variances.js';
-import { wilsonInterval } from './wilson-interval.js';
-
-/** Candidates of which `retrieval_accuracy_of_<c>` is given. */
-const CANDIDATES = [2, 4, 8, 16] as const;
 
 /** Why there are no p-values. */
 export const NO_PERMUTATIONS = 'label permutations need every pair: score all and use crossScoreMetrics';
@@ -29,7 +19,7 @@ function retrievalKeys(k: number): { readonly accuracy: string; readonly chance:
 }
 
 /** Figures by key of `strict`, and why some are absent. */
-interface Figures {
+export interface Figures {
   readonly values: Record<string, number>;
   readonly absent: Record<string, string>;
   readonly certainty: Record<string, Certainty>;
@@ -37,35 +27,31 @@ interface Figures {
 
 type Bounds = Record<string, { readonly low: number; readonly high: number }>;
 
+/** @param otherwise why there is none */
+export function intervalOf({ low, high, error }: NumericInterval, otherwise: string): Interval {
+  return Number.isFinite(low) && Number.isFinite(high) ? { low, high, error } : { absent: otherwise };
+}
+
 /**
  * Puts what can be said of retrieval among the figures.
+ * @param alike rows by how many columns count as their own: chance rests on that alone, of which nothing is drawn
  * @returns bounds that are certain, of accuracies that cannot be estimated
  */
-export function* addRetrieval(
-  plan: ScorePlan,
-  scored: readonly ScoredRow[],
-  sums: PlannedSums,
-  confidence: number,
-  into: Figures,
-): Interruptible<Bounds> {
-  const bounds = yield* addAccuracies(plan, scored, sums, into);
-  yield* addAccuraciesOfCandidates(plan, scored, sums, confidence, into);
-  return bounds;
+export function addRetrieval(plan: ScorePlan, inference: PairInference, alike: Int32Array, into: Figures): Bounds {
+  addAccuraciesOfCandidates(plan, inference, into);
+  return addAccuracies(plan, inference, alike, into);
 }
 
 /** Among the best k of all prompts. */
-function* addAccuracies(
+function addAccuracies(
   { layout, negatives }: ScorePlan,
-  scored: readonly ScoredRow[],
-  sums: PlannedSums,
+  { best }: PairInference,
+  alike: Int32Array,
   { values, absent }: Figures,
-): Interruptible<Bounds> {
+): Bounds {
   const columns = layout.signatures.length;
   const bounds: Bounds = {};
-  // Chance rests on which prompts are equal, of which nothing is drawn: it is known exactly.
-  const alike = rowsByEquivalents(sums.own, layout.signatures, layout.counts);
-  const ks = [1, ...RETRIEVAL_AT.map(({ k }) => k)];
-  for (const { k, low, high } of yield* retrievalBounds(scored, layout, ks)) {
+  for (const { k, atLeast: low, atMost: high } of best) {
     const { accuracy, chance, above } = retrievalKeys(k);
     if (k > 1 && k >= columns) {
       const reason = `the top ${k} of ${columns} columns hold every column: a hit is certain`;
@@ -90,35 +76,24 @@ function* addAccuracies(
 }
 
 /** Best of c prompts, the own one and others drawn at random. */
-function* addAccuraciesOfCandidates(
+function addAccuraciesOfCandidates(
   { layout }: ScorePlan,
-  scored: readonly ScoredRow[],
-  sums: PlannedSums,
-  confidence: number,
+  { bestOf }: PairInference,
   { values, absent, certainty }: Figures,
-): Interruptible<void> {
-  for (const candidates of CANDIDATES) {
+): void {
+  for (const { candidates, share, batch } of bestOf) {
     const key = `retrieval_accuracy_of_${candidates}`;
     if (candidates > layout.distinct) {
       absent[key] = `this step has ${layout.distinct} different prompts`;
-      continue;
-    }
-    const hits = yield* bestOfCandidates(scored, layout, candidates);
-    if (hits === undefined) {
+    } else if (Number.isNaN(share)) {
       absent[key] = `needs at least ${candidates - 1} negatives a row, of every kind there may be among the candidates`;
-      continue;
+    } else {
+      values[key] = share;
+      certainty[key] = {
+        batch: intervalOf(batch, 'too few rows: at least two are needed'),
+        population: { absent: 'given for MI figures only' },
+        pValue: { absent: NO_PERMUTATIONS },
+      };
     }
-    const share = compensatedSum(hits) / hits.length;
-    values[key] = share;
-    const variance = hitVariance(sums, hits);
-    certainty[key] = {
-      // A row's value is in [0, 1], so that its variance is at most that of a hit: never fewer draws than rows.
-      batch:
-        hits.length < 2
-          ? { absent: 'too few rows: at least two are needed' }
-          : wilsonInterval(share, variance, hits.length, confidence),
-      population: { absent: 'given for MI figures only' },
-      pValue: { absent: NO_PERMUTATIONS },
-    };
   }
 }

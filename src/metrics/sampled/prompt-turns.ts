@@ -50,13 +50,19 @@ export function turnsByRows(
   return result;
 }
 
-/** @returns turns of prompts in canonical order (ascending group id) */
-export function canonicalTurns(turns: Integers | undefined, order: Int32Array): Float64Array | undefined {
+/** @returns turns of prompts in canonical order (ascending group id), numbered anew: equal numbers mean equal turns */
+export function canonicalTurns(turns: Integers | undefined, order: Int32Array): Int32Array | undefined {
   if (turns === undefined) return undefined;
   checkArray(turns, 'promptTurns');
   if (turns.length !== order.length) {
     throw new ArgumentError('promptTurns', `${counted(turns.length, 'turns')} for ${counted(order.length, 'prompts')}`);
   }
   const values = wholeNumbers('promptTurns', turns);
-  return Float64Array.from(order, (prompt) => values[prompt] as number);
+  const numbers = new Map<number, number>();
+  return order.map((prompt) => {
+    const turn = values[prompt] as number;
+    const number = numbers.get(turn) ?? numbers.size;
+    numbers.set(turn, number);
+    return number;
+  });
 }

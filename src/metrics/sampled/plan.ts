@@ -71,7 +71,7 @@ export interface PlanCost {
 }
 
 /** One row of the plan, by signatures. */
-export interface PlannedRow {
+export interface SampledRow {
   readonly row: number;
   /** Canonical column (ascending group id). */
   readonly ownColumn: number;
@@ -88,12 +88,14 @@ export interface PlanLayout {
   /** Signature of each canonical column, and how many columns have each. */
   readonly signatures: Int32Array;
   readonly counts: Int32Array;
+  /** Turn of each canonical column, where negatives are drawn by turn. */
+  readonly turns: Int32Array | undefined;
   /** Different prompts. */
   readonly distinct: number;
   /** Input prompt that is scored for each signature: its first one in canonical order. */
   readonly scored: Int32Array;
   /** Rows with reasoning, ascending. */
-  readonly rows: readonly PlannedRow[];
+  readonly rows: readonly SampledRow[];
   readonly totalRows: number;
 }
 
@@ -153,7 +155,7 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
   columns.signatures.forEach((signature, column) => {
     if (scored[signature] === -1) scored[signature] = columns.order[column] as number;
   });
-  const rows: PlannedRow[] = [];
+  const rows: SampledRow[] = [];
   lengths.forEach((length, row) => {
     if (length === 0) return;
     const ownColumn = columns.own[row] as number;
@@ -167,6 +169,7 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
     order: columns.order,
     signatures: columns.signatures,
     counts,
+    turns,
     distinct,
     scored,
     rows,

@@ -47,11 +47,7 @@ interface Listed {
  * @param counts columns of each signature
  * @param turns of each column, where same-turn negatives are a stratum of their own
  */
-export function strataOf(
-  signatures: Int32Array,
-  counts: Int32Array,
-  turns: Int32Array | Float64Array | undefined,
-): Stratum[][] {
+export function strataOf(signatures: Int32Array, counts: Int32Array, turns: Int32Array | undefined): Stratum[][] {
   const distinct = Int32Array.from(counts.keys()).filter((signature) => (counts[signature] as number) > 0);
   const list = (members: Int32Array): Listed => ({
     listed: members,
@@ -83,7 +79,7 @@ export function strataOf(
 function listsByTurn(
   distinct: Int32Array,
   signatures: Int32Array,
-  turns: Int32Array | Float64Array,
+  turns: Int32Array,
   list: (members: Int32Array) => Listed,
 ): Map<number, readonly Listed[]> {
   const ofTurn = new Map<number, Set<number>>();

@@ -8,11 +8,10 @@ import type { HostTensor } from '../engine/tensor/tensor.js';
 import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import { flattenCertainty } from '../metrics/figures/certainty.js';
-import { estimation } from '../metrics/planned/estimates.js';
-import { completeSums } from '../metrics/planned/pair-scores.js';
-import { planScores, type ScorePlan } from '../metrics/planned/plan.js';
-import { turnsByRows } from '../metrics/planned/prompt-turns.js';
-import { inSlices } from '../metrics/planned/slices.js';
+import { estimateFromPairs } from '../metrics/sampled/estimates.js';
+import { completeSums } from '../metrics/sampled/pair-scores.js';
+import { planScores, type ScorePlan } from '../metrics/sampled/plan.js';
+import { turnsByRows } from '../metrics/sampled/prompt-turns.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 
@@ -41,7 +40,7 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
  * @param metrics of the same scores
  * @returns [R], NaN where the metrics left the row out
  */
-export function plannedMatched(
+export function sampledMatched(
   plan: ScorePlan,
   { prompts, rows }: OpenLabels,
   matrix: HostTensor,
@@ -59,7 +58,7 @@ export function plannedMatched(
 }
 
 /** @param matrix [R, P] in which the plan's pairs stand */
-export async function plannedMetrics(
+export async function sampledMetrics(
   engine: Engine,
   plan: ScorePlan,
   labels: OpenLabels,
@@ -77,9 +76,11 @@ export async function plannedMetrics(
     const whole = completeSums(plan, { sums });
     return crossScoreMetrics(engine, { sums: whole, lengths, groups, columnGroups, promptTokens }, options);
   }
-  const { values, absent, certainty, notes, rows, bounds, cost } = await inSlices(
-    estimation(plan, { sums }),
-    options.signal,
+  const { values, absent, certainty, notes, rows, bounds, cost } = await estimateFromPairs(
+    engine,
+    plan,
+    { sums },
+    { signal: options.signal },
   );
   const logged: Record<string, number> = {
     'collapse/first_turn_num_total': rows.total,

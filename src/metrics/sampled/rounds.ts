@@ -4,9 +4,19 @@
 // each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at least the wanted confidence
 // (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
-import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+import {
+  checkArray,
+  checkEngine,
+  checkKnown,
+  checkObject,
+  checkOptions,
+  optionNames,
+} from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
 import { shown } from '../../checks/shown.js';
+import type { Engine } from '../../engine/engine.js';
+import { checkConfidence } from '../../engine/operations/infer-pairs.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
@@ -83,6 +93,7 @@ type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRou
  * are sums of log-probs in nats. docs/guide/cheaper-scoring.md says why the last interval still holds.
  */
 export class ScoreRounds {
+  readonly #engine: Engine;
   readonly #input: ScorePlanInput;
   readonly #settings: Settings;
   /**
@@ -97,8 +108,15 @@ export class ScoreRounds {
   #estimates: PairEstimates | undefined;
   #reason: RoundsEnd | undefined;
 
-  /** @throws {ArgumentError} for input that planScores refuses, or an option out of range */
-  constructor(input: ScorePlanInput, options: ScoreRoundsOptions) {
+  #adding = false;
+
+  /**
+   * @param engine what computes the looks
+   * @throws {ArgumentError} for input that planScores refuses, or an option out of range
+   */
+  constructor(engine: Engine, input: ScorePlanInput, options: ScoreRoundsOptions) {
+    checkEngine(engine, 'engine');
+    this.#engine = engine;
     this.#input = copyOf(input);
     this.#settings = checked(options, input.promptTurns !== undefined);
     const { first, seed, hardShare } = this.#settings;
@@ -116,19 +134,24 @@ export class ScoreRounds {
   }
 
   /**
-   * Takes the scores of the round that `next` gave and looks.
-   * @throws {ArgumentError} if they are not one score for each pair of the round; nothing is taken in then
-   * @throws {StateError} if the scoring is done
+   * Takes the scores of the round that `next` gave and looks. If it rejects, nothing is taken in.
+   * @throws {ArgumentError} (as all, a rejection) if they are not one score for each pair of the round
+   * @throws {StateError} if the scoring is done, or another call has not ended yet
    */
-  add(scores: PairScores): RoundsResult {
+  async add(scores: PairScores, options: OperationOptions = {}): Promise<RoundsResult> {
+    if (this.#adding) throw new StateError('the scores of this round are being taken in: await add() first');
     const round = this.next();
     if (round === undefined) throw new StateError('scoring is done: start new ScoreRounds for the next step');
-    this.#scores.push(alignScores(round, scores));
+    checkOptions(options);
+    const sums = alignScores(round, scores);
+    this.#adding = true;
     try {
-      this.#look();
-    } catch (error) {
-      this.#scores.pop();
-      throw error;
+      const { plan, estimates } = await this.#look([...this.#scores, sums], options);
+      this.#scores.push(sums);
+      this.#estimates = estimates;
+      this.#reason = this.#endAfter(plan, estimates);
+    } finally {
+      this.#adding = false;
     }
     return this.result();
   }
@@ -154,36 +177,38 @@ export class ScoreRounds {
     return roundOf(index, this.#plan(index), index === 0 ? undefined : this.#plan(index - 1));
   }
 
-  #look(): void {
-    const { confidence, metric, estimand, width } = this.#settings;
-    const at = this.#scores.length - 1;
-    const plan = this.#plan(at);
+  /** @param scores of each round */
+  async #look(scores: readonly Float64Array[], options: OperationOptions) {
+    const plan = this.#plan(scores.length - 1);
     const scored = {
       rows: new Int32Array(plan.rows.length),
       prompts: new Int32Array(plan.rows.length),
       sums: new Float64Array(plan.rows.length),
     };
     let end = 0;
-    for (const [index, sums] of this.#scores.entries()) {
+    for (const [index, sums] of scores.entries()) {
       const { rows, prompts } = this.#round(index);
       scored.rows.set(rows, end);
       scored.prompts.set(prompts, end);
       scored.sums.set(sums, end);
       end += sums.length;
     }
-    const estimates = estimateFromPairs(plan, scored, { confidence: 1 - (1 - confidence) / this.looks });
-    const interval = estimates.certainty[metric]?.[estimand];
-    if (interval !== undefined && 'low' in interval && interval.high - interval.low <= width) this.#reason = 'width';
-    else if (plan.complete) this.#reason = 'all scored';
-    else if (interval !== undefined && 'low' in interval) {
-      // What would be left of the width if every pair were scored.
-      const parts = estimates.error[metric];
-      const { negatives = 0, biasBelow = 0, biasAbove = 0 } = parts ?? {};
-      const noise = interval.high - interval.low - biasBelow - biasAbove;
-      const left = noise * Math.sqrt(Math.max(0, 1 - (negatives / interval.error) ** 2));
-      if (left > width && left > (1 - WORTHWHILE) * (interval.high - interval.low)) this.#reason = 'responses';
-    }
-    this.#estimates = estimates;
+    const confidence = 1 - (1 - this.#settings.confidence) / this.looks;
+    return { plan, estimates: await estimateFromPairs(this.#engine, plan, scored, { ...options, confidence }) };
+  }
+
+  #endAfter(plan: ScorePlan, { certainty, error }: PairEstimates): RoundsEnd | undefined {
+    const { metric, estimand, width } = this.#settings;
+    const interval = certainty[metric]?.[estimand];
+    const there = interval !== undefined && 'low' in interval ? interval : undefined;
+    if (there !== undefined && there.high - there.low <= width) return 'width';
+    if (plan.complete) return 'all scored';
+    if (there === undefined) return undefined;
+    // What would be left of the width if every pair were scored.
+    const { negatives = 0, biasBelow = 0, biasAbove = 0 } = error[metric] ?? {};
+    const noise = there.high - there.low - biasBelow - biasAbove;
+    const left = noise * Math.sqrt(Math.max(0, 1 - (negatives / there.error) ** 2));
+    return left > width && left > (1 - WORTHWHILE) * (there.high - there.low) ? 'responses' : undefined;
   }
 
   /** Input, options and all scores so far (nats): plain JSON, from which `from` goes on. */
@@ -207,9 +232,10 @@ export class ScoreRounds {
 
   /**
    * Continues where `toJSON` was called, to the bit.
-   * @throws {StateError} if `json` is not what `toJSON` gave
+   * @throws {StateError} (as a rejection) if `json` is not what `toJSON` gave
    */
-  static from(json: unknown): ScoreRounds {
+  static async from(engine: Engine, json: unknown): Promise<ScoreRounds> {
+    checkEngine(engine, 'engine');
     const saved = json as Partial<ScoreRoundsJson> | null;
     if (typeof saved !== 'object' || saved === null || saved.format !== 'collapsar/score-rounds') {
       throw new StateError('not scoring rounds of collapsar: expected the object that ScoreRounds.toJSON() gave');
@@ -223,6 +249,7 @@ export class ScoreRounds {
     try {
       const { input, options, scores } = saved as ScoreRoundsJson;
       const rounds = new ScoreRounds(
+        engine,
         {
           groups: idsFromJson(input.groups),
           lengths: input.lengths,
@@ -232,7 +259,7 @@ export class ScoreRounds {
         },
         options,
       );
-      for (const sums of scores) rounds.add({ sums: sums.map(scoreFromJson) });
+      for (const sums of scores) await rounds.add({ sums: sums.map(scoreFromJson) });
       return rounds;
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
@@ -291,9 +318,7 @@ function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
   if (estimand !== 'batch' && estimand !== 'population') {
     throw new ArgumentError('options.estimand', `expected "batch" or "population", got ${shown(estimand)}`);
   }
-  if (typeof confidence !== 'number' || !(confidence > 0 && confidence < 1)) {
-    throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${shown(confidence)}`);
-  }
+  checkConfidence(confidence);
   if (!Number.isSafeInteger(first) || first < 3) {
     throw new ArgumentError('options.first', `expected a whole number from 3 on, got ${shown(first)}`);
   }

@@ -32,7 +32,7 @@ export function checkPlan(plan: ScorePlan): void {
 }
 
 /**
- * @param plan or any list of pairs
+ * @param plan or any list of pairs, by prompt, then row
  * @returns [pairs] in the plan's order
  * @throws {ArgumentError} for a pair that is not in the plan, is given twice, or never
  */
@@ -50,34 +50,47 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
       `${counted(sums.length, 'sums')} for the ${counted(count, 'pairs')} of the plan; score each pair once`,
     );
   }
+  const given = new Float64Array(count);
   for (let at = 0; at < count; at++) {
-    if (typeof sums[at] !== 'number') {
-      throw new ArgumentError('scores.sums', `entry ${at}: expected a number, got ${shown(sums[at])}`);
+    const sum = sums[at];
+    if (typeof sum !== 'number') {
+      throw new ArgumentError('scores.sums', `entry ${at}: expected a number, got ${shown(sum)}`);
     }
+    given[at] = sum;
   }
-  if (rows === undefined || prompts === undefined) return Float64Array.from(sums);
+  if (rows === undefined || prompts === undefined) return given;
   for (const [name, values] of Object.entries({ rows, prompts })) {
     checkArray(values, `scores.${name}`);
     if (values.length !== count)
       throw new ArgumentError(`scores.${name}`, `${counted(values.length, 'entries')} for ${counted(count, 'sums')}`);
   }
-  const places = new Map<string, number>();
-  for (let at = 0; at < count; at++) places.set(`${plan.rows[at]}/${plan.prompts[at]}`, at);
   const aligned = new Float64Array(count);
+  const taken = new Uint8Array(count);
   for (let at = 0; at < count; at++) {
-    const pair = `${rows[at]}/${prompts[at]}`;
-    const place = places.get(pair);
-    if (place === undefined) {
-      const known = plan.rows.some((row, i) => row === Number(rows[at]) && plan.prompts[i] === Number(prompts[at]));
+    const place = placeOf(plan, Number(rows[at]), Number(prompts[at]));
+    if (place === undefined || taken[place] === 1) {
       throw new ArgumentError(
         'scores',
-        `row ${rows[at]} under prompt ${prompts[at]} ${known ? 'is given twice' : 'is not a pair of the plan'}`,
+        `row ${rows[at]} under prompt ${prompts[at]} ${place === undefined ? 'is not a pair of the plan' : 'is given twice'}`,
       );
     }
-    places.delete(pair);
-    aligned[place] = sums[at] as number;
+    taken[place] = 1;
+    aligned[place] = given[at] as number;
   }
   return aligned;
+}
+
+/** Where the pair stands in the plan, whose pairs are sorted by prompt, then row. */
+function placeOf({ rows, prompts }: Pairs, row: number, prompt: number): number | undefined {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const by = (prompts[middle] as number) - prompt || (rows[middle] as number) - row;
+    if (by < 0) low = middle + 1;
+    else high = middle;
+  }
+  return rows[low] === row && prompts[low] === prompt ? low : undefined;
 }
 
 /**

@@ -1,0 +1,250 @@
+// A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
+// What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
+import { checkEngine, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import type { Engine } from '../../engine/engine.js';
+import type {
+  NumericInterval,
+  PairInference,
+  SampledFigure,
+  SampledFigureName,
+} from '../../engine/operations/infer-pairs.js';
+import { checkConfidence } from '../../engine/operations/infer-pairs.js';
+import { rowsByEquivalents } from '../figures/chance.js';
+import { isSaturated, mostInformation } from '../figures/saturation.js';
+import { STRICT_KEYS } from '../figures/strict.js';
+import { amongKeys } from '../figures/subset-figures.js';
+import { noRowLeft } from '../sampling/rows-left-out.js';
+import type { Certainty, Interval } from '../step-metrics.js';
+import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
+import type { PlanCost, ScorePlan } from './plan.js';
+import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retrieval-figures.js';
+
+export interface EstimateOptions extends OperationOptions {
+  /** Of the intervals, in (0, 1). Default .95. */
+  readonly confidence?: number | undefined;
+}
+
+const OPTIONS = optionNames<EstimateOptions>({ confidence: true, signal: true, onProgress: true });
+
+/** Where the batch error of a figure comes from. All in the figure's unit. */
+export interface ErrorParts {
+  /** Standard error from the sampling of responses. */
+  readonly responses: number;
+  /** Standard error from the drawing of negatives; 0 where all are scored. */
+  readonly negatives: number;
+  /** By how much the interval reaches further down and up for bias that may remain. */
+  readonly biasBelow: number;
+  readonly biasAbove: number;
+}
+
+/** What a plan tells of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
+export interface PairEstimates {
+  /** Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
+  readonly values: Readonly<Record<string, number>>;
+  /** Key -> why it cannot be given. */
+  readonly absent: Readonly<Record<string, string>>;
+  readonly certainty: Readonly<Record<string, Certainty>>;
+  readonly error: Readonly<Record<string, ErrorParts>>;
+  /** What is certain of retrieval figures that cannot be estimated: their value for these rows lies within. */
+  readonly bounds: Readonly<Record<string, { readonly low: number; readonly high: number }>>;
+  readonly notes: readonly string[];
+  readonly rows: {
+    readonly total: number;
+    readonly used: number;
+    readonly zeroLength: number;
+    /** Rows left out because a score of theirs is NaN or infinite. */
+    readonly nonFinite: readonly number[];
+    /** Rows left out because all of their scores are 0, which no log-probs are. Missing where there are none. */
+    readonly placeholders?: readonly number[];
+  };
+  readonly cost: PlanCost;
+  readonly confidence: number;
+}
+
+const FIGURE_OF: Readonly<Record<string, SampledFigureName>> = {
+  mi_seq_estimate: 'miSeq',
+  mi_seq_loo_estimate: 'miSeqLoo',
+  mi_per_token: 'miPerToken',
+  mi_estimate: 'miToken',
+  reasoning_entropy_seq_est: 'entropySeq',
+  reasoning_entropy_est: 'entropyToken',
+};
+
+const NO_ROWS = 'too few rows: at least two are needed';
+const NO_PROMPTS = 'too few prompts with rows: at least three are needed';
+
+/**
+ * The figures of a step from the scores of a plan's pairs, computed on the engine's threads.
+ * @param plan of `planScores`
+ * @param scores one sum a pair, in any order; nats
+ * @throws {ArgumentError} (as a rejection) for scores that are not those of the plan's pairs, or a confidence outside (0, 1);
+ *   `signal.reason` when aborted
+ */
+export async function estimateFromPairs(
+  engine: Engine,
+  plan: ScorePlan,
+  scores: PairScores,
+  options: EstimateOptions = {},
+): Promise<PairEstimates> {
+  checkEngine(engine, 'engine');
+  checkPlan(plan);
+  checkObject(scores, 'scores');
+  checkObject(options, 'options');
+  checkKnown(options, 'options', OPTIONS);
+  const confidence = checkConfidence(options.confidence);
+  const sums = alignScores(plan, scores);
+  const { layout, cost } = plan;
+  const [total, scored, prompts] = [layout.totalRows, layout.rows.length, layout.signatures.length];
+  const rows = { total, used: scored, zeroLength: total - scored, nonFinite: [] };
+  const keys = [...STRICT_KEYS, ...amongKeys(layout.distinct)];
+  const nothing = (reason: string, left: PairEstimates['rows'] = rows): PairEstimates => ({
+    rows: left,
+    cost,
+    confidence,
+    values: {},
+    absent: Object.fromEntries(keys.map((key) => [key, reason])),
+    certainty: {},
+    error: {},
+    bounds: {},
+    notes: [reason],
+  });
+  if (scored === 0) return nothing('no row has reasoning tokens');
+  if (prompts < 2) return nothing(`MI and retrieval need at least 2 prompts; this step has ${prompts}`);
+  const inference = await inferPlan(engine, plan, sums, { ...options, confidence });
+  const { used, nonFinite, placeholders } = inference;
+  const left = { ...rows, used, nonFinite, ...(placeholders.length > 0 && { placeholders }) };
+  if (used === 0) return nothing(noRowLeft({ nonFinite, placeholders }), left);
+  return { rows: left, cost, confidence, ...everything(plan, inference, keys) };
+}
+
+/** @param sums in the plan's order */
+function inferPlan(
+  engine: Engine,
+  { rows, prompts, layout }: ScorePlan,
+  sums: Float64Array,
+  options: EstimateOptions,
+): Promise<PairInference> {
+  const { order, signatures, turns } = layout;
+  const own = new Int32Array(layout.totalRows);
+  const lengths = new Array<number>(layout.totalRows).fill(0);
+  for (const { row, ownColumn, length } of layout.rows) {
+    own[row] = ownColumn;
+    lengths[row] = length;
+  }
+  const columnOf = new Int32Array(order.length);
+  for (let column = 0; column < order.length; column++) columnOf[order[column] as number] = column;
+  const columns = prompts.map((prompt) => columnOf[prompt] as number);
+  // The plan's own array stays transferable.
+  const pairs = { rows: rows.slice(), columns, sums };
+  return engine.inferPairs(pairs, { ...options, own, lengths, signatures, turns });
+}
+
+function everything(
+  plan: ScorePlan,
+  inference: PairInference,
+  keys: readonly string[],
+): Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'> {
+  const { layout, complete } = plan;
+  const { nonFinite, placeholders } = inference;
+  const figures: Figures = { values: {}, absent: {}, certainty: {} };
+  const { values, absent, certainty } = figures;
+  const error: Record<string, ErrorParts> = {};
+  const notes: string[] = [];
+  for (const [key, name] of Object.entries(FIGURE_OF)) {
+    const figure = inference.figures[name];
+    if (!Number.isFinite(figure.estimate)) {
+      absent[key] = whyNot(name, plan);
+      continue;
+    }
+    values[key] = figure.estimate;
+    certainty[key] = {
+      batch: intervalOf(figure.batch, NO_ROWS),
+      population: intervalOf(figure.population, NO_PROMPTS),
+      pValue: { absent: NO_PERMUTATIONS },
+    };
+    error[key] = partsOf(figure);
+  }
+  values.mi_upper_bound = Math.log(layout.signatures.length);
+  values.mi_attainable_bound = Math.log(layout.distinct);
+  values.matched_log_prob_mean = inference.matchedToken;
+  values.conditional_entropy_est = -inference.matchedToken;
+  values.conditional_entropy_seq_est = -inference.matchedSeq;
+  negate(inference.figures.entropyToken, 'reasoning_entropy_est', 'marginal_log_prob_mean', figures, error);
+
+  const left = new Set([...nonFinite, ...placeholders]);
+  const own = Int32Array.from(
+    layout.rows.filter(({ row }) => !left.has(row)),
+    ({ ownColumn }) => ownColumn,
+  );
+  const alike = rowsByEquivalents(own, layout.signatures, layout.counts);
+  const saturated = isSaturated(values.mi_seq_estimate ?? 0, mostInformation(alike));
+  if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
+  if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
+  const rowsOf = new Int32Array(layout.signatures.length);
+  for (const column of own) rowsOf[column] = (rowsOf[column] as number) + 1;
+  // As crossScoreMetrics says of its intervals: a prompt's only row shows no spread of its own.
+  if (rowsOf.includes(1)) {
+    notes.push(
+      'some prompt has one row only: batch intervals take the spread between prompts for noise and are too wide',
+    );
+  }
+  if (!inference.describesSampling) {
+    notes.push(
+      'the responses do not look sampled from the scored distribution (labels of other rows, another temperature, a ' +
+        'mask, rows picked by reward?): batch intervals rest on the spread of the rows alone and may be too narrow with few rows a prompt',
+    );
+  }
+  if (nonFinite.length > 0) {
+    notes.push(`rows left out for a score that is NaN or infinite: ${nonFinite.length}`);
+  }
+  if (placeholders.length > 0) {
+    notes.push(`rows left out for a score of 0 under every prompt (placeholders?): ${placeholders.length}`);
+  }
+  const bounds = addRetrieval(plan, inference, alike, figures);
+  for (const key of keys) {
+    if (key in values || key in absent) continue;
+    absent[key] = complete
+      ? 'every pair is scored: crossScoreMetrics gives it from completeSums'
+      : 'needs every pair: it is about the spread, the entropy or the scores over all prompts, which draws of negatives blur';
+  }
+  return { values, absent, certainty, error, bounds, notes };
+}
+
+function whyNot(figure: SampledFigureName, { layout, complete }: ScorePlan): string {
+  if (figure !== 'miSeqLoo') return 'some row has a marginal that is not finite';
+  if (layout.distinct < 2)
+    return 'all columns have the same prompt, so that none is left when the own prompt is left out';
+  const others = complete ? 'every other prompt' : 'every other prompt scored';
+  return `${others} gives some row a log-prob of minus infinity, so that its leave-one-out value is infinite`;
+}
+
+function partsOf({ batch, drawVariance, biasBelow, biasAbove }: SampledFigure): ErrorParts {
+  return {
+    responses: Math.sqrt(Math.max(0, batch.error ** 2 - drawVariance)),
+    negatives: Math.sqrt(drawVariance),
+    biasBelow,
+    biasAbove,
+  };
+}
+
+/** Under `key` the figure as −`of`, with its intervals turned round. */
+function negate(
+  figure: SampledFigure,
+  of: string,
+  key: string,
+  { values, certainty }: Figures,
+  error: Record<string, ErrorParts>,
+): void {
+  const known = certainty[of];
+  if (known === undefined) return;
+  const turned = ({ low, high, error }: NumericInterval) => ({ low: -high, high: -low, error });
+  const interval = (of: NumericInterval, given: Interval): Interval => ('low' in given ? turned(of) : given);
+  values[key] = -figure.estimate;
+  certainty[key] = {
+    ...known,
+    batch: interval(figure.batch, known.batch),
+    population: interval(figure.population, known.population),
+  };
+  error[key] = partsOf({ ...figure, biasBelow: figure.biasAbove, biasAbove: figure.biasBelow });
+}
