@@ -3,7 +3,8 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
+
+#include "special_values.h"
 
 namespace collapsar {
 
@@ -72,9 +73,9 @@ void ExactSum::propagate() {
 }
 
 double ExactSum::round() const {
-  if (nan_ > 0 || (positiveInfinity_ > 0 && negativeInfinity_ > 0)) return std::numeric_limits<double>::quiet_NaN();
-  if (positiveInfinity_ > 0) return std::numeric_limits<double>::infinity();
-  if (negativeInfinity_ > 0) return -std::numeric_limits<double>::infinity();
+  if (nan_ > 0 || (positiveInfinity_ > 0 && negativeInfinity_ > 0)) return kNaN;
+  if (positiveInfinity_ > 0) return kInfinity;
+  if (negativeInfinity_ > 0) return -kInfinity;
 
   ExactSum magnitude = *this;
   magnitude.propagate();
@@ -92,7 +93,7 @@ double ExactSum::round() const {
   const double sign = negative ? -1.0 : 1.0;
   const int width = std::bit_width(static_cast<std::uint64_t>(digits[top]));
   const int leading = top * kDigitBits + width - 1;  // place of the first one bit, from 2^-1074
-  if (leading > 2097) return sign * std::numeric_limits<double>::infinity();
+  if (leading > 2097) return sign * kInfinity;
 
   // Bits [lowest, leading] make the significand; for a subnormal lowest is 0 and nothing is cut off.
   int lowest = leading > 52 ? leading - 52 : 0;

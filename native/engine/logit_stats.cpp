@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "engine/simd/logit_kernel_table.h"
 #include "half.h"
 #include "sequence_means.h"
+#include "special_values.h"
 
 namespace collapsar {
 
@@ -25,8 +25,6 @@ constexpr std::int64_t kPackedStride = kPackedColumns + 32;  // no power of two:
 // With so few rows a thread, rows are shared: the last ones would else leave threads idle.
 constexpr std::int64_t kRowsPerThread = 8;
 constexpr std::int64_t kLeavesKept = 8192;  // at a time, of shared rows: under a megabyte
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 static_assert(kPackedColumns % kLogitRun == 0 && kLogitLeafColumns % kPackedColumns == 0);
 

@@ -7,7 +7,6 @@
 #include "score_stats.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "deterministic_math.h"
 #include "engine/simd/kernel_table.h"
 #include "half.h"
+#include "special_values.h"
 
 namespace collapsar {
 
@@ -27,8 +27,6 @@ constexpr std::int64_t kGroupRows = kBatchRows;
 constexpr std::int64_t kPackedStride = kBlockColumns + 32;  // not a power of two: the rows would share their cache sets
 constexpr std::int64_t kLeafColumns = 1 << 18;
 constexpr std::int64_t kLeavesKept = 4096;  // at a time, of long rows: about a megabyte
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The kernels for scores that are computed in C.
 template <class C>

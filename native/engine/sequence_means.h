@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "exact_sum.h"
+#include "special_values.h"
 
 namespace collapsar {
 
@@ -13,7 +13,6 @@ namespace collapsar {
 // where `means` is null.
 inline void sequenceMeans(std::int64_t sequences, const std::int64_t* begins, const std::int64_t* ends,
                           const std::uint8_t* mask, const double* values, double* means) {
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (means == nullptr) return;
   for (std::int64_t i = 0; i < sequences; i++) {
     ExactSum sum;

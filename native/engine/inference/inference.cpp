@@ -2,17 +2,15 @@
 #include "inference.h"
 
 #include <cmath>
-#include <limits>
 
 #include "engine/exact_sum.h"
+#include "engine/special_values.h"
 #include "intervals.h"
 #include "permutation.h"
 
 namespace collapsar {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The mean over rows as stepMoments has it, bit for bit.
 double estimateOf(const InferenceInput& input, const RowSums& sums, Figure figure) {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "engine/deterministic_math.h"
+#include "engine/special_values.h"
 #include "student_t.h"
 #include "variances.h"
 
@@ -14,7 +14,6 @@ namespace collapsar {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr Interval kUnknown = {kNaN, kNaN, kNaN};
 constexpr double kCalibrationDeviations = 3;
 

@@ -12,7 +12,7 @@ namespace collapsar {
 
 namespace {
 
-constexpr std::int64_t kCheckedRows = 1 << 15;  // between looks at `cancelled`: some .2 ms of drawing
+constexpr std::int64_t kDrawnRows = 1 << 15;  // between looks at `cancelled`: some .2 ms of drawing
 
 // An odd number of cache lines: were it a power of two, one row of all permutations would fall into one set of the
 // cache.
@@ -91,7 +91,7 @@ bool LabelShuffles::draw(Entry* entries, std::int64_t first, std::int64_t size, 
     CounterRandom random(labels_.seed, static_cast<std::uint64_t>(first + i));
     for (std::int64_t end = labels_.rows; end > 0;) {
       if (control.cancelled.load(std::memory_order_relaxed)) return false;
-      const std::int64_t begin = std::max<std::int64_t>(0, end - kCheckedRows);
+      const std::int64_t begin = std::max<std::int64_t>(0, end - kDrawnRows);
       for (std::int64_t r = end - 1; r >= begin; r--) {
         std::swap(entries[r], entries[random.below(static_cast<std::uint32_t>(r + 1))]);
       }

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/deterministic_math.h"
+#include "engine/special_values.h"
 
 namespace collapsar {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint8_t kUnlisted = 255;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

@@ -2,18 +2,15 @@
 #include "permutation.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
+#include "engine/special_values.h"
 #include "engine/vector_width.h"
 #include "label_shuffles.h"
 
 namespace collapsar {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Relative to the sum over rows of the largest |score|: above the rounding of the scores themselves and of sums of up
 // to 2^31 rows in practice, far below anything that a reader could tell apart.

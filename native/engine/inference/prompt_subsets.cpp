@@ -2,20 +2,17 @@
 #include "prompt_subsets.h"
 
 #include <algorithm>
-#include <limits>
 #include <numbers>
 #include <utility>
 
 #include "engine/deterministic_math.h"
+#include "engine/special_values.h"
 #include "engine/vector_width.h"
 #include "random.h"
 
 namespace collapsar {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Eight orders average the error of the draws out; their tables should stay in a second-level cache.
 constexpr std::int64_t kMostOrders = 8, kOrderEntries = 1 << 16;

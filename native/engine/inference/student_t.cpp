@@ -43,13 +43,13 @@ constexpr Piece kPieces[] = {
       0x1.5fafe1c1a279ap-12, 0x1.71260c6d33095p-15, 0x1.6517234c09867p-18, 0x1.3cf41bc8a136ap-21, 0x1.09d7f1e6d33cp-24,
       0x1.ab96c2eb7241ep-28, 0x1.211b8b9cb2056p-31}}};
 
-constexpr double kLeastDegrees = 0.5;
+constexpr double kSmallestDegrees = 0.5;
 
 }  // namespace
 
 double studentT975(double degrees) {
   if (degrees != degrees) return degrees;
-  const double x = 1.0 / (degrees > kLeastDegrees ? degrees : kLeastDegrees);
+  const double x = 1.0 / (degrees > kSmallestDegrees ? degrees : kSmallestDegrees);
   const Piece* piece = kPieces;
   while (x >= piece->end && piece->end < 2.0) piece++;
   const double s = piece->scale * x - piece->shift;

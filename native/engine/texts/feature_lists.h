@@ -10,7 +10,6 @@
 
 namespace collapsar {
 
-constexpr int kMostFolds = 8;
 constexpr std::uint32_t kPromptText = kMostFolds;  // in place of a fold
 
 // Texts: the used rows prompt by prompt, each prompt's followed by its own text where prompts are known.

@@ -2,9 +2,9 @@
 #include "half_split.h"
 
 #include <cmath>
-#include <limits>
 
 #include "engine/inference/label_shuffles.h"
+#include "engine/special_values.h"
 
 namespace collapsar {
 
@@ -18,7 +18,7 @@ Outcome halfSplit(const RowScores& scores, std::int64_t prompts, std::int64_t pe
                   HalfSplit& out, ThreadPool& pool, JobControl& control) {
   const auto tested = static_cast<std::int64_t>(scores.testedOwn.size());
   const double* const excess = scores.testedExcess.data();
-  out = {0, std::numeric_limits<double>::quiet_NaN()};
+  out = {0, kNaN};
   for (std::int64_t row = 0; row < tested; row++) out.statistic += excess[row * prompts + scores.testedOwn[row]];
   if (permutations < 1) return Outcome::Done;
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/deterministic_math.h"
 #include "engine/inference/student_t.h"
+#include "engine/special_values.h"
 
 namespace collapsar {
 
@@ -37,7 +37,7 @@ Point bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t pari
   double weights = 0;
   for (std::int64_t at = parity; at < rows.rows; at += 2) weights += rows.weight[rows.atPosition[at]];
   Point best;
-  double bestMean = -std::numeric_limits<double>::infinity();
+  double bestMean = -kInfinity;
   for (int temperature = 0; temperature < kTemperatures; temperature++) {
     for (const double epsilon : epsilons) {
       const Point point{temperature, epsilon};
@@ -76,7 +76,7 @@ TextBound textBound(const UsedRows& rows, const RowScores& scores) {
     }
   }
   for (int i = 0; i < kTextRetrievals; i++) {
-    if (1 << i >= rows.prompts) out.retrieval[i] = std::numeric_limits<double>::quiet_NaN();
+    if (1 << i >= rows.prompts) out.retrieval[i] = kNaN;
   }
   double squares = 0;
   for (std::int64_t j = 0; j < rows.prompts; j++) {

@@ -2,14 +2,13 @@
 #include "text_figures.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
+
+#include "engine/special_values.h"
 
 namespace collapsar {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 void measureLengths(const TokenHashes& tokens, std::int64_t rows, TextFigures& out) {
   std::int64_t sum = 0;

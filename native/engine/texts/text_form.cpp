@@ -2,8 +2,8 @@
 #include "text_form.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "engine/special_values.h"
 #include "posting_lists.h"
 #include "template_phrases.h"
 
@@ -53,7 +53,7 @@ double meanOver(const UsedRows& rows, Has has, Value value) {
     sum += value(row);
     count++;
   }
-  return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
+  return count == 0 ? kNaN : sum / static_cast<double>(count);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@ namespace collapsar {
 
 namespace {
 
-constexpr int kMostFolds = 8;
-
 struct Keyed {
   std::uint64_t key;
   std::int64_t row;    // in the step

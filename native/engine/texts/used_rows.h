@@ -8,6 +8,8 @@
 
 namespace collapsar {
 
+constexpr int kMostFolds = 8;
+
 // Why a step has no text figures.
 enum class TextProblem {
   None,

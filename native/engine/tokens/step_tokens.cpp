@@ -1,15 +1,13 @@
 #include "step_tokens.h"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 
+#include "engine/special_values.h"
 #include "values.h"
 
 namespace collapsar {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 const char* nameOf(DType dtype) {
   switch (dtype) {

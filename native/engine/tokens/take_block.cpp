@@ -11,7 +11,7 @@
 namespace collapsar {
 namespace {
 
-constexpr std::int64_t kTileTokens = 1 << 16;
+constexpr std::int64_t kBlockTileTokens = 1 << 16;
 constexpr std::int64_t kPartCost = 128;  // what a part costs besides its tokens, in tokens
 
 // Positions of an axis by rising index in the step.
@@ -173,10 +173,10 @@ Outcome takeParts(const StepTokens& step, TokenBlock& block, const TokenScores& 
   if (items == 0) return Outcome::Done;
   std::int64_t longest = 0;
   for (const TokenBlock::Part& part : block.parts) longest = std::max(longest, part.to - block.from);
-  const std::int64_t together = std::max<std::int64_t>(1, kTileTokens / (longest + kPartCost));
+  const std::int64_t together = std::max<std::int64_t>(1, kBlockTileTokens / (longest + kPartCost));
   // Threads share long parts, leaf by leaf.
   const std::int64_t leaves = block.leavesTo(block.from + longest);
-  const std::int64_t pieceLeaves = std::min(leaves, kTileTokens / kLeafTokens);
+  const std::int64_t pieceLeaves = std::min(leaves, kBlockTileTokens / kLeafTokens);
   const std::int64_t piecesOfPart = together > 1 ? 1 : (leaves + pieceLeaves - 1) / pieceLeaves;
 
   block.updates.resize(block.prompts.size() * static_cast<std::size_t>(block.partLeaves));

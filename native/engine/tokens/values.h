@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "engine/dtype.h"
 #include "engine/half.h"
+#include "engine/special_values.h"
 
 namespace collapsar {
 
@@ -30,9 +30,9 @@ inline double tokenAt(DType dtype, const void* tokens, std::int64_t at) {
 }
 
 // NaN or +inf: a token that is invalid, or a sum that can only come from one, or (rarely) from an overflow.
-inline bool suspicious(double value) { return !(value < std::numeric_limits<double>::infinity()); }
+inline bool suspicious(double value) { return !(value < kInfinity); }
 
 // One NaN for all, whatever the processor makes of inf - inf.
-inline double canonical(double sum) { return sum == sum ? sum : std::numeric_limits<double>::quiet_NaN(); }
+inline double canonical(double sum) { return sum == sum ? sum : kNaN; }
 
 }  // namespace collapsar
