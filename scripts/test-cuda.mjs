@@ -32,9 +32,9 @@ if (nvcc === undefined) {
 const given = process.argv.slice(2);
 const wanted = given.includes('--all') ? architectures : given.length > 0 ? given : ['sm_90'];
 const { cuda } = JSON.parse(readFileSync(join(root, 'native', 'sources.json'), 'utf8'));
-// The largest first: so no processor waits long for the last.
-const sizeOf = (file) => statSync(join(root, 'native', file)).size;
-const kernels = cuda.filter((file) => file.endsWith('.cu')).sort((a, b) => sizeOf(b) - sizeOf(a));
+// Those of scores take longest, and begin first: so no processor waits long for the last.
+const isOfScores = (file) => Number(file.includes('/scores/'));
+const kernels = cuda.filter((file) => file.endsWith('.cu')).sort((a, b) => isOfScores(b) - isOfScores(a));
 const out = join(root, 'build', 'cuda');
 mkdirSync(out, { recursive: true });
 

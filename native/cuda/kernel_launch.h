@@ -10,6 +10,9 @@
 
 namespace collapsar::cuda {
 
+constexpr int kBlockThreads = 256;  // of most kernels
+constexpr int kWarpLanes = 32;
+
 inline unsigned blocksOf(int64_t count, int64_t perBlock) {
   return static_cast<unsigned>((count + perBlock - 1) / perBlock);
 }

@@ -3,12 +3,11 @@
 // bits, run after run.
 #pragma once
 
+#include "cuda/kernel_launch.h"
 #include "exponential_sums.h"
 
 namespace collapsar::cuda {
 
-constexpr int kBlockThreads = 256;
-constexpr int kWarpLanes = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 template <class V>

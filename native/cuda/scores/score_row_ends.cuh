@@ -1,5 +1,5 @@
-// What the kernels for scores of short and of long rows have in common: the columns equivalent to a row's own, and the
-// row's end.
+// What the kernels for scores of short and of long rows have in common: where a row is, the columns equivalent to its
+// own, and its end.
 #pragma once
 
 #include "cuda/rows/thread_group.cuh"
@@ -7,6 +7,11 @@
 #include "score_rows.h"
 
 namespace collapsar::cuda {
+
+template <class T>
+__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
+  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
+}
 
 // Of an own column that others are equivalent to: its signature, which all columns to hide have. Else -1.
 __device__ __forceinline__ int32_t sharedSignature(const SignatureColumns& equivalent, int ownColumn) {

@@ -59,4 +59,8 @@ int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multipro
 int64_t scoreGroupsAtOnce(int lanes, int multiprocessors);
 cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
 
+// The same of one element type, which the job has: each has a file of its own, as all together compile for a minute.
+template <class T>
+void startScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
+
 }  // namespace collapsar::cuda

@@ -9,4 +9,10 @@ bool areShortScoreRows(const ScoreRowsJob& job);
 // Of the job's own `cut` the number of rows alone is looked at; `lanes` and `pieces` are not.
 cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
 
+// The same of one element type, which the job has.
+template <class T>
+bool haveShortRows(const ScoreRowsJob& job);
+template <class T>
+cudaError_t startShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
+
 }  // namespace collapsar::cuda

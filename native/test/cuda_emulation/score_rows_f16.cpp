@@ -1,2 +1,2 @@
 // The kernels as the C++ compiler sees them.
-#include "cuda/scores/short_score_rows.cu"
+#include "cuda/scores/score_rows_f16.cu"

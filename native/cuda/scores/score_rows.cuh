@@ -1,20 +1,20 @@
 // One row of scores -> its statistics in one pass. A row is shared by 1, 32 or 256 threads, so that the shortest fill
-// their lanes and long ones the device (short_score_rows.cu has those between); the ends of rows are worked out side by
-// side.
+// their lanes and long ones the device (short_score_rows.cuh has those between); the ends of rows are worked out side
+// by side.
 //
 // The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
 // marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
 // instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
 // 1.8 for raising the references. A row of 4096 takes 28 in all, its ends and best 8 columns included; an H200's memory
 // leaves time for 27.
-#include "score_rows.h"
+#pragma once
 
 #include <type_traits>
 
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/rank_counts.h"
-#include "cuda/rows/with_type.h"
 #include "score_row_ends.cuh"
+#include "score_rows.h"
 #include "top_columns.cuh"
 
 namespace collapsar::cuda {
@@ -218,11 +218,6 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   } else if (written) {
     piece.same = aloneSums(here ? static_cast<double>(own) : -kHugeDouble);
   }
-}
-
-template <class T>
-__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
-  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
 }
 
 // Where the best columns of a whole row go.
@@ -430,8 +425,10 @@ __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRow
   }
 }
 
+}  // namespace
+
 template <class T>
-void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+void startScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   const int64_t rows = job.cut.rows;
   if (job.lanes == 1) {
     COLLAPSAR_LAUNCH(scoreRowsByThreads<T>, blocksOf(rows, kBlockThreads), kBlockThreads, stream, job);
@@ -447,31 +444,6 @@ void start(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
   if (cutRows > 0) {
     COLLAPSAR_LAUNCH(mergeScorePieces<T>, static_cast<unsigned>(cutRows), kMergeThreads, stream, job);
   }
-}
-
-}  // namespace
-
-int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors) {
-  if (columns <= 32) return 1;
-  const int64_t bytes = columns * elementBytes;
-  if (bytes <= 8192) return kWarpLanes;
-  const int64_t warps = scoreGroupsAtOnce(kWarpLanes, multiprocessors), left = rows % warps;
-  if (rows < warps) return kBlockThreads;
-  // Blocks can cut the rows of their last round, warps cannot. Where a long row is a warp's, few that are left over run
-  // almost alone for as long as a full round.
-  const bool isLastRoundFull = left == 0 || left >= warps * 9 / 10;
-  const bool isLong = bytes > 2 * kLeastPieceBytes && rows / warps < 16;
-  return isLong && !isLastRoundFull ? kBlockThreads : kWarpLanes;
-}
-
-int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {
-  return int64_t{kBlockThreads} / lanes * kScoreBlocksPerMultiprocessor * multiprocessors;
-}
-
-cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
-  if (job.cut.rows == 0) return cudaSuccess;
-  withType(job.dtype, [&](auto type) { start<decltype(type)>(job, multiprocessors, stream); });
-  return cudaGetLastError();
 }
 
 }  // namespace collapsar::cuda

@@ -5,12 +5,12 @@
 //
 // 4 rows of 256 columns of float32, with their best 8, take 1430 instructions of a warp. They took 4308 as chunks whose
 // reference rises, with a list of 8 columns in each thread; while an H200 reads them, there is time for 980.
-#include "short_score_rows.h"
+#pragma once
 
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/rank_counts.h"
-#include "cuda/rows/with_type.h"
 #include "score_row_ends.cuh"
+#include "short_score_rows.h"
 #include "short_top_columns.cuh"
 
 namespace collapsar::cuda {
@@ -35,7 +35,7 @@ constexpr int kFewestLanes = sizeof(T) == 4 ? 2 : 4;
 
 // A row between its turn and its end.
 template <class T>
-struct HeldRow {
+struct ShortRow {
   using C = typename Element<T>::Compute;
   int32_t ownColumn;
   T own;
@@ -50,7 +50,7 @@ template <class T, int kLanes>
 struct WarpRows {
   using C = typename Element<T>::Compute;
   static constexpr int kGroups = kWarpLanes / kLanes;
-  HeldRow<T> rows[kWarpLanes];
+  ShortRow<T> rows[kWarpLanes];
   alignas(16) C parts[kGroups][kPartPlaces<kLanes>];
   Candidates<C> candidates[kGroups];
 };
@@ -172,7 +172,7 @@ __device__ __forceinline__ Terms<C> termsOf(const C (&x)[kAll], C best, const Sc
 }
 
 // Of vectors [kFirst, kFirst + kCount), relative to `best`, which no element exceeds: 10.5 instructions an element of
-// float32. With a reference that rises as larger elements come it takes 18.8 (score_rows.cu). In the same look: which
+// float32. With a reference that rises as larger elements come it takes 18.8 (score_rows.cuh). In the same look: which
 // elements reach `least`.
 template <int kFirst, int kCount, class Elements, class C>
 __device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale, C least,
@@ -192,17 +192,12 @@ __device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best,
 }
 
 template <class T>
-__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
-  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
-}
-
-template <class T>
 __device__ __forceinline__ RowVectors<T> columnsOf(const ScoreRowsJob& job, int entry) {
   return RowVectors<T>(rowAt<T>(job, entry), 0, job.columns);
 }
 
 template <class T>
-__device__ __forceinline__ void labelRow(const ScoreRowsJob& job, int entry, HeldRow<T>& held) {
+__device__ __forceinline__ void labelRow(const ScoreRowsJob& job, int entry, ShortRow<T>& held) {
   const int row = job.firstRow + entry;
   held.ownColumn = job.own[row];
   held.own = rowAt<T>(job, entry)[held.ownColumn];
@@ -210,7 +205,7 @@ __device__ __forceinline__ void labelRow(const ScoreRowsJob& job, int entry, Hel
 }
 
 template <class T>
-__device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const HeldRow<T>& held) {
+__device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const ShortRow<T>& held) {
   const RowOfScores at{job.firstRow + entry, held.ownColumn, static_cast<double>(floatOf(held.own)),
                        lengthOf(job, job.firstRow + entry)};
   ScorePiece whole;
@@ -233,7 +228,7 @@ __device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const
 // The ranks of the own score, which the lane that `writes` notes; what is then hidden of the row.
 template <int kLanes, class T, class Elements>
 __device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVectors<T>& columns, int lane,
-                                            bool writes, Elements& elements, HeldRow<T>& row) {
+                                            bool writes, Elements& elements, ShortRow<T>& row) {
   int above = 0, equal = 0;
   countRanks(elements.v, row.own, above, equal);
   const int ranks = reduceLanes<kLanes>(above << 16 | equal, [](int a, int b) { return a + b; });
@@ -254,7 +249,7 @@ template <int kLanes, class T, class Elements>
 __device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int lane, bool writes, int k,
                                               const Elements& elements,
                                               typename Element<T>::Compute (&parts)[kPartPlaces<kLanes>],
-                                              HeldRow<T>& row) {
+                                              ShortRow<T>& row) {
   using C = typename Element<T>::Compute;
   C mine[kPartsOfLane<kLanes>];
   elements.largest(mine);
@@ -295,7 +290,7 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
   __syncwarp();
   for (int turn = first; turn < end && turn < first + kWarpLanes; turn += kGroups) {
     const RowVectors<T> columns = next;
-    HeldRow<T>& row = space.rows[entry - first];
+    ShortRow<T>& row = space.rows[entry - first];
     const bool real = kGroups == 1 || turn + group < end, writes = real && lane == 0;
     const uint32_t own = rankOwn<kLanes>(job, columns, lane, writes, elements, row);
     const int sought = soughtOf(job.out.topK);
@@ -338,9 +333,9 @@ int64_t vectorsOfRows(const ScoreRowsJob& job) {
 }
 
 template <class T, int kLanes = kFewestLanes<T>>
-cudaError_t start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
+cudaError_t startByLanes(const ScoreRowsJob& job, int64_t vectors, int multiprocessors, cudaStream_t stream) {
   if constexpr (kLanes < kWarpLanes) {
-    if (vectors > kLanes * kLaneVectors<T>) return start<T, 2 * kLanes>(job, vectors, multiprocessors, stream);
+    if (vectors > kLanes * kLaneVectors<T>) return startByLanes<T, 2 * kLanes>(job, vectors, multiprocessors, stream);
   }
   constexpr int kGroups = kWarpLanes / kLanes;
   // All warps run at once, and end at once. Shared memory may hold fewer blocks than registers do: of float32 by two
@@ -358,20 +353,14 @@ cudaError_t start(const ScoreRowsJob& job, int64_t vectors, int multiprocessors,
 
 }  // namespace
 
-bool areShortScoreRows(const ScoreRowsJob& job) {
-  if (job.columns <= 32) return false;  // a thread each: scoreLanes()
-  return withType(job.dtype, [&](auto type) {
-    using T = decltype(type);
-    return vectorsOfRows<T>(job) <= kWarpLanes * kLaneVectors<T>;
-  });
+template <class T>
+bool haveShortRows(const ScoreRowsJob& job) {
+  return vectorsOfRows<T>(job) <= kWarpLanes * kLaneVectors<T>;
 }
 
-cudaError_t launchShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
-  if (job.cut.rows == 0) return cudaSuccess;
-  return withType(job.dtype, [&](auto type) {
-    using T = decltype(type);
-    return start<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
-  });
+template <class T>
+cudaError_t startShortScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
+  return startByLanes<T>(job, vectorsOfRows<T>(job), multiprocessors, stream);
 }
 
 }  // namespace collapsar::cuda
