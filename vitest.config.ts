@@ -1,11 +1,29 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
+/** Half of the time of all files: services, clusters, killed processes, sizes. `npm run ci` runs them, `npm test` the rest. */
+const long = [
+  ...[
+    'bench-budget',
+    'bench-long',
+    'cli-process',
+    'cli-shards',
+    'engine-peak',
+    'filter-many',
+    'fuzz-corpus',
+    'gpu-check',
+  ],
+  ...['install', 'intervals-uneven', 'logs-s3', 'monitor-memory', 'results-faults', 'results-many', 'score-plan-large'],
+  ...['shards-killed', 'shards-s3', 'submit', 'text-calibration', 'trainer'],
+].map((name) => `test/**/${name}.test.ts`);
+const set = process.env.COLLAPSAR_TESTS;
+
 export default defineConfig({
   // The example trainer imports the package by its name.
   resolve: { alias: { collapsar: new URL('./src/index.ts', import.meta.url).pathname } },
   test: {
-    include: ['test/**/*.test.ts'],
+    include: set === 'long' ? long : ['test/**/*.test.ts'],
+    exclude: set === 'quick' ? long : [],
     // Stress and property tests share few cores with the engine's own threads.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,7 +1,7 @@
 // How soon is a collapse said? Synthetic runs whose figure falls at a known step -> in how many computed steps the
 // verdict comes. A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
 //
-//   npm run build && node bench/collapse-delays.mjs [--runs 1000] [--seed 1]
+//   npm run compile && node bench/collapse-delays.mjs [--runs 1000] [--seed 1]
 import { Judge } from '../dist/verdicts/index.js';
 import { readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';

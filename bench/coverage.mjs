@@ -1,7 +1,7 @@
 // Do the intervals and p-values keep their promise? A model whose mutual information is known exactly -> share of draws
 // whose 95% interval holds the true value, per cell; a Markdown table on stdout, bench/results/coverage-<date>.json.
 //
-//   npm run build && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2]
+//   npm run compile && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2]
 //     [--only zero,weak,strong,bound,saturated,uneven,lengths]
 //
 // Exit status 1 if a bar is missed. What `batch` and `population` mean: docs/reference/intervals.md.

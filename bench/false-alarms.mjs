@@ -2,7 +2,7 @@
 // which any collapse, early warning or entropy verdict was given at any step, against the rate that docs/reference/verdicts.md
 // states at most. A Markdown table on stdout, bench/results/false-alarms-<date>.json.
 //
-//   npm run build && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
+//   npm run compile && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
 //
 // Exit status 1 if the 95% binomial interval (Clopper–Pearson) of a measured rate lies above the stated one.
 import { crossScoreMetrics, openEngine } from '../dist/index.js';

@@ -1,5 +1,5 @@
 // 100,000 steps through one monitor: the memory it holds and the time a step takes.
-// node bench/monitor-memory.mjs [--steps 100000]; needs `npm run build`.
+// node bench/monitor-memory.mjs [--steps 100000]; needs `npm run compile`.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Monitor, openEngine } from '../dist/index.js';

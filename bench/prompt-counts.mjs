@@ -2,7 +2,7 @@
 // a policy that never changes nothing may be said; of one that loses its prompts behind a larger batch it must be said
 // soon.
 //
-//   npm run build && node bench/prompt-counts.mjs [--runs 20] [--seed 7]
+//   npm run compile && node bench/prompt-counts.mjs [--runs 20] [--seed 7]
 //
 // Prompt x has a fixed distribution over 64 tokens, Dirichlet(.15) mixed with a common one; responses are 12 tokens,
 // scored exactly. Exit status 1 where a run is judged wrongly.

@@ -2,7 +2,7 @@
 // the value from all pairs. Part 2: policies whose MI is known exactly, for what the intervals promise. Part 3: scoring
 // in rounds until an interval is narrow enough. Markdown on stdout, bench/results/score-savings-<date>.json.
 //
-//   npm run build && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
+//   npm run compile && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
 //
 // What the columns mean: docs/guide/cheaper-scoring.md.
 import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';

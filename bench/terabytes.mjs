@@ -9,7 +9,7 @@
 //     --threads N                of both; default: all
 //     --memory 1,8,32            gigabytes of step files whose peak memory is taken, files of 4 GB among them; none: 0
 //     --without-torch
-// Needs `npm run build`; torch and safetensors in COLLAPSAR_PYTHON (default python3). Writes bench/results/.
+// Needs `npm run compile`; torch and safetensors in COLLAPSAR_PYTHON (default python3). Writes bench/results/.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

@@ -3,7 +3,7 @@
 // the draws, and the interval around the bound's own mean in at least 90%.
 // A Markdown table on stdout, bench/results/text-calibration-<date>.json.
 //
-//   npm run build && node bench/text-calibration.mjs [--draws 2000] [--permutations 999] [--seed 1] [--only K,copies]
+//   npm run compile && node bench/text-calibration.mjs [--draws 2000] [--permutations 999] [--seed 1] [--only K,copies]
 //
 // Exit status 1 where a kind misses.
 import { openEngine, textMetrics } from '../dist/index.js';

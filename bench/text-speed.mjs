@@ -2,7 +2,7 @@
 // the same scores by sparse products in numpy and scipy, as scikit-learn counts and classifies (bench/text_counts.py).
 // A Markdown table on stdout.
 //
-//   npm run build && node bench/text-speed.mjs [--rows 1024] [--tokens 1024] [--prompts 64] [--repeats 5] [--python
+//   npm run compile && node bench/text-speed.mjs [--rows 1024] [--tokens 1024] [--prompts 64] [--repeats 5] [--python
 //   python3]
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

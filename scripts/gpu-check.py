@@ -308,7 +308,7 @@ class GpuCheck:
             return None, "no node_modules (npm ci)" if tests else "no test/engine/device/*.test.ts"
         path = f"{Path(node).resolve().parent}{os.pathsep}{os.environ['PATH']}"
         env = {"PATH": path, "COLLAPSAR_BUILD": "cmake", "COLLAPSAR_CUDA": "off"}
-        status, output = self.run_command([node, "scripts/install.mjs"], self.left("addon"), env)
+        status, output = self.run_command([node, "scripts/build-addon.mjs"], self.left("addon"), env)
         release = ROOT / "build" / "cmake" / "Release"
         if status != 0 or not release.exists():
             print(last_lines(output))

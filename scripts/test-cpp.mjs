@@ -1,8 +1,12 @@
 // The engine's C++ tests, in the folder of the addon's CMake build so that the engine is compiled once.
+//   npm run test:cpp                  the engine
+//   npm run test:cpp -- --emulated    the CUDA backend's sources on an emulated GPU
 import { join } from 'node:path';
-import { root, run, tool } from './stage.mjs';
+import { configure, root, run } from './stage.mjs';
 
+const isEmulated = process.argv.includes('--emulated');
 const out = join(root, 'build', 'cmake');
-await run(tool('cmake-js'), ['configure', '--out', out, '--CDCOLLAPSAR_TESTS=ON'], { quiet: true });
+await configure(out, ['COLLAPSAR_TESTS=ON', `COLLAPSAR_CUDA_EMULATION=${isEmulated ? 'ON' : 'OFF'}`]);
 await run('cmake', ['--build', out, '--parallel', '2']);
-await run('ctest', ['--output-on-failure', '--parallel', '2'], { cwd: out });
+const tests = isEmulated ? ['-R', '^cuda_emulated_'] : [];
+await run('ctest', ['--output-on-failure', '--no-tests=error', '--parallel', '2', ...tests], { cwd: out });

@@ -1,10 +1,11 @@
-// `npm test`: what CI checks, one named stage after the other; stops at the first that fails. What takes longer or
-// needs more than Node, a compiler and CMake has scripts of its own: npm run test:emulated, test:slurm, test:ray,
-// test:faults.
-//   npm test                      all stages
-//   npm test -- lint types        these only
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+// `npm test` and `npm run ci`: named stages one after the other; stops at the first that fails. What needs a cluster,
+// or takes still longer, has scripts of its own: npm run test:slurm, test:ray, test:faults.
+//   npm test                      in minutes: lint, types, unit tests and C++ tests
+//   npm run ci                    the rest: the emulated GPU, long unit tests, sanitizers, prebuilt addons, packages,
+//                                 CUDA, other processors
+//   npm test -- lint types        these stages only
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { root, start, tool } from './stage.mjs';
 
 const script =
@@ -12,33 +13,56 @@ const script =
   () =>
     start(process.execPath, [join('scripts', name), ...args], { env });
 
-/** vitest; names the tests that were skipped (what they need is not here), which its own report only counts. */
-async function unitTests() {
+/** What would run a test that was skipped, by its file and name: the first that fits. */
+const missingFor = [
+  [/rollout-data\.test/, 'the data sets that the test names, in shared/data'],
+  [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
+  [/engine-device/, 'a CUDA backend or a GPU: COLLAPSAR_CUDA=on npm run install, COLLAPSAR_TEST_DEVICE=cuda'],
+  [/zstd/, 'Node 22.15 or newer'],
+  [/Float16Array/, 'Node 24 or newer'],
+  [/rights|redo|unprivileged/, 'a user other than root'],
+];
+const whatWouldRun = (test) =>
+  missingFor.find(([pattern]) => pattern.test(test))?.[1] ?? 'what the condition beside it in its file asks for';
+
+/** Unit tests of the whole run, for the line that closes it. */
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const countsFile = join(root, 'build', 'unit-tests.json');
+
+/** vitest; names the tests that were skipped, which its own report only counts. `set`: see vitest.config.ts. */
+async function unitTests(set, env = {}, files = []) {
   mkdirSync(join(root, 'build'), { recursive: true });
   const report = join(root, 'build', 'vitest.json');
-  const result = await start(tool('vitest'), [
-    'run',
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${report}`,
-  ]);
-  const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : [];
-  const tests = files.flatMap((file) => file.assertionResults);
-  const skipped = tests.filter((test) => test.status === 'skipped' || test.status === 'pending');
-  const names = skipped.map((test) => `test "${test.fullName}"`);
-  const { status, skipped: also } = result.status === 0 ? await emulatedDeviceTests() : { ...result, skipped: [] };
-  return { status, skipped: [...result.skipped, ...names, ...also] };
+  rmSync(report, { force: true });
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const result = await start(tool('vitest'), ['run', ...reporters, ...files], {
+    env: { ...env, COLLAPSAR_TESTS: set },
+  });
+  const ran = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : [];
+  const tests = ran.flatMap((file) => file.assertionResults.map((test) => ({ ...test, file: basename(file.name) })));
+  const isSkipped = ({ status }) => ['skipped', 'pending', 'todo'].includes(status);
+  const failed = tests.filter(({ status }) => status === 'failed').length;
+  const passed = tests.filter(({ status }) => status === 'passed').length;
+  if (passed + failed === 0) console.error('no unit test ran');
+  const status = passed === 0 ? 1 : result.status;
+  counts.passed += passed;
+  counts.skipped += tests.filter(isSkipped).length;
+  counts.failed += status === 0 ? failed : Math.max(1, failed); // a file that does not load has no tests
+  const names = tests.filter(isSkipped).map(({ file, fullName }) => {
+    const test = `${file} "${fullName}"`;
+    return `${test}; needs ${whatWouldRun(test)}`;
+  });
+  return { status, skipped: [...result.skipped, ...names] };
 }
 
-/**
- * The device tests once more, with the backend's own sources on the emulated GPU, which the C++ tests' build leaves.
- */
+/** The device tests once more, with the backend's own sources on the emulated GPU; without those of the fake one. */
 async function emulatedDeviceTests() {
   const backend = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda_emulated.so');
-  if (!existsSync(backend)) return { status: 0, skipped: ['device tests on the emulated GPU, which was not built'] };
+  const built = await script('test-cpp.mjs', {}, '--emulated')();
+  if (built.status !== 0 || !existsSync(backend)) return built;
   const env = { COLLAPSAR_TEST_DEVICE: 'cuda', COLLAPSAR_CUDA_BACKEND: backend };
-  console.log('\nThe device tests on the emulated GPU; those of the fake one are left out:');
-  return await start(tool('vitest'), ['run', 'test/engine/device'], { env });
+  const result = await start(tool('vitest'), ['run', 'test/engine/device'], { env });
+  return { status: result.status, skipped: [...built.skipped, ...result.skipped] };
 }
 
 // The stage CUDA compiles the backend for one GPU; the other builds leave it out, each of which would take minutes.
@@ -48,11 +72,11 @@ process.env.COLLAPSAR_CUDA ??= 'off';
  * A stage passes when its command ends with 0. `advice` says what to do when it does not. One that is `early` begins
  * with the first, for it keeps no more than one processor busy, and shows its output when its turn comes.
  */
-const stages = [
+const quick = [
   { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },
   {
     name: 'build',
-    run: script('install.mjs', { COLLAPSAR_BUILD: 'cmake' }),
+    run: script('build-addon.mjs', { COLLAPSAR_BUILD: 'cmake' }),
     advice: 'docs/internals/build.md has a table of what goes wrong; npm run install repeats it',
   },
   { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
@@ -63,23 +87,43 @@ const stages = [
     run: () => start(tool('tsc'), ['-p', 'tsconfig.json'], { quiet: true }),
     advice: 'mend the types, then npm run typecheck',
   },
-  { name: 'unit tests', run: unitTests, advice: 'npx vitest run test/<file> repeats one file' },
+  { name: 'unit tests', run: () => unitTests('quick'), advice: 'npx vitest run test/<file> repeats one file' },
+];
+const long = [
+  {
+    name: 'emulated GPU',
+    run: emulatedDeviceTests,
+    advice: 'npm run test:cpp -- --emulated; then COLLAPSAR_TEST_DEVICE=cuda npx vitest run test/engine/device',
+  },
+  { name: 'long unit tests', run: () => unitTests('long'), advice: 'npx vitest run test/<file> repeats one file' },
   {
     name: 'sanitizers',
     run: script('test-sanitize.mjs'),
     advice: 'npm run test:sanitize; the builds are build/asan, build/tsan',
   },
   {
-    name: 'package, by cmake-js and binding.gyp',
+    name: 'prebuilt addons',
+    run: script('test-prebuilt.mjs'),
+    advice: 'npm run test:prebuilt; npm run prebuild makes them alone',
+  },
+  {
+    name: 'packages',
     run: script('test-package.mjs'),
     advice:
-      'npm run test:package; "files" in package.json says what is packed; binding.gyp must do what CMakeLists.txt does',
+      'npm run test:package; "files" in package.json says what is packed; native/binding.gyp must do what CMakeLists.txt does',
   },
   { name: 'CUDA', run: script('test-cuda.mjs', {}, '--all'), advice: 'npm run test:cuda -- --all' },
+  {
+    name: 'other processors',
+    run: () => start('bash', [join('scripts', 'test-emulated.sh'), 'arm64']),
+    advice: 'npm run test:emulated',
+  },
 ];
+const isCi = process.argv[2] === '--ci';
+const stages = isCi ? long : quick;
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(isCi ? 3 : 2);
 const unknown = wanted.filter((name) => !stages.some((stage) => stage.name === name));
 if (unknown.length > 0) {
   console.error(`no stage ${unknown.join(', ')}; there are: ${stages.map((stage) => stage.name).join(', ')}`);
@@ -110,15 +154,26 @@ for (const stage of chosen) {
 }
 
 console.log(`\n=== summary ${'='.repeat(92)}`);
+const width = Math.max(...chosen.map(({ name }) => name.length));
 for (const { name, took, skipped, passed } of done) {
-  console.log(`${passed ? 'ok    ' : 'FAILED'}  ${name.padEnd(14)} ${seconds(took).padStart(8)}`);
+  console.log(`${passed ? 'ok    ' : 'FAILED'}  ${name.padEnd(width)} ${seconds(took).padStart(8)}`);
   for (const what of skipped) console.log(`          skipped: ${what}`);
 }
 for (const { name } of chosen.slice(done.length)) console.log(`not run ${name}`);
 console.log(
   `${failed === null ? 'all passed' : `stopped at "${failed.name}"`} after ${seconds(performance.now() - started)}`,
 );
-if (failed !== null) {
-  console.error(`What to do: ${failed.advice}`);
-  process.exit(1);
+if (failed !== null) console.error(`What to do: ${failed.advice}`);
+// The unit tests of both commands, where the other one was the last to run before this one.
+if (isCi && existsSync(countsFile)) {
+  const before = JSON.parse(readFileSync(countsFile, 'utf8'));
+  for (const name of Object.keys(counts)) counts[name] += before[name];
+  rmSync(countsFile);
+} else if (!isCi) {
+  mkdirSync(join(root, 'build'), { recursive: true });
+  writeFileSync(countsFile, JSON.stringify(counts));
 }
+console.log(
+  `${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`,
+);
+if (failed !== null) process.exitCode = 1;

@@ -1,7 +1,8 @@
 // The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { packageVersion } from '../checks/package-version.js';
 import { escapedLines } from '../checks/printable.js';
+import type { BuildFlags } from './commands/build.js';
 import { addSubmitCommand } from './commands/submit/options.js';
 import { addAnalyzeCommand } from './options/analyze-options.js';
 import { addFilterCommand } from './options/filter-options.js';
@@ -77,6 +78,16 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     .action(async (words: string[]) => {
       const { explainCommand } = await import('./commands/explain.js');
       done(await explainCommand(words.join(' '), streams));
+    });
+  program
+    .command('build')
+    .description('compile the native addon for this machine, where no prebuilt one fits')
+    .addOption(new Option('--cuda <when>', 'the CUDA backend, too').choices(['on', 'off', 'auto']))
+    .addOption(new Option('--with <tool>', 'what to compile with').choices(['cmake', 'gyp']))
+    .showHelpAfterError('(see collapsar build --help)')
+    .action(async (flags: BuildFlags) => {
+      const { buildCommand } = await import('./commands/build.js');
+      done(await buildCommand(flags, streams));
     });
   program
     .command('doctor')

@@ -1,10 +1,11 @@
 // Finds and loads the native addon. In: the package's own folder; out: the addon's exports, typed.
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { delimiter, join, sep } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { AddonError } from '../checks/errors.js';
 import { moduleUrl, packageRoot } from '../checks/package-root.js';
 import type { NativeAddon } from './native.js';
+import { isPublished, prebuiltPackage } from './prebuilt.js';
 
 function onPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => {
@@ -41,25 +42,30 @@ function isBundledElsewhere(): boolean {
 function advise(isRefused: boolean): string {
   if (isRefused) return 'Start Node with --allow-addons where it has --permission, and without --no-addons';
   if (process.env.COLLAPSAR_ADDON) {
-    return 'The environment variable COLLAPSAR_ADDON names it: correct it, or unset it to load what npm install built';
+    return "The environment variable COLLAPSAR_ADDON names it: correct it, or unset it to load the package's own";
   }
   if (isBundledElsewhere()) {
     return "collapsar is part of a bundle here, without its addon: name it an external package in the bundler's options";
   }
-  // pnpm runs no install script that was not approved; npm knows a package in pnpm's store for a link, and runs other
-  // scripts of it.
-  const isFromPnpm = packageRoot.includes(`${sep}.pnpm${sep}`);
-  const build = `Build it with: ${isFromPnpm ? 'pnpm approve-builds, then pnpm rebuild collapsar' : 'npm rebuild collapsar'}`;
+  const prebuilt = prebuiltPackage();
+  const install = isPublished(prebuilt)
+    ? `Install the prebuilt one, which npm leaves out with --omit=optional: npm install ${prebuilt}. Or compile it`
+    : 'Compile it';
   const missing = missingTools();
-  if (missing.length === 0) return build;
-  return `${build} (first install what seems to be missing: ${missing.join('; ')})`;
+  const first = missing.length === 0 ? '' : ` (first install what seems to be missing: ${missing.join('; ')})`;
+  return `${install}: npx collapsar build${first}`;
 }
 
-const localFirst = [
-  join(packageRoot, 'build', 'cmake', 'Release', 'collapsar.node'),
-  join(packageRoot, 'build', 'Release', 'collapsar.node'),
-  `@collapsar/${process.platform}-${process.arch}`,
-];
+/** A local build first, then the optional package of this platform. */
+function* places(): Generator<string> {
+  if (process.env.COLLAPSAR_ADDON) {
+    yield process.env.COLLAPSAR_ADDON;
+    return;
+  }
+  yield join(packageRoot, 'build', 'cmake', 'Release', 'collapsar.node');
+  yield join(packageRoot, 'build', 'Release', 'collapsar.node');
+  yield prebuiltPackage();
+}
 
 let loaded: { addon: NativeAddon; path: string } | undefined;
 
@@ -71,10 +77,9 @@ let loaded: { addon: NativeAddon; path: string } | undefined;
 export function loadAddon(): NativeAddon {
   if (loaded !== undefined) return loaded.addon;
   const require = createRequire(moduleUrl);
-  const candidates = process.env.COLLAPSAR_ADDON ? [process.env.COLLAPSAR_ADDON] : localFirst;
   const tried: string[] = [];
   let isRefused = false;
-  for (const candidate of candidates) {
+  for (const candidate of places()) {
     try {
       loaded = { addon: require(candidate) as NativeAddon, path: require.resolve(candidate) };
       return loaded.addon;

@@ -201,7 +201,7 @@ describe('doctor', () => {
     });
     expect(status).toBe(1);
     expect(stdout).toMatch(/addon +not loaded/);
-    expect(stdout).toContain('npm rebuild collapsar');
+    expect(stdout).toContain('npx collapsar build');
   });
 
   it('says which variable names an addon that does not load', () => {

@@ -1,10 +1,21 @@
 // What is said where Node loads no addon at all, and where the package was bundled away from its addon.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
-import { beforeAll, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { addonPath } from '../../src/engine/addon.js';
+import { prebuiltPackage } from '../../src/engine/prebuilt.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -26,17 +37,41 @@ function messageOf(module: string, cwd = '.', ...options: string[]): string {
 it('says how Node is to be started where it loads no addons', () => {
   const message = messageOf(library, '.', '--no-addons');
   expect(message).toMatch(/^ERR_ADDON .*\nStart Node with --allow-addons .* without --no-addons\n$/s);
-  expect(message).not.toContain('npm rebuild');
+  expect(message).not.toContain('collapsar build');
 });
 
-it('says what pnpm does where pnpm installed it', () => {
-  const installed = join(folder, 'node_modules/.pnpm/collapsar@0.1.0/node_modules/collapsar');
-  mkdirSync(installed, { recursive: true });
-  for (const name of ['dist', 'package.json'])
-    cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
-  for (const name of ['csv-parse', 'hyparquet', 'hyparquet-compressors', 'hyparquet-writer', 'tinyglobby'])
-    symlinkSync(join(library, '..', '..', 'node_modules', name), join(installed, '..', name));
-  expect(messageOf(join(installed, 'dist', 'index.js'))).toContain('then pnpm rebuild collapsar');
+describe('an installed package without an addon', () => {
+  const installed = join(folder, 'node_modules/collapsar');
+  const entry = join(installed, 'dist', 'index.js');
+  const prebuilt = join(folder, 'node_modules', prebuiltPackage());
+
+  beforeAll(() => {
+    mkdirSync(installed, { recursive: true });
+    for (const name of ['dist', 'package.json'])
+      cpSync(join(library, '..', '..', name), join(installed, name), { recursive: true });
+    const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+    for (const name of readdirSync(modules).filter((name) => !/^[.@]/.test(name)))
+      symlinkSync(join(modules, name), join(installed, '..', name));
+  });
+
+  it('says how to compile one', () => {
+    expect(messageOf(entry)).toMatch(/^ERR_ADDON .*\nCompile it: npx collapsar build/s);
+  });
+
+  it('says how to install the prebuilt one of a release', () => {
+    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+    manifest.optionalDependencies = { [prebuiltPackage()]: manifest.version };
+    writeFileSync(join(installed, 'package.json'), JSON.stringify(manifest));
+    expect(messageOf(entry)).toContain(`npm install ${prebuiltPackage()}. Or compile it: npx collapsar build`);
+  });
+
+  it('loads the prebuilt one of this platform', () => {
+    mkdirSync(prebuilt, { recursive: true });
+    copyFileSync(addonPath(), join(prebuilt, 'collapsar.node'));
+    writeFileSync(join(prebuilt, 'package.json'), '{ "main": "collapsar.node" }\n');
+    expect(messageOf(entry)).toBe('');
+    rmSync(prebuilt, { recursive: true });
+  });
 });
 
 // esbuild leaves a module in CommonJS no URL of its own, where rolldown makes one up: so it is taken away here.

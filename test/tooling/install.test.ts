@@ -2,7 +2,16 @@
 // choose the compiler of the next. The package here is one file that no compiler accepts, so that no build takes long.
 // And when it tries the CUDA backend again: a package with an addon, but without anything to make a backend of.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -19,11 +28,12 @@ const withoutCompilers = join(work, 'path');
 
 beforeAll(() => {
   for (const folder of ['scripts', 'native']) mkdirSync(join(root, folder), { recursive: true });
-  copyFileSync(join(repository, 'scripts', 'install.mjs'), join(root, 'scripts', 'install.mjs'));
+  for (const name of ['install.mjs', 'build-addon.mjs', 'addon-tools.mjs'])
+    copyFileSync(join(repository, 'scripts', name), join(root, 'scripts', name));
   symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
   copyFileSync(join(repository, 'package.json'), join(root, 'package.json'));
-  const target = "{ 'target_name': 'collapsar', 'sources': ['native/empty.cpp'] }";
-  writeFileSync(join(root, 'binding.gyp'), `{ 'targets': [${target}] }\n`);
+  const target = "{ 'target_name': 'collapsar', 'sources': ['empty.cpp'] }";
+  writeFileSync(join(root, 'native', 'binding.gyp'), `{ 'targets': [${target}] }\n`);
   writeFileSync(join(root, 'native', 'addon.cpp'), '#error refused\n');
   writeFileSync(join(root, 'native', 'empty.cpp'), '\n');
   const lines = ['cmake_minimum_required(VERSION 3.19)', 'project(collapsar LANGUAGES CXX)'];
@@ -62,7 +72,7 @@ function compiler(name: string): string {
 }
 
 function install(env: NodeJS.ProcessEnv): { status: number | null; said: string } {
-  const { COLLAPSAR_BUILD, CXX, ...inherited } = process.env;
+  const { COLLAPSAR_BUILD, COLLAPSAR_CUDA_ARCHITECTURES, CXX, npm_command, ...inherited } = process.env;
   const result = spawnSync(process.execPath, [join(root, 'scripts', 'install.mjs')], {
     env: { ...inherited, COLLAPSAR_CUDA: 'off', ...env },
     encoding: 'utf8',
@@ -112,22 +122,80 @@ describe.skipIf(!canBuild)('scripts/install.mjs', () => {
     expect(said).toContain(join('build', 'Release', 'collapsar.node was built but does not load'));
   });
 
-  it.runIf(process.platform === 'linux')('tries the CUDA backend again only with other compilers', () => {
-    writeFileSync(
-      join(root, 'CMakeLists.txt'),
-      'cmake_minimum_required(VERSION 3.19)\nproject(collapsar LANGUAGES CXX)\n',
-    );
+  describe.runIf(process.platform === 'linux')('the CUDA backend', () => {
+    const driver = join(work, 'driver');
+    const machine = join(work, 'machine');
     const release = join(root, 'build', 'cmake', 'Release');
-    mkdirSync(release, { recursive: true });
-    copyFileSync(addonPath(), join(release, 'collapsar.node'));
-    const env = { COLLAPSAR_CUDA: '', COLLAPSAR_BUILD: 'cmake', CUDACXX: compiler('nvcc'), CUDAHOSTCXX: '' };
-    const failed = /building the CUDA backend .* failed.*CUDAHOSTCXX names another/s;
-    const first = install(env);
-    expect(first.said).toMatch(failed);
-    expect(first.status).toBe(0);
-    expect(install(env).said).toContain('is up to date');
-    const other = { ...env, CUDAHOSTCXX: compiler('other-g++') };
-    expect(install(other).said).toMatch(failed);
-    expect(install(other).said).toContain('is up to date');
+    /** With CUDA left to itself, a stand-in nvcc, and where `withDriver` a driver with a GPU of compute capability 9.0. */
+    const environment = (withDriver: boolean): NodeJS.ProcessEnv => ({
+      COLLAPSAR_CUDA: '',
+      COLLAPSAR_BUILD: 'cmake',
+      CUDACXX: compiler('nvcc'),
+      CUDAHOSTCXX: '',
+      ...(withDriver && { LD_LIBRARY_PATH: driver, PATH: `${machine}${delimiter}${process.env.PATH}` }),
+    });
+
+    beforeAll(() => {
+      writeFileSync(
+        join(root, 'CMakeLists.txt'),
+        // "Compiling" is copying this tree's own addon.
+        'cmake_minimum_required(VERSION 3.19)\nproject(collapsar LANGUAGES CXX)\n' +
+          `add_custom_target(collapsar COMMAND \${CMAKE_COMMAND} -E copy "${addonPath()}" Release/collapsar.node)\n`,
+      );
+      rmSync(join(root, 'build', 'cuda-choice.txt')); // the tests above chose "off"
+      for (const folder of [driver, machine, release]) mkdirSync(folder, { recursive: true });
+      writeFileSync(join(driver, 'libcuda.so.1'), '');
+      writeFileSync(join(machine, 'nvidia-smi'), '#!/bin/sh\necho 9.0\necho 9.0\n');
+      chmodSync(join(machine, 'nvidia-smi'), 0o755);
+      copyFileSync(addonPath(), join(release, 'collapsar.node'));
+    });
+
+    it.skipIf(existsSync('/proc/driver/nvidia/version'))(
+      'is left out where there is no driver, and nothing is tried',
+      () => {
+        const { status, said } = install(environment(false));
+        expect(status).toBe(0);
+        expect(said).toContain('is up to date');
+        expect(said).not.toContain('CUDA');
+      },
+    );
+
+    it('is compiled where a driver is, for its GPUs, and tried again only with other compilers', () => {
+      const env = environment(true);
+      const failed = /building the CUDA backend .* failed.*CUDAHOSTCXX names another/s;
+      const first = install(env);
+      expect(first.said).toContain('compiling the CUDA backend for 90-real: about ');
+      expect(first.said).toMatch(failed);
+      expect(first.status).toBe(0);
+      expect(install(env).said).toContain('is up to date');
+      const other = { ...env, CUDAHOSTCXX: compiler('other-g++') };
+      expect(install(other).said).toMatch(failed);
+      expect(install(other).said).toContain('is up to date');
+    });
+
+    it('stays as COLLAPSAR_CUDA chose it until it says otherwise', () => {
+      const env = { ...environment(true), CUDAHOSTCXX: compiler('third-g++') };
+      expect(install({ ...env, COLLAPSAR_CUDA: 'off' }).said).toContain('is up to date');
+      expect(install(env).said).toContain('is up to date');
+      expect(install({ ...env, COLLAPSAR_CUDA: 'auto' }).said).toContain('compiling the CUDA backend');
+    });
+
+    it('compiles nothing when npx installs a clone once more', () => {
+      mkdirSync(join(root, 'src'), { recursive: true });
+      const { status, said } = install({ ...environment(true), COLLAPSAR_CUDA: 'on', npm_command: 'exec' });
+      expect([status, said]).toEqual([0, '']);
+    });
+
+    it('leaves nothing but what runs in an installed package', () => {
+      rmSync(join(root, 'src'), { recursive: true, force: true });
+      rmSync(join(root, 'build'), { recursive: true });
+      mkdirSync(release, { recursive: true });
+      copyFileSync(addonPath(), join(release, 'collapsar.node'));
+      writeFileSync(join(root, 'native', 'changed.cpp'), '\n'); // younger than the addon
+      install({ COLLAPSAR_BUILD: 'cmake' });
+      expect(readdirSync(join(root, 'build'), { recursive: true }).sort()).toEqual(
+        ['cmake', 'cmake/Release', 'cmake/Release/collapsar.node', 'cuda-choice.txt'].sort(),
+      );
+    });
   });
 });

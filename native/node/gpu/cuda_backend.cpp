@@ -37,7 +37,7 @@ const CollapsarCudaBackend& open(const std::string& path) {
     const char* const problem = dlerror();
     throw DeviceProblem{"not_loadable", std::string("the CUDA backend does not load: ") +
                                             (problem != nullptr ? problem : path.c_str()) +
-                                            "; npm rebuild collapsar builds it afresh"};
+                                            "; npx collapsar build --cuda on builds it afresh"};
   }
   const auto entry = reinterpret_cast<CollapsarCudaEntry>(dlsym(library, COLLAPSAR_CUDA_ENTRY));
   if (entry == nullptr) {
@@ -49,7 +49,7 @@ const CollapsarCudaBackend& open(const std::string& path) {
       backend->size < sizeof(CollapsarCudaBackend)) {
     throw DeviceProblem{"not_loadable", path + " is of another version of collapsar (this one speaks version " +
                                             std::to_string(COLLAPSAR_CUDA_ABI_VERSION) +
-                                            " of the ABI): npm rebuild collapsar builds it afresh"};
+                                            " of the ABI): npx collapsar build --cuda on builds it afresh"};
   }
   return *backend;
 }

@@ -105,7 +105,7 @@ function loadedAddon(): Findings['addon'] {
 
 /** Each way of building has a folder of its own. */
 function builder(path: string): string {
-  if (/[\\/]build[\\/]cmake[\\/]/.test(path)) return 'cmake-js on this machine';
+  if (/[\\/]build[\\/]cmake[\\/]/.test(path)) return 'CMake on this machine';
   if (/[\\/]build[\\/](Release|Debug)[\\/]/.test(path)) return 'node-gyp on this machine';
   return 'prebuilt';
 }
@@ -159,7 +159,7 @@ function advice({ addon, selfTest: { problem } }: Findings): string {
   const next =
     addon === null
       ? 'When that is done, run collapsar doctor again.'
-      : 'The addon computes wrong results: npm rebuild collapsar builds it afresh. If that does not help, report it with ' +
+      : 'The addon computes wrong results: npx collapsar build compiles it afresh. If that does not help, report it with ' +
         'the output of collapsar doctor --json.';
   return `\n${escapedLines(problem ?? 'unknown problem')}\n${next}\n`;
 }

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { DeviceProblem } from '../../checks/errors.js';
 import { addonPath } from '../addon.js';
+import { cudaPackage, installedFile, isPublished } from '../prebuilt.js';
 import type { CudaDevice } from './cuda-device.js';
 
 export interface CudaMachine {
@@ -35,12 +36,13 @@ const [addon, path, index] = process.argv.slice(1);
 const answer = require(addon).probeCuda(path, Number(index));
 require('node:fs').writeSync(3, JSON.stringify(answer));`;
 
-/** @returns where the backend is expected, and whether the environment says so */
+/** @returns where the backend is expected, and whether the environment says so: one that was compiled, then the package */
 function backendFile(): { path: string; given: boolean } {
   const given = process.env.COLLAPSAR_CUDA_BACKEND;
   // Whole: a bare name dlopen would look for in the system's libraries instead of here, where it is found to exist.
   if (given) return { path: resolve(given), given: true };
-  return { path: join(dirname(addonPath()), 'collapsar_cuda.so'), given: false };
+  const local = join(dirname(addonPath()), 'collapsar_cuda.so');
+  return { path: existsSync(local) ? local : (installedFile(cudaPackage) ?? local), given: false };
 }
 
 function limitSeconds(): number {
@@ -91,7 +93,7 @@ function probe(path: string, index: number, signal: AbortSignal): Promise<CudaMa
         end(
           'crashed',
           `the process that tried the CUDA backend ${path} ${how}${last ? ` (${last})` : ''}: see whether nvidia-smi works, ` +
-            'and build it afresh with npm rebuild collapsar',
+            'and build it afresh with npx collapsar build --cuda on',
         );
       } else {
         resolve(understood(path, texts.answer));
@@ -107,7 +109,7 @@ function understood(path: string, text: string): CudaMachine | CudaProblem {
   } catch {
     const problem =
       `the process that tried the CUDA backend ${path} ended without an answer (a library or the driver ended it): ` +
-      'see whether nvidia-smi works, and build it afresh with npm rebuild collapsar';
+      'see whether nvidia-smi works, and build it afresh with npx collapsar build --cuda on';
     return { reason: 'crashed', problem };
   }
   return 'problem' in answer ? answer : { ...answer, path };
@@ -144,7 +146,8 @@ export async function probeCuda(index: number, signal: AbortSignal | undefined):
       reason: 'not_built',
       problem: given
         ? `there is no file ${path}, which COLLAPSAR_CUDA_BACKEND names`
-        : `this build has no CUDA backend (${path}): install the CUDA toolkit, 12.8 or newer (nvcc), and run npm rebuild collapsar`,
+        : `this installation has no CUDA backend (${path}): ${isPublished(cudaPackage) ? `npm install ${cudaPackage}, or ` : ''}` +
+          'install the CUDA toolkit, 12.8 or newer (nvcc), and run npx collapsar build --cuda on',
     };
   }
   const key = `${path}\n${index}`;

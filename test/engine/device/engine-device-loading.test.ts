@@ -44,9 +44,9 @@ async function fallback(): Promise<string | null> {
 describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work', () => {
   const ways: [way: string, reason: string, words: RegExp][] = [
     // AddressSanitizer makes an exit status of the signal.
-    ['crash', 'crashed', /(was ended by SIGSEGV|ended with status \d+).*npm rebuild collapsar/],
-    ['exit', 'crashed', /ended without an answer .*nvidia-smi.*npm rebuild collapsar/],
-    ['version', 'not_loadable', /is of another version of collapsar .*npm rebuild/],
+    ['crash', 'crashed', /(was ended by SIGSEGV|ended with status \d+).*npx collapsar build --cuda on/],
+    ['exit', 'crashed', /ended without an answer .*nvidia-smi.*npx collapsar build --cuda on/],
+    ['version', 'not_loadable', /is of another version of collapsar .*npx collapsar build/],
     ['no_driver', 'no_driver', /there is no NVIDIA driver; install one/],
     ['driver_too_old', 'driver_too_old', /runs CUDA 11\.0, 13\.0 is needed; update it/],
     ['no_device', 'no_device', /the driver shows no GPU/],

@@ -1,0 +1,35 @@
+// `collapsar build`: scripts/build-addon.mjs, which compiles the addon in the package's own folder.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { packageRoot } from '../../checks/package-root.js';
+import { EXIT } from '../output/exit-codes.js';
+import type { Streams } from '../output/streams.js';
+
+export interface BuildFlags {
+  cuda?: 'on' | 'off' | 'auto';
+  with?: 'cmake' | 'gyp';
+}
+
+/** @returns exit status: 0 when there is an addon that loads */
+export async function buildCommand(
+  { cuda, with: tool }: BuildFlags,
+  { out, environment, signal }: Streams,
+): Promise<number> {
+  const child = spawn(process.execPath, [join(packageRoot, 'scripts', 'build-addon.mjs')], {
+    env: {
+      ...environment,
+      ...(cuda !== undefined && { COLLAPSAR_CUDA: cuda }),
+      ...(tool !== undefined && { COLLAPSAR_BUILD: tool }),
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const end = (): boolean => child.kill();
+  signal.addEventListener('abort', end, { once: true });
+  const ended = once(child, 'close');
+  for await (const text of child.stdout.setEncoding('utf8')) await out.write(text);
+  const [status] = await ended;
+  signal.removeEventListener('abort', end);
+  signal.throwIfAborted();
+  return status === 0 ? EXIT.ok : EXIT.failures;
+}
