@@ -1,6 +1,6 @@
 // How often is a healthy run called ill? Synthetic healthy runs of several kinds through the judge -> the share in
-// which any collapse, early warning or entropy verdict was given at any step, against the rate that docs/reference/verdicts.md
-// states at most. A Markdown table on stdout, bench/results/false-alarms-<date>.json.
+// which any collapse, early warning or entropy verdict was given at any step, against the rate that
+// docs/reference/verdicts.md states at most. A Markdown table on stdout, bench/results/false-alarms-<date>.json.
 //
 //   npm run compile && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
 //

@@ -1,6 +1,6 @@
-// Do text figures err as docs/reference/text-figures.md says? Steps of independent texts and labels: p-values uniform, the
-// bound's mean at most 0.005. Steps of known dependence: the interval's lower end above the truth in at most 2.5% of
-// the draws, and the interval around the bound's own mean in at least 90%.
+// Do text figures err as docs/reference/text-figures.md says? Steps of independent texts and labels: p-values uniform,
+// the bound's mean at most 0.005. Steps of known dependence: the interval's lower end above the truth in at most 2.5%
+// of the draws, and the interval around the bound's own mean in at least 90%.
 // A Markdown table on stdout, bench/results/text-calibration-<date>.json.
 //
 //   npm run compile && node bench/text-calibration.mjs [--draws 2000] [--permutations 999] [--seed 1] [--only K,copies]

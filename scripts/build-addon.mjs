@@ -220,7 +220,10 @@ function cudaArchitectures() {
   return found.length > 0 ? found : null;
 }
 
-/** Leaves of an installed package's build what runs: the objects are ten times as large, and nobody compiles there again. */
+/**
+ * Leaves of an installed package's build what runs: the objects are ten times as large, and nobody compiles there
+ * again.
+ */
 function dropObjects() {
   const kept = [...Object.values(addons), backend, cudaFailed, cudaChoice];
   const prune = (folder) => {

@@ -101,7 +101,10 @@ async function build(name, { debian, compiler, cpu, file = 'collapsar.node' }) {
   return join(out, 'Release', file);
 }
 
-/** What an ELF file exports and asks for, as its dynamic symbols say: what is wrong with it, and the glibc that it needs. */
+/**
+ * What an ELF file exports and asks for, as its dynamic symbols say: what is wrong with it, and the glibc that it
+ * needs.
+ */
 export function readSymbols(path) {
   const { stdout, status } = spawnSync('readelf', ['--wide', '--dyn-syms', path], { encoding: 'utf8' });
   check(status === 0, `readelf cannot read ${path}`);

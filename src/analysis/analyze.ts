@@ -62,8 +62,8 @@ export interface AnalyzeOptions extends FileChoiceOptions {
    */
   placeholders?: 'error' | 'exclude' | undefined;
   /**
-   * What the rewards of an episode's turns make the episode's (docs/reference/filter.md). Default `same`: where they differ, the
-   * step has neither filter nor what verdicts make of rewards, and a note says so.
+   * What the rewards of an episode's turns make the episode's (docs/reference/filter.md). Default `same`: where they
+   * differ, the step has neither filter nor what verdicts make of rewards, and a note says so.
    */
   turnRewards?: TurnRewards | undefined;
   /**

@@ -102,9 +102,9 @@ export class Engine {
   }
 
   /**
-   * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy (docs/guide/gpu.md).
-   * The other process must keep the memory until this tensor is disposed. Nothing reads it before the event has
-   * happened.
+   * A tensor in another process's memory of the engine's GPU, by its CUDA IPC handle and without a copy
+   * (docs/guide/gpu.md). The other process must keep the memory until this tensor is disposed. Nothing reads it before
+   * the event has happened.
    * @throws ArgumentError for what no handle can be, DeviceError `bad_handle` for what the driver does not accept
    */
   async importDevice(source: DeviceImport, options: OperationOptions = {}): Promise<DeviceTensor> {
@@ -207,7 +207,8 @@ export class Engine {
   }
 
   /**
-   * Statistics of each row of a score matrix: what its own column, all columns and the others say (docs/reference/metrics.md).
+   * Statistics of each row of a score matrix: what its own column, all columns and the others say
+   * (docs/reference/metrics.md).
    * @param sums [R, P] log-prob sums in nats, any dtype and strides
    * @param options `out: 'device'` computes on the GPU, wherever the sums are, and leaves the statistics there: a
    *   DeviceTensor [R] ([R, topK] the top columns) of float64 or int32 in place of each array, to be disposed
@@ -245,8 +246,8 @@ export class Engine {
   }
 
   /**
-   * The figures of a step of which only some (row, column) pairs are scored, with intervals that cover the drawing of negatives
-   * (docs/guide/cheaper-scoring.md). Neither the order of the pairs nor the number of threads changes a bit.
+   * The figures of a step of which only some (row, column) pairs are scored, with intervals that cover the drawing of
+   * negatives (docs/guide/cheaper-scoring.md). Neither the order of the pairs nor the number of threads changes a bit.
    * @param pairs read in place; not to be written before this has ended
    */
   inferPairs(pairs: SampledPairs, options: PairInferenceOptions): Promise<PairInference> {
@@ -254,8 +255,8 @@ export class Engine {
   }
 
   /**
-   * How much a step's texts depend on their prompts, and what they look like (docs/reference/text-figures.md). Texts are copied
-   * at the call.
+   * How much a step's texts depend on their prompts, and what they look like (docs/reference/text-figures.md). Texts
+   * are copied at the call.
    * @param rows one entry a row, in any order: it does not change a bit
    */
   textFigures(rows: TextRows, options: TextFiguresOptions): Promise<TextFigures> {

@@ -20,7 +20,8 @@ const GAINS_FROM = 1.16;
 const LOSES_UP_TO = 0.33;
 
 /**
- * The gate Std(RV)/Mean(RV) (docs/reference/filter.md): how unequally reward variance is spread over the prompts. Free of scale.
+ * The gate Std(RV)/Mean(RV) (docs/reference/filter.md): how unequally reward variance is spread over the prompts. Free
+ * of scale.
  * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances; groups
  *   of one rollout have none and are to be left out: `rewardVariances.filter((_, group) => rollouts[group] > 1)`
  * @throws ArgumentError naming the entry that is no finite number from 0 on

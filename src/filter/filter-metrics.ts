@@ -1,4 +1,5 @@
-// Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs (docs/reference/filter.md).
+// Figures of all groups and of the kept ones -> flat metrics under the names that each dialect logs
+// (docs/reference/filter.md).
 
 import { REFERENCE_ZERO } from './dialects/select-reference.js';
 import { filterGate } from './filter-gate.js';

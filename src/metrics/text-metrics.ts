@@ -1,4 +1,5 @@
-// One step's texts in, what they say of the prompts out: the figures of docs/reference/text-figures.md under their keys.
+// One step's texts in, what they say of the prompts out: the figures of docs/reference/text-figures.md under their
+// keys.
 
 import { checkCount, checkEngine, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';

@@ -1,5 +1,5 @@
-// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw (docs/reference/metrics.md), so
-// that a trainer scores nothing that no metric will read.
+// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw
+// (docs/reference/metrics.md), so that a trainer scores nothing that no metric will read.
 import { ArgumentError } from '../checks/errors.js';
 import type { Pairs, PromptPairs } from '../metrics/sampled/plan.js';
 import { type RowSelection, selectRows } from '../metrics/sampling/row-selection.js';

@@ -1,5 +1,5 @@
-// What each kind of verdict and each state of a run means: what `collapsar explain` says. docs/reference/verdicts.md has the same
-// in its table of all kinds; a test compares them.
+// What each kind of verdict and each state of a run means: what `collapsar explain` says. docs/reference/verdicts.md
+// has the same in its table of all kinds; a test compares them.
 import type { Regime, VerdictKind } from './verdict.js';
 
 export interface VerdictExplanation {

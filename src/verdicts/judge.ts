@@ -1,5 +1,6 @@
 // Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
-// state that continues to the bit. docs/reference/verdicts.md has every rule. Memory is constant: each part says what it keeps.
+// state that continues to the bit. docs/reference/verdicts.md has every rule. Memory is constant: each part says what
+// it keeps.
 
 import { checkObject } from '../checks/argument-checks.js';
 import { StateError } from '../checks/errors.js';

@@ -29,7 +29,8 @@ export const rewardRangeShape = fields({ lowest: nullable(number), highest: null
 export type RewardRange = Shaped<typeof rewardRangeShape>;
 
 /**
- * A std below this share of the step's mean std is low: the reference stops a run on the same tenth (docs/reference/verdicts.md).
+ * A std below this share of the step's mean std is low: the reference stops a run on the same tenth
+ * (docs/reference/verdicts.md).
  */
 const LOW_SHARE = 0.1;
 

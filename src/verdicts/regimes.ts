@@ -1,6 +1,6 @@
 // I(X;Z) and H(Z|X) of each step against the run's own start -> one of the four regimes, and the verdict when it is
-// sure (docs/reference/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands when the
-// interval is above; between, it stays what it was; before the first of either the regime is undecided.
+// sure (docs/reference/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands
+// when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
 import type { RegimeReading } from './judgement.js';

@@ -1,5 +1,5 @@
-// What the judge says about a run: verdicts as data, each with the sentence that a person reads. docs/reference/verdicts.md has
-// the rule of each.
+// What the judge says about a run: verdicts as data, each with the sentence that a person reads.
+// docs/reference/verdicts.md has the rule of each.
 
 /** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/reference/verdicts.md). */
 export type Regime = 'diverse' | 'template_collapse' | 'compressed' | 'low_entropy_collapse';
@@ -26,7 +26,10 @@ export type VerdictKind =
 
 export type Severity = 'info' | 'warning' | 'critical';
 
-/** One thing that is the case with a run, since when, and what to do. docs/reference/verdicts.md has the rule of each kind. */
+/**
+ * One thing that is the case with a run, since when, and what to do. docs/reference/verdicts.md has the rule of each
+ * kind.
+ */
 export interface Verdict {
   readonly kind: VerdictKind;
   readonly severity: Severity;

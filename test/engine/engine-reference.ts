@@ -1,4 +1,5 @@
-// The engine's operations in plain float64, written from docs/reference/metrics.md alone: what the engine is tested with.
+// The engine's operations in plain float64, written from docs/reference/metrics.md alone: what the engine is tested
+// with.
 
 /** float16 or bfloat16 bits -> the number. */
 export function fromBits(bits: number, dtype: 'float16' | 'bfloat16'): number {

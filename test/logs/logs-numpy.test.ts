@@ -1,6 +1,6 @@
 // What numpy itself writes: the same step as safetensors, np.savez, np.savez_compressed and single arrays gives the
-// same metrics, bit for bit; and the listings of docs/reference/step-file.md run as they stand. COLLAPSAR_PYTHON names the
-// interpreter.
+// same metrics, bit for bit; and the listings of docs/reference/step-file.md run as they stand. COLLAPSAR_PYTHON names
+// the interpreter.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
-// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of docs/reference/step-file.md, run
-// as it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the interpreter; skipped where it lacks the
-// libraries.
+// Both ways to Python: its safetensors library reads what writeStep writes, and the listing of
+// docs/reference/step-file.md, run as it stands, writes what readStepFile reads. COLLAPSAR_PYTHON names the
+// interpreter; skipped where it lacks the libraries.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

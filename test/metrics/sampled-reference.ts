@@ -1,5 +1,6 @@
-// What a plan's pairs say, again, plainly in float64: subsets of the draws and columns really left out, every figure from its
-// definition (docs/guide/cheaper-scoring.md, docs/reference/intervals.md). For rows whose scores lie within some hundred nats.
+// What a plan's pairs say, again, plainly in float64: subsets of the draws and columns really left out, every figure
+// from its definition (docs/guide/cheaper-scoring.md, docs/reference/intervals.md). For rows whose scores lie within
+// some hundred nats.
 import type { ScorePlan } from '../../src/metrics/sampled/plan.js';
 import { logSumExp, mean } from '../support/metrics-reference.js';
 
@@ -100,7 +101,10 @@ export interface ReferenceEstimates {
   readonly population: number;
 }
 
-/** Of mi_seq_estimate alone: the estimate and the squares of its standard errors. One kind of negatives, all scores finite. */
+/**
+ * Of mi_seq_estimate alone: the estimate and the squares of its standard errors. One kind of negatives, all scores
+ * finite.
+ */
 export function referenceEstimates(plan: ScorePlan, sums: ArrayLike<number>, calibrated: boolean): ReferenceEstimates {
   const { layout } = plan;
   const P = layout.signatures.length;
@@ -148,7 +152,8 @@ export function referenceEstimates(plan: ScorePlan, sums: ArrayLike<number>, cal
     ),
   );
 
-  // Batch: the posterior's spread about each prompt's mean; where it does not hold, or a prompt has one row, at least the rows'.
+  // Batch: the posterior's spread about each prompt's mean; where it does not hold, or a prompt has one row, at least
+  // the rows'.
   const spread = Array.from(layout.counts.keys()).map((signature) => {
     const parts = labels.flatMap(({ values, posterior, signatures }) =>
       signatures.flatMap((of, i) => (of === signature ? [[posterior[i] as number, values[i] as number] as const] : [])),

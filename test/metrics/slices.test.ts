@@ -1,4 +1,5 @@
-// Work that takes long in TypeScript lets the event loop turn; what a monitor estimates from pairs ends when it is aborted.
+// Work that takes long in TypeScript lets the event loop turn; what a monitor estimates from pairs ends when it is
+// aborted.
 import { describe, expect, it } from 'vitest';
 import { type Interruptible, inSlices } from '../../src/metrics/slices.js';
 import { Monitor } from '../../src/monitor/monitor.js';

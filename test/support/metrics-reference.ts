@@ -1,4 +1,5 @@
-// The metrics of docs/reference/metrics.md again, written down plainly in float64: what the tests hold the engine against.
+// The metrics of docs/reference/metrics.md again, written down plainly in float64: what the tests hold the engine
+// against.
 
 export interface ReferenceStep {
   /** scores[r][p][t], or sums[r][p] */

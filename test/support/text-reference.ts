@@ -1,4 +1,5 @@
-// docs/reference/text-figures.md written down once more, slowly and plainly: what the engine's text figures are tested against.
+// docs/reference/text-figures.md written down once more, slowly and plainly: what the engine's text figures are tested
+// against.
 
 export interface ReferenceRows {
   tokens: readonly (readonly (number | string)[])[];

@@ -1,5 +1,5 @@
-// The TypeScript of the pages runs as it stands there, with what a reader is told to have. Those of docs/guide/monitor.md's
-// streams, docs/reference/step-file.md's Python and docs/guide/gpu.md have tests of their own.
+// The TypeScript of the pages runs as it stands there, with what a reader is told to have. Those of
+// docs/guide/monitor.md's streams, docs/reference/step-file.md's Python and docs/guide/gpu.md have tests of their own.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { join } from 'node:path';

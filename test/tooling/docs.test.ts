@@ -1,5 +1,5 @@
-// The pages and the package say the same: every export is in docs/reference/api.md, every option of the command line in its
-// pages.
+// The pages and the package say the same: every export is in docs/reference/api.md, every option of the command line in
+// its pages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -126,7 +126,9 @@ describe.skipIf(!canBuild)('scripts/install.mjs', () => {
     const driver = join(work, 'driver');
     const machine = join(work, 'machine');
     const release = join(root, 'build', 'cmake', 'Release');
-    /** With CUDA left to itself, a stand-in nvcc, and where `withDriver` a driver with a GPU of compute capability 9.0. */
+    /**
+     * With CUDA left to itself, a stand-in nvcc, and where `withDriver` a driver with a GPU of compute capability 9.0.
+     */
     const environment = (withDriver: boolean): NodeJS.ProcessEnv => ({
       COLLAPSAR_CUDA: '',
       COLLAPSAR_BUILD: 'cmake',

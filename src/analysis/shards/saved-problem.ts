@@ -32,7 +32,9 @@ export function problemAt(path: string, saved: unknown): FileError | undefined {
   );
 }
 
-/** Of a failure in a file beside the step's (NAME.lengths.npy): that file's name; undefined where the step's own failed. */
+/**
+ * Of a failure in a file beside the step's (NAME.lengths.npy): that file's name; undefined where the step's own failed.
+ */
 export function sidecarOf({ path }: FileError, step: PlannedStep): string | undefined {
   const name = nameOf(path);
   return path !== step.path && path === beside(step.path, name) ? name : undefined;

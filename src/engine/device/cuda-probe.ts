@@ -36,7 +36,9 @@ const [addon, path, index] = process.argv.slice(1);
 const answer = require(addon).probeCuda(path, Number(index));
 require('node:fs').writeSync(3, JSON.stringify(answer));`;
 
-/** @returns where the backend is expected, and whether the environment says so: one that was compiled, then the package */
+/**
+ * @returns where the backend is expected, and whether the environment says so: one that was compiled, then the package
+ */
 function backendFile(): { path: string; given: boolean } {
   const given = process.env.COLLAPSAR_CUDA_BACKEND;
   // Whole: a bare name dlopen would look for in the system's libraries instead of here, where it is found to exist.

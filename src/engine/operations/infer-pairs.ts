@@ -19,9 +19,9 @@ export interface SampledPairs {
 }
 
 /**
- * Every row with a length above 0 has one pair with its own prompt, and pairs with others that were drawn with equal chances: from
- * all different ones, or, with `turns`, some from those of its own turn and some from the rest. At least three in all, unless there
- * are fewer; equal prompts are scored once.
+ * Every row with a length above 0 has one pair with its own prompt, and pairs with others that were drawn with equal
+ * chances: from all different ones, or, with `turns`, some from those of its own turn and some from the rest. At least
+ * three in all, unless there are fewer; equal prompts are scored once.
  */
 export interface PairInferenceOptions extends OperationOptions {
   /** [R] own column of each row. */
@@ -68,7 +68,10 @@ export interface PairInference {
   readonly placeholders: readonly number[];
   /** Every pair of different prompts is there. */
   readonly complete: boolean;
-  /** False where the rows do not look sampled from the scored distributions: no interval then uses the posterior of the label. */
+  /**
+   * False where the rows do not look sampled from the scored distributions: no interval then uses the posterior of the
+   * label.
+   */
   readonly describesSampling: boolean;
   readonly figures: Readonly<Record<SampledFigureName, SampledFigure>>;
   /** Means over rows of the own score, and of that per token. */
@@ -76,7 +79,10 @@ export interface PairInference {
   readonly matchedToken: number;
   /** Shares of rows that are certain to have their own prompt among the best 1, 2, 4, 8, and that may have. */
   readonly best: readonly { readonly k: number; readonly atLeast: number; readonly atMost: number }[];
-  /** How often the own prompt is the best of 2, 4, 8, 16 different ones drawn at random: NaN where negatives are too few. */
+  /**
+   * How often the own prompt is the best of 2, 4, 8, 16 different ones drawn at random: NaN where negatives are too
+   * few.
+   */
   readonly bestOf: readonly { readonly candidates: number; readonly share: number; readonly batch: NumericInterval }[];
 }
 

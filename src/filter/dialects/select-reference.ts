@@ -1,5 +1,5 @@
-// The reference's choice of groups (docs/reference/filter.md), written once for two number formats: float32 as its code computes
-// (`ragen`), and float64 as its paper writes it (`paper`).
+// The reference's choice of groups (docs/reference/filter.md), written once for two number formats: float32 as its code
+// computes (`ragen`), and float64 as its paper writes it (`paper`).
 
 import { float32Sum } from '../float32-sums.js';
 import type { FilterSettings } from '../input/filter-options.js';

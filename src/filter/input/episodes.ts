@@ -1,4 +1,5 @@
-// Turn rows -> one rollout an episode, so that a long trajectory counts as often as a short one (docs/reference/filter.md).
+// Turn rows -> one rollout an episode, so that a long trajectory counts as often as a short one
+// (docs/reference/filter.md).
 import type { InputRows } from './filter-input.js';
 import type { TurnRewards } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';

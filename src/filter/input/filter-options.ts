@@ -195,7 +195,8 @@ function countsGroups(dialect: FilterDialect, strategy: FilterStrategy): boolean
 }
 
 function isInRange(value: number, dialect: FilterDialect, strategy: FilterStrategy): boolean {
-  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one (docs/reference/filter.md).
+  // The reference takes any of these: a share from 1 on keeps all, a count below 1 keeps one
+  // (docs/reference/filter.md).
   if (dialect === 'ragen') return value >= 0;
   if (dialect === 'dapo') return value >= 0;
   if (countsGroups(dialect, strategy)) return value >= 1 && Number.isSafeInteger(value);

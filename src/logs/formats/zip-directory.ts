@@ -1,6 +1,6 @@
-// The directory of a zip file, read by yauzl, as np.savez writes it. In: any source of bytes, untrusted. Out: where each
-// member lies and how it is packed. Members may not overlap, which is what zip bombs are made of, and what is read at
-// once is bounded.
+// The directory of a zip file, read by yauzl, as np.savez writes it. In: any source of bytes, untrusted. Out: where
+// each member lies and how it is packed. Members may not overlap, which is what zip bombs are made of, and what is read
+// at once is bounded.
 import { isUtf8 } from 'node:buffer';
 import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl';
 import { FileError } from '../../checks/errors.js';
@@ -130,7 +130,9 @@ async function locate(
 /** yauzl asks for the directory in pieces of some 60 bytes. */
 const AHEAD_BYTES = 64 * 2 ** 10;
 
-/** Reads through a block, so that a remote store sees few requests: the end of the file first, often the whole of it. */
+/**
+ * Reads through a block, so that a remote store sees few requests: the end of the file first, often the whole of it.
+ */
 class SourceReader extends RandomAccessReader {
   #block: Buffer = Buffer.alloc(0);
   #blockAt = 0;

@@ -27,7 +27,8 @@ export interface ListStepsOptions extends FileChoiceOptions {
   onError?: ((error: FileError) => void) | undefined;
   /**
    * Called with each file that was found beside step files and is none, such as weights of a model: it opens without a
-   * fault, and has neither a step's tensors nor the number of a step (docs/reference/cli.md). Named by itself it is an error.
+   * fault, and has neither a step's tensors nor the number of a step (docs/reference/cli.md). Named by itself it is an
+   * error.
    */
   onSkipped?: ((file: FileError) => void) | undefined;
   /** Called after each header that is read. */

@@ -1,5 +1,5 @@
-// Reads one step file (docs/reference/step-file.md): its header, and the step that it holds. The small tensors are read at once,
-// the scores when they are asked for.
+// Reads one step file (docs/reference/step-file.md): its header, and the step that it holds. The small tensors are read
+// at once, the scores when they are asked for.
 
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';

@@ -1,5 +1,6 @@
 // Which tensors a step file has, of which types and shapes, and what its small ones may hold: the table of
-// docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own way.
+// docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own
+// way.
 import type { SafetensorsDType } from '../formats/safetensors.js';
 import type { IntegerArray } from './step-data.js';
 

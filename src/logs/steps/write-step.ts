@@ -1,5 +1,6 @@
-// Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and never half there —
-// a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a copy.
+// Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and never half
+// there — a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a
+// copy.
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

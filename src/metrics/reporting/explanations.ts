@@ -1,5 +1,5 @@
-// What each metric of a step is, how it is computed and how to read it: what `collapsar explain` says. docs/reference/metrics.md
-// has the same formulas; a test compares them.
+// What each metric of a step is, how it is computed and how to read it: what `collapsar explain` says.
+// docs/reference/metrics.md has the same formulas; a test compares them.
 
 export interface MetricExplanation {
   /** Names without the sample's label; `@k` stands for @2, @4 and @8. */

@@ -1,8 +1,12 @@
-// Which negatives a row gets: without replacement, each of a stratum with the same probability, by seed, row and stratum alone.
+// Which negatives a row gets: without replacement, each of a stratum with the same probability, by seed, row and
+// stratum alone.
 import { Random } from '../sampling/random.js';
 import { type Stratum, signatureAt, signaturesIn } from './strata.js';
 
-/** A seed for every (row, stratum): 53 bits of two rounds of murmur3's finaliser, so that neighbours have nothing in common. */
+/**
+ * A seed for every (row, stratum): 53 bits of two rounds of murmur3's finaliser, so that neighbours have nothing in
+ * common.
+ */
 function seedOf(seed: number, row: number, stratum: number): number {
   const mix = (word: number): number => {
     let mixed = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
@@ -20,8 +24,9 @@ function seedOf(seed: number, row: number, stratum: number): number {
 let places = new Int32Array(0);
 
 /**
- * The first `count` of a random order of a stratum (partial Fisher–Yates). A larger count continues the same order: what was
- * drawn before stays drawn, which is what scoring in rounds rests on. Takes time by what is drawn, not by what there is.
+ * The first `count` of a random order of a stratum (partial Fisher–Yates). A larger count continues the same order:
+ * what was drawn before stays drawn, which is what scoring in rounds rests on. Takes time by what is drawn, not by what
+ * there is.
  * @param number of the stratum among its row's
  */
 export function drawNegatives(stratum: Stratum, count: number, seed: number, row: number, number: number): Int32Array {

@@ -1,5 +1,5 @@
-// A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of negatives out.
-// What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
+// A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of
+// negatives out. What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
 import { checkEngine, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import type { Engine } from '../../engine/engine.js';
@@ -40,7 +40,10 @@ export interface ErrorParts {
 
 /** What a plan tells of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
 export interface PairEstimates {
-  /** Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also `retrieval_accuracy_of_<c>`. */
+  /**
+   * Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also
+   * `retrieval_accuracy_of_<c>`.
+   */
   readonly values: Readonly<Record<string, number>>;
   /** Key -> why it cannot be given. */
   readonly absent: Readonly<Record<string, string>>;
@@ -78,8 +81,8 @@ const NO_PROMPTS = 'too few prompts with rows: at least three are needed';
  * The figures of a step from the scores of a plan's pairs, computed on the engine's threads.
  * @param plan of `planScores`
  * @param scores one sum a pair, in any order; nats
- * @throws {ArgumentError} (as a rejection) for scores that are not those of the plan's pairs, or a confidence outside (0, 1);
- *   `signal.reason` when aborted
+ * @throws {ArgumentError} (as a rejection) for scores that are not those of the plan's pairs, or a confidence outside
+ *   (0, 1); `signal.reason` when aborted
  */
 export async function estimateFromPairs(
   engine: Engine,

@@ -1,4 +1,5 @@
-// Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those sums.
+// Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those
+// sums.
 
 import { checkArray, checkEngine, checkObject, checkOptions } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
@@ -20,7 +21,9 @@ export interface PairScores {
   readonly prompts?: Integers | undefined;
 }
 
-/** @throws {ArgumentError} for what planScores did not give: plans that went through JSON have lost their typed arrays */
+/**
+ * @throws {ArgumentError} for what planScores did not give: plans that went through JSON have lost their typed arrays
+ */
 export function checkPlan(plan: ScorePlan): void {
   checkObject(plan, 'plan');
   const { rows, prompts, layout } = plan as Partial<ScorePlan>;
@@ -95,8 +98,8 @@ function placeOf({ rows, prompts }: Pairs, row: number, prompt: number): number 
 
 /**
  * Token log-probs of a plan's pairs -> one sum a pair, by the engine: the same bits as from its `sumTokens`.
- * @param logprobs [1, pairs, T] padded, or packed [1, N] with the tokens of each pair's row one after the other; pairs in the
- *   plan's order. Past a row's length anything may stand.
+ * @param logprobs [1, pairs, T] padded, or packed [1, N] with the tokens of each pair's row one after the other; pairs
+ *   in the plan's order. Past a row's length anything may stand.
  * @param lengths [R] tokens of each row, as given to `planScores`
  * @returns [pairs], for `estimateFromPairs`
  * @throws {ArgumentError} (as a rejection) if shapes do not fit
@@ -130,8 +133,8 @@ export async function sumPairTokens(
 }
 
 /**
- * The scores of a complete plan as the [R, P] matrix that crossScoreMetrics takes as `sums`, equal prompts filled in. Rows
- * without reasoning are 0.
+ * The scores of a complete plan as the [R, P] matrix that crossScoreMetrics takes as `sums`, equal prompts filled in.
+ * Rows without reasoning are 0.
  * @throws {ArgumentError} if the plan leaves pairs out, or the scores are not its own
  */
 export function completeSums(plan: ScorePlan, scores: PairScores): Tensor {

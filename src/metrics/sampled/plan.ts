@@ -1,5 +1,5 @@
-// A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m others.
-// Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
+// A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m
+// others. Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -21,7 +21,9 @@ export interface ScorePlanInput {
   readonly columnGroups?: Integers | undefined;
   /** [P] token ids of each prompt: prompts with equal tokens are scored once. Default: all differ. */
   readonly promptTokens?: readonly (readonly number[] | Int32Array | BigInt64Array)[] | undefined;
-  /** [P] turn of each prompt (see `turnsOfPrompts`): those of the row's own turn are hard negatives, drawn more often. */
+  /**
+   * [P] turn of each prompt (see `turnsOfPrompts`): those of the row's own turn are hard negatives, drawn more often.
+   */
   readonly promptTurns?: Integers | undefined;
 }
 
@@ -114,8 +116,8 @@ export interface ScorePlan extends Pairs {
 }
 
 /**
- * Chooses the pairs to score: the own prompt of each row and `negatives` others, uniformly without replacement, or `hardShare`
- * of them among the prompts of the same turn. Every row draws for itself, by seed and row number alone.
+ * Chooses the pairs to score: the own prompt of each row and `negatives` others, uniformly without replacement, or
+ * `hardShare` of them among the prompts of the same turn. Every row draws for itself, by seed and row number alone.
  * @throws {ArgumentError} for arguments that contradict each other or are out of range
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {

@@ -1,4 +1,5 @@
-// The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own turn.
+// The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own
+// turn.
 import { checkArray } from '../../checks/argument-checks.js';
 import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -16,7 +17,9 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
   return turnsByRows(groups, turns, columnGroups, 'give promptTurns yourself');
 }
 
-/** The same for who cannot give `promptTurns`. @param advice what to do where the rows do not tell the turn of a prompt */
+/**
+ * The same for who cannot give `promptTurns`. @param advice what to do where the rows do not tell the turn of a prompt
+ */
 export function turnsByRows(
   groups: Integers,
   turns: Integers,

@@ -1,4 +1,5 @@
-// What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that cannot be given.
+// What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that
+// cannot be given.
 import type { NumericInterval, PairInference } from '../../engine/operations/infer-pairs.js';
 import { chanceLevel, exactChanceLevel } from '../figures/chance.js';
 import type { Certainty, Interval } from '../step-metrics.js';

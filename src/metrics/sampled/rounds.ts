@@ -1,9 +1,11 @@
-// Scoring in rounds: pairs out, scores in, until the interval of a figure is as narrow as wanted. Saves to JSON between rounds.
+// Scoring in rounds: pairs out, scores in, until the interval of a figure is as narrow as wanted. Saves to JSON between
+// rounds.
 //
-// Why the interval holds although the data decide when to stop: the rounds (how many negatives each) are laid down beforehand, and
-// each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at least the wanted confidence
-// (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same random order of negatives, so that at each
-// look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
+// Why the interval holds although the data decide when to stop: the rounds (how many negatives each) are laid down
+// beforehand, and each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at
+// least the wanted confidence (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same
+// random order of negatives, so that at each look the ones scored are a plain random sample. The price is width: with
+// four looks the interval is 27% wider than a single one.
 import {
   checkArray,
   checkEngine,
@@ -83,22 +85,25 @@ export interface ScoreRoundsJson {
   readonly scores: readonly (readonly (number | string)[])[];
 }
 
-/** Once draws of negatives and bias make less than this share of the interval's width, more scoring cannot narrow it much. */
+/**
+ * Once draws of negatives and bias make less than this share of the interval's width, more scoring cannot narrow it
+ * much.
+ */
 const WORTHWHILE = 0.1;
 
 type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRoundsOptions[K]> }>;
 
 /**
- * Scoring in rounds until an interval is narrow enough: a few negatives a row first, then twice as many, and so on. Scores
- * are sums of log-probs in nats. docs/guide/cheaper-scoring.md says why the last interval still holds.
+ * Scoring in rounds until an interval is narrow enough: a few negatives a row first, then twice as many, and so on.
+ * Scores are sums of log-probs in nats. docs/guide/cheaper-scoring.md says why the last interval still holds.
  */
 export class ScoreRounds {
   readonly #engine: Engine;
   readonly #input: ScorePlanInput;
   readonly #settings: Settings;
   /**
-   * One plan a look, each containing the one before; the last is complete. Each is made when its round comes: all pairs may be far
-   * more than what is ever scored.
+   * One plan a look, each containing the one before; the last is complete. Each is made when its round comes: all pairs
+   * may be far more than what is ever scored.
    */
   readonly #plans: ScorePlan[];
   /** How many looks there are at most: what the level of each interval follows from. */

@@ -1,15 +1,19 @@
-// Columns in -> for each own column, the other prompts that its rows' negatives are drawn from: one stratum, or two where
-// negatives of the same turn are wanted more often (docs/guide/cheaper-scoring.md). A prompt that several columns share is one negative.
+// Columns in -> for each own column, the other prompts that its rows' negatives are drawn from: one stratum, or two
+// where negatives of the same turn are wanted more often (docs/guide/cheaper-scoring.md). A prompt that several columns
+// share is one negative.
 import { ArgumentError } from '../../checks/errors.js';
 
 /**
- * Different prompts that negatives are drawn from with the same probability. Plain data: a plan may be sent to a worker. Lists are
- * shared by the strata of all columns: one for each would take the square of the number of prompts, 17 GB of 65,536.
+ * Different prompts that negatives are drawn from with the same probability. Plain data: a plan may be sent to a
+ * worker. Lists are shared by the strata of all columns: one for each would take the square of the number of prompts,
+ * 17 GB of 65,536.
  */
 export interface Stratum {
   /** Signatures, ascending. */
   readonly listed: Int32Array;
-  /** Place in the list of the own prompt's signature, which is not of the stratum; its length where that is not in it. */
+  /**
+   * Place in the list of the own prompt's signature, which is not of the stratum; its length where that is not in it.
+   */
   readonly gap: number;
   /** How many signatures are of it. */
   readonly size: number;
@@ -96,8 +100,8 @@ function listsByTurn(
 }
 
 /**
- * How many of `negatives` come from each stratum. Two strata: `hardShare` of them from the first, what one cannot give from
- * the other, and never a single one out of several, which would show no spread.
+ * How many of `negatives` come from each stratum. Two strata: `hardShare` of them from the first, what one cannot give
+ * from the other, and never a single one out of several, which would show no spread.
  * @throws {ArgumentError} if that cannot be
  */
 export function allocate(strata: readonly Stratum[], negatives: number, hardShare: number): number[] {

@@ -1,4 +1,5 @@
-// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of docs/reference/metrics.md.
+// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of
+// docs/reference/metrics.md.
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/shown.js';

@@ -1,4 +1,5 @@
-// What the rollouts of a step tell without any score, under the keys that trainers log them by (docs/reference/metrics.md).
+// What the rollouts of a step tell without any score, under the keys that trainers log them by
+// (docs/reference/metrics.md).
 import type { Profile } from '../../metrics/step-metrics.js';
 import { type GroupRewards, meanRewardStd } from './group-rewards.js';
 import type { OpenLabels } from './step-labels.js';
