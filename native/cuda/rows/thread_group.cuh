@@ -49,6 +49,24 @@ __device__ __forceinline__ double scoreOf(uint64_t order) {
   return doubleOfBits(order ^ (order >> 63 != 0 ? uint64_t{1} << 63 : ~uint64_t{0}));
 }
 
+constexpr int kNoColumn = 0x7fffffff;
+
+// A column in the order of argmax and of the top columns: by falling score, NaN first; ties by rising column.
+template <class Order>
+struct Ranked {
+  Order order;  // 0: none
+  int32_t column;
+};
+
+template <class Order>
+__device__ __forceinline__ bool isBefore(Ranked<Order> a, Ranked<Order> b) {
+  return a.order > b.order || (a.order == b.order && a.column < b.column);
+}
+template <class Order>
+struct RankedFirst {
+  __device__ Ranked<Order> operator()(Ranked<Order> a, Ranked<Order> b) const { return isBefore(b, a) ? b : a; }
+};
+
 template <class C>
 __device__ __forceinline__ bool isBetter(C a, C b) {  // as values; NaN is best
   return b == b && (a != a || a > b);
@@ -59,14 +77,13 @@ struct BetterOf {
   __device__ C operator()(C a, C b) const { return isBetter(b, a) ? b : a; }
 };
 
-// The largest and the smallest of a warp in one instruction each; 5 exchanges take ten and wait five times.
+// The largest of a warp in one instruction; 5 exchanges take ten and wait five times.
 __device__ __forceinline__ uint32_t largestOfWarp(uint32_t value) { return __reduce_max_sync(kAllLanes, value); }
 __device__ __forceinline__ uint64_t largestOfWarp(uint64_t value) {
   const uint32_t high = static_cast<uint32_t>(value >> 32), highest = largestOfWarp(high);
   const uint32_t low = largestOfWarp(high == highest ? static_cast<uint32_t>(value) : 0u);
   return static_cast<uint64_t>(highest) << 32 | low;
 }
-__device__ __forceinline__ int32_t smallestOfWarp(int32_t value) { return __reduce_min_sync(kAllLanes, value); }
 
 template <int kLanes>
 struct ThreadGroup {
@@ -105,6 +122,11 @@ struct ThreadGroup {
   __device__ static int sum(int value) {
     if constexpr (kLanes == kWarpLanes) return __reduce_add_sync(kAllLanes, value);
     return all(value, [](int a, int b) { return a + b; });
+  }
+
+  __device__ static int least(int value) {
+    if constexpr (kLanes == kWarpLanes) return __reduce_min_sync(kAllLanes, value);
+    return all(value, [](int a, int b) { return a < b ? a : b; });
   }
 
   // The best as isBetter has it.

@@ -284,46 +284,24 @@ void LabelValues::compute(std::int64_t r) {
   findTop(r);
 }
 
-// The lowest column of the largest score among those not listed, of which there are some.
-std::int32_t LabelValues::bestUnlisted(const double* scores) {
-  const std::int64_t columns = input_.columns;
-  double* const unlisted = argument_.data();
-  std::copy(scores, scores + columns, unlisted);
-  std::fill(unlisted + columns, unlisted + argument_.size(), -kInfinity);
-  for (int i = 0; i < topK_; i++) unlisted[top_[i]] = -kInfinity;
-  // Without branches, and several maxima side by side.
-  double largest[kVectorDoubles];
-  std::fill_n(largest, kVectorDoubles, -kInfinity);
-  for (std::size_t p = 0; p < argument_.size(); p += kVectorDoubles) {
-    for (int lane = 0; lane < kVectorDoubles; lane++) {
-      largest[lane] = unlisted[p + lane] > largest[lane] ? unlisted[p + lane] : largest[lane];
-    }
-  }
-  const double best = *std::max_element(largest, largest + kVectorDoubles);
-  std::int64_t p = 0;
-  while (unlisted[p] != best || topPosition_[p] != kUnlisted) p++;
-  return static_cast<std::int32_t>(p);
-}
-
 void LabelValues::findTop(std::int64_t r) {
   const std::int64_t columns = input_.columns;
   const double* scores = input_.scores + r * columns;
-  topK_ = input_.stats->topK;
-  top_ = input_.stats->topColumns + r * topK_;
+  best_ = BestColumns<double, kTopColumns + 1>();
+  for (std::int64_t p = 0; p < columns; p++) best_.take(scores[p], static_cast<std::int32_t>(p));
   std::fill(sigLevel_.begin(), sigLevel_.end(), kNoHit);
-  setHitLevels(top_, topK_, columns_, sigLevel_.data());
+  setHitLevels(topColumns(), topColumnCount(), columns_, sigLevel_.data());
   if (input_.labels.signature == nullptr) {
     level = sigLevel_;
   } else {
     for (std::int64_t p = 0; p < columns; p++) level[p] = sigLevel_[columns_.signature[p]];
   }
   std::fill(topPosition_.begin(), topPosition_.end(), kUnlisted);
-  for (int i = 0; i < topK_; i++) topPosition_[top_[i]] = static_cast<std::uint8_t>(i);
-
-  next_ = topK_ == kMaxTopK && columns > kMaxTopK ? bestUnlisted(scores) : -1;
-  topCount = 0;
-  for (int i = 0; i < topK_; i++) top[topCount++] = {top_[i], i};
-  if (next_ >= 0) top[topCount++] = {next_, topK_};
+  topCount = best_.count();
+  for (int i = 0; i < topCount; i++) {
+    top[i] = {best_.columns()[i], i};
+    if (i < kTopColumns) topPosition_[best_.columns()[i]] = static_cast<std::uint8_t>(i);
+  }
   std::sort(top, top + topCount, [](const TopColumn& a, const TopColumn& b) { return a.column < b.column; });
 }
 
@@ -331,10 +309,9 @@ int LabelValues::topWithout(std::int64_t j, int hit, std::int32_t* out) const {
   const int wanted = 1 << hit;
   if (topPosition_[j] >= wanted) return -1;
   int count = 0;
-  for (int i = 0; i < topK_ && count < wanted; i++) {
-    if (top_[i] != j) out[count++] = top_[i];
+  for (int i = 0; i < topCount && count < wanted; i++) {
+    if (best_.columns()[i] != j) out[count++] = best_.columns()[i];
   }
-  if (count < wanted && next_ >= 0) out[count++] = next_;
   return count;
 }
 

@@ -29,7 +29,9 @@ struct RowSums {
   // value under each label, and LabelValues::level.
   std::vector<double> looValues;
   std::vector<std::uint8_t> levels;
-  std::vector<LooTerms> looTerms;  // [rows] else
+  // Else: [rows], and [rows, kTopColumns] the best columns, as far as there are.
+  std::vector<LooTerms> looTerms;
+  std::vector<std::int32_t> topColumns;
 };
 
 // Rows of one prompt differ by their lengths in these, which the rows of other prompts know nothing of.

@@ -1,4 +1,4 @@
-// What is compared of a block of columns while it is read: ranks, and the extremes of each group.
+// What is compared of a block of columns: ranks, the extremes of each group, and where the maximum stands.
 #pragma once
 
 #include <stdint.h>
@@ -62,6 +62,37 @@ COLLAPSAR_INLINE void endGroup(ScanCounters<V>& scan, int64_t group, const Extre
   }
   scan.groupLargest[group] = largest;
   scan.groups.least[group] = least;
+}
+
+// The first column that holds the block's maximum, which is above -inf.
+template <class V>
+COLLAPSAR_INLINE int64_t firstOf(const ScanCounters<V>& scan, typename V::Scalar largest) {
+  int g = 0;
+  while (!any(equal(scan.groupLargest[g], set(largest)))) g++;
+  const auto* x = scan.groups.from[g];
+  for (int i = 0;; i += V::kLanes) {
+    const uint32_t bits = laneBits(equal(load(x + i), set(largest)));
+    if (bits != 0) return g * kGroupColumns + i + __builtin_ctz(bits);
+  }
+}
+
+// The columns of a block that are above `best`, and those before `at` that are equal. `count` is a multiple of
+// kScoreLanes.
+template <class V>
+__attribute__((noinline)) int64_t countBefore(const Groups<V>& groups, int64_t count, typename V::Scalar best,
+                                              int64_t at) {
+  Counter before;
+  int64_t last = 0;  // of the vector that `at` stands in
+  for (int64_t i = 0; i < count; i += V::kLanes) {
+    const V v = load(groups.from[i / kGroupColumns] + i % kGroupColumns);
+    collapsar::count(before, greater(v, set(best)));
+    if (i + V::kLanes <= at) {
+      collapsar::count(before, equal(v, set(best)));
+    } else if (i < at) {
+      last = __builtin_popcount(laneBits(equal(v, set(best))) & ((1u << (at - i)) - 1));
+    }
+  }
+  return total(before) + last;
 }
 
 }  // namespace

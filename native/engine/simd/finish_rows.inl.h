@@ -68,34 +68,5 @@ void finishRowsOf(const BatchSums* others, const BatchSums* same, const double* 
   }
 }
 
-// As floats, which no operation here looks at. Interleaving the first half of all with the second takes the number of
-// the list's place from the top of an element's index to the bottom, bit by bit.
-void turnTopColumnsOf(const int32_t (*topColumn)[kBatchRows], int32_t* lists) {
-  constexpr int kLanes = FloatVec::kLanes, kVectors = kTopListSize * kBatchRows / kLanes;
-  FloatVec v[kVectors];
-  float lanes[kLanes];
-#pragma GCC unroll 32
-  for (int i = 0; i < kVectors; i++) {
-    __builtin_memcpy(lanes, *topColumn + i * kLanes, sizeof lanes);
-    v[i] = load(lanes);
-  }
-#pragma GCC unroll 3
-  for (int places = kTopListSize; places > 1; places /= 2) {
-    FloatVec next[kVectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < kVectors / 2; i++) {
-      next[2 * i] = zipLow(v[i], v[i + kVectors / 2]);
-      next[2 * i + 1] = zipHigh(v[i], v[i + kVectors / 2]);
-    }
-#pragma GCC unroll 32
-    for (int i = 0; i < kVectors; i++) v[i] = next[i];
-  }
-#pragma GCC unroll 32
-  for (int i = 0; i < kVectors; i++) {
-    store(lanes, v[i]);
-    __builtin_memcpy(lists + i * kLanes, lanes, sizeof lanes);
-  }
-}
-
 }  // namespace
 }  // namespace collapsar

@@ -1,7 +1,7 @@
 // Rows of few columns: each row is a lane, and the columns pass one after the other.
 //
-// So nothing is folded, no branch depends on a score, and a row's ranks, best columns and exponentials cost the same
-// wherever the large values stand. Measured in float32 against a row at a time: 7 times as fast at 16 and 64 columns, 4
+// So nothing is folded, hardly a branch depends on a score, and a row's ranks and exponentials cost the same wherever
+// the large values stand. Measured in float32 against a row at a time: 7 times as fast at 16 and 64 columns, 4
 // times at 256. A row's bits depend on that row alone. Included by kernels.inl.h.
 #pragma once
 
@@ -9,7 +9,6 @@
 
 #include "exponentials.inl.h"
 #include "kernel_table.h"
-#include "narrow_top_columns.inl.h"
 #include "scalars.inl.h"
 #include "score_sums.inl.h"
 
@@ -143,8 +142,25 @@ COLLAPSAR_INLINE void storeCounts(int32_t* to, V counts) {
   for (int i = 0; i < V::kLanes; i++) to[i] = static_cast<int32_t>(lanes[i]);
 }
 
-// What is compared: ranks, and the maxima of both groups. If own's group is own alone (Distinct), the others' maximum
-// is that of all or, where own is that, the next.
+// Of each row the columns before the first of its best equivalent one: by falling score, ties by rising column.
+template <bool Distinct, class C>
+__attribute__((noinline)) void countBefore(const C* x, int columns, const C* labels, const C* ownLabel, int at,
+                                           typename VecOf<C>::V best, int32_t* before) {
+  using V = typename VecOf<C>::V;
+  const V zero = set(static_cast<C>(0)), one = set(static_cast<C>(1)), label = load(ownLabel + at);
+  V above = zero, alike = zero, ahead = one;  // `ahead` is 0 from the best column on
+  for (int c = 0; c < columns; c++) {
+    const V v = load(x + c * kBatchRows + at);
+    const auto isBest = equal(v, best), isSame = equal(set(Distinct ? static_cast<C>(c) : labels[c]), label);
+    above = addWhere(greater(v, best), above, one);
+    ahead = select(isSame, select(isBest, zero, ahead), ahead);
+    alike = addWhere(isBest, alike, ahead);
+  }
+  storeCounts(before + at, add(above, alike));
+}
+
+// What is compared: the maximum's column, ranks, and the maxima of both groups. If own's group is own alone (Distinct),
+// the others' maximum is that of all or, where own is that, the next.
 template <bool Distinct, class C>
 COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
                                    typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
@@ -152,53 +168,33 @@ COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, con
   using V = typename VecOf<C>::V;
   const V minusInfinity = set(static_cast<C>(-kInfinity)), one = set(static_cast<C>(1));
   const V ownValue = load(own + at), label = load(ownLabel + at);
-  V above = set(static_cast<C>(0)), equalCount = above;
+  V above = set(static_cast<C>(0)), equalCount = above, argmax = above;
   V others = minusInfinity, same = minusInfinity, next = minusInfinity;
   for (int c = 0; c < columns; c++) {
     const V v = load(x + c * kBatchRows + at);
     above = addWhere(greater(v, ownValue), above, one);
     equalCount = addWhere(equal(v, ownValue), equalCount, one);
     if (Distinct) {
+      argmax = select(greater(v, others), set(static_cast<C>(c)), argmax);
       next = larger(smaller(v, others), next);
       others = larger(v, others);
     } else {
       const auto isSame = equal(set(labels[c]), label);
+      argmax = select(greater(v, larger(others, same)), set(static_cast<C>(c)), argmax);
       others = larger(select(isSame, minusInfinity, v), others);
       same = larger(select(isSame, v, minusInfinity), same);
     }
   }
   otherLargest = Distinct ? select(equal(others, ownValue), next, others) : others;
   sameLargest = Distinct ? ownValue : same;
+  storeCounts(rows.places.argmax + at, argmax);
   storeCounts(rows.places.above + at, above);
   storeCounts(rows.places.equal + at, equalCount);
-}
-
-// The best columns, one after the other. A column that comes later must be larger to go ahead, and so ties stay in
-// order; the list starts with NaN, ahead of which everything goes.
-template <int TopK, class C>
-__attribute__((noinline)) void insertLanes(const C* x, int columns, int at, int32_t (*columnsOut)[kBatchRows]) {
-  using V = typename VecOf<C>::V;
-  V top[TopK], topColumn[TopK];
-#pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) {
-    top[k] = set(static_cast<C>(kUndefined));
-    topColumn[k] = set(static_cast<C>(0));
+  if (!Distinct || any(greater(equalCount, one))) {
+    countBefore<Distinct>(x, columns, labels, ownLabel, at, sameLargest, rows.places.before);
+  } else {
+    storeCounts(rows.places.before + at, above);
   }
-  for (int c = 0; c < columns; c++) {
-    const V v = load(x + c * kBatchRows + at), column = set(static_cast<C>(c));
-    // All against the old list, so that no place waits for another.
-#pragma GCC unroll 8
-    for (int k = TopK - 1; k > 0; k--) {
-      const auto here = below(top[k], v), before = below(top[k - 1], v);
-      top[k] = select(here, select(before, top[k - 1], v), top[k]);
-      topColumn[k] = select(here, select(before, topColumn[k - 1], column), topColumn[k]);
-    }
-    const auto first = below(top[0], v);
-    top[0] = select(first, v, top[0]);
-    topColumn[0] = select(first, column, topColumn[0]);
-  }
-#pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) storeCounts(columnsOut[k] + at, topColumn[k]);
 }
 
 template <class C, bool Distinct>
@@ -279,7 +275,7 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
   storeGroup(othersOut, at, otherLargest, others);
 }
 
-template <class C, bool Distinct, int TopK>
+template <class C, bool Distinct>
 void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, const char* ahead, int64_t rowStep,
                   int64_t columnStep, NarrowRows<C>* rowsOut, NarrowScratch<C>* scratch) {
   using V = typename VecOf<C>::V;
@@ -290,9 +286,6 @@ void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, c
     const int lanes = count - at < V::kLanes ? count - at : V::kLanes;
     V otherLargest, sameLargest;
     compareLanes<Distinct>(x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest, rows);
-    if (TopK == 1 || !topLanes(x, columns, larger(sameLargest, otherLargest), at, lanes, rows.places.topColumn)) {
-      insertLanes<TopK>(x, columns, at, rows.places.topColumn);
-    }
     if (Distinct) {
       for (int i = 0; i < lanes; i++) x[own[at + i] * kBatchRows + at + i] = kNone;
     }
@@ -305,7 +298,7 @@ void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, c
 
 template <class T, class C>
 void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnStride, int count, int columns,
-                     const int32_t* own, const C* labels, int topK, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
+                     const int32_t* own, const C* labels, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
   const T* source = static_cast<const T*>(sourceData);
   turnOf(source, rowStride, columnStride, count, columns, scratch->x);
   for (int i = 0; i < kBatchRows; i++) {
@@ -321,9 +314,7 @@ void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnSt
   const bool lines = columnStride == 1;
   const int64_t rowStep = (lines ? columns : rowStride) * kSize, columnStep = (lines ? kLanes : columnStride) * kSize;
   const char* ahead = static_cast<const char*>(sourceData) + kBatchRows * rowStride * kSize;
-  const auto kernel = labels == nullptr
-                          ? (topK <= 1 ? narrowRowsAs<C, true, 1> : narrowRowsAs<C, true, kTopListSize>)
-                          : (topK <= 1 ? narrowRowsAs<C, false, 1> : narrowRowsAs<C, false, kTopListSize>);
+  const auto kernel = labels == nullptr ? narrowRowsAs<C, true> : narrowRowsAs<C, false>;
   kernel(labels, own, columns, count, ahead, rowStep, columnStep, rows, scratch);
 }
 

@@ -7,7 +7,6 @@
 #include "block_groups.inl.h"
 #include "block_scan.inl.h"
 #include "block_sums.inl.h"
-#include "block_top_columns.inl.h"
 #include "kernel_table.h"
 #include "scalars.inl.h"
 #include "virtual_lanes.inl.h"
@@ -71,14 +70,22 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
     }
     endGroup(scan, whole, extremes);
   }
-  row.above += total(scan.above);
-  row.equal += total(scan.equal);
-  if (row.own == kNone) row.equal -= padded - columns;
+  const int64_t above = total(scan.above), equal = total(scan.equal) - (row.own == kNone ? padded - columns : 0);
+  row.above += above;
+  row.equal += equal;
+  const int64_t bestAt = row.bestColumn - firstColumn;
+  const bool bestHere = bestAt >= 0 && bestAt < columns;
+  if (row.best == row.own && (equal <= 1 || !bestHere)) {
+    row.before += bestAt >= columns ? above + equal : above;
+  } else {
+    row.before += countBefore(scan.groups, padded, row.best, bestAt);
+  }
 
   C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
-  // The best columns are collected last: while the bound is worked out, a long chain, the sums can begin.
-  const bool collecting = row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1];
-  const C bound = collecting ? boundOf(row.top, scan) : kNone;
+  if (blockLargest > row.largest) {
+    row.largest = blockLargest;
+    row.argmax = static_cast<int32_t>(firstColumn + firstOf(scan, blockLargest));
+  }
 
   const uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
   // Own and its equivalents leave the block and make up a block of their own.
@@ -115,9 +122,6 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
     }
   }
   addBlock(row.others, scan.groups, padded, blockLargest, row.length, ahead, kScoreLanes * sizeof(T));
-  if (!collecting) return;
-  for (int64_t i = 0; i < sameCount; i++) x[same[i] - firstColumn] = scratch->same[i];
-  collectTop(row.top, columns, static_cast<int32_t>(firstColumn), scan, bound);
 }
 
 }  // namespace
