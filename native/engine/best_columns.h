@@ -13,16 +13,17 @@ inline bool isHigher(C a, C b) {
   return b == b && (a != a || a > b);
 }
 
-// Takes columns by rising number.
-template <class C, int kMost>
+// Takes columns by rising number; none with NaN, if not kWithNaN.
+template <class C, int kMost, bool kWithNaN = true>
 class BestColumns {
  public:
   explicit BestColumns(int size = kMost) : size_(size) {}
 
   void take(C score, std::int32_t column) {
-    if (filled_ == size_ && !isHigher(score, scores_[size_ - 1])) return;
+    const auto isFirst = [](C a, C b) { return kWithNaN ? isHigher(a, b) : a > b; };
+    if (filled_ == size_ && !isFirst(score, scores_[size_ - 1])) return;
     int place = filled_ < size_ ? filled_++ : size_ - 1;
-    for (; place > 0 && isHigher(score, scores_[place - 1]); place--) {
+    for (; place > 0 && isFirst(score, scores_[place - 1]); place--) {
       scores_[place] = scores_[place - 1];
       columns_[place] = columns_[place - 1];
     }

@@ -93,6 +93,8 @@ class LabelValues {
   void dropFromLoo(const Row& row);
   void labelPosterior(const Row& row);
   void dropTokens(const Row& row);
+  using Best = BestColumns<double, kTopColumns + 1, false>;  // with the one that follows the top
+  static Best bestOf(const double* scores, std::int64_t columns);
   void findTop(std::int64_t r);
   template <class Keep>
   double logSumOver(const double* scores, double reference, double divisor, Keep keep);
@@ -105,7 +107,7 @@ class LabelValues {
   // All as long as whole vectors: what the kernels write beyond the columns has no meaning.
   std::vector<double> exp_, other_, logRest_, sigSum_, argument_, term_;
   std::vector<std::uint8_t> sigLevel_, topPosition_;
-  BestColumns<double, kTopColumns + 1> best_;
+  Best best_;
 };
 
 }  // namespace collapsar
