@@ -86,7 +86,7 @@ struct BestSame {
   std::int32_t column;
 };
 
-void raiseReference(GroupSums& group, double reference, double length) {
+void rescaleTo(GroupSums& group, double reference, double length) {
   const double fall = group.reference - reference;
   const double scale = deterministicExp(fall), scaleToken = deterministicExp(fall / length);
   group.t = scale * __builtin_fma(group.s, fall > -708.0 ? fall : -708.0, group.t);
@@ -102,8 +102,8 @@ void mergeSums(GroupSums& group, GroupSums other, double length) {
   if (group.reference == -kInfinity) {
     group = other;
   } else if (other.reference != -kInfinity) {
-    if (group.reference < other.reference) raiseReference(group, other.reference, length);
-    if (other.reference < group.reference) raiseReference(other, group.reference, length);
+    if (group.reference < other.reference) rescaleTo(group, other.reference, length);
+    if (other.reference < group.reference) rescaleTo(other, group.reference, length);
     addExactly(group.s, group.sLow, other.s);
     addExactly(group.sToken, group.sTokenLow, other.sToken);
     group.sLow += other.sLow;

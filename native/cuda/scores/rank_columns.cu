@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob 
         for (int i = job.equivalent.start[label] + lane; i < job.equivalent.start[label + 1]; i += kLanes) {
           best = firstOf(best, at(job.equivalent.columns[i]));
         }
-        best = Group::all(best, firstOf);
+        best = Group::allReduce(best, firstOf);
       }
       int before = 0;
       COLLAPSAR_ROLLED_BY_4
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob 
         const Column x = at(column);
         if (isBefore(last, x)) first = firstOf(first, x);
       }
-      last = Group::all(first, firstOf);
+      last = Group::allReduce(first, firstOf);
       if (lane == 0) job.out.topColumns[static_cast<int64_t>(row) * job.out.topK + k] = last.column;
     }
   }

@@ -58,7 +58,7 @@ __device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int 
     });
   }
   const WideSums wideSeq = combine<kLanes, true>(seq, seqScale), wideToken = combine<kLanes, false>(token, tokenScale);
-  return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
+  return {wideSeq, wideToken, Group::allReduce(best, BetterOf<double>{})};
 }
 
 // The own column, where none is equivalent to it.

@@ -116,22 +116,22 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   C othersBest = -infinity<C>();
   // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
   // memory.
-  struct Places {
+  struct ThreadSlot {
     C best;  // NaN above all, and the first chunk that holds it; -1 if that is -inf
     int chunk, above, equal;
   };
-  __shared__ Places placesOf[kBlockThreads];
-  Places& places = placesOf[threadIdx.x];
-  places = {-infinity<C>(), -1, 0, 0};
+  __shared__ ThreadSlot slots[kBlockThreads];
+  ThreadSlot& slot = slots[threadIdx.x];
+  slot = {-infinity<C>(), -1, 0, 0};
 
   const int chunks = columns.template chunks<kLanes>();
   const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
     C largest = largestOf<T>(v);
-    if (isBetter(largest, places.best)) {
-      places.best = largest;
-      places.chunk = chunk;
+    if (isBetter(largest, slot.best)) {
+      slot.best = largest;
+      slot.chunk = chunk;
     }
-    if (!(largest < own)) countOwnRanks(v, ownScore, places.above, places.equal);
+    if (!(largest < own)) countOwnRanks(v, ownScore, slot.above, slot.equal);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
       COLLAPSAR_UNROLLED
@@ -144,21 +144,21 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
       }
       largest = largestOf<T>(v);
     }
-    othersBest = largerOrNan(othersBest, largest);
+    othersBest = maxOrNan(othersBest, largest);
     if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
 
     // Means are nearer than the scores themselves: their power is no larger.
     if (isNear(seq, largest, seqScale) & !isBased(token)) {
-      raiseNear(seq, largest, seqScale);
-      raiseNear(token, largest, tokenScale);
+      rescaleNear(seq, largest, seqScale);
+      rescaleNear(token, largest, tokenScale);
       if (isNegligible(seq, largest, seqScale)) {
         addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
       } else {
         addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
       }
     } else {
-      raise(seq, largest, seqScale);
-      raise(token, largest, tokenScale);
+      rescale(seq, largest, seqScale);
+      rescale(token, largest, tokenScale);
       addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
     }
   };
@@ -203,11 +203,11 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
   const C groupOthers = Group::best(othersBest);
-  const int above = Group::sum(places.above), equal = Group::sum(places.equal);
-  const C best = places.best, groupBest = Group::best(best);
+  const int above = Group::sum(slot.above), equal = Group::sum(slot.equal);
+  const C best = slot.best, groupBest = Group::best(best);
   int first = end;
-  if (places.chunk >= 0 && (best == groupBest || best != best)) {
-    first = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
+  if (slot.chunk >= 0 && (best == groupBest || best != best)) {
+    first = columns.template firstIn<kLanes>(slot.chunk, lane, groupBest);
   }
   first = Group::least(first);
   if (written) {

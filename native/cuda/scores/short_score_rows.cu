@@ -238,7 +238,7 @@ __device__ __forceinline__ Candidates sumOthers(const RowVectors<T>& columns, in
                                                 const Elements& elements, HeldRow<T>& row) {
   using C = typename Element<T>::Compute;
   C best = largestOf<T>(elements.v);
-  best = reduceLanes<kLanes>(best, [](C a, C b) { return largerOrNan(a, b); });
+  best = reduceLanes<kLanes>(best, [](C a, C b) { return maxOrNan(a, b); });
   uint32_t reaching = 0;
   const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale, reaching);
   const Terms<double> sums = reduceLanes<kLanes>(

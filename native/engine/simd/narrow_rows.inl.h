@@ -24,8 +24,8 @@ COLLAPSAR_INLINE void transpose(V* v) {
     V next[kLanes];
 #pragma GCC unroll 8
     for (int i = 0; i < kLanes / 2; i++) {
-      next[2 * i] = zipLow(v[i], v[i + kLanes / 2]);
-      next[2 * i + 1] = zipHigh(v[i], v[i + kLanes / 2]);
+      next[2 * i] = interleaveLow(v[i], v[i + kLanes / 2]);
+      next[2 * i + 1] = interleaveHigh(v[i], v[i + kLanes / 2]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; i++) v[i] = next[i];
@@ -35,7 +35,8 @@ COLLAPSAR_INLINE void transpose(V* v) {
 // Element (r, c) of up to kBatchRows rows -> x[c * kBatchRows + r], in full vectors: there is room for columns up to
 // the next multiple of 16. What is missing is 0.
 template <class T, class C>
-COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns, C* x) {
+COLLAPSAR_INLINE void loadTransposed(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns,
+                                     C* x) {
   using V = typename VecOf<C>::V;
   constexpr int kLanes = V::kLanes;
   for (int firstRow = 0; firstRow < rows; firstRow += kLanes) {
@@ -50,7 +51,7 @@ COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnS
           for (int i = 0; i < kLanes; i++) v[i] = load(from + i * rowStride + column);
         } else {
           for (int i = 0; i < kLanes; i++) {
-            v[i] = i < rowsHere ? loadFirst(from + i * rowStride + column, columnsHere, 0) : set(static_cast<C>(0));
+            v[i] = i < rowsHere ? maskload(from + i * rowStride + column, columnsHere, 0) : splat(static_cast<C>(0));
           }
         }
         transpose(v);
@@ -73,8 +74,8 @@ COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnS
 
 // Near enough to the maximum, and such that differences from it are exact: see block_sums.inl.h.
 COLLAPSAR_INLINE FloatVec referenceFor(FloatVec largest) {
-  const FloatVec rounded = sub(add(largest, set(96.0f)), set(96.0f));
-  return select(greater(set(32.0f), largest), select(greater(largest, set(-32.0f)), rounded, largest), largest);
+  const FloatVec rounded = sub(add(largest, splat(96.0f)), splat(96.0f));
+  return select(greater(splat(32.0f), largest), select(greater(largest, splat(-32.0f)), rounded, largest), largest);
 }
 COLLAPSAR_INLINE DoubleVec referenceFor(DoubleVec largest) { return largest; }
 
@@ -93,18 +94,18 @@ struct LaneSums {
   static constexpr int kParts = V::kLanes / DoubleVec::kLanes;
   DoubleVec part[kParts];
 };
-COLLAPSAR_INLINE void drain(LaneSums<FloatVec>& sum, FloatVec run) {
+COLLAPSAR_INLINE void flush(LaneSums<FloatVec>& sum, FloatVec run) {
   DoubleVec wide[LaneSums<FloatVec>::kParts];
   widen(run, wide);
 #pragma GCC unroll 2
   for (int j = 0; j < LaneSums<FloatVec>::kParts; j++) sum.part[j] = add(sum.part[j], wide[j]);
 }
-COLLAPSAR_INLINE void drain(LaneSums<DoubleVec>& sum, DoubleVec run) { sum.part[0] = add(sum.part[0], run); }
+COLLAPSAR_INLINE void flush(LaneSums<DoubleVec>& sum, DoubleVec run) { sum.part[0] = add(sum.part[0], run); }
 template <class V>
 COLLAPSAR_INLINE LaneSums<V> noSums() {
   LaneSums<V> out;
 #pragma GCC unroll 2
-  for (int j = 0; j < LaneSums<V>::kParts; j++) out.part[j] = set(0.0);
+  for (int j = 0; j < LaneSums<V>::kParts; j++) out.part[j] = splat(0.0);
   return out;
 }
 
@@ -122,13 +123,14 @@ struct RunLanes {
 template <class V>
 COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>& sums) {
   storeWide(to.reference + at,
-            select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest, referenceFor(largest)));
+            select(equal(largest, splat(static_cast<typename V::Scalar>(-kInfinity))), largest, referenceFor(largest)));
 #pragma GCC unroll 2
   for (int j = 0; j < LaneSums<V>::kParts; j++) {
     const int lane = at + j * DoubleVec::kLanes;
     // e^d = 2^(d L) 2^(d (log2 e - L)): see blockSums.
     const DoubleVec t = sums.t.part[j];
-    store(to.s + lane, sizeof(typename V::Scalar) == 4 ? fma(set(kLog2eFloatLack), t, sums.s.part[j]) : sums.s.part[j]);
+    store(to.s + lane,
+          sizeof(typename V::Scalar) == 4 ? fma(splat(kLog2eFloatLack), t, sums.s.part[j]) : sums.s.part[j]);
     store(to.t + lane, t);
     store(to.sToken + lane, sums.sToken.part[j]);
   }
@@ -147,14 +149,14 @@ template <bool Distinct, class C>
 __attribute__((noinline)) void countBefore(const C* x, int columns, const C* labels, const C* ownLabel, int at,
                                            typename VecOf<C>::V best, int32_t* before) {
   using V = typename VecOf<C>::V;
-  const V zero = set(static_cast<C>(0)), one = set(static_cast<C>(1)), label = load(ownLabel + at);
+  const V zero = splat(static_cast<C>(0)), one = splat(static_cast<C>(1)), label = load(ownLabel + at);
   V above = zero, alike = zero, ahead = one;  // `ahead` is 0 from the best column on
   for (int c = 0; c < columns; c++) {
     const V v = load(x + c * kBatchRows + at);
-    const auto isBest = equal(v, best), isSame = equal(set(Distinct ? static_cast<C>(c) : labels[c]), label);
-    above = addWhere(greater(v, best), above, one);
+    const auto isBest = equal(v, best), isSame = equal(splat(Distinct ? static_cast<C>(c) : labels[c]), label);
+    above = maskAdd(greater(v, best), above, one);
     ahead = select(isSame, select(isBest, zero, ahead), ahead);
-    alike = addWhere(isBest, alike, ahead);
+    alike = maskAdd(isBest, alike, ahead);
   }
   storeCounts(before + at, add(above, alike));
 }
@@ -166,23 +168,23 @@ COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, con
                                    typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
                                    NarrowRows<C>& rows) {
   using V = typename VecOf<C>::V;
-  const V minusInfinity = set(static_cast<C>(-kInfinity)), one = set(static_cast<C>(1));
+  const V minusInfinity = splat(static_cast<C>(-kInfinity)), one = splat(static_cast<C>(1));
   const V ownValue = load(own + at), label = load(ownLabel + at);
-  V above = set(static_cast<C>(0)), equalCount = above, argmax = above;
+  V above = splat(static_cast<C>(0)), equalCount = above, argmax = above;
   V others = minusInfinity, same = minusInfinity, next = minusInfinity;
   for (int c = 0; c < columns; c++) {
     const V v = load(x + c * kBatchRows + at);
-    above = addWhere(greater(v, ownValue), above, one);
-    equalCount = addWhere(equal(v, ownValue), equalCount, one);
+    above = maskAdd(greater(v, ownValue), above, one);
+    equalCount = maskAdd(equal(v, ownValue), equalCount, one);
     if (Distinct) {
-      argmax = select(greater(v, others), set(static_cast<C>(c)), argmax);
-      next = larger(smaller(v, others), next);
-      others = larger(v, others);
+      argmax = select(greater(v, others), splat(static_cast<C>(c)), argmax);
+      next = max(min(v, others), next);
+      others = max(v, others);
     } else {
-      const auto isSame = equal(set(labels[c]), label);
-      argmax = select(greater(v, larger(others, same)), set(static_cast<C>(c)), argmax);
-      others = larger(select(isSame, minusInfinity, v), others);
-      same = larger(select(isSame, v, minusInfinity), same);
+      const auto isSame = equal(splat(labels[c]), label);
+      argmax = select(greater(v, max(others, same)), splat(static_cast<C>(c)), argmax);
+      others = max(select(isSame, minusInfinity, v), others);
+      same = max(select(isSame, v, minusInfinity), same);
     }
   }
   otherLargest = Distinct ? select(equal(others, ownValue), next, others) : others;
@@ -204,10 +206,10 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
                                const char* ahead, int64_t aheadStep) {
   using V = typename VecOf<C>::V;
   constexpr C kNone = static_cast<C>(-kInfinity);
-  const V zero = set(static_cast<C>(0)), label = load(ownLabel + at);
+  const V zero = splat(static_cast<C>(0)), label = load(ownLabel + at);
   // Where all are -inf their exponentials shall stay out of the way of a NaN's, and so are taken against 0.
-  const V otherOrigin = select(equal(otherLargest, set(kNone)), zero, referenceFor(otherLargest));
-  const V sameOrigin = select(equal(sameLargest, set(kNone)), zero, referenceFor(sameLargest));
+  const V otherOrigin = select(equal(otherLargest, splat(kNone)), zero, referenceFor(otherLargest));
+  const V sameOrigin = select(equal(sameLargest, splat(kNone)), zero, referenceFor(sameLargest));
   GroupLanes<V> others, same;
   const auto addColumn = [&](RunLanes<V> & run, int c, V d, V e, V eToken) __attribute__((always_inline)) {
     if (Distinct) {
@@ -215,18 +217,18 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
       run.t = fma(e, d, run.t);
       run.sToken = add(run.sToken, eToken);
     } else {
-      const auto isSame = equal(set(labels[c]), label);
+      const auto isSame = equal(splat(labels[c]), label);
       run.s = add(run.s, select(isSame, zero, e));
       run.t = select(isSame, run.t, fma(e, d, run.t));
       run.sToken = add(run.sToken, select(isSame, zero, eToken));
-      run.sameS = addWhere(isSame, run.sameS, e);
+      run.sameS = maskAdd(isSame, run.sameS, e);
       run.sameT = select(isSame, fma(e, d, run.sameT), run.sameT);
-      run.sameToken = addWhere(isSame, run.sameToken, eToken);
+      run.sameToken = maskAdd(isSame, run.sameToken, eToken);
     }
   };
   const auto differenceOf = [&](int c) __attribute__((always_inline)) {
     const V v = load(x + c * kBatchRows + at);
-    return sub(v, Distinct ? otherOrigin : select(equal(set(labels[c]), label), sameOrigin, otherOrigin));
+    return sub(v, Distinct ? otherOrigin : select(equal(splat(labels[c]), label), sameOrigin, otherOrigin));
   };
   for (int begin = 0; begin < columns; begin += kRunVectors<C>) {
     const int end = columns - begin < kRunVectors<C> ? columns : begin + kRunVectors<C>;
@@ -248,20 +250,20 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
       exponentials(difference, exponential, d, e);
       addColumn(run, c, d[0], e[0], e[1]);
     }
-    drain(others.s, run.s);
-    drain(others.t, run.t);
-    drain(others.sToken, run.sToken);
+    flush(others.s, run.s);
+    flush(others.t, run.t);
+    flush(others.sToken, run.sToken);
     if (!Distinct) {
-      drain(same.s, run.sameS);
-      drain(same.t, run.sameT);
-      drain(same.sToken, run.sameToken);
+      flush(same.s, run.sameS);
+      flush(same.t, run.sameT);
+      flush(same.sToken, run.sameToken);
     }
   }
   if (Distinct) {  // one column against itself: e^0; the difference is NaN if it is NaN or +inf
-    drain(same.s, set(static_cast<C>(1)));
-    drain(same.sToken, set(static_cast<C>(1)));
-    const V own = select(equal(sameLargest, set(kNone)), zero, sameLargest);
-    drain(same.t, sub(own, own));
+    flush(same.s, splat(static_cast<C>(1)));
+    flush(same.sToken, splat(static_cast<C>(1)));
+    const V own = select(equal(sameLargest, splat(kNone)), zero, sameLargest);
+    flush(same.t, sub(own, own));
     storeWide(sameOut.reference + at, sameLargest);
 #pragma GCC unroll 2
     for (int j = 0; j < LaneSums<V>::kParts; j++) {
@@ -300,7 +302,7 @@ template <class T, class C>
 void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnStride, int count, int columns,
                      const int32_t* own, const C* labels, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
   const T* source = static_cast<const T*>(sourceData);
-  turnOf(source, rowStride, columnStride, count, columns, scratch->x);
+  loadTransposed(source, rowStride, columnStride, count, columns, scratch->x);
   for (int i = 0; i < kBatchRows; i++) {
     const int column = i < count ? own[i] : 0;
     rows->own[i] = i < count ? scratch->x[column * kBatchRows + i] : static_cast<C>(0);

@@ -35,9 +35,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
 
   const int64_t padded = (columns + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
   const int64_t whole = columns / kGroupColumns;
-  const V own = set(row.own);
+  const V own = splat(row.own);
   ScanCounters<V> scan;
-  scan.largest = fill<V, kScoreLanes>(kNone);
+  scan.largest = splat<V, kScoreLanes>(kNone);
   for (int64_t group = 0; group < whole; group++) {
     const T* from = source + group * kGroupColumns;
     Extremes<V> extremes;
@@ -63,7 +63,7 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
         const int64_t rest = columns - i - p * V::kLanes;
         const int lanes = rest < 0 ? 0 : rest < V::kLanes ? static_cast<int>(rest) : V::kLanes;
-        value.part[p] = loadFirst(source + i + p * V::kLanes, lanes, kNone);
+        value.part[p] = maskload(source + i + p * V::kLanes, lanes, kNone);
       }
       storeLanes<V>(x + i, value);
       scanLanes(value, own, scan, extremes);
@@ -81,7 +81,7 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
     row.before += countBefore(scan.groups, padded, row.best, bestAt);
   }
 
-  C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
+  C blockLargest = reduceMax<V, kScoreLanes>(scan.largest);
   if (blockLargest > row.largest) {
     row.largest = blockLargest;
     row.argmax = static_cast<int32_t>(firstColumn + firstOf(scan, blockLargest));
@@ -103,7 +103,7 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       hidLargest |= x[at] == blockLargest;
       scratch->same[i] = x[at];
       x[at] = kNone;
-      scan.groups.least[group] = set(kNone);
+      scan.groups.least[group] = splat(kNone);
       changed |= 1u << group;
     }
     if (hidLargest) blockLargest = largestOf(scan.groups, padded, scan.groupLargest, changed);
@@ -115,9 +115,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       Groups<V> groups;
       for (int g = 0; g * kGroupColumns < samePadded; g++) {
         groups.from[g] = scratch->same + g * kGroupColumns;
-        groups.least[g] = set(kNone);
+        groups.least[g] = splat(kNone);
       }
-      const C sameLargest = foldLarger(largestLanes<V>(scratch->same, samePadded));
+      const C sameLargest = reduceMax(largestLanes<V>(scratch->same, samePadded));
       addBlock(row.same, groups, samePadded, sameLargest, row.length, ahead, 0);
     }
   }
