@@ -11,8 +11,8 @@
 #include "compute_in_order.h"
 #include "deterministic_math.h"
 #include "engine/simd/logit_kernel_table.h"
-#include "half.h"
 #include "sequence_means.h"
+#include "with_type.h"
 
 namespace collapsar {
 
@@ -422,20 +422,17 @@ Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats&
 Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
                JobControl& control) {
   const LogitKernelTable& table = logitKernels();
-  if (logits.dtype == DType::Float64) {
-    const LogitKernels<double> kernels{table.beginRow64, table.addColumns64, table.finishLeaf64};
-    return walk<double>(logits, rows, out, pool, control, kernels);
-  }
   const int dtype = static_cast<int>(logits.dtype);
-  const LogitKernels<float> kernels{table.beginRow32[dtype], table.addColumns32[dtype], table.finishLeaf32};
-  switch (logits.dtype) {
-    case DType::Float32:
-      return walk<float>(logits, rows, out, pool, control, kernels);
-    case DType::Float16:
-      return walk<Float16Bits>(logits, rows, out, pool, control, kernels);
-    default:
-      return walk<BFloat16Bits>(logits, rows, out, pool, control, kernels);
-  }
+  return withType(logits.dtype, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (std::is_same_v<T, double>) {
+      const LogitKernels<double> kernels{table.beginRow64, table.addColumns64, table.finishLeaf64};
+      return walk<T>(logits, rows, out, pool, control, kernels);
+    } else {
+      const LogitKernels<float> kernels{table.beginRow32[dtype], table.addColumns32[dtype], table.finishLeaf32};
+      return walk<T>(logits, rows, out, pool, control, kernels);
+    }
+  });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A step's rows -> the exact means, deviations and hit counts from which every metric of docs/reference/metrics.md is made.
+// A step's rows -> the exact means, deviations and hit counts from which every metric of docs/reference/metrics.md is
+// made.
 #pragma once
 
 #include "score_stats.h"

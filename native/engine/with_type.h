@@ -1,6 +1,7 @@
 // An element type's number -> the type, for what is compiled once for each.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "dtype.h"
@@ -26,6 +27,21 @@ auto withType(DType dtype, Of of) {
       break;
   }
   return of(BFloat16Bits{});
+}
+
+// The same for what only moves elements: both types of 16 bits are one.
+template <class Of>
+auto withStorage(DType dtype, Of of) {
+  switch (dtype) {
+    case DType::Float64:
+      return of(double{});
+    case DType::Float32:
+      return of(float{});
+    case DType::Float16:
+    case DType::BFloat16:
+      break;
+  }
+  return of(std::uint16_t{});
 }
 
 }  // namespace collapsar
