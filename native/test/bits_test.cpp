@@ -1,4 +1,5 @@
-// The same bits (docs/reference/metrics.md, Exactness) on every instruction set, with any number of threads, on every machine.
+// The same bits (docs/reference/metrics.md, Exactness) on every instruction set, with any number of threads, on every
+// machine.
 //
 // One digest covers every output of a fixed set of jobs, another those of logitStats, a third those of inferStep. They
 // must be kDigest, kLogitDigest and kInferenceDigest wherever this runs; whoever changes the arithmetic on purpose puts

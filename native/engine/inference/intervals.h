@@ -1,5 +1,5 @@
-// The 95% intervals of a step's figures, from the sums over its rows. docs/reference/intervals.md has the estimands and the
-// reasons.
+// The 95% intervals of a step's figures, from the sums over its rows. docs/reference/intervals.md has the estimands and
+// the reasons.
 #pragma once
 
 #include "row_sums.h"

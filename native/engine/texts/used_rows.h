@@ -1,4 +1,5 @@
-// Which rows the text figures are made of, in an order that depends on their content alone (docs/reference/text-figures.md).
+// Which rows the text figures are made of, in an order that depends on their content alone
+// (docs/reference/text-figures.md).
 #pragma once
 
 #include <cstdint>
