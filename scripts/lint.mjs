@@ -2,12 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
 import { houseProblems } from './house.mjs';
+import { signatureProblems } from './signatures.mjs';
 import { check, root, run, skip, tool, versionOf } from './stage.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
 
 const problems = houseProblems();
 check(problems.length === 0, problems.join('\n'));
+
+const signatures = signatureProblems();
+check(signatures.length === 0, signatures.join('\n'));
 
 const native = globSync('native/**/*.{h,cpp,cu,cuh}', { cwd: root });
 // The house's own rules that no formatter knows.

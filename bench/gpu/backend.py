@@ -48,11 +48,11 @@ ROW_DOUBLES = (
     *("matchedSeq", "matchedToken", "marginalSeq", "marginalToken", "looMarginalSeq", "looMarginalToken"),
     "posteriorEntropy",
 )
-ROW_INTEGERS = ("argmax", "rankAbove", "rankEqual", "topColumns")
+ROW_INTEGERS = ("argmax", "rankAbove", "rankEqual", "hitRank")
 RowStats = struct(
     "RowStats",
     ("on_device", i32),
-    *((name, ptr) for name in (*ROW_DOUBLES, *ROW_INTEGERS)),
+    *((name, ptr) for name in (*ROW_DOUBLES, *ROW_INTEGERS, "topColumns")),
     *(("top_k", i32), ("reserved", i32)),
 )
 Tokens = struct(
@@ -113,16 +113,14 @@ class Backend:
         self.call("logit_stats", self.device, c.byref(given), c.byref(fields), c.byref(self.control))
         return out
 
-    def score_stats(self, x, own, lengths, top_k=8):
+    def score_stats(self, x, own, lengths):
         rows, columns = x.shape
         own, lengths = own.to("cpu", torch.int32), lengths.to("cpu", torch.int64)
-        top_k = min(top_k, columns)
         out = {name: torch.full((rows,), -777.0, dtype=torch.float64) for name in ROW_DOUBLES}
-        out |= {name: torch.full((rows,), -777, dtype=torch.int32) for name in ROW_INTEGERS[:3]}
-        out["topColumns"] = torch.full((rows, top_k), -777, dtype=torch.int32)
+        out |= {name: torch.full((rows,), -777, dtype=torch.int32) for name in ROW_INTEGERS}
         given = Scores(c.sizeof(Scores), DTYPES[x.dtype], x.data_ptr(), 1, 0, rows, columns, x.stride(0), x.stride(1))
         labels = Labels(c.sizeof(Labels), 0, own.data_ptr(), lengths.data_ptr(), None)
-        fields = RowStats(c.sizeof(RowStats), 0, *(values.data_ptr() for values in out.values()), top_k, 0)
+        fields = RowStats(c.sizeof(RowStats), 0, *(values.data_ptr() for values in out.values()), None, 0, 0)
         torch.cuda.synchronize()
         self.call("score_stats", self.device, c.byref(given), c.byref(labels), c.byref(fields), c.byref(self.control))
         return out

@@ -27,6 +27,7 @@ def score_stats(x, own, lengths):
     matched = x.gather(-1, own[:, None])
     per_token = x / lengths[:, None].clamp(min=1)
     log_probs = torch.log_softmax(x, -1)
+    earlier = torch.arange(columns, device=x.device)[None, :] < own[:, None]
     others = x.scatter(-1, own[:, None], -math.inf)
     return {
         "matchedSeq": matched[:, 0],
@@ -37,7 +38,7 @@ def score_stats(x, own, lengths):
         "argmax": x.argmax(-1),
         "rankAbove": (x > matched).sum(-1),
         "rankEqual": (x == matched).sum(-1),
-        "topColumns": x.topk(min(8, columns), -1).indices,
+        "hitRank": ((x > matched) | ((x == matched) & earlier)).sum(-1),
     }
 
 

@@ -32,7 +32,7 @@ torch = modules.get("torch")
 
 # The formulas of these peers lose digits of their own: torch's entropy is off by 5e-5 at V = 152K.
 TOLERANCE = 1e-3
-EXACT = {"argmax", "topColumns", "rankAbove", "rankEqual"}
+EXACT = {"argmax", "hitRank", "rankAbove", "rankEqual"}
 
 
 # --- the peers: input -> results by name, as collapsar names them ---------------------------------------------------
@@ -73,12 +73,13 @@ def torch_sum_tokens(x, mask):
     return {"sums": torch.where(mask, x, 0).sum(-1, dtype=torch.float64).T}
 
 
-def torch_top(x):
-    """The three calls that a row of scores takes: marginal, best column, best eight."""
+def torch_hits(x, matched, own):
+    """The three calls that a row of scores takes: marginal, best column, the place of its own (ties: the lower column)."""
+    earlier = torch.arange(x.shape[1])[None, :] < own[:, None]
     return {
         "marginalSeq": torch.logsumexp(x, -1) - math.log(x.shape[1]),
         "argmax": x.argmax(-1),
-        "topColumns": x.topk(min(8, x.shape[1]), -1).indices,
+        "hitRank": ((x > matched) | ((x == matched) & earlier)).sum(-1),
     }
 
 
@@ -86,7 +87,7 @@ def torch_score_stats(x, own, lengths):
     per_token = x / lengths[:, None].clamp(min=1)
     log_probs = torch.log_softmax(x, -1)
     matched = x.gather(-1, own[:, None])
-    return torch_top(x) | {
+    return torch_hits(x, matched, own) | {
         "matchedSeq": matched[:, 0],
         "marginalToken": torch.logsumexp(per_token, -1) - math.log(x.shape[1]),
         "posteriorEntropy": -(log_probs.exp() * log_probs).sum(-1),
@@ -144,7 +145,7 @@ def peers_of(case):
             mask = token_mask(lengths, t.shape[2])
             listed.append(("torch where, sum", True, lambda: torch_sum_tokens(t, mask)))
         elif operation == "scoreStats":
-            listed.append(("torch lse, argmax, topk", True, lambda: torch_top(t)))
+            listed.append(("torch lse, argmax, hits", True, lambda: torch_hits(t, t.gather(-1, own[:, None]), own)))
             listed.append(("torch, all outputs", True, lambda: torch_score_stats(t, own, lengths)))
         elif operation == "step":
             mask = token_mask(lengths, t.shape[2])
@@ -195,7 +196,7 @@ def check(case, results):
         if ours.shape != theirs.shape:
             problems.append(f"{name} has {theirs.size} entries, ours {ours.size}")
             continue
-        if name in ("argmax", "topColumns"):  # equal values may stand in several columns: compare these
+        if name == "argmax":  # equal values may stand in several columns: compare these
             x = case["tensor"] if case["dtype"] in ("float32", "float64") else None
             if x is None:
                 x = to_torch(case["tensor"], case["dtype"]).float().numpy()

@@ -27,15 +27,7 @@ export function callOf(given, input) {
 
 const numbers = (array) => Float64Array.from(array, Number);
 const logitFields = ['logsumexp', 'entropy', 'targetLogprob', 'argmax', 'rankAbove', 'rankEqual'];
-const rowFields = [
-  'matchedSeq',
-  'marginalSeq',
-  'marginalToken',
-  'posteriorEntropy',
-  'argmax',
-  'rankAbove',
-  'topColumns',
-];
+const rowFields = ['matchedSeq', 'marginalSeq', 'marginalToken', 'posteriorEntropy', 'argmax', 'rankAbove', 'hitRank'];
 
 /**
  * What peers are checked against: arrays by name. The names are those that peers give.

@@ -163,7 +163,8 @@ typedef struct CollapsarCudaRowStats {
   int32_t* argmax;
   int32_t* rank_above;
   int32_t* rank_equal;
-  int32_t* top_columns;  // [rows, top_k]
+  int32_t* hit_rank;     // columns before the first of own's equivalents, as top_columns has them
+  int32_t* top_columns;  // [rows, top_k]: by falling score, NaN first; ties by rising column. In a second pass
   int32_t top_k;         // 0..COLLAPSAR_CUDA_MAX_TOP_K, <= columns
   int32_t reserved;
 } CollapsarCudaRowStats;

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
     }
     for (int64_t at = whole + threadIdx.x; at < bytes; at += kBlockThreads) sum += data[at];
   }
-  sum = ThreadGroup<kBlockThreads>::all(sum, [](uint64_t a, uint64_t b) { return a + b; });
+  sum = ThreadGroup<kBlockThreads>::allReduce(sum, [](uint64_t a, uint64_t b) { return a + b; });
   if (threadIdx.x == 0) atomicAdd(total, static_cast<unsigned long long>(sum));
 }
 

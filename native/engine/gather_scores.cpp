@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "half.h"
+#include "with_type.h"
 
 namespace collapsar {
 
@@ -41,17 +41,9 @@ Outcome gather(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int
 Outcome gatherScores(const ScoreMatrix& scores, const std::int32_t* rowIndex, std::int64_t outRows,
                      const std::int32_t* columnIndex, std::int64_t outColumns, double* out, ThreadPool& pool,
                      JobControl& control) {
-  switch (scores.dtype) {
-    case DType::Float64:
-      return gather<double>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
-    case DType::Float32:
-      return gather<float>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
-    case DType::Float16:
-      return gather<Float16Bits>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
-    case DType::BFloat16:
-      break;
-  }
-  return gather<BFloat16Bits>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+  return withType(scores.dtype, [&](auto type) {
+    return gather<decltype(type)>(scores, rowIndex, outRows, columnIndex, outColumns, out, pool, control);
+  });
 }
 
 }  // namespace collapsar

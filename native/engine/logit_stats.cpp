@@ -10,9 +10,9 @@
 #include "compute_in_order.h"
 #include "deterministic_math.h"
 #include "engine/simd/logit_kernel_table.h"
-#include "half.h"
 #include "sequence_means.h"
 #include "special_values.h"
+#include "with_type.h"
 
 namespace collapsar {
 
@@ -49,8 +49,8 @@ struct MergedSums {
       *this = other;
       return;
     }
-    if (reference < other.reference) lowerTo(other.reference, temperature);
-    if (other.reference < reference) other.lowerTo(reference, temperature);
+    if (reference < other.reference) rescaleTo(other.reference, temperature);
+    if (other.reference < reference) other.rescaleTo(reference, temperature);
     addExactly(s, sLow, other.s);
     addExactly(t, tLow, other.t);
     sLow += other.sLow;
@@ -58,7 +58,7 @@ struct MergedSums {
   }
 
  private:
-  void lowerTo(double higher, double temperature) {
+  void rescaleTo(double higher, double temperature) {
     const double fall = reference - higher, lowest = -708.0 * temperature;
     const double scale = deterministicExp(fall / temperature), bounded = fall > lowest ? fall : lowest;
     t = scale * __builtin_fma(s, bounded, t);
@@ -76,7 +76,7 @@ MergedSums sumsOf(const LogitLeaf<C>& leaf) {
 
 // What comes out of a row, or out of one leaf of it.
 template <class C>
-struct Walked {
+struct LeafResult {
   MergedSums sums;
   C best;
   std::int64_t argmax, above, equal;
@@ -84,7 +84,7 @@ struct Walked {
   // Where it is invalid, by a second look: the first NaN, the first +inf; -1 if there is none.
   std::int64_t firstNan, firstInfinity;
 
-  void merge(const Walked& next, double temperature) {
+  void merge(const LeafResult& next, double temperature) {
     sums.merge(next.sums, temperature);
     if (next.best > best) {
       best = next.best;
@@ -138,7 +138,7 @@ class LogitWalker {
     }
     report(control, done);
     for (std::int64_t i = 0; i < count; i++) {
-      Walked<C> row = walked(states[i], sums[i]);
+      LeafResult<C> row = walked(states[i], sums[i]);
       if (row.invalid && reads(firstRow + i)) {
         beginLook(row);
         for (std::int64_t leaf = 0; leaf < leavesOf(logits_.columns); leaf++) {
@@ -153,7 +153,7 @@ class LogitWalker {
 
   // One leaf alone of rows that threads share.
   void walkLeafAlone(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, Packed<T>* packed,
-                     Walked<C>* out) const {
+                     LeafResult<C>* out) const {
     LogitRow<C> states[kGroupRows];
     begin(firstRow, count, leaf, states, packed);
     walkLeaf(firstRow, count, leaf, states, packed);
@@ -166,7 +166,7 @@ class LogitWalker {
   }
 
   // A row whose leaves have been merged in their order.
-  void finish(std::int64_t row, const Walked<C>& done) const {
+  void finish(std::int64_t row, const LeafResult<C>& done) const {
     if (!reads(row)) return finishMasked(row);
     if (done.invalid) return finishInvalid(row, done);
     const MergedSums& sums = done.sums;
@@ -248,7 +248,7 @@ class LogitWalker {
     leaf.lanes.filled = false;
   }
 
-  static Walked<C> walked(const LogitRow<C>& state, const MergedSums& sums) {
+  static LeafResult<C> walked(const LogitRow<C>& state, const MergedSums& sums) {
     return {sums, state.best, state.argmax, state.above, state.equal, state.invalid, -1, -1};
   }
 
@@ -283,11 +283,11 @@ class LogitWalker {
   }
 
   // A row with NaN or +inf, or a leaf of one: a second look, element by element.
-  static void beginLook(Walked<C>& at) {
+  static void beginLook(LeafResult<C>& at) {
     at.above = at.equal = 0;
     at.firstNan = at.firstInfinity = -1;
   }
-  void lookAgain(std::int64_t row, std::int64_t leaf, Walked<C>& at) const {
+  void lookAgain(std::int64_t row, std::int64_t leaf, LeafResult<C>& at) const {
     const C target = targetOf(row);
     const std::int64_t begin = leaf * kLogitLeafColumns, end = begin + leafColumns(leaf);
     for (std::int64_t column = begin; column < end; column++) {
@@ -299,7 +299,7 @@ class LogitWalker {
     }
   }
 
-  void finishInvalid(std::int64_t row, const Walked<C>& done) const {
+  void finishInvalid(std::int64_t row, const LeafResult<C>& done) const {
     if (done.firstNan >= 0) {
       put(row, kNaN, kNaN, kNaN, done.firstNan, done.above, done.equal);
     } else {
@@ -362,7 +362,8 @@ bool walkByLeaves(const LogitMatrix& logits, const Walker& walker, std::vector<s
   const std::int64_t together = walker.groupRows(), leaves = leavesOf(logits.columns);
   const std::int64_t pieces = (logits.rows + together - 1) / together * leaves;
   const std::int64_t places = std::min(kLeavesKept / together, pieces);
-  std::vector<Walked<C>> kept(static_cast<std::size_t>(places * together)), merged(static_cast<std::size_t>(together));
+  std::vector<LeafResult<C>> kept(static_cast<std::size_t>(places * together)),
+      merged(static_cast<std::size_t>(together));
   const auto rowOf = [&](std::int64_t piece) { return piece / leaves * together; };
   const auto rowsOf = [&](std::int64_t piece) { return std::min(together, logits.rows - rowOf(piece)); };
   const Outcome outcome = computeInOrder(
@@ -378,8 +379,8 @@ bool walkByLeaves(const LogitMatrix& logits, const Walker& walker, std::vector<s
       [&](std::int64_t piece, std::int64_t place) {
         const std::int64_t leaf = piece % leaves;
         for (std::int64_t i = 0; i < rowsOf(piece); i++) {
-          const Walked<C>& next = kept[static_cast<std::size_t>(place * together + i)];
-          Walked<C>& row = merged[static_cast<std::size_t>(i)];
+          const LeafResult<C>& next = kept[static_cast<std::size_t>(place * together + i)];
+          LeafResult<C>& row = merged[static_cast<std::size_t>(i)];
           if (leaf == 0) {
             row = next;
           } else {
@@ -419,20 +420,17 @@ Outcome walk(const LogitMatrix& logits, const LogitRows& rows, const LogitStats&
 Outcome walkAs(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out, ThreadPool& pool,
                JobControl& control) {
   const LogitKernelTable& table = logitKernels();
-  if (logits.dtype == DType::Float64) {
-    const LogitKernels<double> kernels{table.beginRow64, table.addColumns64, table.finishLeaf64};
-    return walk<double>(logits, rows, out, pool, control, kernels);
-  }
   const int dtype = static_cast<int>(logits.dtype);
-  const LogitKernels<float> kernels{table.beginRow32[dtype], table.addColumns32[dtype], table.finishLeaf32};
-  switch (logits.dtype) {
-    case DType::Float32:
-      return walk<float>(logits, rows, out, pool, control, kernels);
-    case DType::Float16:
-      return walk<Float16Bits>(logits, rows, out, pool, control, kernels);
-    default:
-      return walk<BFloat16Bits>(logits, rows, out, pool, control, kernels);
-  }
+  return withType(logits.dtype, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (std::is_same_v<T, double>) {
+      const LogitKernels<double> kernels{table.beginRow64, table.addColumns64, table.finishLeaf64};
+      return walk<T>(logits, rows, out, pool, control, kernels);
+    } else {
+      const LogitKernels<float> kernels{table.beginRow32[dtype], table.addColumns32[dtype], table.finishLeaf32};
+      return walk<T>(logits, rows, out, pool, control, kernels);
+    }
+  });
 }
 
 }  // namespace

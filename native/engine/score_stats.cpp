@@ -7,16 +7,17 @@
 #include "score_stats.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
+#include "best_columns.h"
 #include "columns_by_signature.h"
 #include "compute_in_order.h"
 #include "deterministic_math.h"
 #include "engine/simd/kernel_table.h"
-#include "half.h"
 #include "special_values.h"
+#include "with_type.h"
 
 namespace collapsar {
 
@@ -28,18 +29,26 @@ constexpr std::int64_t kPackedStride = kBlockColumns + 32;  // not a power of tw
 constexpr std::int64_t kLeafColumns = 1 << 18;
 constexpr std::int64_t kLeavesKept = 4096;  // at a time, of long rows: about a megabyte
 
-// The kernels for scores that are computed in C.
-template <class C>
-struct Kernels;
-template <>
-struct Kernels<double> {
-  decltype(KernelTable::addColumns64) addColumns;
-  decltype(KernelTable::addNarrowRows64) addNarrowRows;
-};
-template <>
-struct Kernels<float> {
-  std::remove_extent_t<decltype(KernelTable::addColumns32)> addColumns;
-  std::remove_extent_t<decltype(KernelTable::addNarrowRows32)> addNarrowRows;
+// The kernels for scores of type T.
+template <class T>
+struct Kernels {
+  using C = ComputeOf<T>;
+  using AddColumns = void (*)(const void*, std::int64_t, std::int64_t, const std::int32_t*, std::int64_t, RowState<C>*,
+                              BlockScratch<C>*);
+  using AddNarrowRows = void (*)(const void*, std::int64_t, std::int64_t, int, int, const std::int32_t*, const C*,
+                                 NarrowRows<C>*, NarrowScratch<C>*);
+  AddColumns addColumns;
+  AddNarrowRows addNarrowRows;
+
+  Kernels(const KernelTable& table, DType dtype) {
+    if constexpr (std::is_same_v<C, double>) {
+      addColumns = table.addColumns64;
+      addNarrowRows = table.addNarrowRows64;
+    } else {
+      addColumns = table.addColumns32[static_cast<std::size_t>(dtype)];
+      addNarrowRows = table.addNarrowRows32[static_cast<std::size_t>(dtype)];
+    }
+  }
 };
 
 // Where the statistics of a batch go that cannot be written at once to where they belong: a batch of fewer rows, and
@@ -68,7 +77,14 @@ struct Leaf {
   Marks marks;
 };
 
-void raiseReference(GroupSums& group, double reference, double length) {
+// Of the columns equivalent to a row's own the first in the order of scores.
+template <class C>
+struct BestSame {
+  C score;
+  std::int32_t column;
+};
+
+void rescaleTo(GroupSums& group, double reference, double length) {
   const double fall = group.reference - reference;
   const double scale = deterministicExp(fall), scaleToken = deterministicExp(fall / length);
   group.t = scale * __builtin_fma(group.s, fall > -708.0 ? fall : -708.0, group.t);
@@ -84,8 +100,8 @@ void mergeSums(GroupSums& group, GroupSums other, double length) {
   if (group.reference == -kInfinity) {
     group = other;
   } else if (other.reference != -kInfinity) {
-    if (group.reference < other.reference) raiseReference(group, other.reference, length);
-    if (other.reference < group.reference) raiseReference(other, group.reference, length);
+    if (group.reference < other.reference) rescaleTo(group, other.reference, length);
+    if (other.reference < group.reference) rescaleTo(other, group.reference, length);
     addExactly(group.s, group.sLow, other.s);
     addExactly(group.sToken, group.sTokenLow, other.sToken);
     group.sLow += other.sLow;
@@ -96,8 +112,9 @@ void mergeSums(GroupSums& group, GroupSums other, double length) {
 }
 
 // What one thread needs: under half a megabyte.
-template <class T, class C>
+template <class T>
 struct Workspace {
+  using C = ComputeOf<T>;
   alignas(64) BlockScratch<C> block;
   alignas(64) NarrowScratch<C> turned;
   alignas(64) NarrowRows<C> narrow;
@@ -107,18 +124,20 @@ struct Workspace {
   const std::int32_t* sameEnd[kGroupRows];
 };
 
-template <class T, class C>
+template <class T>
 class RowWalker {
+  using C = ComputeOf<T>;
+
  public:
-  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, Kernels<C> typed,
-            const JobControl& control)
+  RowWalker(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, const JobControl& control)
       : scores_(scores),
         rows_(rows),
         out_(out),
         data_(static_cast<const T*>(scores.data)),
         kernels_(kernels()),
-        typed_(typed),
-        equivalents_(rows.signature, scores.columns, &control.cancelled) {
+        typed_(kernels_, scores.dtype),
+        equivalents_(rows.signature, scores.columns, &control.cancelled),
+        cancelled_(control.cancelled) {
     logColumns_ = kernels_.log(static_cast<double>(scores.columns));
     logOthers_ = logOf(scores.columns - 1);
     if (rows.signature == nullptr) return;
@@ -136,7 +155,7 @@ class RowWalker {
     return magnitude(scores_.rowStride) < magnitude(scores_.columnStride) ? kGroupRows : 1;
   }
 
-  void walk(std::int64_t firstRow, std::int64_t endRow, Workspace<T, C>& work) const {
+  void walk(std::int64_t firstRow, std::int64_t endRow, Workspace<T>& work) const {
     const bool narrow = isNarrow();
     for (std::int64_t row = firstRow; row < endRow; row += kGroupRows) {
       const std::int64_t count = std::min(kGroupRows, endRow - row);
@@ -144,24 +163,31 @@ class RowWalker {
     }
   }
 
-  // One leaf of rows [firstRow, firstRow + count), count <= groupRows().
-  void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, Workspace<T, C>& work,
-                Leaf<C>* out) const {
+  // One leaf of rows [firstRow, firstRow + count), count <= groupRows(), of which `best` is bestSame().
+  void walkLeaf(std::int64_t firstRow, std::int64_t count, std::int64_t leaf, const BestSame<C>* best,
+                Workspace<T>& work, Leaf<C>* out) const {
     const std::int64_t begin = leaf * kLeafColumns, end = std::min(begin + kLeafColumns, scores_.columns);
-    for (std::int64_t i = 0; i < count; i++) this->begin(firstRow + i, i, begin, work);
+    for (std::int64_t i = 0; i < count; i++) this->begin(firstRow + i, i, begin, best[i], work);
     addRows(firstRow, 0, count, begin, end, work);
     for (std::int64_t i = 0; i < count; i++) {
       out[i] = {work.rows[i], {}};
       RowState<C>& state = out[i].state;
-      state.top.filled = static_cast<int>(std::min<std::int64_t>(state.top.filled, end - begin));
-      if (state.others.invalid || state.same.invalid) out[i].marks = lookAgain(firstRow + i, begin, end, state.top);
+      if (!state.others.invalid && !state.same.invalid) continue;
+      const SecondLook look = lookAgain(firstRow + i, begin, end, {state.best, state.bestColumn});
+      out[i].marks = look.marks;
+      state.largest = look.largest;
+      state.argmax = look.argmax;
+      state.before = look.before;
     }
   }
 
   // Takes in the next leaf of a row.
   void merge(Leaf<C>& row, const Leaf<C>& next) const {
-    const TopList<C>& top = next.state.top;
-    for (int k = 0; k < top.filled; k++) insertNanFirst(row.state.top, top.value[k], top.column[k]);
+    if (isHigher(next.state.largest, row.state.largest)) {
+      row.state.largest = next.state.largest;
+      row.state.argmax = next.state.argmax;
+    }
+    row.state.before += next.state.before;
     row.state.above += next.state.above;
     row.state.equal += next.state.equal;
     mergeSums(row.state.others, next.state.others, row.state.length);
@@ -170,9 +196,21 @@ class RowWalker {
   }
 
   // Writes what came out of a row's leaves.
-  void finishLeaves(std::int64_t row, const Leaf<C>& merged, Workspace<T, C>& work) const {
+  void finishLeaves(std::int64_t row, const Leaf<C>& merged, Workspace<T>& work) const {
     put(0, merged.state, work);
     finish(row, 1, work, &merged.marks);
+  }
+
+  // Ends early where cancelled.
+  BestSame<C> bestSame(std::int64_t row) const {
+    const std::int32_t* const same = equivalents_.begin(rows_.own + row);
+    BestSame<C> best{scoreAt(row, *same), *same};
+    for (std::int64_t i = 1; i < equivalents_.size(rows_.own[row]); i++) {
+      if (i % kLeafColumns == 0 && cancelled_.load(std::memory_order_relaxed)) break;
+      const C score = scoreAt(row, same[i]);
+      if (isHigher(score, best.score)) best = {score, same[i]};
+    }
+    return best;
   }
 
  private:
@@ -184,20 +222,22 @@ class RowWalker {
     return data_ + row * scores_.rowStride + column * scores_.columnStride;
   }
 
+  C scoreAt(std::int64_t row, std::int64_t column) const { return static_cast<C>(valueOf(*element(row, column))); }
+
   double lengthOf(std::int64_t row) const { return static_cast<double>(std::max<std::int64_t>(rows_.lengths[row], 1)); }
 
-  void walkNarrow(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
+  void walkNarrow(std::int64_t firstRow, std::int64_t count, Workspace<T>& work) const {
     NarrowRows<C>& narrow = work.narrow;
     for (std::int64_t i = 0; i < count; i++) narrow.length[i] = lengthOf(firstRow + i);
     for (std::int64_t i = count; i < kGroupRows; i++) narrow.length[i] = 1;
     typed_.addNarrowRows(element(firstRow, 0), scores_.rowStride, scores_.columnStride, static_cast<int>(count),
                          static_cast<int>(scores_.columns), rows_.own + firstRow,
-                         rows_.signature != nullptr ? labels_.data() : nullptr, out_.topK, &narrow, &work.turned);
+                         rows_.signature != nullptr ? labels_.data() : nullptr, &narrow, &work.turned);
     finish(firstRow, count, work);
   }
 
-  void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work) const {
-    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, 0, work);
+  void walkWide(std::int64_t firstRow, std::int64_t count, Workspace<T>& work) const {
+    for (std::int64_t i = 0; i < count; i++) begin(firstRow + i, i, 0, bestSame(firstRow + i), work);
     // The next group's own scores lie far apart: each would be waited for.
     for (std::int64_t next = firstRow + count; next < std::min(firstRow + count + kGroupRows, scores_.rows); next++) {
       __builtin_prefetch(element(next, rows_.own[next]));
@@ -211,15 +251,16 @@ class RowWalker {
     finish(firstRow, count, work);
   }
 
-  static void put(std::int64_t slot, const RowState<C>& state, Workspace<T, C>& work) {
+  static void put(std::int64_t slot, const RowState<C>& state, Workspace<T>& work) {
     BatchPlaces& places = work.narrow.places;
     putSums(work.narrow.others, slot, state.others);
     putSums(work.narrow.same, slot, state.same);
     work.narrow.length[slot] = state.length;
     places.own[slot] = state.own;
+    places.argmax[slot] = state.argmax;
     places.above[slot] = static_cast<std::int32_t>(state.above);
     places.equal[slot] = static_cast<std::int32_t>(state.equal);
-    for (int k = 0; k < state.top.size; k++) places.topColumn[k][slot] = state.top.column[k];
+    places.before[slot] = static_cast<std::int32_t>(state.before);
   }
 
   static void putSums(BatchSums& to, std::int64_t i, const GroupSums& from) {
@@ -231,7 +272,7 @@ class RowWalker {
 
   // Takes columns [firstColumn, end) of rows that are read together, block by block, into their slots.
   void addRows(std::int64_t firstRow, std::int64_t firstSlot, std::int64_t count, std::int64_t firstColumn,
-               std::int64_t end, Workspace<T, C>& work) const {
+               std::int64_t end, Workspace<T>& work) const {
     for (std::int64_t column = firstColumn; column < end; column += kBlockColumns) {
       const std::int64_t columns = std::min<std::int64_t>(kBlockColumns, end - column);
       const bool packed = scores_.columnStride != 1;
@@ -252,21 +293,24 @@ class RowWalker {
   }
 
   // Before the columns of `row` from `column` on.
-  void begin(std::int64_t row, std::int64_t slot, std::int64_t column, Workspace<T, C>& work) const {
+  void begin(std::int64_t row, std::int64_t slot, std::int64_t column, const BestSame<C>& best,
+             Workspace<T>& work) const {
     RowState<C>& state = work.rows[slot];
-    state.own = static_cast<C>(valueOf(*element(row, rows_.own[row])));
+    state.own = scoreAt(row, rows_.own[row]);
+    state.best = best.score;
+    state.bestColumn = best.column;
     state.length = lengthOf(row);
-    state.top.size = std::max(out_.topK, 1);
-    state.top.filled = 0;
-    state.above = state.equal = 0;
+    state.largest = static_cast<C>(-kInfinity);
+    state.argmax = static_cast<std::int32_t>(column);
+    state.above = state.equal = state.before = 0;
     state.others = state.same = {-kInfinity, 0, 0, 0, 0, 0, false};
     const std::int32_t* const same = equivalents_.begin(rows_.own + row);
     work.sameEnd[slot] = same + equivalents_.size(rows_.own[row]);
     work.same[slot] = column == 0 ? same : std::lower_bound(same, work.sameEnd[slot], column);
   }
 
-  // marks: of a single row whose best columns are right already; null where rows with NaN or +inf must be looked at.
-  void finish(std::int64_t firstRow, std::int64_t count, Workspace<T, C>& work, const Marks* marks = nullptr) const {
+  // marks: of a single row whose places are right already; null where rows with NaN or +inf must be looked at.
+  void finish(std::int64_t firstRow, std::int64_t count, Workspace<T>& work, const Marks* marks = nullptr) const {
     BatchPlaces& places = work.narrow.places;
     const BatchSums &others = work.narrow.others, &same = work.narrow.same;
     double logOthers[kGroupRows];
@@ -291,7 +335,14 @@ class RowWalker {
     for (std::int64_t i = 0; i < count; i++) valid &= others.t[i] == others.t[i] && same.t[i] == same.t[i];
     for (std::int64_t i = 0; !valid && i < count; i++) {
       if (others.t[i] == others.t[i] && same.t[i] == same.t[i]) continue;
-      finishInvalid(i, marks != nullptr ? *marks : lookAgain(firstRow + i, i, places), fields);
+      if (marks == nullptr) {
+        const SecondLook look = lookAgain(firstRow + i, 0, scores_.columns, bestSame(firstRow + i));
+        places.argmax[i] = look.argmax;
+        places.before[i] = look.before;
+        finishInvalid(i, look.marks, fields);
+      } else {
+        finishInvalid(i, *marks, fields);
+      }
     }
     if (rows_.signature != nullptr || scores_.columns == 1) {
       for (std::int64_t i = 0; i < count; i++) {
@@ -303,18 +354,10 @@ class RowWalker {
       if (wanted[f] != nullptr) std::copy_n(to[f], count, wanted[f] + firstRow);
     }
 
-    put(out_.argmax, firstRow, count, places.topColumn[0]);
+    put(out_.argmax, firstRow, count, places.argmax);
     put(out_.rankAbove, firstRow, count, places.above);
     put(out_.rankEqual, firstRow, count, places.equal);
-    if (out_.topColumns == nullptr) return;
-    std::int32_t* const top = out_.topColumns + firstRow * out_.topK;
-    if (whole && out_.topK == kTopListSize) {
-      kernels_.turnTopColumns(places.topColumn, top);
-      return;
-    }
-    for (std::int64_t i = 0; i < count; i++) {
-      for (int k = 0; k < out_.topK; k++) top[i * out_.topK + k] = places.topColumn[k][i];
-    }
+    put(out_.hitRank, firstRow, count, places.before);
   }
 
   static void put(std::int32_t* field, std::int64_t firstRow, std::int64_t count, const std::int32_t* values) {
@@ -336,42 +379,30 @@ class RowWalker {
     }
   }
 
-  Marks lookAgain(std::int64_t row, std::int64_t slot, BatchPlaces& places) const {
-    TopList<C> top{};
-    top.size = std::max(out_.topK, 1);
-    const Marks marks = lookAgain(row, 0, scores_.columns, top);
-    for (int k = 0; k < top.size; k++) places.topColumn[k][slot] = top.column[k];
-    return marks;
-  }
-
-  // A second look at columns [begin, end), element by element; `top` receives the best of them, NaN first.
-  Marks lookAgain(std::int64_t row, std::int64_t begin, std::int64_t end, TopList<C>& top) const {
+  struct SecondLook {
     Marks marks;
+    C largest;
+    std::int32_t argmax, before;
+  };
+
+  // At columns [begin, end) of a row with NaN or +inf, element by element. NaN goes before all others.
+  SecondLook lookAgain(std::int64_t row, std::int64_t begin, std::int64_t end, BestSame<C> best) const {
+    SecondLook look{{}, scoreAt(row, begin), static_cast<std::int32_t>(begin), 0};
     const std::int32_t* same = equivalents_.begin(rows_.own + row);
     const std::int32_t* sameEnd = same + equivalents_.size(rows_.own[row]);
     same = std::lower_bound(same, sameEnd, begin);
-    top.filled = 0;
     for (std::int64_t column = begin; column < end; column++) {
-      const C x = static_cast<C>(valueOf(*element(row, column)));
+      const C x = scoreAt(row, column);
       const bool isSame = same < sameEnd && *same == column;
       same += isSame;
-      (isSame ? marks.nanSame : marks.nanOthers) |= x != x;
-      marks.infinityOthers |= !isSame && x == static_cast<C>(kInfinity);
-      insertNanFirst(top, x, static_cast<std::int32_t>(column));
+      (isSame ? look.marks.nanSame : look.marks.nanOthers) |= x != x;
+      look.marks.infinityOthers |= !isSame && x == static_cast<C>(kInfinity);
+      look.before += isHigher(x, best.score) || (column < best.column && !isHigher(best.score, x));
+      if (!isHigher(x, look.largest)) continue;
+      look.largest = x;
+      look.argmax = static_cast<std::int32_t>(column);
     }
-    return marks;
-  }
-
-  static void insertNanFirst(TopList<C>& top, C x, std::int32_t column) {
-    const auto higher = [](C a, C b) { return b == b && (a != a || a > b); };
-    if (top.filled == top.size && !higher(x, top.value[top.size - 1])) return;
-    int place = top.filled < top.size ? top.filled++ : top.size - 1;
-    for (; place > 0 && higher(x, top.value[place - 1]); place--) {
-      top.value[place] = top.value[place - 1];
-      top.column[place] = top.column[place - 1];
-    }
-    top.value[place] = x;
-    top.column[place] = column;
+    return look;
   }
 
   const ScoreMatrix& scores_;
@@ -379,28 +410,34 @@ class RowWalker {
   const RowStats& out_;
   const T* data_;
   const KernelTable& kernels_;
-  Kernels<C> typed_;
-  ColumnsBySignature equivalents_;   // with what follows, under 32 bytes a column for all threads together
+  Kernels<T> typed_;
+  ColumnsBySignature equivalents_;  // with what follows, under 32 bytes a column for all threads together
+  const std::atomic<bool>& cancelled_;
   std::vector<C> labels_;            // the signature in the type computed in
   std::vector<double> logOthersOf_;  // of each column that may be own, or empty
   double logColumns_, logOthers_;
 };
 
 // Rows of more than a leaf.
-template <class T, class C>
-Outcome walkLeaves(const ScoreMatrix& scores, const RowWalker<T, C>& walker,
-                   const std::vector<std::unique_ptr<Workspace<T, C>>>& work, ThreadPool& pool, JobControl& control) {
+template <class T>
+Outcome walkLeaves(const ScoreMatrix& scores, const RowWalker<T>& walker,
+                   const std::vector<std::unique_ptr<Workspace<T>>>& work, ThreadPool& pool, JobControl& control) {
+  using C = ComputeOf<T>;
   const std::int64_t together = walker.groupRows(), leaves = (scores.columns + kLeafColumns - 1) / kLeafColumns;
   const std::int64_t pieces = (scores.rows + together - 1) / together * leaves;
   const std::int64_t places = std::min(kLeavesKept / together, pieces);
   std::vector<Leaf<C>> kept(static_cast<std::size_t>(places * together)), merged(static_cast<std::size_t>(together));
+  std::vector<BestSame<C>> best(static_cast<std::size_t>(scores.rows));
+  const Outcome looked = pool.run(
+      scores.rows, control, [&](std::int64_t row, int) { best[static_cast<std::size_t>(row)] = walker.bestSame(row); });
+  if (looked == Outcome::Cancelled) return looked;
   const auto rowOf = [&](std::int64_t piece) { return piece / leaves * together; };
   const auto rowsOf = [&](std::int64_t piece) { return std::min(together, scores.rows - rowOf(piece)); };
   return computeInOrder(
       pieces, places, pool, control,
       [&](std::int64_t piece, std::int64_t place, int worker) {
         const std::int64_t leaf = piece % leaves, rows = rowsOf(piece);
-        walker.walkLeaf(rowOf(piece), rows, leaf, *work[static_cast<std::size_t>(worker)],
+        walker.walkLeaf(rowOf(piece), rows, leaf, best.data() + rowOf(piece), *work[static_cast<std::size_t>(worker)],
                         kept.data() + place * together);
         const std::int64_t columns = std::min(kLeafColumns, scores.columns - leaf * kLeafColumns);
         control.doneUnits.fetch_add(rows * columns, std::memory_order_relaxed);
@@ -420,17 +457,17 @@ Outcome walkLeaves(const ScoreMatrix& scores, const RowWalker<T, C>& walker,
       });
 }
 
-template <class T, class C>
+template <class T>
 Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
-                 JobControl& control, Kernels<C> typed) {
+                 JobControl& control) {
   control.totalUnits.store(scores.rows * scores.columns, std::memory_order_relaxed);
   if (scores.columns == 0) return Outcome::Done;
 
-  const RowWalker<T, C> walker(scores, rows, out, typed, control);
+  const RowWalker<T> walker(scores, rows, out, control);
   if (control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
-  std::vector<std::unique_ptr<Workspace<T, C>>> work;
+  std::vector<std::unique_ptr<Workspace<T>>> work;
   for (int worker = 0; worker < pool.threads(); worker++) {
-    work.emplace_back(std::make_unique_for_overwrite<Workspace<T, C>>());
+    work.emplace_back(std::make_unique_for_overwrite<Workspace<T>>());
   }
   if (scores.columns > kLeafColumns) return walkLeaves(scores, walker, work, pool, control);
   // Whole groups of rows, so that only the last tile has a part of one.
@@ -450,21 +487,11 @@ Outcome walkRows(const ScoreMatrix& scores, const ScoreRows& rows, const RowStat
 
 Outcome scoreStats(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
                    JobControl& control) {
-  const KernelTable& table = kernels();
-  const auto type = static_cast<std::size_t>(scores.dtype);
-  const Kernels<double> wide{table.addColumns64, table.addNarrowRows64};
-  const Kernels<float> narrow{table.addColumns32[type], table.addNarrowRows32[type]};
-  switch (scores.dtype) {
-    case DType::Float64:
-      return walkRows<double, double>(scores, rows, out, pool, control, wide);
-    case DType::Float32:
-      return walkRows<float, float>(scores, rows, out, pool, control, narrow);
-    case DType::Float16:
-      return walkRows<Float16Bits, float>(scores, rows, out, pool, control, narrow);
-    case DType::BFloat16:
-      break;
-  }
-  return walkRows<BFloat16Bits, float>(scores, rows, out, pool, control, narrow);
+  const Outcome outcome =
+      withType(scores.dtype, [&](auto type) { return walkRows<decltype(type)>(scores, rows, out, pool, control); });
+  const bool best = out.topColumns != nullptr && out.topK > 0 && scores.columns > 0;
+  if (outcome == Outcome::Cancelled || !best) return outcome;
+  return nameBestColumns(scores, out.topK, out.topColumns, pool, control);
 }
 
 }  // namespace collapsar

@@ -37,8 +37,9 @@ struct RowStats {
   std::int32_t* argmax;      // the first NaN, else the lowest column of the maximum
   std::int32_t* rankAbove;   // columns strictly above own
   std::int32_t* rankEqual;   // columns equal to own, own included
+  std::int32_t* hitRank;  // columns before the first of own's equivalents, as topColumns has them: hit@k is hitRank < k
   std::int32_t* topColumns;  // [rows, topK], topK <= columns: by falling score (NaN first), ties by rising column
-  int topK;                  // 0..kMaxTopK
+  int topK;                  // 0..kMaxTopK; takes a second pass over the matrix
 };
 
 // float64 input is computed in float64, the other types in float32 lanes with float64 accumulation per block.

@@ -26,7 +26,7 @@ Moments momentsOf(std::int64_t rows, Value value) {
 
 }  // namespace
 
-StepMoments stepMoments(const RowStats& stats, const ScoreRows& rows, std::int64_t rowCount, std::int64_t columns) {
+StepMoments stepMoments(const RowStats& stats, const std::int64_t* lengths, std::int64_t rowCount) {
   StepMoments out{};
   out.rows = rowCount;
   const auto of = [&](const double* values) {
@@ -42,23 +42,14 @@ StepMoments stepMoments(const RowStats& stats, const ScoreRows& rows, std::int64
   out.excessSeq = excess(stats.matchedSeq, stats.marginalSeq);
   out.excessToken = excess(stats.matchedToken, stats.marginalToken);
   out.excessPerToken = momentsOf(rowCount, [&](std::int64_t r) {
-    const std::int64_t length = rows.lengths[r] > 1 ? rows.lengths[r] : 1;
+    const std::int64_t length = lengths[r] > 1 ? lengths[r] : 1;
     return (stats.matchedSeq[r] - stats.marginalSeq[r]) / static_cast<double>(length);
   });
   out.looExcessSeq = excess(stats.matchedSeq, stats.looMarginalSeq);
   out.posteriorEntropy = of(stats.posteriorEntropy);
 
-  const auto signature = [&](std::int32_t column) {
-    return rows.signature != nullptr ? rows.signature[column] : column;
-  };
-  const std::int64_t kept = stats.topK < columns ? stats.topK : columns;
   for (std::int64_t r = 0; r < rowCount; r++) {
-    const std::int32_t own = signature(rows.own[r]);
-    for (std::int64_t rank = 0; rank < kept; rank++) {
-      if (signature(stats.topColumns[r * stats.topK + rank]) != own) continue;
-      for (int j = 0; j < 4; j++) out.hits[j] += rank < (std::int64_t{1} << j);
-      break;
-    }
+    for (int j = 0; j < 4; j++) out.hits[j] += stats.hitRank[r] < 1 << j;
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// A step's rows -> the exact means, deviations and hit counts from which every metric of docs/reference/metrics.md is made.
+// A step's rows -> the exact means, deviations and hit counts from which every metric of docs/reference/metrics.md is
+// made.
 #pragma once
 
 #include "score_stats.h"
@@ -18,10 +19,10 @@ struct StepMoments {
   Moments excessPerToken;  // (matchedSeq - marginalSeq) / max(length,1): Eq. 1 per token
   Moments looExcessSeq;    // matchedSeq - looMarginalSeq; NaN if a row has none
   Moments posteriorEntropy;
-  std::int64_t hits[4];  // rows whose top 1, 2, 4, 8 columns (k cut to topK) hold the own signature
+  std::int64_t hits[4];  // rows whose top 1, 2, 4, 8 columns hold the own signature
 };
 
-// stats as scoreStats wrote them (topK >= 1). Order of rows does not change a bit.
-StepMoments stepMoments(const RowStats& stats, const ScoreRows& rows, std::int64_t rowCount, std::int64_t columns);
+// stats as scoreStats wrote them. Order of rows does not change a bit.
+StepMoments stepMoments(const RowStats& stats, const std::int64_t* lengths, std::int64_t rowCount);
 
 }  // namespace collapsar

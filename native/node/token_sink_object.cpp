@@ -134,7 +134,7 @@ Napi::Value TokenSinkObject::missing(const Napi::CallbackInfo& info) {
                         {"untouched", Napi::Boolean::New(env, found.untouched)}});
 }
 
-// held(): { pairs, tokens, bytes: number }
+// held(): HeldTokens
 Napi::Value TokenSinkObject::held(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return objectOf(env, {{"pairs", numberOf(env, tokens().begunPairs())},

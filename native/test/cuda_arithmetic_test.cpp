@@ -46,11 +46,11 @@ WideSums sumsOf(const std::vector<double>& row, double temperature) {
     }
     const C largest = largestOf<T>(v);
     const bool near = isNear(sums, largest, scale);
-    raise(sums, largest, scale);
+    rescale(sums, largest, scale);
     C s[4], t[4];
     for (int j = 0; j < 4; j++) {
       if constexpr (kFinite) {
-        for (std::uint32_t& word : v[j].words) word = near ? largerPair(word, lowest, T{}) : word;
+        for (std::uint32_t& word : v[j].words) word = near ? maxPair(word, lowest, T{}) : word;
       }
       C x[kPerVector];
       unpack<T>(v[j], x);

@@ -194,7 +194,7 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
     lengths.push_back(100 + numbers.below(400));
   }
   topK = static_cast<int>(std::min<std::int64_t>(topK, columns));
-  DeviceMemory results(*device, rows * (7 * 8 + (3 + 8) * 4));
+  DeviceMemory results(*device, rows * (7 * 8 + (4 + 8) * 4));
   CollapsarCudaRowStats out{};
   out.size = sizeof out;
   out.on_device = 1;
@@ -205,7 +205,7 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
     at += rows;
   }
   auto* integers = reinterpret_cast<std::int32_t*>(at);
-  for (std::int32_t** field : {&out.argmax, &out.rank_above, &out.rank_equal, &out.top_columns}) {
+  for (std::int32_t** field : {&out.argmax, &out.rank_above, &out.rank_equal, &out.hit_rank, &out.top_columns}) {
     *field = integers;
     integers += rows;
   }
@@ -223,7 +223,7 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
     given.data = tensor.at(turn % turns * each);
     return (*device)->score_stats(device->get(), &given, &labels, &out, control, &device->error);
   };
-  report(name, each + rows * (4 + 8 + 7 * 8 + (3 + topK) * 4), each, timedBesideRead(operation, tensor, each, turns));
+  report(name, each + rows * (4 + 8 + 7 * 8 + (4 + topK) * 4), each, timedBesideRead(operation, tensor, each, turns));
 }
 
 void timeTokens(const std::string& name, DType dtype, std::int64_t prompts, std::int64_t rows, std::int64_t tokens) {

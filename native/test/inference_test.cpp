@@ -32,8 +32,7 @@ Result infer(const Step& step, std::int64_t permutations = 0, std::uint64_t seed
              bool cancel = false, std::int64_t mostTabled = InferenceInput{}.mostTabled) {
   ThreadPool pool(threads);
   JobControl control;
-  const int topK = static_cast<int>(std::min<std::int64_t>(kMaxTopK, step.columns));
-  RowStatsBuffers buffers(step.rows(), topK);
+  RowStatsBuffers buffers(step.rows(), 0);
   const ScoreRows labels{step.own.data(), step.lengths.data(),
                          step.signature.empty() ? nullptr : step.signature.data()};
   const ScoreMatrix matrix{step.scores.data(), DType::Float64, step.rows(), step.columns, step.columns, 1};
@@ -46,7 +45,7 @@ Result infer(const Step& step, std::int64_t permutations = 0, std::uint64_t seed
                 result.inference, pool, control);
   if (!cancel) CHECK_EQUAL(control.doneUnits.load() - before, control.totalUnits.load());
   if (!cancel) CHECK_EQUAL(control.totalUnits.load(), step.rows() * (step.columns + permutations));
-  result.moments = stepMoments(buffers.stats, labels, step.rows(), step.columns);
+  result.moments = stepMoments(buffers.stats, labels.lengths, step.rows());
   return result;
 }
 

@@ -261,6 +261,7 @@ TEST_CASE("scoreStats: rows of several leaves, with ties, equivalents and specia
             CHECK_EQUAL(out.stats.argmax[r], expected.argmax, "row ", r);
             CHECK_EQUAL(out.stats.rankAbove[r], expected.rankAbove, "row ", r);
             CHECK_EQUAL(out.stats.rankEqual[r], expected.rankEqual, "row ", r);
+            CHECK_EQUAL(out.stats.hitRank[r], expected.hitRank, "row ", r);
             for (int k = 0; k < kMaxTopK; k++) {
               CHECK_EQUAL(out.stats.topColumns[r * kMaxTopK + k], expected.byRank[static_cast<std::size_t>(k)], "row ",
                           r, " place ", k);

@@ -11,7 +11,7 @@ namespace collapsar::test {
 struct RowStatsBuffers {
   RowStatsBuffers(std::int64_t rows, int topK)
       : doubles(static_cast<std::size_t>(rows) * 7, -777.0),
-        indices(static_cast<std::size_t>(rows) * static_cast<std::size_t>(3 + topK), -7),
+        indices(static_cast<std::size_t>(rows) * static_cast<std::size_t>(4 + topK), -7),
         stats{} {
     double* d = doubles.data();
     for (double** field : {&stats.matchedSeq, &stats.matchedToken, &stats.marginalSeq, &stats.marginalToken,
@@ -20,7 +20,8 @@ struct RowStatsBuffers {
       d += rows;
     }
     std::int32_t* i = indices.data();
-    for (std::int32_t** field : {&stats.argmax, &stats.rankAbove, &stats.rankEqual, &stats.topColumns}) {
+    for (std::int32_t** field :
+         {&stats.argmax, &stats.rankAbove, &stats.rankEqual, &stats.hitRank, &stats.topColumns}) {
       *field = i;
       i += rows;
     }

@@ -84,6 +84,7 @@ void checkRow(const Matrix& matrix, const ScoreRows& rows, const RowStats& stats
   CHECK_EQUAL(stats.argmax[r], expected.argmax, what, " row ", r);
   CHECK_EQUAL(stats.rankAbove[r], expected.rankAbove, what, " row ", r);
   CHECK_EQUAL(stats.rankEqual[r], expected.rankEqual, what, " row ", r);
+  CHECK_EQUAL(stats.hitRank[r], expected.hitRank, what, " row ", r);
   for (int k = 0; k < stats.topK; k++) {
     CHECK_EQUAL(stats.topColumns[r * stats.topK + k], expected.byRank[static_cast<std::size_t>(k)], what, " row ", r,
                 " place ", k);

@@ -230,7 +230,7 @@ export class Engine {
 
   /**
    * Exact moments over the rows of one step.
-   * @param stats as scoreStats gave them, with topK >= 1
+   * @param stats as scoreStats gave them
    */
   stepMoments(stats: RowStats, labels: RowLabels & OperationOptions): Promise<StepMoments> {
     return stepMoments(this.#core, stats, labels);
@@ -239,7 +239,7 @@ export class Engine {
   /**
    * Intervals and permutation p-values of a step's figures (docs/reference/intervals.md).
    * @param sums dense float64 [R, P], every row with finite matched and marginal values
-   * @param stats of these very rows, with topK = min(8, P)
+   * @param stats of these very rows
    */
   inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
     return inferStep(this.#core, sums, stats, options);

@@ -25,12 +25,7 @@ export type Settle = (
 ) => void;
 
 /** The eleven arrays of a RowStats, each followed by whether its memory is protected (see `holdBuffer`). */
-export type RowStatsArguments = [
-  rows: number,
-  columns: number,
-  topK: number,
-  ...arrays: (Float64Array | Int32Array | boolean)[],
-];
+export type RowStatsArguments = [rows: number, columns: number, ...arrays: (Float64Array | Int32Array | boolean)[]];
 
 export type LabelArguments = [own: IntegerArray, lengths: IntegerArray, signatures: IntegerArray | undefined];
 export type MatrixArguments = [

@@ -350,12 +350,6 @@ describe('scoreStats, stepMoments and inferStep', () => {
     ['no columns gathered', 'options.columns', /picks no column/, () => engine.gatherScores(sums, { columns: [] })],
     ['no stats', 'stats', /got undefined/, () => engine.stepMoments(undefined as Wrong, labels)],
     [
-      'stats without top columns',
-      'stats.topK',
-      /got 0, expected 1 to 4/,
-      () => withStats({ topK: 0 }, (stats) => engine.stepMoments(stats, labels)),
-    ],
-    [
       'stats of too few rows',
       'stats.matchedSeq',
       /reach element 2, but data has 1/,
@@ -374,19 +368,16 @@ describe('scoreStats, stepMoments and inferStep', () => {
       () => withStats({ argmax: new Float64Array(3) }, (stats) => engine.stepMoments(stats, labels)),
     ],
     [
-      'top columns out of range',
-      'stats.topColumns',
+      'a rank out of range',
+      'stats.hitRank',
       /entry 0 is 99, expected 0 to 3/,
-      () => withStats({ topColumns: new Int32Array(12).fill(99) }, (stats) => engine.stepMoments(stats, labels)),
+      () => withStats({ hitRank: new Int32Array(3).fill(99) }, (stats) => engine.stepMoments(stats, labels)),
     ],
     [
-      'top columns below zero',
-      'stats.topColumns',
-      /entry 11 is -1, expected 0 to 3/,
-      () =>
-        withStats({ topColumns: Int32Array.from({ length: 12 }, (_, i) => (i === 11 ? -1 : i % 4)) }, (stats) =>
-          engine.stepMoments(stats, labels),
-        ),
+      'a rank below zero',
+      'stats.hitRank',
+      /entry 2 is -1, expected 0 to 3/,
+      () => withStats({ hitRank: Int32Array.of(0, 3, -1) }, (stats) => engine.stepMoments(stats, labels)),
     ],
     [
       'a best column out of range',

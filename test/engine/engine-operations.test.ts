@@ -197,6 +197,7 @@ describe('scoreStats', () => {
             expect(stats.argmax[row]).toBe(expected.argmax);
             expect(stats.rankAbove[row]).toBe(expected.rankAbove);
             expect(stats.rankEqual[row]).toBe(expected.rankEqual);
+            expect(stats.hitRank[row]).toBe(expected.hitRank);
             expect([...stats.topColumns.subarray(row * k, row * k + k)]).toEqual(expected.topColumns);
           }
         },
@@ -210,7 +211,7 @@ describe('scoreStats', () => {
       { data: new Float64Array(0), dtype: 'float64', shape: [0, 5] },
       { own: [], lengths: [] },
     );
-    expect([stats.rows, stats.columns, stats.topK, stats.matchedSeq.length]).toEqual([0, 5, 5, 0]);
+    expect([stats.rows, stats.columns, stats.topK, stats.matchedSeq.length]).toEqual([0, 5, 0, 0]);
     const none = await engineOf(1).sumTokens({ data: new Float32Array(0), dtype: 'float32', shape: [3, 0, 4] }, []);
     expect([none.sums.shape, none.sums.data.length, none.lengths.length]).toEqual([[0, 3], 0, 0]);
   });

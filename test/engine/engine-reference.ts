@@ -28,6 +28,7 @@ export interface ReferenceRow {
   argmax: number;
   rankAbove: number;
   rankEqual: number;
+  hitRank: number;
   topColumns: number[];
 }
 
@@ -58,6 +59,7 @@ export function rowStats(
     argmax: order[0] as number,
     rankAbove: scores.filter((score) => score > matched).length,
     rankEqual: scores.filter((score) => score === matched).length,
+    hitRank: order.findIndex((column) => signatures[column] === signatures[own]),
     topColumns: order.slice(0, topK),
   };
 }

@@ -26,19 +26,19 @@ namespace {
 
 // The same value, of which the compiler does not know that it is the same: what is worked out from it a second time is
 // not kept until then, in registers that the columns need.
-__device__ __forceinline__ int keptApart(int number) {
+__device__ __forceinline__ int launder(int number) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(number));
 #endif
   return number;
 }
-__device__ __forceinline__ Scale<float> keptApart(Scale<float> scale) {
+__device__ __forceinline__ Scale<float> launder(Scale<float> scale) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+f"(scale.high), "+f"(scale.low));
 #endif
   return scale;
 }
-__device__ __forceinline__ Scale<double> keptApart(Scale<double> scale) { return scale; }
+__device__ __forceinline__ Scale<double> launder(Scale<double> scale) { return scale; }
 
 // lowestFinite in both elements of a word.
 __device__ __forceinline__ uint32_t lowestPair(double temperature) {
@@ -59,7 +59,7 @@ __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<
     Vector kept = v[j];
     if constexpr (kFinite) {
       COLLAPSAR_UNROLLED
-      for (int w = 0; w < 4; w++) kept.words[w] = largerPair(kept.words[w], lowest, T{});
+      for (int w = 0; w < 4; w++) kept.words[w] = maxPair(kept.words[w], lowest, T{});
     }
     C x[Element<T>::kPerVector];
     unpack<T>(kept, x);
@@ -88,13 +88,13 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int e
   Sums<C> sums = noSums<C>();
   const uint32_t lowest = lowestPair(job.temperature);
   // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
-  struct Places {
+  struct ThreadSlot {
     C best;
     int above, equal, chunk;
   };
-  __shared__ Places placesOf[kBlockThreads];
-  Places& places = placesOf[threadIdx.x];
-  places = {-infinity<C>(), 0, 0, -1};
+  __shared__ ThreadSlot slots[kBlockThreads];
+  ThreadSlot& slot = slots[threadIdx.x];
+  slot = {-infinity<C>(), 0, 0, -1};
 
   const int chunks = columns.template chunks<kLanes>();
   const int endWholeChunks = columns.endWhole() / (kLanes * kChunkVectors);
@@ -108,22 +108,22 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int e
     const auto loadNext = [&](int j) { loadIf<false>(isWholeNext, following + j * kLanes, v[j]); };
 
     const C largest = largestOf<T>(v);
-    if (isBetter(largest, places.best)) {
-      places.best = largest;
-      places.chunk = chunk;
+    if (isBetter(largest, slot.best)) {
+      slot.best = largest;
+      slot.chunk = chunk;
     }
     if (!(largest < leastRanked)) {
       int above = 0, equal = 0;
       countRanks(v, targetElement, above, equal);
-      places.above += above;
-      places.equal += equal;
+      slot.above += above;
+      slot.equal += equal;
     }
     if (isNear(sums, largest, scale)) {
-      raiseNear(sums, largest, scale);
+      rescaleNear(sums, largest, scale);
       addTerms<T, false>(v, sums, scale, lowest, loadNext);
     } else {
       if (largest < infinity<C>()) {  // after NaN or +inf the row's sums mean nothing
-        raise(sums, largest, keptApart(scale));
+        rescale(sums, largest, launder(scale));
         addTerms<T, true>(v, sums, scale, lowest, [](int) {});
       }
       COLLAPSAR_UNROLLED
@@ -132,14 +132,14 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int e
     if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, false>(chunk + 1, lane, v);
   }
 
-  const C best = places.best, groupBest = Group::all(best, BetterOf<C>{});
+  const C best = slot.best, groupBest = Group::allReduce(best, BetterOf<C>{});
   struct Found {
     int above, equal, column;
-  } found{places.above, places.equal, end};
-  if (job.located && places.chunk >= 0 && (best == groupBest || best != best)) {
-    found.column = columns.template firstIn<kLanes>(places.chunk, lane, groupBest);
+  } found{slot.above, slot.equal, end};
+  if (job.located && slot.chunk >= 0 && (best == groupBest || best != best)) {
+    found.column = columns.template firstIn<kLanes>(slot.chunk, lane, groupBest);
   }
-  found = Warp::all(found, [](Found a, Found b) {
+  found = Warp::allReduce(found, [](Found a, Found b) {
     return Found{a.above + b.above, a.equal + b.equal, a.column < b.column ? a.column : b.column};
   });
   if (writes) {
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(si
     if (threadIdx.x >= kWarpLanes) return;
     whole = reduceLanes<kWarps>(ofWarp[threadIdx.x % kWarps], Merging{kLog2e / job.temperature});
   }
-  const int again = keptApart(number);
+  const int again = launder(number);
   if (Group::lane() != 0 || again >= job.cut.units()) return;
   if constexpr (kLanes == kWarpLanes) whole = ofWarp[Group::index()];
   const Unit unit = unitOf(job, again);
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kBlockThreads) mergeLogitPieces(const LogitRow
   const LogitPiece* const pieces = job.pieces + cutRow * job.cut.pieces;
   LogitPiece whole = noPiece(job.columns);
   for (int i = Group::lane(); i < job.cut.pieces; i += kWarpLanes) whole = merging(whole, pieces[i]);
-  whole = Group::all(whole, merging);
+  whole = Group::allReduce(whole, merging);
   whole.target = pieces[0].target;
   if (Group::lane() == 0) storeRow(job, rowOf(job, job.cut.wholeRows + cutRow), whole);
 }

@@ -94,7 +94,7 @@ COLLAPSAR_BOTH void unpack(const Vector& v, typename Element<T>::Compute (&x)[El
 }
 
 // The larger; NaN if either is (the hardware's max.NaN, one instruction for two 16-bit elements).
-COLLAPSAR_BOTH float largerOrNan(float a, float b) {
+COLLAPSAR_BOTH float maxOrNan(float a, float b) {
 #if defined(__CUDA_ARCH__)
   float larger;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
@@ -103,20 +103,20 @@ COLLAPSAR_BOTH float largerOrNan(float a, float b) {
   return a != a || a > b ? a : b;
 #endif
 }
-COLLAPSAR_BOTH double largerOrNan(double a, double b) { return a != a || a > b ? a : b; }
+COLLAPSAR_BOTH double maxOrNan(double a, double b) { return a != a || a > b ? a : b; }
 
-COLLAPSAR_BOTH uint32_t largerPair(uint32_t a, uint32_t b, BFloat16) {
+COLLAPSAR_BOTH uint32_t maxPair(uint32_t a, uint32_t b, BFloat16) {
 #if defined(__CUDA_ARCH__)
   uint32_t larger;
   asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
   return larger;
 #else
-  const float low = largerOrNan(floatOfBits(a << 16), floatOfBits(b << 16));
-  const float high = largerOrNan(floatOfBits(a & 0xffff0000u), floatOfBits(b & 0xffff0000u));
+  const float low = maxOrNan(floatOfBits(a << 16), floatOfBits(b << 16));
+  const float high = maxOrNan(floatOfBits(a & 0xffff0000u), floatOfBits(b & 0xffff0000u));
   return bitsOfFloat(low) >> 16 | (bitsOfFloat(high) & 0xffff0000u);
 #endif
 }
-COLLAPSAR_BOTH uint32_t largerPair(uint32_t a, uint32_t b, Float16) {
+COLLAPSAR_BOTH uint32_t maxPair(uint32_t a, uint32_t b, Float16) {
 #if defined(__CUDA_ARCH__)
   uint32_t larger;
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
@@ -139,10 +139,10 @@ COLLAPSAR_BOTH typename Element<T>::Compute largestOf(const Vector (&v)[kVectors
     COLLAPSAR_UNROLLED
     for (int i = 0; i < kVectors; i++) {
       COLLAPSAR_UNROLLED
-      for (int w = i == 0 ? 1 : 0; w < 4; w++) largest = largerPair(largest, v[i].words[w], T{});
+      for (int w = i == 0 ? 1 : 0; w < 4; w++) largest = maxPair(largest, v[i].words[w], T{});
     }
     const C low = floatOf(T{static_cast<uint16_t>(largest)}), high = floatOf(T{static_cast<uint16_t>(largest >> 16)});
-    return largerOrNan(low, high);
+    return maxOrNan(low, high);
   } else {
     C largest = -infinity<C>();
     COLLAPSAR_UNROLLED
@@ -150,7 +150,7 @@ COLLAPSAR_BOTH typename Element<T>::Compute largestOf(const Vector (&v)[kVectors
       C x[Element<T>::kPerVector];
       unpack<T>(v[i], x);
       COLLAPSAR_UNROLLED
-      for (int e = 0; e < Element<T>::kPerVector; e++) largest = largerOrNan(largest, x[e]);
+      for (int e = 0; e < Element<T>::kPerVector; e++) largest = maxOrNan(largest, x[e]);
     }
     return largest;
   }

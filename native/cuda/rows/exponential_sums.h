@@ -179,7 +179,7 @@ COLLAPSAR_BOTH void scaleSumsByPower(double& s, double& t, float fall) {
   s *= factor;
 }
 
-COLLAPSAR_BOTH void raiseNear(Sums<float>& sums, float largest, const Scale<float>& scale) {
+COLLAPSAR_BOTH void rescaleNear(Sums<float>& sums, float largest, const Scale<float>& scale) {
   const float power = largest * scale.high;
   if (!(power > sums.power + kRise)) return;
   const float raised = rintf(power);
@@ -187,7 +187,7 @@ COLLAPSAR_BOTH void raiseNear(Sums<float>& sums, float largest, const Scale<floa
   sums.power = raised;
 }
 
-COLLAPSAR_BOTH void raiseFar(Sums<float>& sums, float largest, const Scale<float>& scale) {
+COLLAPSAR_BOTH void rescaleFar(Sums<float>& sums, float largest, const Scale<float>& scale) {
   const bool empty = sums.power == -kHugeFloat;
   const double fall = empty ? -kHugeDouble
                             : riseBetween(static_cast<double>(sums.base), static_cast<double>(sums.power),
@@ -199,15 +199,15 @@ COLLAPSAR_BOTH void raiseFar(Sums<float>& sums, float largest, const Scale<float
 }
 
 // Before the columns of a chunk come whose maximum is `largest`, below +inf.
-COLLAPSAR_BOTH void raise(Sums<float>& sums, float largest, const Scale<float>& scale) {
-  if (isNear(sums, largest, scale)) return raiseNear(sums, largest, scale);
+COLLAPSAR_BOTH void rescale(Sums<float>& sums, float largest, const Scale<float>& scale) {
+  if (isNear(sums, largest, scale)) return rescaleNear(sums, largest, scale);
   const float power = largest * scale.high;
   if (largest > -kHugeFloat && (sums.base != 0.0f || !(power <= sums.power + kRise) || power == -kHugeFloat)) {
-    raiseFar(sums, largest, scale);
+    rescaleFar(sums, largest, scale);
   }
 }
 
-COLLAPSAR_BOTH void raise(Sums<double>& sums, double largest, const Scale<double>& scale) {
+COLLAPSAR_BOTH void rescale(Sums<double>& sums, double largest, const Scale<double>& scale) {
   if (!(largest > sums.base)) return;
   const double fall = (sums.base - largest) * scale.exact(), factor = exp2Of(fall);
   if (factor == 0.0) {
@@ -221,8 +221,8 @@ COLLAPSAR_BOTH void raise(Sums<double>& sums, double largest, const Scale<double
   sums.base = largest;
 }
 
-COLLAPSAR_BOTH void raiseNear(Sums<double>& sums, double largest, const Scale<double>& scale) {
-  raise(sums, largest, scale);
+COLLAPSAR_BOTH void rescaleNear(Sums<double>& sums, double largest, const Scale<double>& scale) {
+  rescale(sums, largest, scale);
 }
 
 // --- terms ---------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ COLLAPSAR_BOTH void addChunk(Sums<double>& sums, double s, double t) {
 // One element, in double whatever its type: for the few that are looked at singly.
 COLLAPSAR_BOTH void addElement(Sums<double>& sums, double x, const Scale<double>& scale) {
   if (x == -kHugeDouble) return;
-  raise(sums, x, scale);
+  rescale(sums, x, scale);
   const double y = powerOf<false>(x, sums, scale), e = exp2Of(y);
   addChunk<true>(sums, e, e * y);
 }

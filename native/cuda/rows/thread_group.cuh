@@ -11,7 +11,7 @@ namespace collapsar::cuda {
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 template <class V>
-__device__ __forceinline__ V exchanged(V value, int laneMask) {
+__device__ __forceinline__ V shflXor(V value, int laneMask) {
   static_assert(sizeof(V) % 4 == 0, "whole words are exchanged");
   uint32_t words[sizeof(V) / 4];
   memcpy(words, &value, sizeof(V));
@@ -25,7 +25,7 @@ __device__ __forceinline__ V exchanged(V value, int laneMask) {
 template <int kLanes, class V, class Op>
 __device__ __forceinline__ V reduceLanes(V value, Op op) {
   COLLAPSAR_UNROLLED
-  for (int step = kLanes / 2; step > 0; step /= 2) value = op(value, exchanged(value, step));
+  for (int step = kLanes / 2; step > 0; step /= 2) value = op(value, shflXor(value, step));
   return value;
 }
 
@@ -48,6 +48,24 @@ __device__ __forceinline__ double scoreOf(uint64_t order) {
   return doubleOfBits(order ^ (order >> 63 != 0 ? uint64_t{1} << 63 : ~uint64_t{0}));
 }
 
+constexpr int kNoColumn = 0x7fffffff;
+
+// A column in the order of argmax and of the top columns: by falling score, NaN first; ties by rising column.
+template <class Order>
+struct Ranked {
+  Order order;  // 0: none
+  int32_t column;
+};
+
+template <class Order>
+__device__ __forceinline__ bool isBefore(Ranked<Order> a, Ranked<Order> b) {
+  return a.order > b.order || (a.order == b.order && a.column < b.column);
+}
+template <class Order>
+struct RankedFirst {
+  __device__ Ranked<Order> operator()(Ranked<Order> a, Ranked<Order> b) const { return isBefore(b, a) ? b : a; }
+};
+
 template <class C>
 __device__ __forceinline__ bool isBetter(C a, C b) {  // as values; NaN is best
   return b == b && (a != a || a > b);
@@ -58,14 +76,13 @@ struct BetterOf {
   __device__ C operator()(C a, C b) const { return isBetter(b, a) ? b : a; }
 };
 
-// The largest and the smallest of a warp in one instruction each; 5 exchanges take ten and wait five times.
+// The largest of a warp in one instruction; 5 exchanges take ten and wait five times.
 __device__ __forceinline__ uint32_t largestOfWarp(uint32_t value) { return __reduce_max_sync(kAllLanes, value); }
 __device__ __forceinline__ uint64_t largestOfWarp(uint64_t value) {
   const uint32_t high = static_cast<uint32_t>(value >> 32), highest = largestOfWarp(high);
   const uint32_t low = largestOfWarp(high == highest ? static_cast<uint32_t>(value) : 0u);
   return static_cast<uint64_t>(highest) << 32 | low;
 }
-__device__ __forceinline__ int32_t smallestOfWarp(int32_t value) { return __reduce_min_sync(kAllLanes, value); }
 
 template <int kLanes>
 struct ThreadGroup {
@@ -77,15 +94,15 @@ struct ThreadGroup {
 
   // Whether it holds in any lane of the group, or of its warp: the same answer for all threads that exchange values,
   // who may only do so in branches that all of them take.
-  __device__ static bool anyInReach(bool holds) {
+  __device__ static bool anySync(bool holds) {
     if constexpr (kLanes == 1) return holds;
     if constexpr (kLanes <= kWarpLanes) return __ballot_sync(kAllLanes, holds) != 0;
-    return all(holds ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }) != 0;
+    return allReduce(holds ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }) != 0;
   }
 
   // op(value of every lane), in every lane. All threads of the block must call.
   template <class V, class Op>
-  __device__ static V all(V value, Op op) {
+  __device__ static V allReduce(V value, Op op) {
     if constexpr (kLanes <= kWarpLanes) {
       return reduceLanes<kLanes>(value, op);
     } else {
@@ -103,14 +120,19 @@ struct ThreadGroup {
 
   __device__ static int sum(int value) {
     if constexpr (kLanes == kWarpLanes) return __reduce_add_sync(kAllLanes, value);
-    return all(value, [](int a, int b) { return a + b; });
+    return allReduce(value, [](int a, int b) { return a + b; });
+  }
+
+  __device__ static int least(int value) {
+    if constexpr (kLanes == kWarpLanes) return __reduce_min_sync(kAllLanes, value);
+    return allReduce(value, [](int a, int b) { return a < b ? a : b; });
   }
 
   // The best as isBetter has it.
   template <class C>
   __device__ static C best(C value) {
     if constexpr (kLanes == kWarpLanes) return scoreOf(largestOfWarp(orderOf(value)));
-    return all(value, BetterOf<C>{});
+    return allReduce(value, BetterOf<C>{});
   }
 };
 
@@ -126,35 +148,35 @@ __device__ __forceinline__ WideSums combine(const Sums<float>& mine, const Scale
     double base, power, height;
   } top{0.0, 0.0, 0.0};
   Pair sum{mine.s, mine.t};
-  if (!Group::anyInReach(isBased(mine))) {
-    const float power = Group::all(mine.power, [](float a, float b) { return fmaxf(a, b); });
+  if (!Group::anySync(isBased(mine))) {
+    const float power = Group::allReduce(mine.power, [](float a, float b) { return fmaxf(a, b); });
     scaleSumsByPower(sum.s, sum.t, mine.power - power);  // of none, too, which stay 0
     top.power = static_cast<double>(power);
   } else {
     const WideSums wide = widened(mine);
     const double height = isEmpty(wide) ? -kHugeDouble : wide.base * scale.exact() + wide.power;
-    top = Group::all(Reference{wide.base, wide.power, height},
-                     [](Reference a, Reference b) { return b.height > a.height ? b : a; });
+    top = Group::allReduce(Reference{wide.base, wide.power, height},
+                           [](Reference a, Reference b) { return b.height > a.height ? b : a; });
     if (!isEmpty(wide)) {
       scaleSums(sum.s, sum.t, riseBetween(wide.base, wide.power, top.base, top.power, scale.exact()));
     }
   }
   if (kWeighted) {
-    sum = Group::all(sum, add);
+    sum = Group::allReduce(sum, add);
     return {top.base, top.power, sum.s, sum.t};
   }
-  return {top.base, top.power, Group::all(sum.s, [](double a, double b) { return a + b; }), 0.0};
+  return {top.base, top.power, Group::allReduce(sum.s, [](double a, double b) { return a + b; }), 0.0};
 }
 
 template <int kLanes, bool kWeighted>
 __device__ __forceinline__ WideSums combine(Sums<double> mine, const Scale<double>& scale) {
   using Group = ThreadGroup<kLanes>;
-  const double top = Group::all(mine.base, [](double a, double b) { return fmax(a, b); });
-  raise(mine, top, scale);
+  const double top = Group::allReduce(mine.base, [](double a, double b) { return fmax(a, b); });
+  rescale(mine, top, scale);
   struct Parts {
     double s, sLow, t, tLow;
   };
-  const Parts sum = Group::all(Parts{mine.s, mine.sLow, mine.t, mine.tLow}, [](Parts a, Parts b) {
+  const Parts sum = Group::allReduce(Parts{mine.s, mine.sLow, mine.t, mine.tLow}, [](Parts a, Parts b) {
     addKeepingLow(a.s, a.sLow, b.s);
     a.sLow += b.sLow;
     if (kWeighted) {

@@ -84,19 +84,23 @@ struct RowVectors {
     return static_cast<int64_t>(chunks<kLanes>()) * kLanes * kChunkVectors * kPerVector - (end - begin);
   }
 
-  // The first column of a lane's chunk that holds `value`, or a NaN if that is one; `end` if none does.
+  // The first column of a lane's chunk that holds `value`, above -inf, or a NaN if that is one; `end` if none does.
   template <int kLanes, class C>
   __device__ int firstIn(int chunk, int lane, C value) const {
-    for (int j = 0; j < kChunkVectors; j++) {
-      const int64_t first = columnOf(vectorOf<kLanes>(chunk, j, lane));
-      for (int e = 0; e < kPerVector; e++) {
-        const int64_t column = first + e;
-        if (column < begin || column >= end) continue;
-        const C x = floatOf(row[column]);
-        if (x == value || (x != x && value != value)) return static_cast<int>(column);
+    Vector v[kChunkVectors];
+    load<kLanes, true>(chunk, lane, v);
+    int at = kChunkVectors * kPerVector;
+    COLLAPSAR_UNROLLED
+    for (int j = kChunkVectors - 1; j >= 0; j--) {
+      C x[kPerVector];
+      unpack<T>(v[j], x);
+      COLLAPSAR_UNROLLED
+      for (int e = kPerVector - 1; e >= 0; e--) {
+        if (x[e] == value || (x[e] != x[e] && value != value)) at = j * kPerVector + e;
       }
     }
-    return end;
+    if (at == kChunkVectors * kPerVector) return end;
+    return static_cast<int>(columnOf(vectorOf<kLanes>(chunk, at / kPerVector, lane)) + at % kPerVector);
   }
 };
 

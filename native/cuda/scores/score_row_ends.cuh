@@ -1,5 +1,4 @@
-// What the kernels for scores of short and of long rows have in common: where a row is, the columns equivalent to its
-// own, and its end.
+// What the kernels for scores have in common: where a row lies, the columns equivalent to its own, and its end.
 #pragma once
 
 #include "cuda/rows/thread_group.cuh"
@@ -8,10 +7,8 @@
 
 namespace collapsar::cuda {
 
-template <class T>
-__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
-  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
-}
+// Of rows where own has equals or equivalents, or a NaN before it: rank_columns.cu counts.
+constexpr int32_t kHitRankUnknown = -1;
 
 // Of an own column that others are equivalent to: its signature, which all columns to hide have. Else -1.
 __device__ __forceinline__ int32_t sharedSignature(const SignatureColumns& equivalent, int ownColumn) {
@@ -61,7 +58,7 @@ __device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int 
     });
   }
   const WideSums wideSeq = combine<kLanes, true>(seq, seqScale), wideToken = combine<kLanes, false>(token, tokenScale);
-  return {wideSeq, wideToken, Group::all(best, BetterOf<double>{})};
+  return {wideSeq, wideToken, Group::allReduce(best, BetterOf<double>{})};
 }
 
 // The own column, where none is equivalent to it.
@@ -73,6 +70,14 @@ __device__ __forceinline__ ScoreGroup aloneSums(double own) {
 template <class V>
 __device__ __forceinline__ void store(V* field, int64_t row, V value) {
   if (field != nullptr) field[row] = value;
+}
+
+template <class T>
+using OrderOf = decltype(orderOf(typename Element<T>::Compute{}));
+
+template <class T>
+__device__ __forceinline__ const T* rowAt(const ScoreRowsJob& job, int entry) {
+  return static_cast<const T*>(job.data) + (job.gathered ? entry : job.firstRow + entry) * job.rowStride;
 }
 
 __device__ __forceinline__ double canonical(double x) { return x == x ? x : undefined(); }
@@ -123,6 +128,8 @@ __device__ __forceinline__ void storeRowPart(const ScoreRowsJob& job, const RowO
     store(out.argmax, at.row, whole.argmax);
     store(out.rankAbove, at.row, whole.rankAbove);
     store(out.rankEqual, at.row, whole.rankEqual);
+    const bool isAlone = whole.rankEqual == 1 && equivalentColumns(job, at.ownColumn) == 1 && best == best;
+    store(out.hitRank, at.row, isAlone ? whole.rankAbove : kHitRankUnknown);
   }
 }
 

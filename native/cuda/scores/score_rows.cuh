@@ -5,8 +5,7 @@
 // The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
 // marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
 // instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
-// 1.8 for raising the references. A row of 4096 takes 28 in all, its ends and best 8 columns included; an H200's memory
-// leaves time for 27.
+// 1.8 for raising the references. An H200's memory leaves time for 27 of a row of 4096, its ends included.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +14,6 @@
 #include "cuda/rows/rank_counts.h"
 #include "score_row_ends.cuh"
 #include "score_rows.h"
-#include "top_columns.cuh"
 
 namespace collapsar::cuda {
 
@@ -90,12 +88,12 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
   }
 }
 
-// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece` (all but the top columns),
-// one field as soon as it is there: registers are short. `taken()`: `even` is no longer needed.
+// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece`, one field as soon as it is
+// there: registers are short. `taken()`: `even` is no longer needed.
 template <class T, int kLanes, class Taken>
 __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
                                          Vector (&even)[kChunkVectors], int ownColumn, T ownScore, double length,
-                                         const TopPlace& top, bool written, ScorePiece& piece, Taken taken) {
+                                         bool written, ScorePiece& piece, Taken taken) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
@@ -117,20 +115,22 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   C othersBest = -infinity<C>();
   // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
   // memory.
-  struct Places {
-    LaneMaximum<C> maximum;
-    int above, equal;
-    TopPlace top;
+  struct ThreadSlot {
+    C best;  // NaN above all, and the first chunk that holds it; -1 if that is -inf
+    int chunk, above, equal;
   };
-  __shared__ Places placesOf[kBlockThreads];
-  Places& places = placesOf[threadIdx.x];
-  places = {noMaximum<C>(), 0, 0, top};
+  __shared__ ThreadSlot slots[kBlockThreads];
+  ThreadSlot& slot = slots[threadIdx.x];
+  slot = {-infinity<C>(), -1, 0, 0};
 
   const int chunks = columns.template chunks<kLanes>();
   const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
     C largest = largestOf<T>(v);
-    places.maximum.add(largest, chunk);
-    if (!(largest < own)) countOwnRanks(v, ownScore, places.above, places.equal);
+    if (isBetter(largest, slot.best)) {
+      slot.best = largest;
+      slot.chunk = chunk;
+    }
+    if (!(largest < own)) countOwnRanks(v, ownScore, slot.above, slot.equal);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
       COLLAPSAR_UNROLLED
@@ -143,21 +143,21 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
       }
       largest = largestOf<T>(v);
     }
-    othersBest = largerOrNan(othersBest, largest);
+    othersBest = maxOrNan(othersBest, largest);
     if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
 
     // Means are nearer than the scores themselves: their power is no larger.
     if (isNear(seq, largest, seqScale) & !isBased(token)) {
-      raiseNear(seq, largest, seqScale);
-      raiseNear(token, largest, tokenScale);
+      rescaleNear(seq, largest, seqScale);
+      rescaleNear(token, largest, tokenScale);
       if (isNegligible(seq, largest, seqScale)) {
         addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
       } else {
         addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
       }
     } else {
-      raise(seq, largest, seqScale);
-      raise(token, largest, tokenScale);
+      rescale(seq, largest, seqScale);
+      rescale(token, largest, tokenScale);
       addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
     }
   };
@@ -202,13 +202,17 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
   const C groupOthers = Group::best(othersBest);
-  const int above = Group::sum(places.above), equal = Group::sum(places.equal);
-  const auto first =
-      topColumns<T, kLanes>(columns, lane, places.maximum, job.out.topK > 1 ? job.out.topK : 1, places.top);
+  const int above = Group::sum(slot.above), equal = Group::sum(slot.equal);
+  const C best = slot.best, groupBest = Group::best(best);
+  int first = end;
+  if (slot.chunk >= 0 && (best == groupBest || best != best)) {
+    first = columns.template firstIn<kLanes>(slot.chunk, lane, groupBest);
+  }
+  first = Group::least(first);
   if (written) {
     piece.others.best = static_cast<double>(groupOthers);
-    piece.best = static_cast<double>(scoreOf(first.order));
-    piece.argmax = first.column;
+    piece.best = static_cast<double>(groupBest);
+    piece.argmax = groupBest == -infinity<C>() ? begin : first;
     piece.rankAbove = above;
     piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
   }
@@ -218,12 +222,6 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   } else if (written) {
     piece.same = aloneSums(here ? static_cast<double>(own) : -kHugeDouble);
   }
-}
-
-// Where the best columns of a whole row go.
-__device__ __forceinline__ TopPlace topOf(const ScoreRowsJob& job, int row, bool real) {
-  if (job.out.topColumns == nullptr) return {nullptr, nullptr, false};
-  return {job.out.topColumns + static_cast<int64_t>(row) * job.out.topK, nullptr, real};
 }
 
 // A thread each for rows of a few columns.
@@ -242,7 +240,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
   ScorePiece piece;
-  addPiece<T, 1>(job, columns, first, ownColumn, ownScore, length, topOf(job, row, real), real, piece, [] {});
+  addPiece<T, 1>(job, columns, first, ownColumn, ownScore, length, real, piece, [] {});
   if (real) storeRow(job, {row, ownColumn, static_cast<double>(floatOf(ownScore)), length}, piece);
 }
 
@@ -266,12 +264,10 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
-  TopPlace top = topOf(job, row, true);
-  if (!isWhole) top = {job.pieces[cutUnit].topColumn, job.pieces[cutUnit].topOrder, true};
   __shared__ RowOfScores at;
   __shared__ ScorePiece piece;
   if (threadIdx.x == 0) at = {row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
-  addPiece<T, kBlockThreads>(job, columns, first, ownColumn, ownScore, length, top, true,
+  addPiece<T, kBlockThreads>(job, columns, first, ownColumn, ownScore, length, true,
                              isWhole ? piece : job.pieces[cutUnit], [] {});
   __syncthreads();
   if (!isWhole || threadIdx.x >= kRowParts) return;
@@ -287,8 +283,8 @@ struct HeldRow {
   ScorePiece piece;
 };
 
-// Warps take row after row, and do not wait for each other: while a row's best columns are found, the next one's first
-// columns are on their way. With a row a warp, blocks would wait for two loads one after the other as they begin, and
+// Warps take row after row, and do not wait for each other: while a row's argmax is found, the next one's first columns
+// are on their way. With a row a warp, blocks would wait for two loads one after the other as they begin, and
 // for the ends of their rows in one warp as they end. Registers allow two blocks; one of them, it is estimated, would
 // have nothing on its way for a fourth of the time.
 template <class T>
@@ -320,11 +316,10 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
       HeldRow<T>& mine = held[rows];
       const RowVectors<T> columns = columnsOf(entry);
       entry += step;
-      addPiece<T, kWarpLanes>(job, columns, first, mine.at.ownColumn, mine.own, mine.at.length,
-                              topOf(job, mine.at.row, true), true, mine.piece, [&] {
-                                if (entry >= job.cut.rows) return;
-                                columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
-                              });
+      addPiece<T, kWarpLanes>(job, columns, first, mine.at.ownColumn, mine.own, mine.at.length, true, mine.piece, [&] {
+        if (entry >= job.cut.rows) return;
+        columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+      });
     }
     __syncwarp();
     if (lane / kRowParts < rows) {
@@ -337,23 +332,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
 }
 
 constexpr int kMergedAtOnce = kWarpLanes;      // pieces, a thread of the first warp each
-constexpr int kMergeThreads = 3 * kWarpLanes;  // the sums, what is counted and compared, and the best columns
-
-// What was written of a piece.
-__device__ __forceinline__ void fetchPiece(const ScorePiece& from, int topK, ScorePiece& to) {
-  to.others = from.others;
-  to.same = from.same;
-  to.best = from.best;
-  to.argmax = from.argmax;
-  to.rankAbove = from.rankAbove;
-  to.rankEqual = from.rankEqual;
-  COLLAPSAR_UNROLLED
-  for (int k = 0; k < kMostTop; k++) {
-    if (k >= topK) continue;
-    to.topOrder[k] = from.topOrder[k];
-    to.topColumn[k] = from.topColumn[k];
-  }
-}
+constexpr int kMergeThreads = 2 * kWarpLanes;  // the sums, and what is counted and compared
 
 // One block a row that was cut: its pieces in the order of their columns. All of them are fetched at once, and each
 // warp does a part of the work: one thread would wait for the memory twice a piece, and merge four sums one after the
@@ -363,7 +342,7 @@ __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRow
   __shared__ ScorePiece fetched[kMergedAtOnce], whole;
   const int cutRow = static_cast<int>(blockIdx.x), entry = job.cut.wholeRows + cutRow, row = job.firstRow + entry;
   const int warp = static_cast<int>(threadIdx.x) / kWarpLanes, lane = static_cast<int>(threadIdx.x) % kWarpLanes;
-  const int ownColumn = job.own[row], topK = job.out.topColumns != nullptr ? job.out.topK : 0;
+  const int ownColumn = job.own[row];
   const RowOfScores at{row, ownColumn, static_cast<double>(floatOf(rowAt<T>(job, entry)[ownColumn])),
                        lengthOf(job, row)};
   const ScorePiece* const pieces = job.pieces + static_cast<int64_t>(cutRow) * job.cut.pieces;
@@ -371,12 +350,9 @@ __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRow
 
   WideSums sums = noWideSums();
   const BetterOf<double> better;
-  TopList<uint64_t> list;
   for (int first = 0; first < job.cut.pieces; first += kMergedAtOnce) {
     const int count = job.cut.pieces - first < kMergedAtOnce ? job.cut.pieces - first : kMergedAtOnce;
-    if (static_cast<int>(threadIdx.x) < count) {
-      fetchPiece(pieces[first + threadIdx.x], topK, fetched[threadIdx.x]);
-    }
+    if (static_cast<int>(threadIdx.x) < count) fetched[threadIdx.x] = pieces[first + threadIdx.x];
     __syncthreads();
     if (warp == 0 && lane < kRowParts) {
       const double scale = ofTokens ? kLog2e / at.length : kLog2e;
@@ -399,14 +375,6 @@ __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRow
         whole.rankAbove += piece.rankAbove;
         whole.rankEqual += piece.rankEqual;
       }
-    } else if (warp == 2 && lane == 0) {
-      COLLAPSAR_ROLLED
-      for (int i = 0; i < count; i++) {
-        COLLAPSAR_ROLLED
-        for (int k = 0; k < topK; k++) {
-          if (fetched[i].topColumn[k] != kNoColumn) list.insert(fetched[i].topOrder[k], fetched[i].topColumn[k]);
-        }
-      }
     }
     __syncthreads();
   }
@@ -417,11 +385,6 @@ __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRow
   __syncthreads();
   if (static_cast<int>(threadIdx.x) < kRowParts) {
     storeRowPart(job, at, whole, lane, logCount(job, at.ownColumn, lane >= 2));
-  } else if (warp == 2 && lane == 0) {
-    COLLAPSAR_UNROLLED
-    for (int k = 0; k < kMostTop; k++) {
-      if (k < topK) job.out.topColumns[static_cast<int64_t>(row) * topK + k] = list.column[k];
-    }
   }
 }
 

@@ -8,22 +8,18 @@
 
 namespace collapsar::cuda {
 
-constexpr int kMostTop = 8;
-
 // One piece of a row, as the kernel leaves it.
 struct ScorePiece {
   ScoreGroup others, same;  // `same`: what is equivalent to own, and in this piece
   double best;
   int32_t argmax, rankAbove, rankEqual;
-  uint64_t topOrder[kMostTop];  // as orderOf has it; falling
-  int32_t topColumn[kMostTop];
 };
 
 // Device pointers; null fields are not written. Each [rows], topColumns [rows, topK].
 struct ScoreOutputs {
   double *matchedSeq, *matchedToken, *marginalSeq, *marginalToken, *looMarginalSeq, *looMarginalToken,
       *posteriorEntropy;
-  int32_t *argmax, *rankAbove, *rankEqual, *topColumns;
+  int32_t *argmax, *rankAbove, *rankEqual, *hitRank, *topColumns;
   int32_t topK;
 };
 

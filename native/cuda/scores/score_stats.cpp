@@ -10,6 +10,7 @@
 #include "cuda/portions.h"
 #include "cuda/rows/blocks.h"
 #include "engine/columns_by_signature.h"
+#include "rank_columns.h"
 #include "short_score_rows.h"
 
 namespace collapsar::cuda {
@@ -49,6 +50,7 @@ ScoreOutputs RowStatsFields::place(CollapsarCudaDevice& device, std::int64_t fir
   put(out_.argmax, &placed.argmax, 1);
   put(out_.rank_above, &placed.rankAbove, 1);
   put(out_.rank_equal, &placed.rankEqual, 1);
+  put(out_.hit_rank, &placed.hitRank, 1);
   placed.topK = out_.top_columns != nullptr ? out_.top_k : 0;
   put(placed.topK > 0 ? out_.top_columns : nullptr, &placed.topColumns, placed.topK);
   results_.allocate(device);
@@ -61,6 +63,7 @@ void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t 
   if (areShortScoreRows(job)) {
     job.cut.rows = static_cast<std::int32_t>(rows);
     check(launchShortScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
+    check(launchRankColumns(job, device.multiprocessors(), device.stream()), "running kernels");
     return;
   }
   const std::int64_t size = elementBytes(job.dtype);
@@ -75,6 +78,7 @@ void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t 
   job.pieces = static_cast<ScorePiece*>(
       device.space(Space::Pieces, job.cut.cutUnits() * static_cast<std::int64_t>(sizeof(ScorePiece))));
   check(launchScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
+  check(launchRankColumns(job, device.multiprocessors(), device.stream()), "running kernels");
 }
 
 void scoreStats(CollapsarCudaDevice& device, const CollapsarCudaScores& scores, const CollapsarCudaRowLabels& labels,

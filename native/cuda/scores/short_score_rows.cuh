@@ -3,15 +3,13 @@
 // time as it has such groups, and works out the ends of 32 rows side by side, one thread a row. Warps do not wait for
 // each other.
 //
-// 4 rows of 256 columns of float32, with their best 8, take 1430 instructions of a warp. They took 4308 as chunks whose
-// reference rises, with a list of 8 columns in each thread; while an H200 reads them, there is time for 980.
+// While an H200 reads 4 rows of 256 columns of float32, there is time for 980 instructions of a warp.
 #pragma once
 
 #include "cuda/kernel_launch.h"
 #include "cuda/rows/rank_counts.h"
 #include "score_row_ends.cuh"
 #include "short_score_rows.h"
-#include "short_top_columns.cuh"
 
 namespace collapsar::cuda {
 
@@ -46,13 +44,9 @@ struct ShortRow {
 };
 
 // A warp's part of shared memory.
-template <class T, int kLanes>
+template <class T>
 struct WarpRows {
-  using C = typename Element<T>::Compute;
-  static constexpr int kGroups = kWarpLanes / kLanes;
-  ShortRow<T> rows[kWarpLanes];
-  alignas(16) C parts[kGroups][kPartPlaces<kLanes>];
-  Candidates<C> candidates[kGroups];
+  HeldRow<T> rows[kWarpLanes];
 };
 
 // A lane's elements of a row: as vectors, and numbered in bits.
@@ -112,18 +106,6 @@ struct LaneElements {
     COLLAPSAR_UNROLLED
     for (int j = 0; j < kVectors; j++) v[j] = hiding<T>(v[j], bits >> (j * kPerVector));
   }
-
-  // The maxima of the lane's parts of a row; NaN where there is one.
-  template <int kLaneParts>
-  __device__ __forceinline__ void largest(C (&of)[kLaneParts]) const {
-    COLLAPSAR_UNROLLED
-    for (int p = 0; p < kLaneParts; p++) {
-      Vector part[kVectors / kLaneParts];
-      COLLAPSAR_UNROLLED
-      for (int i = 0; i < kVectors / kLaneParts; i++) part[i] = v[i * kLaneParts + p];
-      of[p] = largestOf<T>(part);
-    }
-  }
 };
 
 template <class C>
@@ -173,21 +155,21 @@ __device__ __forceinline__ Terms<C> termsOf(const C (&x)[kAll], C best, const Sc
 
 // Of vectors [kFirst, kFirst + kCount), relative to `best`, which no element exceeds: 10.5 instructions an element of
 // float32. With a reference that rises as larger elements come it takes 18.8 (score_rows.cuh). In the same look: which
-// elements reach `least`.
+// elements are `best`.
 template <int kFirst, int kCount, class Elements, class C>
-__device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale, C least,
+__device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale,
                                                uint32_t& reaching) {
   if constexpr (kCount == 1) {
     C x[Elements::kPerVector];
     unpack<typename Elements::Type>(elements.v[kFirst], x);
     COLLAPSAR_UNROLLED
     for (int e = 0; e < Elements::kPerVector; e++) {
-      reaching |= onesIfReaching(x[e], least) & 1u << (kFirst * Elements::kPerVector + e);
+      reaching |= onesIfReaching(x[e], best) & 1u << (kFirst * Elements::kPerVector + e);
     }
     return termsOf<0, Elements::kPerVector>(x, best, tokenScale);
   } else {
-    const Terms<C> first = termsBelow<kFirst, kCount / 2>(elements, best, tokenScale, least, reaching);
-    return sumOf(first, termsBelow<kFirst + kCount / 2, kCount / 2>(elements, best, tokenScale, least, reaching));
+    const Terms<C> first = termsBelow<kFirst, kCount / 2>(elements, best, tokenScale, reaching);
+    return sumOf(first, termsBelow<kFirst + kCount / 2, kCount / 2>(elements, best, tokenScale, reaching));
   }
 }
 
@@ -244,22 +226,21 @@ __device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVe
   return own;
 }
 
-// The sums of what is not hidden, and which of it is among the row's k best and few more.
+// The lane's elements that may be the row's first.
+struct Candidates {
+  uint32_t bits;
+  bool undefined;  // there is a NaN in the row
+};
+
+// The sums of what is not hidden, and which of it is the largest.
 template <int kLanes, class T, class Elements>
-__device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int lane, bool writes, int k,
-                                              const Elements& elements,
-                                              typename Element<T>::Compute (&parts)[kPartPlaces<kLanes>],
-                                              ShortRow<T>& row) {
+__device__ __forceinline__ Candidates sumOthers(const RowVectors<T>& columns, int lane, bool writes,
+                                                const Elements& elements, HeldRow<T>& row) {
   using C = typename Element<T>::Compute;
-  C mine[kPartsOfLane<kLanes>];
-  elements.largest(mine);
-  C best = mine[0];
-  COLLAPSAR_UNROLLED
-  for (int p = 1; p < kPartsOfLane<kLanes>; p++) best = largerOrNan(best, mine[p]);
-  best = reduceLanes<kLanes>(best, [](C a, C b) { return largerOrNan(a, b); });
-  const C least = kthOfParts<kLanes>(mine, k, lane, parts);
+  C best = largestOf<T>(elements.v);
+  best = reduceLanes<kLanes>(best, [](C a, C b) { return maxOrNan(a, b); });
   uint32_t reaching = 0;
-  const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale, least, reaching);
+  const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale, reaching);
   const Terms<double> sums = reduceLanes<kLanes>(
       Terms<double>{static_cast<double>(terms.s), static_cast<double>(terms.t), static_cast<double>(terms.tokenS)},
       sumOf<double>);
@@ -269,13 +250,32 @@ __device__ __forceinline__ Reaching sumOthers(const RowVectors<T>& columns, int 
     row.t = sums.t;
     row.tokenS = sums.tokenS;
   }
-  if (least == -infinity<C>()) reaching = Elements::inRow(columns, lane, reaching);
+  if (best == -infinity<C>()) reaching = Elements::inRow(columns, lane, reaching);
   return {reaching, best != best};
+}
+
+// The argmax.
+template <class Elements, int kLanes, class T>
+__device__ __forceinline__ int32_t firstOf(const RowVectors<T>& columns, int lane, Candidates candidates) {
+  using First = RankedFirst<OrderOf<T>>;
+  Ranked<OrderOf<T>> first{0, kNoColumn};
+  const auto take = [&](int column) {
+    first = First{}(first, Ranked<OrderOf<T>>{orderOf(floatOf(columns.row[column])), column});
+  };
+  COLLAPSAR_ROLLED
+  for (uint32_t bits = candidates.bits; bits != 0; bits &= bits - 1) {
+    take(Elements::columnOf(columns, lane, __ffs(static_cast<int>(bits)) - 1));
+  }
+  if (candidates.undefined) {
+    COLLAPSAR_ROLLED
+    for (int column = lane; column < columns.end; column += kLanes) take(column);
+  }
+  return reduceLanes<kLanes>(first, First{}).column;
 }
 
 // Of the warp's rows before `end` the first 32 from `first`. A group without a row goes along with the last one's.
 template <class T, int kLanes>
-__device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int end, WarpRows<T, kLanes>& space) {
+__device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int end, WarpRows<T>& space) {
   using Elements = LaneElements<T, kLanes>;
   constexpr int kGroups = kWarpLanes / kLanes;
   const int group = static_cast<int>(threadIdx.x % kWarpLanes / kLanes);
@@ -293,19 +293,16 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
     ShortRow<T>& row = space.rows[entry - first];
     const bool real = kGroups == 1 || turn + group < end, writes = real && lane == 0;
     const uint32_t own = rankOwn<kLanes>(job, columns, lane, writes, elements, row);
-    const int sought = soughtOf(job.out.topK);
-    const auto others = sumOthers<kLanes>(columns, lane, writes, sought, elements, space.parts[group], row);
-    int32_t* const top = job.out.topColumns + static_cast<int64_t>(job.firstRow + entry) * job.out.topK;
-    const BestColumns places{&row.argmax, top, job.out.topK, real};
-    // The next row comes while the best columns are found, into the registers that are free by then.
+    const Candidates others = sumOthers<kLanes>(columns, lane, writes, elements, row);
+    // The next row comes while the argmax is found, into the registers that are free by then.
     const int following = turn + kGroups;
     if (following < end && following < first + kWarpLanes) {
       entry = following + group < end ? following + group : end - 1;
       next = columnsOf<T>(job, entry);
       elements.load(next, lane);
     }
-    // Of the others at least k reach the bound: the best are among those and the own ones.
-    placeBest<Elements, kLanes>(columns, lane, {others.bits | own, others.undefined}, space.candidates[group], places);
+    const int32_t argmax = firstOf<Elements, kLanes>(columns, lane, {others.bits | own, others.undefined});
+    if (writes) row.argmax = argmax;
   }
   __syncwarp();
   if (first + labelled < end) endRow(job, first + labelled, space.rows[labelled]);
@@ -314,7 +311,7 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
 template <class T, int kLanes>
 __global__ void __launch_bounds__(kShortThreads, kShortBlocksPerMultiprocessor<T>)
     shortScoreRows(const ScoreRowsJob job, const int rowsOfWarp) {
-  __shared__ WarpRows<T, kLanes> ofWarps[kShortWarps];
+  __shared__ WarpRows<T> ofWarps[kShortWarps];
   const int warp = static_cast<int>(threadIdx.x / kWarpLanes);
   const int begin = (static_cast<int>(blockIdx.x) * kShortWarps + warp) * rowsOfWarp;  // kMostRows is far below 2^31
   const int end = begin + rowsOfWarp < job.cut.rows ? begin + rowsOfWarp : job.cut.rows;

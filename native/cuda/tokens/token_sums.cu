@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kThreads<kLanes>, kThreadsPerMultiprocessor / 
     struct Parts {
       double sum, low;
     };
-    const Parts all = Group::all(Parts{sum, low}, [](Parts a, Parts b) {
+    const Parts all = Group::allReduce(Parts{sum, low}, [](Parts a, Parts b) {
       addKeepingLow(a.sum, a.low, b.sum);
       a.low += b.low;
       return a;
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kBlockThreads) firstInvalid(const TokenSumsJob
   for (int64_t t = threadIdx.x; t < length && first == length; t += kBlockThreads) {
     if (isSuspicious(static_cast<double>(floatOf(tokens[t * job.tokenStride])))) first = static_cast<int>(t);
   }
-  first = ThreadGroup<kBlockThreads>::all(first, [](int a, int b) { return a < b ? a : b; });
+  first = ThreadGroup<kBlockThreads>::allReduce(first, [](int a, int b) { return a < b ? a : b; });
   if (threadIdx.x == 0) *found = first;
 }
 

@@ -43,7 +43,7 @@ struct InferenceInput {
   const double* scores;  // dense [rows, columns] sums S, all rows used and finite in matched and marginal
   std::int64_t rows, columns;
   ScoreRows labels;       // own column, lengths, signatures
-  const RowStats* stats;  // of these rows, topK = min(8, columns)
+  const RowStats* stats;  // of these rows
   std::int64_t permutations;
   std::uint64_t seed;
   // Scores up to which permutations look a row's values up in tables of 9 bytes a score; of more, they compute them
@@ -62,9 +62,8 @@ struct Inference {
 
 // Methods: docs/reference/intervals.md. NaN intervals where the data cannot give one: under two rows or columns
 // (batch), under three columns or two prompts with rows (population); a figure whose estimate is not finite has NaN
-// everywhere else. topK may be 0 only if no rows are given. Same bits for any number of threads. Memory beside the
-// input: some tens of megabytes at most, and what is proportional to rows, or to columns. `control.doneUnits` counts
-// rows times (columns + permutations).
+// everywhere else. Same bits for any number of threads. Memory beside the input: some tens of megabytes at most, and
+// what is proportional to rows, or to columns. `control.doneUnits` counts rows times (columns + permutations).
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

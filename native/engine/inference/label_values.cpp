@@ -256,6 +256,72 @@ inline __attribute__((always_inline)) void LabelValues::dropTokens(const Row& ro
   dropColumns(scores, row.best, row.divisor, terms, total, row.logRatio, dropToken.data());
 }
 
+// The nine best. Without branches, each of which would be guessed wrong: of 16 lanes' maxima nine reach the ninth
+// largest, so that it bounds the candidates, and a candidate's place is how many go before it.
+inline __attribute__((always_inline)) LabelValues::Best LabelValues::bestOf(const double* scores,
+                                                                            std::int64_t columns) {
+  constexpr std::int64_t kLanes = 16, kMostCandidates = 32;
+  double largest[kLanes];
+  std::fill_n(largest, kLanes, -kInfinity);
+  for (std::int64_t p = 0; p + kLanes <= columns; p += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; lane++) {
+      largest[lane] = scores[p + lane] > largest[lane] ? scores[p + lane] : largest[lane];
+    }
+  }
+  double bound = kInfinity;
+  for (const double one : largest) {
+    std::int64_t above = 0;
+    for (const double other : largest) above += other > one ? 1 : 0;
+    bound = above <= kTopColumns && one < bound ? one : bound;
+  }
+  std::int32_t candidates[kMostCandidates + 1];
+  double values[kMostCandidates + 1];
+  std::int64_t count = 0;
+  for (std::int64_t p = 0; p < columns; p++) {
+    candidates[count] = static_cast<std::int32_t>(p);
+    values[count] = scores[p];
+    count += scores[p] >= bound && count < kMostCandidates ? 1 : 0;
+  }
+  Best best;
+  if (count == kMostCandidates) {  // many alike
+    for (std::int64_t p = 0; p < columns; p++) best.take(scores[p], static_cast<std::int32_t>(p));
+    return best;
+  }
+  const std::int64_t padded = (count + kVectorDoubles - 1) / kVectorDoubles * kVectorDoubles;
+  for (std::int64_t i = count; i < padded; i++) values[i] = kNaN;  // goes before none
+  std::int32_t sorted[kMostCandidates];
+  for (std::int64_t i = 0; i < count; i++) {
+    std::int64_t above = 0, alike = 0;
+    for (std::int64_t j = 0; j < padded; j++) above += values[j] > values[i] ? 1 : 0;
+    for (std::int64_t j = 0; j < i; j++) alike += values[j] == values[i] ? 1 : 0;
+    sorted[above + alike] = candidates[i];
+  }
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(count, kTopColumns + 1); i++) {
+    best.take(scores[sorted[i]], sorted[i]);
+  }
+  return best;
+}
+
+inline __attribute__((always_inline)) void LabelValues::findTop(std::int64_t r) {
+  const std::int64_t columns = input_.columns;
+  const double* scores = input_.scores + r * columns;
+  best_ = bestOf(scores, columns);
+  std::fill(sigLevel_.begin(), sigLevel_.end(), kNoHit);
+  setHitLevels(topColumns(), topColumnCount(), columns_, sigLevel_.data());
+  if (input_.labels.signature == nullptr) {
+    level = sigLevel_;
+  } else {
+    for (std::int64_t p = 0; p < columns; p++) level[p] = sigLevel_[columns_.signature[p]];
+  }
+  std::fill(topPosition_.begin(), topPosition_.end(), kUnlisted);
+  topCount = best_.count();
+  for (int i = 0; i < topCount; i++) {
+    top[i] = {best_.columns()[i], i};
+    if (i < kTopColumns) topPosition_[best_.columns()[i]] = static_cast<std::uint8_t>(i);
+  }
+  std::sort(top, top + topCount, [](const TopColumn& a, const TopColumn& b) { return a.column < b.column; });
+}
+
 inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t r) {
   const Row row = beginRow(r);
   dropColumns(row.scores, row.best, 1.0, exp_.data(), row.total, row.logRatio, dropSeq.data());
@@ -264,6 +330,7 @@ inline __attribute__((always_inline)) void LabelValues::computeBody(std::int64_t
   dropFromLoo(row);
   labelPosterior(row);
   dropTokens(row);
+  findTop(r);
 }
 
 void LabelValues::computeRow(std::int64_t r) { computeBody(r); }
@@ -279,60 +346,15 @@ void LabelValues::compute(std::int64_t r) {
 #else
   computeRow(r);
 #endif
-  findTop(r);
-}
-
-// The lowest column of the largest score among those not listed, of which there are some.
-std::int32_t LabelValues::bestUnlisted(const double* scores) {
-  const std::int64_t columns = input_.columns;
-  double* const unlisted = argument_.data();
-  std::copy(scores, scores + columns, unlisted);
-  std::fill(unlisted + columns, unlisted + argument_.size(), -kInfinity);
-  for (int i = 0; i < topK_; i++) unlisted[top_[i]] = -kInfinity;
-  // Without branches, and several maxima side by side.
-  double largest[kVectorDoubles];
-  std::fill_n(largest, kVectorDoubles, -kInfinity);
-  for (std::size_t p = 0; p < argument_.size(); p += kVectorDoubles) {
-    for (int lane = 0; lane < kVectorDoubles; lane++) {
-      largest[lane] = unlisted[p + lane] > largest[lane] ? unlisted[p + lane] : largest[lane];
-    }
-  }
-  const double best = *std::max_element(largest, largest + kVectorDoubles);
-  std::int64_t p = 0;
-  while (unlisted[p] != best || topPosition_[p] != kUnlisted) p++;
-  return static_cast<std::int32_t>(p);
-}
-
-void LabelValues::findTop(std::int64_t r) {
-  const std::int64_t columns = input_.columns;
-  const double* scores = input_.scores + r * columns;
-  topK_ = input_.stats->topK;
-  top_ = input_.stats->topColumns + r * topK_;
-  std::fill(sigLevel_.begin(), sigLevel_.end(), kNoHit);
-  setHitLevels(top_, topK_, columns_, sigLevel_.data());
-  if (input_.labels.signature == nullptr) {
-    level = sigLevel_;
-  } else {
-    for (std::int64_t p = 0; p < columns; p++) level[p] = sigLevel_[columns_.signature[p]];
-  }
-  std::fill(topPosition_.begin(), topPosition_.end(), kUnlisted);
-  for (int i = 0; i < topK_; i++) topPosition_[top_[i]] = static_cast<std::uint8_t>(i);
-
-  next_ = topK_ == kMaxTopK && columns > kMaxTopK ? bestUnlisted(scores) : -1;
-  topCount = 0;
-  for (int i = 0; i < topK_; i++) top[topCount++] = {top_[i], i};
-  if (next_ >= 0) top[topCount++] = {next_, topK_};
-  std::sort(top, top + topCount, [](const TopColumn& a, const TopColumn& b) { return a.column < b.column; });
 }
 
 int LabelValues::topWithout(std::int64_t j, int hit, std::int32_t* out) const {
   const int wanted = 1 << hit;
   if (topPosition_[j] >= wanted) return -1;
   int count = 0;
-  for (int i = 0; i < topK_ && count < wanted; i++) {
-    if (top_[i] != j) out[count++] = top_[i];
+  for (int i = 0; i < topCount && count < wanted; i++) {
+    if (best_.columns()[i] != j) out[count++] = best_.columns()[i];
   }
-  if (count < wanted && next_ >= 0) out[count++] = next_;
   return count;
 }
 

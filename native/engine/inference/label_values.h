@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/best_columns.h"
 #include "engine/simd/kernel_table.h"
 #include "engine/vector_width.h"
 #include "inference.h"
@@ -22,10 +23,12 @@ struct LooTerms {
   std::int32_t heavy;   // the signature that has more than half of the total; -1 if none does
 };
 
+constexpr int kTopColumns = 8;  // of retrieval@8
+
 // levels: [columns] by signature, of which the row's best columns set theirs to the first of top 1, 2, 4, 8 that holds
 // them. All others are kNoHit.
-inline void setHitLevels(const std::int32_t* topColumns, int topK, const StepColumns& columns, std::uint8_t* levels) {
-  for (int i = 0; i < topK; i++) {
+inline void setHitLevels(const std::int32_t* topColumns, int count, const StepColumns& columns, std::uint8_t* levels) {
+  for (int i = 0; i < count; i++) {
     std::uint8_t& first = levels[columns.signature[static_cast<std::size_t>(topColumns[i])]];
     if (first == kNoHit) first = i < 1 ? 0 : i < 2 ? 1 : i < 4 ? 2 : 3;
   }
@@ -57,12 +60,15 @@ class LabelValues {
   // top 1 << hit, which then stays as it is.
   int topWithout(std::int64_t j, int hit, std::int32_t* out) const;
 
-  // The row's best columns: those listed, best first, and the one that follows them if there are as many as can be.
+  // The best columns, at most kTopColumns, best first.
+  const std::int32_t* topColumns() const { return best_.columns(); }
+  int topColumnCount() const { return best_.count() < kTopColumns ? best_.count() : kTopColumns; }
+  // The same and, if there is one, the column that follows them.
   struct TopColumn {
     std::int32_t column;
     int position;  // among the best, from 0
   };
-  TopColumn top[kMaxTopK + 1];  // by rising column
+  TopColumn top[kTopColumns + 1];  // by rising column
   int topCount = 0;
 
  private:
@@ -87,8 +93,9 @@ class LabelValues {
   void dropFromLoo(const Row& row);
   void labelPosterior(const Row& row);
   void dropTokens(const Row& row);
+  using Best = BestColumns<double, kTopColumns + 1, false>;  // with the one that follows the top
+  static Best bestOf(const double* scores, std::int64_t columns);
   void findTop(std::int64_t r);
-  std::int32_t bestUnlisted(const double* scores);
   template <class Keep>
   double logSumOver(const double* scores, double reference, double divisor, Keep keep);
   void dropColumns(const double* scores, std::int64_t best, double divisor, const double* terms, double total,
@@ -100,9 +107,7 @@ class LabelValues {
   // All as long as whole vectors: what the kernels write beyond the columns has no meaning.
   std::vector<double> exp_, other_, logRest_, sigSum_, argument_, term_;
   std::vector<std::uint8_t> sigLevel_, topPosition_;
-  const std::int32_t* top_ = nullptr;
-  int topK_ = 0;
-  std::int32_t next_ = -1;  // the column that follows the top 8; -1 if none does
+  Best best_;
 };
 
 }  // namespace collapsar

@@ -162,10 +162,10 @@ inline __attribute__((always_inline)) void computeRow(const Tables& from, std::i
   }
   from.table.logarithms(terms, tile.size, terms);
 
-  const int topK = input.stats->topK;
-  const std::int32_t* const top = input.stats->topColumns + r * topK;
+  const int topCount = static_cast<int>(std::min<std::int64_t>(columns, kTopColumns));
+  const std::int32_t* const top = from.sums.topColumns.data() + r * kTopColumns;
   std::uint8_t* const levels = scratch.hitLevels.data();
-  setHitLevels(top, topK, from.columns, levels);
+  setHitLevels(top, topCount, from.columns, levels);
   for (std::int64_t i = 0; i < tile.size; i++) {
     const std::int32_t label = static_cast<std::int32_t>(tile.label(i, r)), mine = signature[label];
     const std::int64_t others = columns - from.columns.sharing[static_cast<std::size_t>(mine)];
@@ -174,7 +174,7 @@ inline __attribute__((always_inline)) void computeRow(const Tables& from, std::i
     const double value = others < 1 ? kNaN : score == -kInfinity ? -kInfinity : excess;
     out[i].part = Doubles4{score, score / length, value, kLevelCodes[levels[mine]]};
   }
-  for (int i = 0; i < topK; i++) levels[signature[top[i]]] = kNoHit;
+  for (int i = 0; i < topCount; i++) levels[signature[top[i]]] = kNoHit;
 }
 
 // Rows [begin, end), the last first, to the figures of a tile's labellings. Rows are taken by fours, each figure being

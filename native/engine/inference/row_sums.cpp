@@ -311,7 +311,7 @@ class RowAdder {
 
   // The same for one column j where columns share signatures: all that are equivalent to one of the top are hits.
   double sharedHitWithout(const LabelValues& row, std::int32_t own, std::int32_t j, int hit, double& value) const {
-    std::int32_t top[kMaxTopK];
+    std::int32_t top[kTopColumns];
     const int count = row.topWithout(j, hit, top);
     double sum = 0;
     for (std::int64_t p = 0; p < input_.columns; p++) {
@@ -347,6 +347,7 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
     out.levels.resize(static_cast<std::size_t>(input.rows * input.columns));
   } else if (input.permutations > 0) {
     out.looTerms.resize(static_cast<std::size_t>(input.rows));
+    out.topColumns.resize(static_cast<std::size_t>(input.rows * kTopColumns));
   }
   const std::int64_t even = (input.rows + kMaxBlocks - 1) / kMaxBlocks;
   const std::int64_t blockRows = even > kMinBlockRows ? even : kMinBlockRows;
@@ -378,7 +379,10 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
       ofSubsets.compute(r, row.terms(), row.highest);
       out.margins[r] = ofSubsets.margin;
       for (int i = 0; i < subsets.sizes; i++) out.among[i][r] = ofSubsets.at[i];
-      if (!out.looTerms.empty()) out.looTerms[r] = row.loo;
+      if (!out.looTerms.empty()) {
+        out.looTerms[r] = row.loo;
+        std::copy_n(row.topColumns(), row.topColumnCount(), out.topColumns.begin() + r * kTopColumns);
+      }
       if (tabled) {
         std::copy(row.value[kMiSeqLoo].begin(), row.value[kMiSeqLoo].end(), out.looValues.begin() + r * input.columns);
         std::copy(row.level.begin(), row.level.end(), out.levels.begin() + r * input.columns);

@@ -14,7 +14,9 @@ struct RowSums : StepSums {
   // value under each label, and LabelValues::level.
   std::vector<double> looValues;
   std::vector<std::uint8_t> levels;
-  std::vector<LooTerms> looTerms;  // [rows] else
+  // Else: [rows], and [rows, kTopColumns] the best columns, as far as there are.
+  std::vector<LooTerms> looTerms;
+  std::vector<std::int32_t> topColumns;
 };
 
 // The same bits for any number of threads: rows are cut into blocks by their number alone, and blocks merged in order.

@@ -24,16 +24,16 @@ struct Groups {
 // The maximum over some of `count` columns, a multiple of kScoreLanes, each lane.
 template <class V>
 COLLAPSAR_INLINE V largestLanes(const typename V::Scalar* x, int64_t count) {
-  Wide<V, kScoreLanes> largest = fill<V, kScoreLanes>(-static_cast<typename V::Scalar>(kInfinity));
+  Wide<V, kScoreLanes> largest = splat<V, kScoreLanes>(-static_cast<typename V::Scalar>(kInfinity));
   for (int64_t i = 0; i < count; i += kScoreLanes) {
 #pragma GCC unroll 8
     for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
-      largest.part[p] = larger(load(x + i + p * V::kLanes), largest.part[p]);
+      largest.part[p] = max(load(x + i + p * V::kLanes), largest.part[p]);
     }
   }
   V all = largest.part[0];
 #pragma GCC unroll 8
-  for (int p = 1; p < Wide<V, kScoreLanes>::kParts; p++) all = larger(largest.part[p], all);
+  for (int p = 1; p < Wide<V, kScoreLanes>::kParts; p++) all = max(largest.part[p], all);
   return all;
 }
 
@@ -42,12 +42,12 @@ COLLAPSAR_INLINE V largestLanes(const typename V::Scalar* x, int64_t count) {
 template <class V>
 COLLAPSAR_INLINE typename V::Scalar largestOf(const Groups<V>& groups, int64_t count, const V* known,
                                               uint32_t changed) {
-  V largest = set(-static_cast<typename V::Scalar>(kInfinity));
+  V largest = splat(-static_cast<typename V::Scalar>(kInfinity));
   for (int64_t g = 0; g * kGroupColumns < count; g++) {
     const int64_t rest = count - g * kGroupColumns, here = rest < kGroupColumns ? rest : kGroupColumns;
-    largest = larger((changed >> g & 1) != 0 ? largestLanes<V>(groups.from[g], here) : known[g], largest);
+    largest = max((changed >> g & 1) != 0 ? largestLanes<V>(groups.from[g], here) : known[g], largest);
   }
-  return foldLarger(largest);
+  return reduceMax(largest);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct BlockSums {
 
 template <class V>
 struct RunSums {
-  Wide<V, kScoreLanes> s = fill<V, kScoreLanes>(0), t = s, sToken = s;
+  Wide<V, kScoreLanes> s = splat<V, kScoreLanes>(0), t = s, sToken = s;
 };
 
 // N vectors into the sums of a run, the first to lanes `part` and up.
@@ -40,14 +40,14 @@ COLLAPSAR_INLINE void addVectors(const typename V::Scalar* x, int part, V origin
 }
 
 struct ColumnSums {
-  ScoreSum s = fill<DoubleVec, kScoreLanes>(0.0), t = s, sToken = s;
+  ScoreSum s = splat<DoubleVec, kScoreLanes>(0.0), t = s, sToken = s;
 };
 
 template <class V>
-COLLAPSAR_INLINE void drain(ColumnSums& sums, const RunSums<V>& run) {
-  drain(sums.s, run.s);
-  drain(sums.t, run.t);
-  drain(sums.sToken, run.sToken);
+COLLAPSAR_INLINE void flush(ColumnSums& sums, const RunSums<V>& run) {
+  flush(sums.s, run.s);
+  flush(sums.t, run.t);
+  flush(sums.sToken, run.sToken);
 }
 
 // kGroupColumns columns, whose runs are added before they are widened: of like terms that is exact, and widening is
@@ -81,7 +81,7 @@ COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Term
       all.sToken.part[p] = add(all.sToken.part[p], run.sToken.part[p]);
     }
   }
-  drain(sums, all);
+  flush(sums, all);
 }
 
 // Sums over `count` columns, a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly). While
@@ -93,7 +93,7 @@ __attribute__((noinline)) BlockSums blockSums(const Groups<V>& groups, int64_t c
   using C = typename V::Scalar;
   const Exponential<V> exponential(length);
   const NearExponential<V> near(length);
-  const V origin = set(reference);
+  const V origin = splat(reference);
   const int whole = static_cast<int>(count / kGroupColumns);
   const C* list[2][kBlockGroups];
   int size[2] = {0, 0};
@@ -117,15 +117,15 @@ __attribute__((noinline)) BlockSums blockSums(const Groups<V>& groups, int64_t c
         addVectors<1>(x + begin + p * V::kLanes, p, origin, exponential, run);
       }
     }
-    drain(sums, run);
+    flush(sums, run);
   }
-  BlockSums out = {foldSum<kScoreLanes>(sums.s), foldSum<kScoreLanes>(sums.t), foldSum<kScoreLanes>(sums.sToken)};
+  BlockSums out = {reduceSum<kScoreLanes>(sums.s), reduceSum<kScoreLanes>(sums.t), reduceSum<kScoreLanes>(sums.sToken)};
   // e^d = 2^(d L) 2^(d (log2 e - L)), L = log2(e) as a float: to first order the second factor adds its share of t.
   if (sizeof(C) == 4) out.s = __builtin_fma(kLog2eFloatLack, out.t, out.s);
   return out;
 }
 
-COLLAPSAR_INLINE void raiseReference(GroupSums& group, double reference, double length) {
+COLLAPSAR_INLINE void rescaleTo(GroupSums& group, double reference, double length) {
   const double fall = group.reference - reference;
   if (group.reference != -kInfinity) {
     const double scale = deterministicExp(fall), scaleToken = deterministicExp(fall / length);
@@ -162,7 +162,7 @@ COLLAPSAR_INLINE void addBlock(GroupSums& group, const Groups<V>& groups, int64_
     return;
   }
   const C reference = referenceFor(largest);
-  if (reference > group.reference) raiseReference(group, reference, length);
+  if (reference > group.reference) rescaleTo(group, reference, length);
   const BlockSums sums = blockSums(groups, count, static_cast<C>(group.reference), length, ahead, aheadStep);
   group.invalid |= sums.t != sums.t;
   addExactly(group.s, group.sLow, sums.s);

@@ -30,9 +30,9 @@ struct Exponential<FloatVec> {
   COLLAPSAR_INLINE explicit Exponential(double length) {
     const double scale = 8.0 * kLog2e / length;
     const float high = static_cast<float>(scale);
-    scaleHigh = set(high);
-    scaleLow = set(static_cast<float>(scale - high));
-    floorToken = set(static_cast<float>(kFloor * length));
+    scaleHigh = splat(high);
+    scaleLow = splat(static_cast<float>(scale - high));
+    floorToken = splat(static_cast<float>(kFloor * length));
   }
 
   // Of lanes that differ in length, scalesOf each.
@@ -52,12 +52,12 @@ struct Exponential<FloatVec> {
   // In two steps, for several at once: what the polynomial is of, and the polynomial. The lack of log2(e) as a float is
   // made good by blockSums.
   COLLAPSAR_INLINE static void reduce(FloatVec d, FloatVec& f, FloatVec& shifted) {
-    const FloatVec shift = set(kRoundingShiftFloat), eighths = set(kEighthsPerNat);
+    const FloatVec shift = splat(kRoundingShiftFloat), eighths = splat(kEighthsPerNat);
     shifted = fma(d, eighths, shift);
     f = fma(d, eighths, sub(shift, shifted));
   }
   COLLAPSAR_INLINE void reduceToken(FloatVec difference, FloatVec& f, FloatVec& shifted) const {
-    const FloatVec d = larger(floorToken, difference), shift = set(kRoundingShiftFloat);
+    const FloatVec d = max(floorToken, difference), shift = splat(kRoundingShiftFloat);
     shifted = fma(d, scaleHigh, shift);
     f = fma(d, scaleLow, fma(d, scaleHigh, sub(shift, shifted)));
   }
@@ -67,9 +67,9 @@ struct Exponential<FloatVec> {
 #pragma GCC unroll 16
     for (int j = 0; j < N; j++) power[j] = powerOfEighths(shifted[j]);
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = fma(set(kExp2Coefficients[2]), f[j], set(kExp2Coefficients[1]));
+    for (int j = 0; j < N; j++) out[j] = fma(splat(kExp2Coefficients[2]), f[j], splat(kExp2Coefficients[1]));
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], set(kExp2Coefficients[0]));
+    for (int j = 0; j < N; j++) out[j] = fma(out[j], f[j], splat(kExp2Coefficients[0]));
 #pragma GCC unroll 16
     for (int j = 0; j < N; j++) out[j] = fma(power[j], mul(out[j], f[j]), power[j]);
   }
@@ -82,10 +82,10 @@ struct Exponential<DoubleVec> {
 
   COLLAPSAR_INLINE explicit Exponential(double length) {
     const double high = 1.0 / length;
-    scale = set(kLog2e / length);
-    inverseHigh = set(high);
-    inverseLow = set(__builtin_fma(-high, length, 1.0) / length);
-    floorToken = set(kFloor * length);
+    scale = splat(kLog2e / length);
+    inverseHigh = splat(high);
+    inverseLow = splat(__builtin_fma(-high, length, 1.0) / length);
+    floorToken = splat(kFloor * length);
   }
 
   COLLAPSAR_INLINE Exponential(DoubleVec scaleOf, DoubleVec high, DoubleVec low, DoubleVec floor)
@@ -101,10 +101,10 @@ struct Exponential<DoubleVec> {
   }
 
   COLLAPSAR_INLINE static DoubleVec finish(DoubleVec r, DoubleVec shifted) {
-    DoubleVec q = set(kExpCoefficients[9]);
+    DoubleVec q = splat(kExpCoefficients[9]);
 #pragma GCC unroll 9
-    for (int i = 8; i >= 0; i--) q = fma(q, r, set(kExpCoefficients[i]));
-    const DoubleVec one = set(1.0);
+    for (int i = 8; i >= 0; i--) q = fma(q, r, splat(kExpCoefficients[i]));
+    const DoubleVec one = splat(1.0);
     return timesPowerOf2(fma(r, fma(r, q, one), one), shifted);
   }
 
@@ -116,28 +116,28 @@ struct Exponential<DoubleVec> {
 
   // In two steps, for several at once, as above.
   COLLAPSAR_INLINE static void reduce(DoubleVec d, DoubleVec& r, DoubleVec& shifted) {
-    const DoubleVec shift = set(kRoundingShift);
-    shifted = fma(d, set(kLog2e), shift);
+    const DoubleVec shift = splat(kRoundingShift);
+    shifted = fma(d, splat(kLog2e), shift);
     const DoubleVec minusN = sub(shift, shifted);
-    r = fma(minusN, set(kLn2Low), fma(minusN, set(kLn2High), d));
+    r = fma(minusN, splat(kLn2Low), fma(minusN, splat(kLn2High), d));
   }
   COLLAPSAR_INLINE void reduceToken(DoubleVec difference, DoubleVec& r, DoubleVec& shifted) const {
-    const DoubleVec d = larger(floorToken, difference), shift = set(kRoundingShift);
+    const DoubleVec d = max(floorToken, difference), shift = splat(kRoundingShift);
     shifted = fma(d, scale, shift);
     const DoubleVec minusN = sub(shift, shifted);
-    const DoubleVec high = fma(d, inverseLow, fma(d, inverseHigh, mul(minusN, set(kLn2High))));
-    r = fma(minusN, set(kLn2Low), high);
+    const DoubleVec high = fma(d, inverseLow, fma(d, inverseHigh, mul(minusN, splat(kLn2High))));
+    r = fma(minusN, splat(kLn2Low), high);
   }
   template <int N>
   COLLAPSAR_INLINE static void powers(const DoubleVec (&r)[N], const DoubleVec (&shifted)[N], DoubleVec (&out)[N]) {
 #pragma GCC unroll 16
-    for (int j = 0; j < N; j++) out[j] = set(kExpCoefficients[9]);
+    for (int j = 0; j < N; j++) out[j] = splat(kExpCoefficients[9]);
 #pragma GCC unroll 9
     for (int i = 8; i >= 0; i--) {
 #pragma GCC unroll 16
-      for (int j = 0; j < N; j++) out[j] = fma(out[j], r[j], set(kExpCoefficients[i]));
+      for (int j = 0; j < N; j++) out[j] = fma(out[j], r[j], splat(kExpCoefficients[i]));
     }
-    const DoubleVec one = set(1.0);
+    const DoubleVec one = splat(1.0);
 #pragma GCC unroll 16
     for (int j = 0; j < N; j++) out[j] = timesPowerOf2(fma(r[j], fma(r[j], out[j], one), one), shifted[j]);
   }
@@ -173,9 +173,9 @@ struct NearExponential {
     const double inverse = usable ? 1.0 / length : 0.0;
     double power = inverse;
     for (int i = 0; i < kTerms; i++, power *= inverse) {
-      coefficient[i] = set(static_cast<C>(NearCoefficients<C>::k[i] * power));
+      coefficient[i] = splat(static_cast<C>(NearCoefficients<C>::k[i] * power));
     }
-    farthest = set(static_cast<C>(usable ? -length : __builtin_inf()));
+    farthest = splat(static_cast<C>(usable ? -length : __builtin_inf()));
   }
 
   // No difference lies beyond; NaN goes through either way.
@@ -190,7 +190,7 @@ struct NearExponential {
 #pragma GCC unroll 8
       for (int j = 0; j < N; j++) out[j] = fma(out[j], d[j], coefficient[i]);
     }
-    const V one = set(static_cast<C>(1));
+    const V one = splat(static_cast<C>(1));
 #pragma GCC unroll 8
     for (int j = 0; j < N; j++) out[j] = fma(out[j], d[j], one);
   }
@@ -202,11 +202,11 @@ struct NearExponential {
 template <int N, class V>
 COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V>& exponential, V (&d)[N],
                                    V (&e)[2 * N]) {
-  const V floor = set(Exponential<V>::kFloor);
+  const V floor = splat(Exponential<V>::kFloor);
   V f[2 * N], shifted[2 * N];
 #pragma GCC unroll 8
   for (int j = 0; j < N; j++) {
-    d[j] = larger(floor, difference[j]);
+    d[j] = max(floor, difference[j]);
     Exponential<V>::reduce(d[j], f[j], shifted[j]);
     exponential.reduceToken(difference[j], f[N + j], shifted[N + j]);
   }
@@ -217,11 +217,11 @@ COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V
 // and a power of two: 6 operations in float32 instead of 12, in float64 12 instead of 20.
 template <int N, class V>
 COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const NearExponential<V>& near, V (&d)[N], V (&e)[2 * N]) {
-  const V floor = set(Exponential<V>::kFloor);
+  const V floor = splat(Exponential<V>::kFloor);
   V f[N], shifted[N], power[N], token[N];
 #pragma GCC unroll 8
   for (int j = 0; j < N; j++) {
-    d[j] = larger(floor, difference[j]);
+    d[j] = max(floor, difference[j]);
     Exponential<V>::reduce(d[j], f[j], shifted[j]);
   }
   Exponential<V>::powers(f, shifted, power);

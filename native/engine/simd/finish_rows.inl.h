@@ -15,12 +15,12 @@ namespace collapsar {
 namespace {
 
 // One NaN, whatever the machine makes.
-COLLAPSAR_INLINE void storeCanonical(double* to, DoubleVec x) { store(to, select(equal(x, x), x, set(kUndefined))); }
+COLLAPSAR_INLINE void storeCanonical(double* to, DoubleVec x) { store(to, select(equal(x, x), x, splat(kUndefined))); }
 
 COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same, const double* own,
                                   const double* lengths, double logColumns, const double* logOthers, int at,
                                   const BatchFields& out) {
-  const DoubleVec none = set(-kInfinity), floor = set(Exponential<DoubleVec>::kFloor), length = load(lengths + at);
+  const DoubleVec none = splat(-kInfinity), floor = splat(Exponential<DoubleVec>::kFloor), length = load(lengths + at);
   const DoubleVec otherReference = load(others.reference + at), sameReference = load(same.reference + at);
   const DoubleVec otherS = load(others.s + at), sameS = load(same.s + at);
   const DoubleVec otherT = load(others.t + at), sameT = load(same.t + at);
@@ -30,7 +30,7 @@ COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same
   const DoubleMask otherHigher = greater(otherReference, sameReference);
   const DoubleVec reference = select(otherHigher, otherReference, sameReference);
   const DoubleVec fall = sub(select(otherHigher, sameReference, otherReference), reference);
-  const DoubleVec floored = larger(fall, floor), flooredToken = larger(div(fall, length), floor);
+  const DoubleVec floored = max(fall, floor), flooredToken = max(div(fall, length), floor);
   const DoubleVec scale = Exponential<DoubleVec>::of(floored), scaleToken = Exponential<DoubleVec>::of(flooredToken);
   const DoubleVec lowS = select(otherHigher, sameS, otherS), highS = select(otherHigher, otherS, sameS);
   const DoubleVec lowT = select(otherHigher, sameT, otherT), highT = select(otherHigher, otherT, sameT);
@@ -48,7 +48,7 @@ COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same
   storeCanonical(out.matchedToken + at, div(matched, length));
   // ln s - ln n before the reference is added: for equal scores that is 0, and the mean comes out exactly. Where
   // nothing but -inf has come, the reference is that, and so is the sum.
-  const DoubleVec logCount = load(logOthers + at), columns = set(logColumns);
+  const DoubleVec logCount = load(logOthers + at), columns = splat(logColumns);
   storeCanonical(out.looMarginalSeq + at, add(otherReference, sub(logs[0], logCount)));
   storeCanonical(out.looMarginalToken + at, add(div(otherReference, length), sub(logs[1], logCount)));
   const DoubleMask nothing = equal(reference, none);
@@ -57,43 +57,14 @@ COLLAPSAR_INLINE void finishLanes(const BatchSums& others, const BatchSums& same
   storeCanonical(out.marginalToken + at, select(nothing, none, marginalToken));
   // Below 2^-100 stands only what the floor of the exponentials left of -inf.
   const DoubleVec entropy = sub(logs[2], div(t, s));
-  const DoubleVec notNegative = select(greater(entropy, set(0x1p-100)), entropy, set(0.0));
-  storeCanonical(out.posteriorEntropy + at, select(nothing, set(kUndefined), notNegative));
+  const DoubleVec notNegative = select(greater(entropy, splat(0x1p-100)), entropy, splat(0.0));
+  storeCanonical(out.posteriorEntropy + at, select(nothing, splat(kUndefined), notNegative));
 }
 
 void finishRowsOf(const BatchSums* others, const BatchSums* same, const double* own, const double* lengths,
                   double logColumns, const double* logOthers, int count, const BatchFields* out) {
   for (int at = 0; at < count; at += DoubleVec::kLanes) {
     finishLanes(*others, *same, own, lengths, logColumns, logOthers, at, *out);
-  }
-}
-
-// As floats, which no operation here looks at. Interleaving the first half of all with the second takes the number of
-// the list's place from the top of an element's index to the bottom, bit by bit.
-void turnTopColumnsOf(const int32_t (*topColumn)[kBatchRows], int32_t* lists) {
-  constexpr int kLanes = FloatVec::kLanes, kVectors = kTopListSize * kBatchRows / kLanes;
-  FloatVec v[kVectors];
-  float lanes[kLanes];
-#pragma GCC unroll 32
-  for (int i = 0; i < kVectors; i++) {
-    __builtin_memcpy(lanes, *topColumn + i * kLanes, sizeof lanes);
-    v[i] = load(lanes);
-  }
-#pragma GCC unroll 3
-  for (int places = kTopListSize; places > 1; places /= 2) {
-    FloatVec next[kVectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < kVectors / 2; i++) {
-      next[2 * i] = zipLow(v[i], v[i + kVectors / 2]);
-      next[2 * i + 1] = zipHigh(v[i], v[i + kVectors / 2]);
-    }
-#pragma GCC unroll 32
-    for (int i = 0; i < kVectors; i++) v[i] = next[i];
-  }
-#pragma GCC unroll 32
-  for (int i = 0; i < kVectors; i++) {
-    store(lanes, v[i]);
-    __builtin_memcpy(lists + i * kLanes, lanes, sizeof lanes);
   }
 }
 

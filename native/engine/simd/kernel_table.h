@@ -13,17 +13,7 @@ constexpr int kLeafTokens = 4096;    // tokens summed over the lanes before they
 constexpr int kTokenLanes = 32;      // float64 lanes of a token sum
 constexpr int kBlockColumns = 2048;  // columns handled at a time: the block stays in the L1 cache
 constexpr int kScoreLanes = 16;      // lanes of a block's exponential sums
-constexpr int kTopListSize = 8;
-constexpr int kVectorDoubles = 8;  // of the widest vectors there are
-
-// The largest values met so far, falling; ties by rising column.
-template <class C>
-struct TopList {
-  C value[kTopListSize];
-  int32_t column[kTopListSize];
-  int size;    // wanted
-  int filled;  // there
-};
+constexpr int kVectorDoubles = 8;    // of the widest vectors there are
 
 // A group of columns: Σ e^(x-reference), Σ e^(x-reference)(x-reference), and the first for the per-token means
 // x/length. The low parts carry what rounding took from the sums.
@@ -40,9 +30,13 @@ struct GroupSums {
 template <class C>
 struct RowState {
   C own;
+  C best;  // the largest of the columns equivalent to own, and the first that holds it
+  int32_t bestColumn;
   double length;  // max(length, 1)
-  TopList<C> top;
-  int64_t above, equal;
+  C largest;      // so far, and the first column that holds it
+  int32_t argmax;
+  int64_t above, equal;  // columns beside own
+  int64_t before;        // columns that go before bestColumn: by falling score, ties by rising column
   GroupSums others, same;
 };
 
@@ -61,11 +55,10 @@ struct BatchSums {
   double reference[kBatchRows], s[kBatchRows], t[kBatchRows], sToken[kBatchRows];
 };
 
-// Of several rows what is final: own's score and its places among the columns, and the best columns.
+// Of several rows what is final: own's score, and places among the columns as RowState has them.
 struct BatchPlaces {
   double own[kBatchRows];
-  int32_t above[kBatchRows], equal[kBatchRows];
-  int32_t topColumn[kTopListSize][kBatchRows];
+  int32_t argmax[kBatchRows], above[kBatchRows], equal[kBatchRows], before[kBatchRows];
 };
 
 // Where the statistics of kBatchRows rows are written. One NaN, whatever the machine makes, where they are undefined.
@@ -111,17 +104,15 @@ struct KernelTable {
   // Takes in `count` <= kBatchRows rows of at most kNarrowColumns columns, strides in elements. `labels` says of each
   // column which it is equivalent to; null if they are all distinct.
   void (*addNarrowRows64)(const void* source, int64_t rowStride, int64_t columnStride, int count, int columns,
-                          const int32_t* own, const double* labels, int topK, NarrowRows<double>* rows,
+                          const int32_t* own, const double* labels, NarrowRows<double>* rows,
                           NarrowScratch<double>* scratch);
   void (*addNarrowRows32[4])(const void* source, int64_t rowStride, int64_t columnStride, int count, int columns,
-                             const int32_t* own, const float* labels, int topK, NarrowRows<float>* rows,
+                             const int32_t* own, const float* labels, NarrowRows<float>* rows,
                              NarrowScratch<float>* scratch);
 
   // logOthers: ln(number of columns not equivalent to own); unused if there are none.
   void (*finishRows)(const BatchSums* others, const BatchSums* same, const double* own, const double* lengths,
                      double logColumns, const double* logOthers, int count, const BatchFields* out);
-  // The lists of kBatchRows rows, one behind the other.
-  void (*turnTopColumns)(const int32_t (*topColumn)[kBatchRows], int32_t* lists);
   double (*log)(double value);
 
   // deterministicExp and deterministicLog of each of `count` values, bit for bit. Whole vectors are read and written:

@@ -34,7 +34,6 @@ constexpr KernelTable kTable = {
     addNarrowRowsOf<double, double>,
     {nullptr, addNarrowRowsOf<float, float>, addNarrowRowsOf<Float16, float>, addNarrowRowsOf<BFloat16, float>},
     finishRowsOf,
-    turnTopColumnsOf,
     logAlone,
     exponentialsOf,
     logarithmsOf,

@@ -15,21 +15,21 @@ COLLAPSAR_INLINE void logsOf(const DoubleVec (&x)[N], DoubleVec (&out)[N]) {
   for (int j = 0; j < N; j++) {
     DoubleVec m;
     splitPower(x[j], m, k[j]);
-    f[j] = sub(m, set(1.0));
-    s[j] = div(f[j], add(set(2.0), f[j]));
+    f[j] = sub(m, splat(1.0));
+    s[j] = div(f[j], add(splat(2.0), f[j]));
     z[j] = mul(s[j], s[j]);
-    q[j] = set(kLogCoefficients[6]);
+    q[j] = splat(kLogCoefficients[6]);
   }
 #pragma GCC unroll 6
   for (int i = 5; i >= 0; i--) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; j++) q[j] = fma(q[j], z[j], set(kLogCoefficients[i]));
+    for (int j = 0; j < N; j++) q[j] = fma(q[j], z[j], splat(kLogCoefficients[i]));
   }
 #pragma GCC unroll 4
   for (int j = 0; j < N; j++) {
-    const DoubleVec minusZ = sub(set(0.0), z[j]), minusS = sub(set(0.0), s[j]);
-    const DoubleVec small = fma(minusS, fma(minusZ, q[j], f[j]), mul(k[j], set(kLn2Low)));
-    out[j] = fma(k[j], set(kLn2High), add(f[j], small));
+    const DoubleVec minusZ = sub(splat(0.0), z[j]), minusS = sub(splat(0.0), s[j]);
+    const DoubleVec small = fma(minusS, fma(minusZ, q[j], f[j]), mul(k[j], splat(kLn2Low)));
+    out[j] = fma(k[j], splat(kLn2High), add(f[j], small));
   }
 }
 COLLAPSAR_INLINE DoubleVec logOf(DoubleVec x) {

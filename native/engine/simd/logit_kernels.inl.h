@@ -23,7 +23,7 @@ constexpr double kLogitRise = sizeof(C) == 4 ? 2.0 : 0.5;
 template <class C>
 constexpr C kLargest = sizeof(C) == 4 ? static_cast<C>(0x1.fffffep127) : static_cast<C>(0x1.fffffffffffffp1023);
 
-COLLAPSAR_INLINE int64_t smallerOf(int64_t a, int64_t b) { return a < b ? a : b; }
+COLLAPSAR_INLINE int64_t minOf(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Calls `action` with the terms that the row's reference asks for.
 template <class Action>
@@ -48,10 +48,10 @@ template <class C>
 void foldLanes(LogitRow<C>& row) {
   LogitLeaf<C>& leaf = row.leaf;
   if (!leaf.lanes.filled) return;
-  double s = foldSum<kScoreLanes>(loadLanes(leaf.lanes.s)), t = foldSum<kScoreLanes>(loadLanes(leaf.lanes.t));
+  double s = reduceSum<kScoreLanes>(loadLanes(leaf.lanes.s)), t = reduceSum<kScoreLanes>(loadLanes(leaf.lanes.t));
   if (sizeof(C) == 8) {
-    s += foldSum<kScoreLanes>(loadLanes(leaf.lanes.sLow));
-    t += foldSum<kScoreLanes>(loadLanes(leaf.lanes.tLow));
+    s += reduceSum<kScoreLanes>(loadLanes(leaf.lanes.sLow));
+    t += reduceSum<kScoreLanes>(loadLanes(leaf.lanes.tLow));
   } else {
     // From the origin as a float to the origin itself.
     t = __builtin_fma(s, static_cast<double>(static_cast<C>(leaf.reference.origin)) - leaf.reference.origin, t);
@@ -64,7 +64,7 @@ void foldLanes(LogitRow<C>& row) {
 }
 
 template <class C>
-void raiseTo(LogitRow<C>& row, C largest) {
+void rescaleTo(LogitRow<C>& row, C largest) {
   LogitLeaf<C>& leaf = row.leaf;
   const double before = leaf.reference.value;
   if (before != -kInfinity) foldLanes(row);
@@ -94,7 +94,7 @@ int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& ro
 
 // Of -inf alone nothing stays: the depth of the exponentials would leave its part of each.
 template <class C>
-COLLAPSAR_INLINE void forget(LogitLeaf<C>& leaf) {
+COLLAPSAR_INLINE void reset(LogitLeaf<C>& leaf) {
   leaf.s = leaf.t = leaf.sLow = leaf.tLow = 0.0;
   leaf.reference.value = -kInfinity;
 }
@@ -105,36 +105,36 @@ template <class T, class C>
 int64_t addEmptyRuns(const T* source, int64_t first, int64_t count, LogitRow<C>& row, LogitPeak<C>& peak) {
   using V = typename VecOf<C>::V;
   int64_t end = first;
-  while (end < count && largestLogit<V>(source + end, smallerOf(kLogitRun, count - end)) == -kInfinity) {
+  while (end < count && largestLogit<V>(source + end, minOf(kLogitRun, count - end)) == -kInfinity) {
     end += kLogitRun;
   }
   if (end == first) return first;
   row.leaf.reference = placeReference<C>(0.0, row.temperature);
-  end = addRunsOf(source, first, smallerOf(end, count), row, peak);
+  end = addRunsOf(source, first, minOf(end, count), row, peak);
   foldLanes(row);
-  forget(row.leaf);
+  reset(row.leaf);
   return end;
 }
 
 // The first column that holds `value`, which is there and above -inf.
 template <class V, class T>
 COLLAPSAR_INLINE int64_t firstEqual(const T* source, int64_t count, typename V::Scalar value) {
-  const V wanted = set(value);
+  const V wanted = splat(value);
   int64_t i = 0;
   for (; i + V::kLanes <= count; i += V::kLanes) {
-    const uint32_t found = laneBits(equal(load(source + i), wanted));
+    const uint32_t found = movemask(equal(load(source + i), wanted));
     if (found != 0) return i + __builtin_ctz(found);
   }
   T tail[V::kLanes];
   fillTail<V::kLanes>(tail);
   __builtin_memcpy(tail, source + i, static_cast<size_t>(count - i) * sizeof(T));
-  return i + __builtin_ctz(laneBits(equal(load(static_cast<const T*>(tail)), wanted)));
+  return i + __builtin_ctz(movemask(equal(load(static_cast<const T*>(tail)), wanted)));
 }
 
 // Leaves that begin with one reference mostly keep it, and are merged without an exponential.
 template <class T, class C>
 void beginRowOf(const void* source, int64_t columns, LogitRow<C>* row) {
-  const C largest = largestLogit<typename VecOf<C>::V>(static_cast<const T*>(source), smallerOf(kLogitRun, columns));
+  const C largest = largestLogit<typename VecOf<C>::V>(static_cast<const T*>(source), minOf(kLogitRun, columns));
   const bool finite = largest > -static_cast<C>(kInfinity) && largest < static_cast<C>(kInfinity);
   row->start = placeReference<C>(finite ? static_cast<double>(largest) : 0.0, row->temperature);
   if (!finite) row->start.value = -kInfinity;
@@ -152,23 +152,23 @@ void addColumnsOf(const void* sourceData, int64_t count, int64_t firstColumn, Lo
     at = row.leaf.reference.value == -kInfinity ? addEmptyRuns(source, at, count, row, peak)
                                                 : addRunsOf(source, at, count, row, peak);
     if (at == count) break;
-    const C largest = largestLogit<V>(source + at, smallerOf(kLogitRun, count - at));
+    const C largest = largestLogit<V>(source + at, minOf(kLogitRun, count - at));
     if (largest == infinity) {
       row.invalid = true;
       return;
     }
-    raiseTo(row, largest);
+    rescaleTo(row, largest);
   }
   if (peak.run < 0) return;
   row.best = peak.value;
   row.argmax =
-      firstColumn + peak.run + firstEqual<V>(source + peak.run, smallerOf(kLogitRun, count - peak.run), peak.value);
+      firstColumn + peak.run + firstEqual<V>(source + peak.run, minOf(kLogitRun, count - peak.run), peak.value);
 }
 
 // A leaf of one term is made 1 relative to itself: a row with one finite logit has that as its log-sum-exp, and entropy
 // 0. Allowed for in t: the rounding of one product, and what the depth of the exponentials left of -inf.
 template <class C>
-COLLAPSAR_INLINE void takeAlone(LogitLeaf<C>& leaf, double term, double difference) {
+COLLAPSAR_INLINE void setSingleTerm(LogitLeaf<C>& leaf, double term, double difference) {
   const double product = term * difference, rest = leaf.t + leaf.tLow - product;
   const double allowed = __builtin_fma(sizeof(C) == 4 ? 0x1p-23 : 0x1p-52, __builtin_fabs(product), 0x1p-100);
   if (leaf.s != term || leaf.sLow != 0.0 || !(__builtin_fabs(rest) <= allowed)) return;
@@ -179,30 +179,30 @@ COLLAPSAR_INLINE void takeAlone(LogitLeaf<C>& leaf, double term, double differen
 
 // The largest term, which a confident row has almost all its mass in, is put in exactly.
 template <class Terms>
-COLLAPSAR_INLINE void settleLargest(const Terms& terms, LogitRow<float>& row) {
+COLLAPSAR_INLINE void addLargestExactly(const Terms& terms, LogitRow<float>& row) {
   LogitLeaf<float>& leaf = row.leaf;
-  const FloatVec largest[1] = {set(leaf.largest)};
+  const FloatVec largest[1] = {splat(leaf.largest)};
   FloatVec e[1], d[1];
   terms.template of<1>(largest, e, d);
-  const double rounded = static_cast<double>(foldLarger(e[0]));
+  const double rounded = static_cast<double>(reduceMax(e[0]));
   const double origin = static_cast<double>(static_cast<float>(leaf.reference.origin));
   const FloatVec product = mul(e[0], d[0]);  // rounded as in the run
   double s = rounded,
-         t = __builtin_fma(rounded, origin - leaf.reference.origin, static_cast<double>(foldLarger(product)));
+         t = __builtin_fma(rounded, origin - leaf.reference.origin, static_cast<double>(reduceMax(product)));
   addLack(terms, s, t);
   const double difference = static_cast<double>(leaf.largest) - leaf.reference.base - leaf.reference.origin;
   const double exact = deterministicExp(difference / row.temperature);
   addExactly(leaf.s, leaf.sLow, exact - s);
   addExactly(leaf.t, leaf.tLow, __builtin_fma(exact, difference, -t));
-  takeAlone(leaf, exact, difference);
+  setSingleTerm(leaf, exact, difference);
 }
 
 template <class Terms>
-COLLAPSAR_INLINE void settleLargest(const Terms& terms, LogitRow<double>& row) {
-  const DoubleVec largest[1] = {set(row.leaf.largest)};
+COLLAPSAR_INLINE void addLargestExactly(const Terms& terms, LogitRow<double>& row) {
+  const DoubleVec largest[1] = {splat(row.leaf.largest)};
   DoubleVec e[1], d[1];
   terms.template of<1>(largest, e, d);
-  takeAlone(row.leaf, foldLarger(e[0]), foldLarger(d[0]));
+  setSingleTerm(row.leaf, reduceMax(e[0]), reduceMax(d[0]));
 }
 
 // Whether anything above -inf has come.
@@ -211,13 +211,13 @@ bool closeLeaf(LogitRow<C>& row) {
   if (row.leaf.reference.value == -kInfinity) return false;
   foldLanes(row);
   if (row.leaf.largest > -static_cast<C>(kInfinity)) return true;
-  forget(row.leaf);
+  reset(row.leaf);
   return false;
 }
 
 template <class C>
 void finishLeafOf(LogitRow<C>* row) {
-  if (closeLeaf(*row)) withTerms(*row, [&](const auto& terms) { settleLargest(terms, *row); });
+  if (closeLeaf(*row)) withTerms(*row, [&](const auto& terms) { addLargestExactly(terms, *row); });
 }
 
 constexpr LogitKernelTable kLogitTable = {

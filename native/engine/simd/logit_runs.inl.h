@@ -18,7 +18,8 @@ namespace {
 // A run is taken in steps of four vectors of 16 lanes. The four terms of a lane are added by pairs, then the steps of
 // the run, and the sums of a run go to float64: like terms are doubled, exactly, where a longer chain would make the
 // same rounding error again and again. Beside a term of 1 all others of its lane may be lost five times, each time up
-// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/reference/logits.md). Runs of twice the length are 4% faster.
+// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/reference/logits.md). Runs of twice the length are 4%
+// faster.
 constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;
@@ -36,11 +37,11 @@ COLLAPSAR_INLINE void loadTwo(const BFloat16* source, int part, FloatVec& first,
 }
 
 // What is asked for ahead of a run is spread over its steps: memory takes few requests at a time.
-struct Ahead {
+struct Prefetch {
   uintptr_t near, far;
 
   template <class T>
-  COLLAPSAR_INLINE void askForStep(int step) const {
+  COLLAPSAR_INLINE void step(int step) const {
     const uintptr_t begin = step * kStepColumns * sizeof(T);
 #pragma GCC unroll 8
     for (uintptr_t at = begin; at < begin + kStepColumns * sizeof(T); at += 64) {
@@ -76,7 +77,7 @@ struct LogitScan {
 
 // A run of floats is far coarser than the float64 lanes that it is added to. For one of doubles what rounding takes is
 // kept (Knuth's two-sum).
-COLLAPSAR_INLINE void drainRun(ScoreSum& sum, ScoreSum&, const Wide<FloatVec, kScoreLanes>& run) { drain(sum, run); }
+COLLAPSAR_INLINE void drainRun(ScoreSum& sum, ScoreSum&, const Wide<FloatVec, kScoreLanes>& run) { flush(sum, run); }
 COLLAPSAR_INLINE void drainRun(ScoreSum& sum, ScoreSum& low, const Wide<DoubleVec, kScoreLanes>& run) {
 #pragma GCC unroll 8
   for (int i = 0; i < ScoreSum::kParts; i++) {
@@ -95,27 +96,27 @@ struct LogitRun {
 };
 
 template <bool kCounted, class T, class Terms>
-COLLAPSAR_INLINE LogitRun<typename Terms::V> sumRun(const T* source, const Ahead& ahead, const Terms& terms,
+COLLAPSAR_INLINE LogitRun<typename Terms::V> sumRun(const T* source, const Prefetch& ahead, const Terms& terms,
                                                     const LogitScan<typename Terms::V>& scan) {
   using V = typename Terms::V;
   LogitRun<V> run;
-  run.s = run.t = fill<V, kLogitLanes>(0);
-  run.largest = fill<V, kLogitLanes>(-static_cast<typename V::Scalar>(kInfinity));
+  run.s = run.t = splat<V, kLogitLanes>(0);
+  run.largest = splat<V, kLogitLanes>(-static_cast<typename V::Scalar>(kInfinity));
   run.ranks = scan.ranks;
 #pragma GCC unroll 1
   for (int step = 0; step < kRunSteps; step++) {
     const T* from = source + step * kStepColumns;
-    ahead.askForStep<T>(step);
+    ahead.step<T>(step);
 #pragma GCC unroll 4
     for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) {
       V x[4], e[4], d[4];
       loadTwo(from, p, x[0], x[1]);
       loadTwo(from + 2 * kLogitLanes, p, x[2], x[3]);
       V& largest = run.largest.part[p];
-      largest = larger(x[0], largest);
-      largest = larger(x[1], largest);
-      largest = larger(x[2], largest);
-      largest = larger(x[3], largest);
+      largest = max(x[0], largest);
+      largest = max(x[1], largest);
+      largest = max(x[2], largest);
+      largest = max(x[3], largest);
 #pragma GCC unroll 4
       for (int j = 0; kCounted && j < 4; j++) run.ranks.add(x[j], scan.target);
 #pragma GCC unroll 4
@@ -167,7 +168,7 @@ template <class V>
 COLLAPSAR_INLINE bool notAllUpTo(const Wide<V, kLogitLanes>& largest, V bound) {
   bool found = false;
 #pragma GCC unroll 4
-  for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) found |= any(below(bound, largest.part[p]));
+  for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) found |= any(notGreaterEqual(bound, largest.part[p]));
   return found;
 }
 template <class V>
@@ -187,17 +188,17 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   const Terms terms = given;
   LogitLanes& lanes = row.leaf.lanes;
   LogitScan<V> scan;
-  scan.largest = fill<V, kLogitLanes>(row.leaf.largest);
-  scan.s = scan.t = scan.sLow = scan.tLow = fill<DoubleVec, kScoreLanes>(0.0);
+  scan.largest = splat<V, kLogitLanes>(row.leaf.largest);
+  scan.s = scan.t = scan.sLow = scan.tLow = splat<DoubleVec, kScoreLanes>(0.0);
   if (lanes.filled) {
     scan.s = loadLanes(lanes.s);
     scan.t = loadLanes(lanes.t);
     scan.sLow = loadLanes(lanes.sLow);
     scan.tLow = loadLanes(lanes.tLow);
   }
-  scan.target = set(row.target);
-  const V bound = set(nextBelow(row.target));  // NaN below -inf: every run is counted
-  V notable = set(peak.value < ceiling ? peak.value : ceiling);
+  scan.target = splat(row.target);
+  const V bound = splat(nextBelow(row.target));  // NaN below -inf: every run is counted
+  V notable = splat(peak.value < ceiling ? peak.value : ceiling);
   // The last run is filled up with -inf.
   const int64_t whole = first + (count - first) / kLogitRun * kLogitRun;
   T tail[kLogitRun];
@@ -214,20 +215,20 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   for (; at < count; at += kLogitRun) {
     const T* const from = at < whole ? source + at : tail;
     const auto here = reinterpret_cast<uintptr_t>(source + at);
-    const Ahead ahead = {here + near, here + far};
+    const Prefetch ahead = {here + near, here + far};
     const LogitRun<V> run = sumRun<kRanking == Ranking::Along>(from, ahead, terms, scan);
     if (anyAbove(run.largest, notable)) {
-      const C highest = foldLarger<V, kLogitLanes>(run.largest);
+      const C highest = reduceMax<V, kLogitLanes>(run.largest);
       if (highest > ceiling) break;
       peak = {highest, at};
-      notable = set(highest);
+      notable = splat(highest);
     }
     drainRun(scan.s, scan.sLow, run.s);
     drainRun(scan.t, scan.tLow, run.t);
     scan.ranks = run.ranks;
 #pragma GCC unroll 4
     for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) {
-      scan.largest.part[p] = larger(run.largest.part[p], scan.largest.part[p]);
+      scan.largest.part[p] = max(run.largest.part[p], scan.largest.part[p]);
     }
     if (kRanking == Ranking::None) continue;
     reaching[reached] = from;
@@ -242,7 +243,7 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
   storeLanes(lanes.t, scan.t);
   storeLanes(lanes.sLow, scan.sLow);
   storeLanes(lanes.tLow, scan.tLow);
-  row.leaf.largest = foldLarger<V, kLogitLanes>(scan.largest);
+  row.leaf.largest = reduceMax<V, kLogitLanes>(scan.largest);
   row.above += total(scan.ranks.above);
   row.equal += total(scan.ranks.equal);
   if (at <= count) return at;
@@ -255,10 +256,10 @@ template <class V, class T>
 COLLAPSAR_INLINE typename V::Scalar largestLogit(const T* source, int64_t count) {
   using C = typename V::Scalar;
   constexpr int kStep = kStepColumns;
-  V largest = set(-static_cast<C>(kInfinity));
+  V largest = splat(-static_cast<C>(kInfinity));
   const auto scan = [&largest](const T* x) __attribute__((always_inline)) {
 #pragma GCC unroll 32
-    for (int i = 0; i < kStep; i += V::kLanes) largest = larger(load(x + i), largest);
+    for (int i = 0; i < kStep; i += V::kLanes) largest = max(load(x + i), largest);
   };
   const int64_t whole = count / kStep * kStep;
   for (int64_t i = 0; i < whole; i += kStep) scan(source + i);
@@ -268,7 +269,7 @@ COLLAPSAR_INLINE typename V::Scalar largestLogit(const T* source, int64_t count)
     __builtin_memcpy(tail, source + whole, static_cast<size_t>(count - whole) * sizeof(T));
     scan(tail);
   }
-  return foldLarger(largest);
+  return reduceMax(largest);
 }
 
 }  // namespace

@@ -59,19 +59,19 @@ struct UnitTerms {
   FloatVec shift, floor, origin;
 
   COLLAPSAR_INLINE UnitTerms(const LogitReference& reference, double) {
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
-    floor = set(static_cast<float>(reference.origin - kLogitDepth));
-    origin = set(static_cast<float>(reference.origin));
+    shift = splat(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
+    floor = splat(static_cast<float>(reference.origin - kLogitDepth));
+    origin = splat(static_cast<float>(reference.origin));
   }
   template <int N>
   COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
     FloatVec x[N], shifted[N], r[N], power[N];
-    COLLAPSAR_EACH x[j] = larger(floor, value[j]);
-    COLLAPSAR_EACH shifted[j] = fma(x[j], set(kEighthsPerNat), shift);
-    COLLAPSAR_EACH r[j] = fma(sub(shift, shifted[j]), set(kNatsPerEighth), x[j]);
+    COLLAPSAR_EACH x[j] = max(floor, value[j]);
+    COLLAPSAR_EACH shifted[j] = fma(x[j], splat(kEighthsPerNat), shift);
+    COLLAPSAR_EACH r[j] = fma(sub(shift, shifted[j]), splat(kNatsPerEighth), x[j]);
     COLLAPSAR_EACH d[j] = sub(x[j], origin);
     COLLAPSAR_EACH power[j] = powerOfEighths(shifted[j]);
-    COLLAPSAR_EACH e[j] = fma(set(kExpCoefficientsFloat[1]), r[j], set(kExpCoefficientsFloat[0]));
+    COLLAPSAR_EACH e[j] = fma(splat(kExpCoefficientsFloat[1]), r[j], splat(kExpCoefficientsFloat[0]));
     COLLAPSAR_EACH e[j] = fma(mul(r[j], r[j]), e[j], r[j]);
     COLLAPSAR_EACH e[j] = fma(power[j], e[j], power[j]);
   }
@@ -86,17 +86,17 @@ struct ScaledTerms {
   COLLAPSAR_INLINE ScaledTerms(const LogitReference& reference, double temperature) {
     const double scale = 8.0 * kLog2e / temperature;
     const float high = static_cast<float>(scale);
-    base = set(static_cast<float>(reference.base));
-    shift = set(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
-    floor = set(static_cast<float>(reference.origin - kLogitDepth * temperature));
-    origin = set(static_cast<float>(reference.origin));
-    scaleHigh = set(high);
-    scaleLow = set(static_cast<float>(scale - static_cast<double>(high)));
+    base = splat(static_cast<float>(reference.base));
+    shift = splat(static_cast<float>(static_cast<double>(kRoundingShiftFloat) - 8.0 * reference.power));
+    floor = splat(static_cast<float>(reference.origin - kLogitDepth * temperature));
+    origin = splat(static_cast<float>(reference.origin));
+    scaleHigh = splat(high);
+    scaleLow = splat(static_cast<float>(scale - static_cast<double>(high)));
   }
   template <int N>
   COLLAPSAR_INLINE void of(const FloatVec* value, FloatVec* e, FloatVec* d) const {
     FloatVec x[N], shifted[N], f[N];
-    COLLAPSAR_EACH x[j] = larger(floor, sub(value[j], base));
+    COLLAPSAR_EACH x[j] = max(floor, sub(value[j], base));
     COLLAPSAR_EACH shifted[j] = fma(x[j], scaleHigh, shift);
     COLLAPSAR_EACH f[j] = fma(x[j], scaleLow, fma(x[j], scaleHigh, sub(shift, shifted[j])));
     COLLAPSAR_EACH d[j] = sub(x[j], origin);
@@ -112,14 +112,14 @@ struct UnitTerms64 {
   DoubleVec base, floor;
 
   COLLAPSAR_INLINE UnitTerms64(const LogitReference& reference, double) {
-    base = set(reference.base);
-    floor = set(Exponential<DoubleVec>::kFloor);
+    base = splat(reference.base);
+    floor = splat(Exponential<DoubleVec>::kFloor);
   }
   template <int N>
   COLLAPSAR_INLINE void of(const DoubleVec* value, DoubleVec* e, DoubleVec* d) const {
     DoubleVec r[N], shifted[N];
     COLLAPSAR_EACH {
-      d[j] = larger(floor, sub(value[j], base));
+      d[j] = max(floor, sub(value[j], base));
       Exponential<DoubleVec>::reduce(d[j], r[j], shifted[j]);
     }
     DoubleVec out[N];
@@ -135,13 +135,13 @@ struct ScaledTerms64 {
   DoubleVec base;
 
   COLLAPSAR_INLINE ScaledTerms64(const LogitReference& reference, double temperature) : exponential(temperature) {
-    base = set(reference.base);
+    base = splat(reference.base);
   }
   template <int N>
   COLLAPSAR_INLINE void of(const DoubleVec* value, DoubleVec* e, DoubleVec* d) const {
     DoubleVec r[N], shifted[N];
     COLLAPSAR_EACH {
-      d[j] = larger(exponential.floorToken, sub(value[j], base));
+      d[j] = max(exponential.floorToken, sub(value[j], base));
       exponential.reduceToken(d[j], r[j], shifted[j]);
     }
     DoubleVec out[N];

@@ -67,7 +67,7 @@ COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, Cursor&... ah
   double total = 0.0;
   while (count > 0) {
     const int64_t leaf = count < kLeafTokens ? count : kLeafTokens;
-    TokenSum sum = fill<DoubleVec, kTokenLanes>(0.0);
+    TokenSum sum = splat<DoubleVec, kTokenLanes>(0.0);
     int64_t t = 0;
     for (; t + kTokenLanes <= leaf; t += kTokenLanes, lines -= kLines) {
 #pragma GCC unroll 4
@@ -75,7 +75,7 @@ COLLAPSAR_INLINE double sumSegment(const T* tokens, int64_t count, Cursor&... ah
       add32(sum, tokens + t);
     }
     addFirst(sum, tokens + t, static_cast<int>(leaf - t));
-    total += foldSum<kTokenLanes>(sum);
+    total += reduceSum<kTokenLanes>(sum);
     tokens += leaf;
     count -= leaf;
   }
@@ -87,7 +87,7 @@ template <class T>
 void sumSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
   const T* tokens = static_cast<const T*>(data);
   const bool l2First = asksL2First();
-  if (kMasksLoads<T> && longestOf(lengths, count) <= kShortTokens) {
+  if (kHasMaskload<T> && longestOf(lengths, count) <= kShortTokens) {
     return l2First ? sumShortSegments<Asking::L2First>(tokens, starts, lengths, count, sums)
                    : sumShortSegments<Asking::L1>(tokens, starts, lengths, count, sums);
   }

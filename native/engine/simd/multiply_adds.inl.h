@@ -13,10 +13,10 @@ namespace {
 constexpr int kChains = 12;
 
 int64_t multiplyAddsOf(int64_t steps, float* sum) {
-  const FloatVec factor = set(0.999f), term = set(0.001f);
+  const FloatVec factor = splat(0.999f), term = splat(0.001f);
   FloatVec chain[kChains];
 #pragma GCC unroll 12
-  for (int i = 0; i < kChains; i++) chain[i] = set(static_cast<float>(i) - (kChains - 1) / 2.0f);
+  for (int i = 0; i < kChains; i++) chain[i] = splat(static_cast<float>(i) - (kChains - 1) / 2.0f);
   for (int64_t step = 0; step < steps; step++) {
 #pragma GCC unroll 12
     for (int i = 0; i < kChains; i++) chain[i] = fma(chain[i], factor, term);

@@ -1,7 +1,7 @@
 // Rows of few columns: each row is a lane, and the columns pass one after the other.
 //
-// So nothing is folded, no branch depends on a score, and a row's ranks, best columns and exponentials cost the same
-// wherever the large values stand. Measured in float32 against a row at a time: 7 times as fast at 16 and 64 columns, 4
+// So nothing is folded, hardly a branch depends on a score, and a row's ranks and exponentials cost the same wherever
+// the large values stand. Measured in float32 against a row at a time: 7 times as fast at 16 and 64 columns, 4
 // times at 256. A row's bits depend on that row alone. Included by kernels.inl.h.
 #pragma once
 
@@ -9,7 +9,6 @@
 
 #include "exponentials.inl.h"
 #include "kernel_table.h"
-#include "narrow_top_columns.inl.h"
 #include "scalars.inl.h"
 #include "score_sums.inl.h"
 
@@ -25,8 +24,8 @@ COLLAPSAR_INLINE void transpose(V* v) {
     V next[kLanes];
 #pragma GCC unroll 8
     for (int i = 0; i < kLanes / 2; i++) {
-      next[2 * i] = zipLow(v[i], v[i + kLanes / 2]);
-      next[2 * i + 1] = zipHigh(v[i], v[i + kLanes / 2]);
+      next[2 * i] = interleaveLow(v[i], v[i + kLanes / 2]);
+      next[2 * i + 1] = interleaveHigh(v[i], v[i + kLanes / 2]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; i++) v[i] = next[i];
@@ -36,7 +35,8 @@ COLLAPSAR_INLINE void transpose(V* v) {
 // Element (r, c) of up to kBatchRows rows -> x[c * kBatchRows + r], in full vectors: there is room for columns up to
 // the next multiple of 16. What is missing is 0.
 template <class T, class C>
-COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns, C* x) {
+COLLAPSAR_INLINE void loadTransposed(const T* source, int64_t rowStride, int64_t columnStride, int rows, int columns,
+                                     C* x) {
   using V = typename VecOf<C>::V;
   constexpr int kLanes = V::kLanes;
   for (int firstRow = 0; firstRow < rows; firstRow += kLanes) {
@@ -51,7 +51,7 @@ COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnS
           for (int i = 0; i < kLanes; i++) v[i] = load(from + i * rowStride + column);
         } else {
           for (int i = 0; i < kLanes; i++) {
-            v[i] = i < rowsHere ? loadFirst(from + i * rowStride + column, columnsHere, 0) : set(static_cast<C>(0));
+            v[i] = i < rowsHere ? maskload(from + i * rowStride + column, columnsHere, 0) : splat(static_cast<C>(0));
           }
         }
         transpose(v);
@@ -74,8 +74,8 @@ COLLAPSAR_INLINE void turnOf(const T* source, int64_t rowStride, int64_t columnS
 
 // Near enough to the maximum, and such that differences from it are exact: see block_sums.inl.h.
 COLLAPSAR_INLINE FloatVec referenceFor(FloatVec largest) {
-  const FloatVec rounded = sub(add(largest, set(96.0f)), set(96.0f));
-  return select(greater(set(32.0f), largest), select(greater(largest, set(-32.0f)), rounded, largest), largest);
+  const FloatVec rounded = sub(add(largest, splat(96.0f)), splat(96.0f));
+  return select(greater(splat(32.0f), largest), select(greater(largest, splat(-32.0f)), rounded, largest), largest);
 }
 COLLAPSAR_INLINE DoubleVec referenceFor(DoubleVec largest) { return largest; }
 
@@ -94,18 +94,18 @@ struct LaneSums {
   static constexpr int kParts = V::kLanes / DoubleVec::kLanes;
   DoubleVec part[kParts];
 };
-COLLAPSAR_INLINE void drain(LaneSums<FloatVec>& sum, FloatVec run) {
+COLLAPSAR_INLINE void flush(LaneSums<FloatVec>& sum, FloatVec run) {
   DoubleVec wide[LaneSums<FloatVec>::kParts];
   widen(run, wide);
 #pragma GCC unroll 2
   for (int j = 0; j < LaneSums<FloatVec>::kParts; j++) sum.part[j] = add(sum.part[j], wide[j]);
 }
-COLLAPSAR_INLINE void drain(LaneSums<DoubleVec>& sum, DoubleVec run) { sum.part[0] = add(sum.part[0], run); }
+COLLAPSAR_INLINE void flush(LaneSums<DoubleVec>& sum, DoubleVec run) { sum.part[0] = add(sum.part[0], run); }
 template <class V>
 COLLAPSAR_INLINE LaneSums<V> noSums() {
   LaneSums<V> out;
 #pragma GCC unroll 2
-  for (int j = 0; j < LaneSums<V>::kParts; j++) out.part[j] = set(0.0);
+  for (int j = 0; j < LaneSums<V>::kParts; j++) out.part[j] = splat(0.0);
   return out;
 }
 
@@ -123,13 +123,14 @@ struct RunLanes {
 template <class V>
 COLLAPSAR_INLINE void storeGroup(BatchSums& to, int at, V largest, GroupLanes<V>& sums) {
   storeWide(to.reference + at,
-            select(equal(largest, set(static_cast<typename V::Scalar>(-kInfinity))), largest, referenceFor(largest)));
+            select(equal(largest, splat(static_cast<typename V::Scalar>(-kInfinity))), largest, referenceFor(largest)));
 #pragma GCC unroll 2
   for (int j = 0; j < LaneSums<V>::kParts; j++) {
     const int lane = at + j * DoubleVec::kLanes;
     // e^d = 2^(d L) 2^(d (log2 e - L)): see blockSums.
     const DoubleVec t = sums.t.part[j];
-    store(to.s + lane, sizeof(typename V::Scalar) == 4 ? fma(set(kLog2eFloatLack), t, sums.s.part[j]) : sums.s.part[j]);
+    store(to.s + lane,
+          sizeof(typename V::Scalar) == 4 ? fma(splat(kLog2eFloatLack), t, sums.s.part[j]) : sums.s.part[j]);
     store(to.t + lane, t);
     store(to.sToken + lane, sums.sToken.part[j]);
   }
@@ -143,62 +144,59 @@ COLLAPSAR_INLINE void storeCounts(int32_t* to, V counts) {
   for (int i = 0; i < V::kLanes; i++) to[i] = static_cast<int32_t>(lanes[i]);
 }
 
-// What is compared: ranks, and the maxima of both groups. If own's group is own alone (Distinct), the others' maximum
-// is that of all or, where own is that, the next.
+// Of each row the columns before the first of its best equivalent one: by falling score, ties by rising column.
+template <bool Distinct, class C>
+__attribute__((noinline)) void countBefore(const C* x, int columns, const C* labels, const C* ownLabel, int at,
+                                           typename VecOf<C>::V best, int32_t* before) {
+  using V = typename VecOf<C>::V;
+  const V zero = splat(static_cast<C>(0)), one = splat(static_cast<C>(1)), label = load(ownLabel + at);
+  V above = zero, alike = zero, ahead = one;  // `ahead` is 0 from the best column on
+  for (int c = 0; c < columns; c++) {
+    const V v = load(x + c * kBatchRows + at);
+    const auto isBest = equal(v, best), isSame = equal(splat(Distinct ? static_cast<C>(c) : labels[c]), label);
+    above = maskAdd(greater(v, best), above, one);
+    ahead = select(isSame, select(isBest, zero, ahead), ahead);
+    alike = maskAdd(isBest, alike, ahead);
+  }
+  storeCounts(before + at, add(above, alike));
+}
+
+// What is compared: the maximum's column, ranks, and the maxima of both groups. If own's group is own alone (Distinct),
+// the others' maximum is that of all or, where own is that, the next.
 template <bool Distinct, class C>
 COLLAPSAR_INLINE void compareLanes(const C* x, int columns, const C* labels, const C* ownLabel, const C* own, int at,
                                    typename VecOf<C>::V& otherLargest, typename VecOf<C>::V& sameLargest,
                                    NarrowRows<C>& rows) {
   using V = typename VecOf<C>::V;
-  const V minusInfinity = set(static_cast<C>(-kInfinity)), one = set(static_cast<C>(1));
+  const V minusInfinity = splat(static_cast<C>(-kInfinity)), one = splat(static_cast<C>(1));
   const V ownValue = load(own + at), label = load(ownLabel + at);
-  V above = set(static_cast<C>(0)), equalCount = above;
+  V above = splat(static_cast<C>(0)), equalCount = above, argmax = above;
   V others = minusInfinity, same = minusInfinity, next = minusInfinity;
   for (int c = 0; c < columns; c++) {
     const V v = load(x + c * kBatchRows + at);
-    above = addWhere(greater(v, ownValue), above, one);
-    equalCount = addWhere(equal(v, ownValue), equalCount, one);
+    above = maskAdd(greater(v, ownValue), above, one);
+    equalCount = maskAdd(equal(v, ownValue), equalCount, one);
     if (Distinct) {
-      next = larger(smaller(v, others), next);
-      others = larger(v, others);
+      argmax = select(greater(v, others), splat(static_cast<C>(c)), argmax);
+      next = max(min(v, others), next);
+      others = max(v, others);
     } else {
-      const auto isSame = equal(set(labels[c]), label);
-      others = larger(select(isSame, minusInfinity, v), others);
-      same = larger(select(isSame, v, minusInfinity), same);
+      const auto isSame = equal(splat(labels[c]), label);
+      argmax = select(greater(v, max(others, same)), splat(static_cast<C>(c)), argmax);
+      others = max(select(isSame, minusInfinity, v), others);
+      same = max(select(isSame, v, minusInfinity), same);
     }
   }
   otherLargest = Distinct ? select(equal(others, ownValue), next, others) : others;
   sameLargest = Distinct ? ownValue : same;
+  storeCounts(rows.places.argmax + at, argmax);
   storeCounts(rows.places.above + at, above);
   storeCounts(rows.places.equal + at, equalCount);
-}
-
-// The best columns, one after the other. A column that comes later must be larger to go ahead, and so ties stay in
-// order; the list starts with NaN, ahead of which everything goes.
-template <int TopK, class C>
-__attribute__((noinline)) void insertLanes(const C* x, int columns, int at, int32_t (*columnsOut)[kBatchRows]) {
-  using V = typename VecOf<C>::V;
-  V top[TopK], topColumn[TopK];
-#pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) {
-    top[k] = set(static_cast<C>(kUndefined));
-    topColumn[k] = set(static_cast<C>(0));
+  if (!Distinct || any(greater(equalCount, one))) {
+    countBefore<Distinct>(x, columns, labels, ownLabel, at, sameLargest, rows.places.before);
+  } else {
+    storeCounts(rows.places.before + at, above);
   }
-  for (int c = 0; c < columns; c++) {
-    const V v = load(x + c * kBatchRows + at), column = set(static_cast<C>(c));
-    // All against the old list, so that no place waits for another.
-#pragma GCC unroll 8
-    for (int k = TopK - 1; k > 0; k--) {
-      const auto here = below(top[k], v), before = below(top[k - 1], v);
-      top[k] = select(here, select(before, top[k - 1], v), top[k]);
-      topColumn[k] = select(here, select(before, topColumn[k - 1], column), topColumn[k]);
-    }
-    const auto first = below(top[0], v);
-    top[0] = select(first, v, top[0]);
-    topColumn[0] = select(first, column, topColumn[0]);
-  }
-#pragma GCC unroll 8
-  for (int k = 0; k < TopK; k++) storeCounts(columnsOut[k] + at, topColumn[k]);
 }
 
 template <class C, bool Distinct>
@@ -208,10 +206,10 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
                                const char* ahead, int64_t aheadStep) {
   using V = typename VecOf<C>::V;
   constexpr C kNone = static_cast<C>(-kInfinity);
-  const V zero = set(static_cast<C>(0)), label = load(ownLabel + at);
+  const V zero = splat(static_cast<C>(0)), label = load(ownLabel + at);
   // Where all are -inf their exponentials shall stay out of the way of a NaN's, and so are taken against 0.
-  const V otherOrigin = select(equal(otherLargest, set(kNone)), zero, referenceFor(otherLargest));
-  const V sameOrigin = select(equal(sameLargest, set(kNone)), zero, referenceFor(sameLargest));
+  const V otherOrigin = select(equal(otherLargest, splat(kNone)), zero, referenceFor(otherLargest));
+  const V sameOrigin = select(equal(sameLargest, splat(kNone)), zero, referenceFor(sameLargest));
   GroupLanes<V> others, same;
   const auto addColumn = [&](RunLanes<V> & run, int c, V d, V e, V eToken) __attribute__((always_inline)) {
     if (Distinct) {
@@ -219,18 +217,18 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
       run.t = fma(e, d, run.t);
       run.sToken = add(run.sToken, eToken);
     } else {
-      const auto isSame = equal(set(labels[c]), label);
+      const auto isSame = equal(splat(labels[c]), label);
       run.s = add(run.s, select(isSame, zero, e));
       run.t = select(isSame, run.t, fma(e, d, run.t));
       run.sToken = add(run.sToken, select(isSame, zero, eToken));
-      run.sameS = addWhere(isSame, run.sameS, e);
+      run.sameS = maskAdd(isSame, run.sameS, e);
       run.sameT = select(isSame, fma(e, d, run.sameT), run.sameT);
-      run.sameToken = addWhere(isSame, run.sameToken, eToken);
+      run.sameToken = maskAdd(isSame, run.sameToken, eToken);
     }
   };
   const auto differenceOf = [&](int c) __attribute__((always_inline)) {
     const V v = load(x + c * kBatchRows + at);
-    return sub(v, Distinct ? otherOrigin : select(equal(set(labels[c]), label), sameOrigin, otherOrigin));
+    return sub(v, Distinct ? otherOrigin : select(equal(splat(labels[c]), label), sameOrigin, otherOrigin));
   };
   for (int begin = 0; begin < columns; begin += kRunVectors<C>) {
     const int end = columns - begin < kRunVectors<C> ? columns : begin + kRunVectors<C>;
@@ -252,20 +250,20 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
       exponentials(difference, exponential, d, e);
       addColumn(run, c, d[0], e[0], e[1]);
     }
-    drain(others.s, run.s);
-    drain(others.t, run.t);
-    drain(others.sToken, run.sToken);
+    flush(others.s, run.s);
+    flush(others.t, run.t);
+    flush(others.sToken, run.sToken);
     if (!Distinct) {
-      drain(same.s, run.sameS);
-      drain(same.t, run.sameT);
-      drain(same.sToken, run.sameToken);
+      flush(same.s, run.sameS);
+      flush(same.t, run.sameT);
+      flush(same.sToken, run.sameToken);
     }
   }
   if (Distinct) {  // one column against itself: e^0; the difference is NaN if it is NaN or +inf
-    drain(same.s, set(static_cast<C>(1)));
-    drain(same.sToken, set(static_cast<C>(1)));
-    const V own = select(equal(sameLargest, set(kNone)), zero, sameLargest);
-    drain(same.t, sub(own, own));
+    flush(same.s, splat(static_cast<C>(1)));
+    flush(same.sToken, splat(static_cast<C>(1)));
+    const V own = select(equal(sameLargest, splat(kNone)), zero, sameLargest);
+    flush(same.t, sub(own, own));
     storeWide(sameOut.reference + at, sameLargest);
 #pragma GCC unroll 2
     for (int j = 0; j < LaneSums<V>::kParts; j++) {
@@ -279,7 +277,7 @@ COLLAPSAR_INLINE void sumLanes(const C* x, int columns, const C* labels, const C
   storeGroup(othersOut, at, otherLargest, others);
 }
 
-template <class C, bool Distinct, int TopK>
+template <class C, bool Distinct>
 void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, const char* ahead, int64_t rowStep,
                   int64_t columnStep, NarrowRows<C>* rowsOut, NarrowScratch<C>* scratch) {
   using V = typename VecOf<C>::V;
@@ -290,9 +288,6 @@ void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, c
     const int lanes = count - at < V::kLanes ? count - at : V::kLanes;
     V otherLargest, sameLargest;
     compareLanes<Distinct>(x, columns, labels, rows.ownLabel, rows.own, at, otherLargest, sameLargest, rows);
-    if (TopK == 1 || !topLanes(x, columns, larger(sameLargest, otherLargest), at, lanes, rows.places.topColumn)) {
-      insertLanes<TopK>(x, columns, at, rows.places.topColumn);
-    }
     if (Distinct) {
       for (int i = 0; i < lanes; i++) x[own[at + i] * kBatchRows + at + i] = kNone;
     }
@@ -305,9 +300,9 @@ void narrowRowsAs(const C* labels, const int32_t* own, int columns, int count, c
 
 template <class T, class C>
 void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnStride, int count, int columns,
-                     const int32_t* own, const C* labels, int topK, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
+                     const int32_t* own, const C* labels, NarrowRows<C>* rows, NarrowScratch<C>* scratch) {
   const T* source = static_cast<const T*>(sourceData);
-  turnOf(source, rowStride, columnStride, count, columns, scratch->x);
+  loadTransposed(source, rowStride, columnStride, count, columns, scratch->x);
   for (int i = 0; i < kBatchRows; i++) {
     const int column = i < count ? own[i] : 0;
     rows->own[i] = i < count ? scratch->x[column * kBatchRows + i] : static_cast<C>(0);
@@ -321,9 +316,7 @@ void addNarrowRowsOf(const void* sourceData, int64_t rowStride, int64_t columnSt
   const bool lines = columnStride == 1;
   const int64_t rowStep = (lines ? columns : rowStride) * kSize, columnStep = (lines ? kLanes : columnStride) * kSize;
   const char* ahead = static_cast<const char*>(sourceData) + kBatchRows * rowStride * kSize;
-  const auto kernel = labels == nullptr
-                          ? (topK <= 1 ? narrowRowsAs<C, true, 1> : narrowRowsAs<C, true, kTopListSize>)
-                          : (topK <= 1 ? narrowRowsAs<C, false, 1> : narrowRowsAs<C, false, kTopListSize>);
+  const auto kernel = labels == nullptr ? narrowRowsAs<C, true> : narrowRowsAs<C, false>;
   kernel(labels, own, columns, count, ahead, rowStep, columnStep, rows, scratch);
 }
 

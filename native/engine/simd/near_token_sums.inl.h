@@ -38,9 +38,9 @@ constexpr int64_t kStripTokens = 512;
 COLLAPSAR_INLINE void widenStrip(const Float16* tokens, int64_t count, float* strip) {
   int64_t t = 0;
   for (; t + FloatVec::kLanes <= count; t += FloatVec::kLanes) store(strip + t, load(tokens + t));
-  if (t < count) store(strip + t, loadFirst(tokens + t, static_cast<int>(count - t), 0));
+  if (t < count) store(strip + t, maskload(tokens + t, static_cast<int>(count - t), 0));
 }
-COLLAPSAR_INLINE double foldStrips(const TokenSum& sum, const Float16*) { return foldSum<kTokenLanes>(sum); }
+COLLAPSAR_INLINE double foldStrips(const TokenSum& sum, const Float16*) { return reduceSum<kTokenLanes>(sum); }
 
 // BFloat16: of every 32 tokens first those of even number, then the odd ones, which takes no shuffling. Folded by
 // halves, the even lanes are one sum and the odd ones another until the last addition.
@@ -70,7 +70,7 @@ COLLAPSAR_INLINE double foldStrips(const TokenSum& sum, const BFloat16*) {
     even.part[i] = sum.part[i];
     odd.part[i] = sum.part[TokenSum::kParts / 2 + i];
   }
-  return foldSum<kTokenLanes / 2>(even) + foldSum<kTokenLanes / 2>(odd);
+  return reduceSum<kTokenLanes / 2>(even) + reduceSum<kTokenLanes / 2>(odd);
 }
 
 // In a strip the last 32 tokens are all there: +0 stands for what is missing of them.
@@ -83,17 +83,17 @@ COLLAPSAR_INLINE void fillStrip(const T* tokens, int64_t count, float* strip) {
   const int64_t present = count < kStripTokens ? count : kStripTokens;
   if (present <= 0) return;
   const int64_t length = stripLength(count);
-  for (int64_t t = length - kTokenLanes; t < length; t += FloatVec::kLanes) store(strip + t, set(0.0f));
+  for (int64_t t = length - kTokenLanes; t < length; t += FloatVec::kLanes) store(strip + t, splat(0.0f));
   widenStrip(tokens, present, strip);
 }
 
 template <class T>
 COLLAPSAR_INLINE void sumPair(const T* tokensA, int64_t countA, const T* tokensB, int64_t countB, double* sums) {
-  TokenSum a = fill<DoubleVec, kTokenLanes>(0.0), b = fill<DoubleVec, kTokenLanes>(0.0);
+  TokenSum a = splat<DoubleVec, kTokenLanes>(0.0), b = splat<DoubleVec, kTokenLanes>(0.0);
   if constexpr (sizeof(T) > 2) {
     addPair(a, tokensA, countA, b, tokensB, countB);
-    sums[0] = foldSum<kTokenLanes>(a);
-    sums[1] = foldSum<kTokenLanes>(b);
+    sums[0] = reduceSum<kTokenLanes>(a);
+    sums[1] = reduceSum<kTokenLanes>(b);
   } else {
     alignas(64) float strips[2][kStripTokens];
     const int64_t longest = countA < countB ? countB : countA;
@@ -110,7 +110,7 @@ COLLAPSAR_INLINE void sumPair(const T* tokensA, int64_t countA, const T* tokensB
 template <class T>
 void sumNearSegmentsOf(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums) {
   const T* tokens = static_cast<const T*>(data);
-  if (kMasksLoads<T> && longestOf(lengths, count) <= kShortTokens) {
+  if (kHasMaskload<T> && longestOf(lengths, count) <= kShortTokens) {
     return sumShortSegments<Asking::Nothing>(tokens, starts, lengths, count, sums);
   }
   int64_t i = 0;

@@ -9,11 +9,11 @@ namespace {
 
 using ScoreSum = Wide<DoubleVec, kScoreLanes>;
 
-COLLAPSAR_INLINE void drain(ScoreSum& sum, const Wide<DoubleVec, kScoreLanes>& run) {
+COLLAPSAR_INLINE void flush(ScoreSum& sum, const Wide<DoubleVec, kScoreLanes>& run) {
 #pragma GCC unroll 16
   for (int i = 0; i < ScoreSum::kParts; i++) sum.part[i] = add(sum.part[i], run.part[i]);
 }
-COLLAPSAR_INLINE void drain(ScoreSum& sum, const Wide<FloatVec, kScoreLanes>& run) {
+COLLAPSAR_INLINE void flush(ScoreSum& sum, const Wide<FloatVec, kScoreLanes>& run) {
   constexpr int kRatio = FloatVec::kLanes / DoubleVec::kLanes;
 #pragma GCC unroll 8
   for (int i = 0; i < Wide<FloatVec, kScoreLanes>::kParts; i++) {

@@ -53,7 +53,7 @@ void sumHalves(const T* tokens, const int64_t* starts, const int64_t* lengths, i
     }
     // Lanes begin with their first token, where elsewhere they begin with +0 and add it: that differs for -0 alone,
     // and only in a sum of 0, which the last addition makes +0.
-    Wide<DoubleVec, kHalfLanes> low, high = fill<DoubleVec, kHalfLanes>(0.0);
+    Wide<DoubleVec, kHalfLanes> low, high = splat<DoubleVec, kHalfLanes>(0.0);
     const T* from = tokens + starts[i];
     const int length = static_cast<int>(lengths[i]);
     loadHalf(from, length, low);
@@ -70,7 +70,7 @@ void sumHalves(const T* tokens, const int64_t* starts, const int64_t* lengths, i
 #pragma GCC unroll 16
       for (int p = 0; p < low.kParts; p++) low.part[p] = add(low.part[p], high.part[p]);
     }
-    sums[i] = foldSum<kHalfLanes>(low) + 0.0;
+    sums[i] = reduceSum<kHalfLanes>(low) + 0.0;
   }
 }
 

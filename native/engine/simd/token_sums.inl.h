@@ -43,7 +43,7 @@ COLLAPSAR_INLINE void loadHalf(const T* tokens, int rest, Wide<DoubleVec, kHalfL
 #pragma GCC unroll 16
   for (int i = 0; i < kHalfLanes / FloatVec::kLanes; i++) {
     DoubleVec wide[kRatio];
-    widen(loadFirst(tokens + i * FloatVec::kLanes, rest - i * FloatVec::kLanes, 0), wide);
+    widen(maskload(tokens + i * FloatVec::kLanes, rest - i * FloatVec::kLanes, 0), wide);
 #pragma GCC unroll 2
     for (int j = 0; j < kRatio; j++) out.part[i * kRatio + j] = wide[j];
   }
@@ -51,7 +51,7 @@ COLLAPSAR_INLINE void loadHalf(const T* tokens, int rest, Wide<DoubleVec, kHalfL
 COLLAPSAR_INLINE void loadHalf(const double* tokens, int rest, Wide<DoubleVec, kHalfLanes>& out) {
 #pragma GCC unroll 16
   for (int i = 0; i < out.kParts; i++) {
-    out.part[i] = loadFirst(tokens + i * DoubleVec::kLanes, rest - i * DoubleVec::kLanes, 0);
+    out.part[i] = maskload(tokens + i * DoubleVec::kLanes, rest - i * DoubleVec::kLanes, 0);
   }
 }
 
@@ -61,7 +61,7 @@ COLLAPSAR_INLINE void addFirst(TokenSum& sum, const T* tokens, int count) {
 #pragma GCC unroll 2
   for (int half = 0; half < 2; half++) {
     const int rest = count - half * kHalfLanes;
-    if (!kMasksLoads<T> && rest <= 0) break;
+    if (!kHasMaskload<T> && rest <= 0) break;
     Wide<DoubleVec, kHalfLanes> more;
     loadHalf(tokens + half * kHalfLanes, rest, more);
 #pragma GCC unroll 16
@@ -94,7 +94,7 @@ double foldTokens(const double* lanes) {
   TokenSum sum;
 #pragma GCC unroll 16
   for (int i = 0; i < TokenSum::kParts; i++) sum.part[i] = load(lanes + i * DoubleVec::kLanes);
-  return foldSum<kTokenLanes>(sum);
+  return reduceSum<kTokenLanes>(sum);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct DoubleVec {
   __m512d v;
 };
 
-COLLAPSAR_INLINE FloatVec set(float x) { return {_mm512_set1_ps(x)}; }
-COLLAPSAR_INLINE DoubleVec set(double x) { return {_mm512_set1_pd(x)}; }
+COLLAPSAR_INLINE FloatVec splat(float x) { return {_mm512_set1_ps(x)}; }
+COLLAPSAR_INLINE DoubleVec splat(double x) { return {_mm512_set1_pd(x)}; }
 
 COLLAPSAR_INLINE FloatVec load(const float* p) { return {_mm512_loadu_ps(p)}; }
 COLLAPSAR_INLINE DoubleVec load(const double* p) { return {_mm512_loadu_pd(p)}; }
@@ -39,21 +39,21 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
 template <class T>
-constexpr bool kMasksLoads = true;
+constexpr bool kHasMaskload = true;
 COLLAPSAR_INLINE __mmask16 firstLanes(int n) {
   return static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(n < 0 ? 0 : n)));
 }
-COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+COLLAPSAR_INLINE FloatVec maskload(const float* p, int n, float rest) {
   return {_mm512_mask_loadu_ps(_mm512_set1_ps(rest), firstLanes(n), p)};
 }
-COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+COLLAPSAR_INLINE DoubleVec maskload(const double* p, int n, double rest) {
   return {_mm512_mask_loadu_pd(_mm512_set1_pd(rest), static_cast<__mmask8>(firstLanes(n)), p)};
 }
-COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) {
+COLLAPSAR_INLINE FloatVec maskload(const Float16* p, int n, float rest) {
   const __m512 wide = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(firstLanes(n), p));
   return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), wide)};
 }
-COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) {
+COLLAPSAR_INLINE FloatVec maskload(const BFloat16* p, int n, float rest) {
   const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(firstLanes(n), p)), 16);
   return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), _mm512_castsi512_ps(wide))};
 }
@@ -76,10 +76,10 @@ COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm512_mul_pd
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm512_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
-COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {_mm512_max_pd(a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {_mm512_min_ps(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {_mm512_min_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec max(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec max(DoubleVec a, DoubleVec b) { return {_mm512_max_pd(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec min(FloatVec a, FloatVec b) { return {_mm512_min_ps(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec min(DoubleVec a, DoubleVec b) { return {_mm512_min_pd(a.v, b.v)}; }
 
 COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
   const __m512i n = _mm512_castps_si512(shifted.v);
@@ -105,56 +105,52 @@ COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {_mm512_cmp
 COLLAPSAR_INLINE bool any(FloatMask a) { return a.m != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return a.m != 0; }
 
-COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_NGE_UQ)}; }
-COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) { return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_NGE_UQ)}; }
+COLLAPSAR_INLINE FloatMask notGreaterEqual(FloatVec a, FloatVec b) {
+  return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_NGE_UQ)};
+}
+COLLAPSAR_INLINE DoubleMask notGreaterEqual(DoubleVec a, DoubleVec b) {
+  return {_mm512_cmp_pd_mask(a.v, b.v, _CMP_NGE_UQ)};
+}
 COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {_mm512_mask_blend_ps(m.m, b.v, a.v)}; }
 COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {_mm512_mask_blend_pd(m.m, b.v, a.v)};
 }
-COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
+COLLAPSAR_INLINE FloatVec maskAdd(FloatMask m, FloatVec a, FloatVec b) {
   return {_mm512_mask_add_ps(a.v, m.m, a.v, b.v)};
 }
-COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE DoubleVec maskAdd(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {_mm512_mask_add_pd(a.v, m.m, a.v, b.v)};
 }
-COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
-  const __m512i bits = _mm512_castps_si512(a.v), more = _mm512_castps_si512(b.v);
-  return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(kept.v), more, 0xea))};
-}
-COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
-  const __m512i bits = _mm512_castpd_si512(a.v), more = _mm512_castpd_si512(b.v);
-  return {_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, _mm512_castpd_si512(kept.v), more, 0xea))};
-}
-COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) {
+COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) {
   const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   return {_mm512_permutex2var_ps(a.v, order, b.v)};
 }
-COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) {
+COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) {
   const __m512i order = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   return {_mm512_permutex2var_ps(a.v, order, b.v)};
 }
-COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) {
   return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b.v)};
 }
-COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) {
   return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b.v)};
 }
-COLLAPSAR_INLINE __m512i set64(uint64_t x) { return _mm512_set1_epi64(static_cast<int64_t>(x)); }
+COLLAPSAR_INLINE __m512i splat64(uint64_t x) { return _mm512_set1_epi64(static_cast<int64_t>(x)); }
 COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
-  const __m512i cut = set64(kLogCut), fromCut = _mm512_sub_epi64(_mm512_castpd_si512(x.v), cut);
-  m.v = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_and_si512(fromCut, set64(kSignificandBits)), cut));
-  const __m512i biased = _mm512_srli_epi64(_mm512_add_epi64(fromCut, set64(kExponentBias)), 52);
-  k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, set64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
+  const __m512i cut = splat64(kLogCut), fromCut = _mm512_sub_epi64(_mm512_castpd_si512(x.v), cut);
+  m.v = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_and_si512(fromCut, splat64(kSignificandBits)), cut));
+  const __m512i biased = _mm512_srli_epi64(_mm512_add_epi64(fromCut, splat64(kExponentBias)), 52);
+  k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, splat64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
 }
 
 // GCC 12 stores a mask that it has no register for as one byte or two, and counts the bits of four: the move is spelt
 // out.
-COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+COLLAPSAR_INLINE uint32_t movemask(FloatMask a) {
   uint32_t bits;
   asm("kmovw %1, %0" : "=r"(bits) : "k"(a.m));
   return bits;
 }
-COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) {
+COLLAPSAR_INLINE uint32_t movemask(DoubleMask a) {
   uint32_t bits;
   asm("kmovb %1, %0" : "=r"(bits) : "k"(a.m));
   return bits;
@@ -164,8 +160,8 @@ COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) {
 struct Counter {
   int64_t found = 0;
 };
-COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.found += __builtin_popcount(laneBits(a)); }
-COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.found += __builtin_popcount(laneBits(a)); }
+COLLAPSAR_INLINE void count(Counter& c, FloatMask a) { c.found += __builtin_popcount(movemask(a)); }
+COLLAPSAR_INLINE void count(Counter& c, DoubleMask a) { c.found += __builtin_popcount(movemask(a)); }
 COLLAPSAR_INLINE int64_t total(const Counter& c) { return c.found; }
 
 COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
@@ -173,18 +169,18 @@ COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[1] = {_mm512_cvtps_pd(_mm512_extractf32x8_ps(a.v, 1))};
 }
 
-COLLAPSAR_INLINE double foldSum(DoubleVec a) {
+COLLAPSAR_INLINE double reduceSum(DoubleVec a) {
   const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(a.v), _mm512_extractf64x4_pd(a.v, 1));
   const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
-COLLAPSAR_INLINE float foldLarger(FloatVec a) {
+COLLAPSAR_INLINE float reduceMax(FloatVec a) {
   const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-COLLAPSAR_INLINE double foldLarger(DoubleVec a) {
+COLLAPSAR_INLINE double reduceMax(DoubleVec a) {
   const __m256d four = _mm256_max_pd(_mm512_castpd512_pd256(a.v), _mm512_extractf64x4_pd(a.v, 1));
   const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));

@@ -1,22 +1,21 @@
 // Vectors in the compiler's own terms, for machines without one of the other instruction sets; and the definition of
 // what the operations of every vec_<isa>.h do. Each is one IEEE operation a lane, so that all give the same bits:
 //   fma(a, b, c)         a*b + c, rounded once
-//   larger(a, b)         a > b ? a : b: of two zeros, or with a NaN, b
-//   smaller(a, b)        a < b ? a : b, likewise
+//   max(a, b)         a > b ? a : b: of two zeros, or with a NaN, b
+//   min(a, b)        a < b ? a : b, likewise
 //   powerOfEighths(s)    2^(n/8) for n from -1008 up, where s = n + 1.5*2^23: n eighths added to kEighthPowers[n mod 8]
 //   timesPowerOf2(p, s)  p 2^n, where s = n + 1.5*2^52, by integer addition to the exponent
-//   foldSum, foldLarger  by halves: lane i with lane i + lanes/2, and so on
+//   reduceSum, reduceMax  by halves: lane i with lane i + lanes/2, and so on
 //   widen(f, out)        the lanes of f as doubles, in order
 //   loadWide(p)          floats as doubles
-//   loadFirst(p, n, x)   the first n from memory (all where n is above the lanes, up to 255; none where it is below 0),
+//   maskload(p, n, x)   the first n from memory (all where n is above the lanes, up to 255; none where it is below 0),
 //                        of which no more is read; x in the others
-//   kMasksLoads<T>       loadFirst from T takes no branch: it pays where lengths are random
-//   below(a, b)          !(a >= b): also where one is NaN
-//   laneBits(m)          bit i: lane i
+//   kHasMaskload<T>       maskload from T takes no branch: it pays where lengths are random
+//   notGreaterEqual(a, b)          !(a >= b): also where one is NaN
+//   movemask(m)          bit i: lane i
 //   select(m, a, b)      m ? a : b
-//   addWhere(m, a, b)    m ? a + b : a, for an a that is not -0
-//   combineBits(a, k, b) the bits of a that are in k, and those of b
-//   zipLow, zipHigh      a0 b0 a1 b1 ... of the lower and of the upper halves
+//   maskAdd(m, a, b)    m ? a + b : a, for an a that is not -0
+//   interleaveLow, interleaveHigh      a0 b0 a1 b1 ... of the lower and of the upper halves
 //   splitPower(x, m, k)  x = 2^k m with m in [sqrt(1/2), sqrt 2), for normal x > 0; finite values for others
 #pragma once
 
@@ -44,8 +43,8 @@ struct DoubleVec {
   Double2 v;
 };
 
-COLLAPSAR_INLINE FloatVec set(float x) { return {Float4{x, x, x, x}}; }
-COLLAPSAR_INLINE DoubleVec set(double x) { return {Double2{x, x}}; }
+COLLAPSAR_INLINE FloatVec splat(float x) { return {Float4{x, x, x, x}}; }
+COLLAPSAR_INLINE DoubleVec splat(double x) { return {Double2{x, x}}; }
 
 COLLAPSAR_INLINE FloatVec load(const float* p) {
   FloatVec a;
@@ -71,25 +70,25 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   return {(Float4)(half << 16)};
 }
 template <class T>
-constexpr bool kMasksLoads = false;
-COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+constexpr bool kHasMaskload = false;
+COLLAPSAR_INLINE FloatVec maskload(const float* p, int n, float rest) {
   float lanes[4] = {rest, rest, rest, rest};
   for (int i = 0; i < n && i < 4; i++) lanes[i] = p[i];
   return load(lanes);
 }
-COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+COLLAPSAR_INLINE DoubleVec maskload(const double* p, int n, double rest) {
   return {Double2{n > 0 ? p[0] : rest, n > 1 ? p[1] : rest}};
 }
 template <class Half>
-COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
+COLLAPSAR_INLINE FloatVec maskloadHalves(const Half* p, int n, float rest) {
   Half halves[4] = {};
   for (int i = 0; i < n && i < 4; i++) halves[i] = p[i];
   FloatVec a = load(halves);
   for (int i = n < 0 ? 0 : n; i < 4; i++) a.v[i] = rest;
   return a;
 }
-COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
-COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec maskload(const Float16* p, int n, float rest) { return maskloadHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec maskload(const BFloat16* p, int n, float rest) { return maskloadHalves(p, n, rest); }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {Double2{p[0], p[1]}}; }
 // 8 elements: those of even number, and those of odd.
 COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
@@ -139,10 +138,10 @@ COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {a.v / b.v}; }
 inline __attribute__((noinline)) DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
   return {Double2{__builtin_fma(a.v[0], b.v[0], c.v[0]), __builtin_fma(a.v[1], b.v[1], c.v[1])}};
 }
-COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
-COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {a.v > b.v ? a.v : b.v}; }
-COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {a.v < b.v ? a.v : b.v}; }
-COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {a.v < b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE FloatVec max(FloatVec a, FloatVec b) { return {a.v > b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE DoubleVec max(DoubleVec a, DoubleVec b) { return {a.v > b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE FloatVec min(FloatVec a, FloatVec b) { return {a.v < b.v ? a.v : b.v}; }
+COLLAPSAR_INLINE DoubleVec min(DoubleVec a, DoubleVec b) { return {a.v < b.v ? a.v : b.v}; }
 
 typedef uint32_t UInt4 __attribute__((vector_size(16)));
 typedef uint64_t ULong2 __attribute__((vector_size(16)));
@@ -168,38 +167,32 @@ COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {a.v == b.v
 COLLAPSAR_INLINE bool any(FloatMask a) { return (a.m[0] | a.m[1] | a.m[2] | a.m[3]) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return (a.m[0] | a.m[1]) != 0; }
 
-COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {~(a.v >= b.v)}; }
-COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) { return {~(a.v >= b.v)}; }
+COLLAPSAR_INLINE FloatMask notGreaterEqual(FloatVec a, FloatVec b) { return {~(a.v >= b.v)}; }
+COLLAPSAR_INLINE DoubleMask notGreaterEqual(DoubleVec a, DoubleVec b) { return {~(a.v >= b.v)}; }
 COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) {
   return {(Float4)(((Int4)a.v & m.m) | ((Int4)b.v & ~m.m))};
 }
 COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {(Double2)(((Long2)a.v & m.m) | ((Long2)b.v & ~m.m))};
 }
-COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) { return {a.v + (Float4)((Int4)b.v & m.m)}; }
-COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE FloatVec maskAdd(FloatMask m, FloatVec a, FloatVec b) { return {a.v + (Float4)((Int4)b.v & m.m)}; }
+COLLAPSAR_INLINE DoubleVec maskAdd(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {a.v + (Double2)((Long2)b.v & m.m)};
 }
-COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
-  return {(Float4)(((Int4)a.v & (Int4)kept.v) | (Int4)b.v)};
-}
-COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
-  return {(Double2)(((Long2)a.v & (Long2)kept.v) | (Long2)b.v)};
-}
-COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {Float4{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
-COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {Float4{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
-COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) { return {Double2{a.v[0], b.v[0]}}; }
-COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) { return {Double2{a.v[1], b.v[1]}}; }
+COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) { return {Float4{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
+COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) { return {Float4{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
+COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) { return {Double2{a.v[0], b.v[0]}}; }
+COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) { return {Double2{a.v[1], b.v[1]}}; }
 COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   const ULong2 fromCut = (ULong2)x.v - kLogCut;
   m.v = (Double2)((fromCut & kSignificandBits) + kLogCut);
   k.v = (Double2)(((fromCut + kExponentBias) >> 52) | kTwo52Bits) - kTwo52AndBias;
 }
 
-COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+COLLAPSAR_INLINE uint32_t movemask(FloatMask a) {
   return (a.m[0] & 1u) | (a.m[1] & 2u) | (a.m[2] & 4u) | (a.m[3] & 8u);
 }
-COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) { return static_cast<uint32_t>((a.m[0] & 1) | (a.m[1] & 2)); }
+COLLAPSAR_INLINE uint32_t movemask(DoubleMask a) { return static_cast<uint32_t>((a.m[0] & 1) | (a.m[1] & 2)); }
 
 // True lanes are -1: subtracting them counts.
 struct Counter {
@@ -217,12 +210,12 @@ COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[1] = {Double2{a.v[2], a.v[3]}};
 }
 
-COLLAPSAR_INLINE double foldSum(DoubleVec a) { return a.v[0] + a.v[1]; }
-COLLAPSAR_INLINE float foldLarger(FloatVec a) {
+COLLAPSAR_INLINE double reduceSum(DoubleVec a) { return a.v[0] + a.v[1]; }
+COLLAPSAR_INLINE float reduceMax(FloatVec a) {
   const float x = a.v[0] > a.v[2] ? a.v[0] : a.v[2], y = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
   return x > y ? x : y;
 }
-COLLAPSAR_INLINE double foldLarger(DoubleVec a) { return a.v[0] > a.v[1] ? a.v[0] : a.v[1]; }
+COLLAPSAR_INLINE double reduceMax(DoubleVec a) { return a.v[0] > a.v[1] ? a.v[0] : a.v[1]; }
 
 }  // namespace
 }  // namespace collapsar

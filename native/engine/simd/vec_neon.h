@@ -22,8 +22,8 @@ struct DoubleVec {
   float64x2_t v;
 };
 
-COLLAPSAR_INLINE FloatVec set(float x) { return {vdupq_n_f32(x)}; }
-COLLAPSAR_INLINE DoubleVec set(double x) { return {vdupq_n_f64(x)}; }
+COLLAPSAR_INLINE FloatVec splat(float x) { return {vdupq_n_f32(x)}; }
+COLLAPSAR_INLINE DoubleVec splat(double x) { return {vdupq_n_f64(x)}; }
 
 COLLAPSAR_INLINE FloatVec load(const float* p) { return {vld1q_f32(p)}; }
 COLLAPSAR_INLINE DoubleVec load(const double* p) { return {vld1q_f64(p)}; }
@@ -34,18 +34,18 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
 }
 template <class T>
-constexpr bool kMasksLoads = false;
-COLLAPSAR_INLINE FloatVec loadFirst(const float* p, int n, float rest) {
+constexpr bool kHasMaskload = false;
+COLLAPSAR_INLINE FloatVec maskload(const float* p, int n, float rest) {
   float lanes[4] = {rest, rest, rest, rest};
   for (int i = 0; i < n && i < 4; i++) lanes[i] = p[i];
   return load(lanes);
 }
-COLLAPSAR_INLINE DoubleVec loadFirst(const double* p, int n, double rest) {
+COLLAPSAR_INLINE DoubleVec maskload(const double* p, int n, double rest) {
   const double lanes[2] = {n > 0 ? p[0] : rest, n > 1 ? p[1] : rest};
   return load(lanes);
 }
 template <class Half>
-COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
+COLLAPSAR_INLINE FloatVec maskloadHalves(const Half* p, int n, float rest) {
   Half halves[4] = {};
   for (int i = 0; i < n && i < 4; i++) halves[i] = p[i];
   float lanes[4];
@@ -53,8 +53,8 @@ COLLAPSAR_INLINE FloatVec loadFirstHalves(const Half* p, int n, float rest) {
   for (int i = n < 0 ? 0 : n; i < 4; i++) lanes[i] = rest;
   return load(lanes);
 }
-COLLAPSAR_INLINE FloatVec loadFirst(const Float16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
-COLLAPSAR_INLINE FloatVec loadFirst(const BFloat16* p, int n, float rest) { return loadFirstHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec maskload(const Float16* p, int n, float rest) { return maskloadHalves(p, n, rest); }
+COLLAPSAR_INLINE FloatVec maskload(const BFloat16* p, int n, float rest) { return maskloadHalves(p, n, rest); }
 COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {vcvt_f64_f32(vld1_f32(p))}; }
 // 8 elements: those of even number, and those of odd.
 COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
@@ -74,10 +74,10 @@ COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {vmulq_f64(a.v
 COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {vdivq_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec larger(FloatVec a, FloatVec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec larger(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec smaller(FloatVec a, FloatVec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec smaller(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcltq_f64(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec max(FloatVec a, FloatVec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec max(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec min(FloatVec a, FloatVec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec min(DoubleVec a, DoubleVec b) { return {vbslq_f64(vcltq_f64(a.v, b.v), a.v, b.v)}; }
 
 COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
   const uint32x4_t n = vreinterpretq_u32_f32(shifted.v), j = vandq_u32(n, vdupq_n_u32(7));
@@ -106,30 +106,22 @@ COLLAPSAR_INLINE DoubleMask equal(DoubleVec a, DoubleVec b) { return {vceqq_f64(
 COLLAPSAR_INLINE bool any(FloatMask a) { return vmaxvq_u32(a.m) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return vmaxvq_u32(vreinterpretq_u32_u64(a.m)) != 0; }
 
-COLLAPSAR_INLINE FloatMask below(FloatVec a, FloatVec b) { return {vmvnq_u32(vcgeq_f32(a.v, b.v))}; }
-COLLAPSAR_INLINE DoubleMask below(DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE FloatMask notGreaterEqual(FloatVec a, FloatVec b) { return {vmvnq_u32(vcgeq_f32(a.v, b.v))}; }
+COLLAPSAR_INLINE DoubleMask notGreaterEqual(DoubleVec a, DoubleVec b) {
   return {vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(vcgeq_f64(a.v, b.v))))};
 }
 COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {vbslq_f32(m.m, a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) { return {vbslq_f64(m.m, a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec addWhere(FloatMask m, FloatVec a, FloatVec b) {
+COLLAPSAR_INLINE FloatVec maskAdd(FloatMask m, FloatVec a, FloatVec b) {
   return {vaddq_f32(a.v, vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(b.v), m.m)))};
 }
-COLLAPSAR_INLINE DoubleVec addWhere(DoubleMask m, DoubleVec a, DoubleVec b) {
+COLLAPSAR_INLINE DoubleVec maskAdd(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {vaddq_f64(a.v, vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(b.v), m.m)))};
 }
-COLLAPSAR_INLINE FloatVec combineBits(FloatVec a, FloatVec kept, FloatVec b) {
-  const uint32x4_t bits = vandq_u32(vreinterpretq_u32_f32(a.v), vreinterpretq_u32_f32(kept.v));
-  return {vreinterpretq_f32_u32(vorrq_u32(bits, vreinterpretq_u32_f32(b.v)))};
-}
-COLLAPSAR_INLINE DoubleVec combineBits(DoubleVec a, DoubleVec kept, DoubleVec b) {
-  const uint64x2_t bits = vandq_u64(vreinterpretq_u64_f64(a.v), vreinterpretq_u64_f64(kept.v));
-  return {vreinterpretq_f64_u64(vorrq_u64(bits, vreinterpretq_u64_f64(b.v)))};
-}
-COLLAPSAR_INLINE FloatVec zipLow(FloatVec a, FloatVec b) { return {vzip1q_f32(a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec zipHigh(FloatVec a, FloatVec b) { return {vzip2q_f32(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec zipLow(DoubleVec a, DoubleVec b) { return {vzip1q_f64(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec zipHigh(DoubleVec a, DoubleVec b) { return {vzip2q_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) { return {vzip1q_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) { return {vzip2q_f32(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) { return {vzip1q_f64(a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) { return {vzip2q_f64(a.v, b.v)}; }
 COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   const uint64x2_t cut = vdupq_n_u64(kLogCut), fromCut = vsubq_u64(vreinterpretq_u64_f64(x.v), cut);
   m.v = vreinterpretq_f64_u64(vaddq_u64(vandq_u64(fromCut, vdupq_n_u64(kSignificandBits)), cut));
@@ -137,11 +129,11 @@ COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
   k.v = vsubq_f64(vreinterpretq_f64_u64(vorrq_u64(biased, vdupq_n_u64(kTwo52Bits))), vdupq_n_f64(kTwo52AndBias));
 }
 
-COLLAPSAR_INLINE uint32_t laneBits(FloatMask a) {
+COLLAPSAR_INLINE uint32_t movemask(FloatMask a) {
   const uint32x4_t bit = {1, 2, 4, 8};
   return vaddvq_u32(vandq_u32(a.m, bit));
 }
-COLLAPSAR_INLINE uint32_t laneBits(DoubleMask a) {
+COLLAPSAR_INLINE uint32_t movemask(DoubleMask a) {
   return static_cast<uint32_t>((vgetq_lane_u64(a.m, 0) & 1) | (vgetq_lane_u64(a.m, 1) & 2));
 }
 
@@ -161,13 +153,13 @@ COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[1] = {vcvt_high_f64_f32(a.v)};
 }
 
-COLLAPSAR_INLINE double foldSum(DoubleVec a) { return vgetq_lane_f64(a.v, 0) + vgetq_lane_f64(a.v, 1); }
-COLLAPSAR_INLINE float foldLarger(FloatVec a) {
-  const FloatVec two = larger(a, {vextq_f32(a.v, a.v, 2)});
+COLLAPSAR_INLINE double reduceSum(DoubleVec a) { return vgetq_lane_f64(a.v, 0) + vgetq_lane_f64(a.v, 1); }
+COLLAPSAR_INLINE float reduceMax(FloatVec a) {
+  const FloatVec two = max(a, {vextq_f32(a.v, a.v, 2)});
   const float x = vgetq_lane_f32(two.v, 0), y = vgetq_lane_f32(two.v, 1);
   return x > y ? x : y;
 }
-COLLAPSAR_INLINE double foldLarger(DoubleVec a) {
+COLLAPSAR_INLINE double reduceMax(DoubleVec a) {
   const double x = vgetq_lane_f64(a.v, 0), y = vgetq_lane_f64(a.v, 1);
   return x > y ? x : y;
 }

@@ -12,17 +12,17 @@ namespace collapsar {
 namespace {
 
 void exponentialsOf(const double* values, int64_t count, double* out) {
-  const DoubleVec least = set(-708.0);
+  const DoubleVec least = splat(-708.0);
   for (int64_t i = 0; i < count; i += DoubleVec::kLanes) {
     const DoubleVec x = load(values + i);
-    store(out + i, select(greater(least, x), set(0.0), Exponential<DoubleVec>::of(x)));
+    store(out + i, select(greater(least, x), splat(0.0), Exponential<DoubleVec>::of(x)));
   }
 }
 
 void logarithmsOf(const double* values, int64_t count, double* out) {
   for (int64_t i = 0; i < count; i += DoubleVec::kLanes) {
     const DoubleVec x = load(values + i);
-    store(out + i, select(equal(x, set(0.0)), set(-kInfinity), logOf(x)));
+    store(out + i, select(equal(x, splat(0.0)), splat(-kInfinity), logOf(x)));
   }
 }
 

@@ -7,7 +7,6 @@
 #include "block_groups.inl.h"
 #include "block_scan.inl.h"
 #include "block_sums.inl.h"
-#include "block_top_columns.inl.h"
 #include "kernel_table.h"
 #include "scalars.inl.h"
 #include "virtual_lanes.inl.h"
@@ -36,9 +35,9 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
 
   const int64_t padded = (columns + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
   const int64_t whole = columns / kGroupColumns;
-  const V own = set(row.own);
+  const V own = splat(row.own);
   ScanCounters<V> scan;
-  scan.largest = fill<V, kScoreLanes>(kNone);
+  scan.largest = splat<V, kScoreLanes>(kNone);
   for (int64_t group = 0; group < whole; group++) {
     const T* from = source + group * kGroupColumns;
     Extremes<V> extremes;
@@ -64,21 +63,29 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       for (int p = 0; p < Wide<V, kScoreLanes>::kParts; p++) {
         const int64_t rest = columns - i - p * V::kLanes;
         const int lanes = rest < 0 ? 0 : rest < V::kLanes ? static_cast<int>(rest) : V::kLanes;
-        value.part[p] = loadFirst(source + i + p * V::kLanes, lanes, kNone);
+        value.part[p] = maskload(source + i + p * V::kLanes, lanes, kNone);
       }
       storeLanes<V>(x + i, value);
       scanLanes(value, own, scan, extremes);
     }
     endGroup(scan, whole, extremes);
   }
-  row.above += total(scan.above);
-  row.equal += total(scan.equal);
-  if (row.own == kNone) row.equal -= padded - columns;
+  const int64_t above = total(scan.above), equal = total(scan.equal) - (row.own == kNone ? padded - columns : 0);
+  row.above += above;
+  row.equal += equal;
+  const int64_t bestAt = row.bestColumn - firstColumn;
+  const bool bestHere = bestAt >= 0 && bestAt < columns;
+  if (row.best == row.own && (equal <= 1 || !bestHere)) {
+    row.before += bestAt >= columns ? above + equal : above;
+  } else {
+    row.before += countBefore(scan.groups, padded, row.best, bestAt);
+  }
 
-  C blockLargest = foldLarger<V, kScoreLanes>(scan.largest);
-  // The best columns are collected last: while the bound is worked out, a long chain, the sums can begin.
-  const bool collecting = row.top.filled < row.top.size || blockLargest > row.top.value[row.top.size - 1];
-  const C bound = collecting ? boundOf(row.top, scan) : kNone;
+  C blockLargest = reduceMax<V, kScoreLanes>(scan.largest);
+  if (blockLargest > row.largest) {
+    row.largest = blockLargest;
+    row.argmax = static_cast<int32_t>(firstColumn + firstOf(scan, blockLargest));
+  }
 
   const uintptr_t ahead = reinterpret_cast<uintptr_t>(source) + kPrefetchBytes;
   // Own and its equivalents leave the block and make up a block of their own.
@@ -96,7 +103,7 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       hidLargest |= x[at] == blockLargest;
       scratch->same[i] = x[at];
       x[at] = kNone;
-      scan.groups.least[group] = set(kNone);
+      scan.groups.least[group] = splat(kNone);
       changed |= 1u << group;
     }
     if (hidLargest) blockLargest = largestOf(scan.groups, padded, scan.groupLargest, changed);
@@ -108,16 +115,13 @@ void addColumnsOf(const void* sourceData, int64_t columns, int64_t firstColumn, 
       Groups<V> groups;
       for (int g = 0; g * kGroupColumns < samePadded; g++) {
         groups.from[g] = scratch->same + g * kGroupColumns;
-        groups.least[g] = set(kNone);
+        groups.least[g] = splat(kNone);
       }
-      const C sameLargest = foldLarger(largestLanes<V>(scratch->same, samePadded));
+      const C sameLargest = reduceMax(largestLanes<V>(scratch->same, samePadded));
       addBlock(row.same, groups, samePadded, sameLargest, row.length, ahead, 0);
     }
   }
   addBlock(row.others, scan.groups, padded, blockLargest, row.length, ahead, kScoreLanes * sizeof(T));
-  if (!collecting) return;
-  for (int64_t i = 0; i < sameCount; i++) x[same[i] - firstColumn] = scratch->same[i];
-  collectTop(row.top, columns, static_cast<int32_t>(firstColumn), scan, bound);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies (docs/reference/text-figures.md).
+// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies
+// (docs/reference/text-figures.md).
 #pragma once
 
 #include "half_split.h"

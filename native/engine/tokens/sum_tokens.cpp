@@ -459,16 +459,8 @@ Outcome sumAs(const TokenScores& scores, const TokenSums& out, ThreadPool& pool,
 
 Outcome sumTokens(const TokenScores& scores, const TokenSums& out, ThreadPool& pool, JobControl& control,
                   InvalidToken* firstInvalid) {
-  switch (scores.dtype) {
-    case DType::Float64:
-      return sumAs<double>(scores, out, pool, control, firstInvalid);
-    case DType::Float32:
-      return sumAs<float>(scores, out, pool, control, firstInvalid);
-    case DType::Float16:
-    case DType::BFloat16:
-      break;
-  }
-  return sumAs<std::uint16_t>(scores, out, pool, control, firstInvalid);
+  return withStorage(scores.dtype,
+                     [&](auto type) { return sumAs<decltype(type)>(scores, out, pool, control, firstInvalid); });
 }
 
 }  // namespace collapsar

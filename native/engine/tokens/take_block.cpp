@@ -223,16 +223,8 @@ Outcome takeSums(const StepTokens& step, TokenBlock& block, const ScoreMatrix& s
 Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                    JobControl& control) {
   if (sumWholeRows(step, block, scores, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
-  switch (scores.dtype) {
-    case DType::Float64:
-      return takeParts<double>(step, block, scores, pool, control);
-    case DType::Float32:
-      return takeParts<float>(step, block, scores, pool, control);
-    case DType::Float16:
-    case DType::BFloat16:
-      break;
-  }
-  return takeParts<std::uint16_t>(step, block, scores, pool, control);
+  return withStorage(scores.dtype,
+                     [&](auto type) { return takeParts<decltype(type)>(step, block, scores, pool, control); });
 }
 
 }  // namespace collapsar

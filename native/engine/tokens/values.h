@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/dtype.h"
-#include "engine/half.h"
 #include "engine/special_values.h"
+#include "engine/with_type.h"
 
 namespace collapsar {
 
@@ -16,17 +15,7 @@ inline double tokenAt(DType dtype, const void* tokens, std::int64_t at) {
                 sizeof element);
     return valueOf(element);
   };
-  switch (dtype) {
-    case DType::Float64:
-      return read(double{});
-    case DType::Float32:
-      return read(float{});
-    case DType::Float16:
-      return read(Float16Bits{});
-    case DType::BFloat16:
-      break;
-  }
-  return read(BFloat16Bits{});
+  return withType(dtype, read);
 }
 
 // NaN or +inf: a token that is invalid, or a sum that can only come from one, or (rarely) from an overflow.

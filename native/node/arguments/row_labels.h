@@ -1,4 +1,5 @@
-// The arguments own, lengths and signatures, which three operations share (src/engine/operations/operations.ts, RowLabels).
+// The arguments own, lengths and signatures, which three operations share (src/engine/operations/operations.ts,
+// RowLabels).
 #pragma once
 
 #include <cstdint>

@@ -5,18 +5,12 @@
 namespace collapsar {
 namespace {
 
-std::vector<std::int32_t> checkedColumns(const std::int32_t* source, std::int64_t count, std::int64_t columns,
-                                         const char* name) {
-  std::vector<std::int32_t> copy(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < copy.size(); ++i) {
-    const std::int32_t column = *const_cast<const volatile std::int32_t*>(source + i);
-    if (column < 0 || column >= columns) {
-      throw ArgumentProblem{name, "entry " + std::to_string(i) + " is " + std::to_string(column) + ", expected 0 to " +
-                                      std::to_string(columns - 1)};
-    }
-    copy[i] = column;
+void checkColumns(const std::int32_t* values, std::int64_t count, std::int64_t columns, const char* name) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (values[i] >= 0 && values[i] < columns) continue;
+    throw ArgumentProblem{name, "entry " + std::to_string(i) + " is " + std::to_string(values[i]) + ", expected 0 to " +
+                                    std::to_string(columns - 1)};
   }
-  return copy;
 }
 
 }  // namespace
@@ -24,17 +18,16 @@ std::vector<std::int32_t> checkedColumns(const std::int32_t* source, std::int64_
 void RowStatsInput::take(Job& job, Arguments& arguments) {
   rows = arguments.integer();
   columns = arguments.integer();
-  topK = static_cast<int>(arguments.integer());
   const auto doubles = [&](const char* name) {
     const Napi::Value array = arguments.next();
     const bool protectedByCaller = arguments.flag();
     return const_cast<double*>(
         static_cast<const double*>(holdTensor(job, array, name, DType::Float64, {{rows, 1}}, protectedByCaller)));
   };
-  const auto integers = [&](const char* name, std::int64_t perRow) {
+  const auto integers = [&](const char* name) {
     const Napi::Value array = arguments.next();
     const bool protectedByCaller = arguments.flag();
-    return const_cast<std::int32_t*>(holdInt32(job, array, name, rows * perRow, protectedByCaller));
+    return const_cast<std::int32_t*>(holdInt32(job, array, name, rows, protectedByCaller));
   };
   stats_.matchedSeq = doubles("stats.matchedSeq");
   stats_.matchedToken = doubles("stats.matchedToken");
@@ -43,20 +36,16 @@ void RowStatsInput::take(Job& job, Arguments& arguments) {
   stats_.looMarginalSeq = doubles("stats.looMarginalSeq");
   stats_.looMarginalToken = doubles("stats.looMarginalToken");
   stats_.posteriorEntropy = doubles("stats.posteriorEntropy");
-  stats_.argmax = integers("stats.argmax", 1);
-  stats_.rankAbove = integers("stats.rankAbove", 1);
-  stats_.rankEqual = integers("stats.rankEqual", 1);
-  stats_.topColumns = integers("stats.topColumns", topK);
-  stats_.topK = topK;
+  stats_.argmax = integers("stats.argmax");
+  stats_.rankAbove = integers("stats.rankAbove");
+  stats_.rankEqual = integers("stats.rankEqual");
+  stats_.hitRank = integers("stats.hitRank");
 }
 
-RowStats RowStatsInput::checked() {
-  argmax_ = checkedColumns(stats_.argmax, rows, columns, "stats.argmax");
-  topColumns_ = checkedColumns(stats_.topColumns, rows * topK, columns, "stats.topColumns");
-  RowStats stats = stats_;
-  stats.argmax = argmax_.data();
-  stats.topColumns = topColumns_.data();
-  return stats;
+RowStats RowStatsInput::checked() const {
+  checkColumns(stats_.argmax, rows, columns, "stats.argmax");
+  checkColumns(stats_.hitRank, rows, columns, "stats.hitRank");
+  return stats_;
 }
 
 }  // namespace collapsar

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "arguments.h"
 #include "engine/score_stats.h"
@@ -11,19 +10,17 @@ namespace collapsar {
 
 class RowStatsInput {
  public:
-  // Takes rows, columns, topK and the eleven arrays, each followed by whether the caller protects it.
+  // Takes rows, columns and the eleven arrays [rows], each followed by whether the caller protects it.
   void take(Job& job, Arguments& arguments);
 
-  // On the job's thread: the statistics, with the arrays that hold column numbers copied and checked, since whoever has
-  // the memory may write anything into it and the engine uses them as indices. Throws ArgumentProblem.
-  RowStats checked();
+  // On the job's thread: the statistics, once the arrays that hold columns and ranks are found to. Throws
+  // ArgumentProblem.
+  RowStats checked() const;
 
   std::int64_t rows = 0, columns = 0;
-  int topK = 0;
 
  private:
   RowStats stats_{};
-  std::vector<std::int32_t> argmax_, topColumns_;
 };
 
 }  // namespace collapsar

@@ -1,4 +1,5 @@
-// Tries the CUDA backend as an engine would use it. For a process that may crash or hang (src/engine/device/cuda-probe.ts).
+// Tries the CUDA backend as an engine would use it. For a process that may crash or hang
+// (src/engine/device/cuda-probe.ts).
 #include "cuda_probe.h"
 
 #include <string>

@@ -46,6 +46,7 @@ CollapsarCudaRowStats rowStatsOf(const RowStats& out, bool onDevice) {
   stats.argmax = out.argmax;
   stats.rank_above = out.rankAbove;
   stats.rank_equal = out.rankEqual;
+  stats.hit_rank = out.hitRank;
   stats.top_columns = out.topColumns;
   stats.top_k = out.topK;
   return stats;

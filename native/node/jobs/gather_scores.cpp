@@ -38,7 +38,7 @@ class GatherScoresJob : public Job {
 
 // gatherScores(settle, data: TensorData, dtype: 0|1|2|3, protected: boolean,
 //              rows, columns, rowStride, columnStride: number,
-//              rowIndex: IntegerArray | undefined, columnIndex: IntegerArray | undefined): number
+//              rows, columns: IntegerArray | undefined): number    undefined: all
 std::unique_ptr<Job> gatherScoresJob(Arguments& arguments, std::size_t maxBufferBytes) {
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<GatherScoresJob>();

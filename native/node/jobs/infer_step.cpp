@@ -64,9 +64,9 @@ class InferStepJob : public Job {
 
 }  // namespace
 
-// inferStep(settle, data: Float64Array, protected: boolean, ...stats (see RowStatsInput::take),
+// inferStep(settle, data: TensorData, protected: boolean, ...stats (see RowStatsInput::take),
 //           own, lengths: IntegerArray, signatures: IntegerArray | undefined, permutations, seed: number): number
-// data is dense [rows, columns].
+// data is dense float64 [rows, columns].
 std::unique_ptr<Job> inferStepJob(Arguments& arguments) {
   const Napi::Env env = arguments.env();
   auto job = std::make_unique<InferStepJob>();

@@ -13,7 +13,7 @@ namespace {
 class StepMomentsJob : public Job {
  public:
   Outcome run(ThreadPool&) override {
-    moments = stepMoments(stats.checked(), labels.rows(), stats.rows, stats.columns);
+    moments = stepMoments(stats.checked(), labels.rows().lengths, stats.rows);
     return Outcome::Done;
   }
 

@@ -24,7 +24,7 @@ class TouchLinesJob : public TimedJob {
 
 }  // namespace
 
-// touchLines(settle, ...tokens (see TokenScoresArgument::take), of token stride 1 and on the host): number
+// touchLines(settle, ...tokens (see TokenScoresArgument::take)): number    of token stride 1 and on the host
 std::unique_ptr<Job> touchLinesJob(Arguments& arguments) {
   auto job = std::make_unique<TouchLinesJob>();
   job->tokens.take(arguments);

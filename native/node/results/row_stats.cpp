@@ -13,7 +13,8 @@ RowStats RowStatsOutput::fields(const std::function<double*(int)>& doubles,
                                         &stats.marginalToken,   &stats.looMarginalSeq, &stats.looMarginalToken,
                                         &stats.posteriorEntropy};
   for (int field = 0; field < kDoubles; ++field) *doublesOf[field] = doubles(field);
-  std::int32_t** const integersOf[kIntegers] = {&stats.argmax, &stats.rankAbove, &stats.rankEqual, &stats.topColumns};
+  std::int32_t** const integersOf[kIntegers] = {&stats.argmax, &stats.rankAbove, &stats.rankEqual, &stats.hitRank,
+                                                &stats.topColumns};
   for (int field = 0; field < kIntegers; ++field) *integersOf[field] = integers(field);
   stats.topK = topK;
   return stats;
@@ -56,7 +57,8 @@ Napi::Object RowStatsOutput::value(Napi::Env env) {
                         {"argmax", integers(0, 1)},
                         {"rankAbove", integers(1, 1)},
                         {"rankEqual", integers(2, 1)},
-                        {"topColumns", integers(3, topK)}});
+                        {"hitRank", integers(3, 1)},
+                        {"topColumns", integers(4, topK)}});
 }
 
 }  // namespace collapsar

@@ -1,5 +1,5 @@
-// The memory that row statistics are computed into, and the JavaScript object made of it (src/engine/operations/operations.ts,
-// RowStats).
+// The memory that row statistics are computed into, and the JavaScript object made of it
+// (src/engine/operations/operations.ts, RowStats).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace collapsar {
 
-// Seven float64 arrays, then argmax, rankAbove, rankEqual and topColumns, each [rows] ([rows, topK] the last): one
-// block of host memory, or one piece of a GPU's memory each.
+// Seven float64 arrays, then argmax, rankAbove, rankEqual, hitRank and topColumns, each [rows] ([rows, topK] the last):
+// one block of host memory, or one piece of a GPU's memory each.
 class RowStatsOutput {
  public:
   // Of the block.
@@ -36,7 +36,7 @@ class RowStatsOutput {
   bool onDevice = false;
 
  private:
-  static constexpr int kDoubles = 7, kIntegers = 4;
+  static constexpr int kDoubles = 7, kIntegers = 5;
 
   RowStats fields(const std::function<double*(int)>& doubles, const std::function<std::int32_t*(int)>& integers) const;
   std::size_t rowCount() const { return static_cast<std::size_t>(rows); }

@@ -12,7 +12,8 @@ inline double ulp(double x) {
   return std::abs(x) > 1e-290 ? std::nextafter(std::abs(x), kInfinity) - std::abs(x) : 0x1p-1074;
 }
 
-// docs/reference/logits.md, How exact. float64: 4 ulp, and never less than those of 1, where the value is a sum that cancels.
+// docs/reference/logits.md, How exact. float64: 4 ulp, and never less than those of 1, where the value is a sum that
+// cancels.
 inline double gate(bool wide, long double value) {
   if (!std::isfinite(value)) return 0;
   const double size = static_cast<double>(std::abs(value));

@@ -41,7 +41,7 @@ inline RowLabels labelsFor(std::int64_t rows, std::int64_t columns, bool signatu
 struct RowStatsFields {
   RowStatsFields(std::int64_t rows, int k, bool onDevice) : topK(k) {
     for (int i = 0; i < 7; i++) doubles.push_back(std::make_unique<Field<double>>(rows, onDevice));
-    for (int i = 0; i < 3; i++) integers.push_back(std::make_unique<Field<std::int32_t>>(rows, onDevice));
+    for (int i = 0; i < 4; i++) integers.push_back(std::make_unique<Field<std::int32_t>>(rows, onDevice));
     integers.push_back(std::make_unique<Field<std::int32_t>>(rows * k, onDevice));
     stats.size = sizeof stats;
     stats.on_device = onDevice;
@@ -49,8 +49,9 @@ struct RowStatsFields {
                           &stats.marginal_token,   &stats.loo_marginal_seq, &stats.loo_marginal_token,
                           &stats.posterior_entropy};
     for (std::size_t i = 0; i < 7; i++) *d[i] = doubles[i]->pointer();
-    std::int32_t** const n[] = {&stats.argmax, &stats.rank_above, &stats.rank_equal, &stats.top_columns};
-    for (std::size_t i = 0; i < 4; i++) *n[i] = integers[i]->pointer();
+    std::int32_t** const n[] = {&stats.argmax, &stats.rank_above, &stats.rank_equal, &stats.hit_rank,
+                                &stats.top_columns};
+    for (std::size_t i = 0; i < 5; i++) *n[i] = integers[i]->pointer();
     stats.top_k = k;
   }
   std::vector<std::unique_ptr<Field<double>>> doubles;
@@ -88,8 +89,9 @@ inline void compareRow(const std::vector<double>& scores, std::int64_t r, const 
   CHECK_EQUAL(fields.integers[0]->values()[i], expected.argmax, "argmax, ", at, r);
   CHECK_EQUAL(fields.integers[1]->values()[i], expected.rankAbove, "above, ", at, r);
   CHECK_EQUAL(fields.integers[2]->values()[i], expected.rankEqual, "equal, ", at, r);
+  CHECK_EQUAL(fields.integers[3]->values()[i], expected.hitRank, "hit rank, ", at, r);
   for (int k = 0; k < fields.topK; k++) {
-    CHECK_EQUAL(fields.integers[3]->values()[i * static_cast<std::size_t>(fields.topK) + static_cast<std::size_t>(k)],
+    CHECK_EQUAL(fields.integers[4]->values()[i * static_cast<std::size_t>(fields.topK) + static_cast<std::size_t>(k)],
                 expected.byRank[static_cast<std::size_t>(k)], "top ", k, ", ", at, r);
   }
 }

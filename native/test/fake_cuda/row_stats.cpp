@@ -13,7 +13,7 @@ Status checkRowStats(const CollapsarCudaDevice* device, const CollapsarCudaRowSt
   return checkPlace(device,
                     {out->matched_seq, out->matched_token, out->marginal_seq, out->marginal_token,
                      out->loo_marginal_seq, out->loo_marginal_token, out->posterior_entropy, out->argmax,
-                     out->rank_above, out->rank_equal, out->top_columns},
+                     out->rank_above, out->rank_equal, out->hit_rank, out->top_columns},
                     out->on_device != 0, error);
 }
 
@@ -55,6 +55,13 @@ void statsOfRow(const std::vector<double>& scores, std::int64_t row, const Colla
     const double x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
     return std::isnan(x) ? !std::isnan(y) : x > y;
   });
+  std::int32_t rank = 0;
+  while (labels->signature == nullptr
+             ? order[static_cast<std::size_t>(rank)] != labels->own[row]
+             : labels->signature[order[static_cast<std::size_t>(rank)]] != labels->signature[own]) {
+    ++rank;
+  }
+  put(out->hit_rank, row, rank);
   for (std::int32_t k = 0; k < out->top_k; ++k) {
     put(out->top_columns, row * out->top_k + k, order[static_cast<std::size_t>(k)]);
   }

@@ -1,5 +1,5 @@
-// The 95% intervals that inferStep must give: docs/reference/intervals.md taken word for word, in long double, from the sums of
-// references/inference.h. Columns of one signature are taken to have one prompt's scores.
+// The 95% intervals that inferStep must give: docs/reference/intervals.md taken word for word, in long double, from the
+// sums of references/inference.h. Columns of one signature are taken to have one prompt's scores.
 #pragma once
 
 #include <numbers>

@@ -12,7 +12,7 @@ namespace collapsar::test {
 
 struct ReferenceRow {
   long double logSumExp, marginalSeq, marginalToken, looMarginalSeq, looMarginalToken, posteriorEntropy;
-  std::int32_t argmax, rankAbove, rankEqual;
+  std::int32_t argmax, rankAbove, rankEqual, hitRank;
   std::vector<std::int32_t> byRank;  // all columns, best first
 };
 
@@ -76,6 +76,9 @@ inline ReferenceRow referenceRow(const std::vector<double>& scores, std::int32_t
     return !std::isnan(y) && (std::isnan(x) || x > y);
   });
   out.argmax = out.byRank[0];
+  const auto isHit = [&](std::int32_t p) { return signature != nullptr ? signature[p] == signature[own] : p == own; };
+  out.hitRank =
+      static_cast<std::int32_t>(std::find_if(out.byRank.begin(), out.byRank.end(), isHit) - out.byRank.begin());
   return out;
 }
 

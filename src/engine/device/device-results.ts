@@ -33,6 +33,7 @@ const dtypes: Readonly<Record<string, ResultDType>> = {
   argmax: 'int32',
   rankAbove: 'int32',
   rankEqual: 'int32',
+  hitRank: 'int32',
   topColumns: 'int32',
 };
 

@@ -9,7 +9,7 @@ import type { Tensor } from '../tensor/tensor.js';
 import { type HostView, viewDenseFloat64 } from '../tensor/tensor-view.js';
 import type { RowLabels, RowStats } from './row-stats.js';
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
-import { labelArguments, maxTopK } from './score-options.js';
+import { labelArguments } from './score-options.js';
 
 /** The figures of one step that get an interval and a p-value. */
 export type Figure =
@@ -131,12 +131,9 @@ export async function inferStep(
   engine.begin('inferStep', options, INFERENCE_OPTIONS);
   const view = viewDenseFloat64(sums, 'sums') as HostView;
   const extents = statsExtents(stats);
-  const [rows, columns, topK] = extents;
+  const [rows, columns] = extents;
   if (view.shape[0] !== rows || view.shape[1] !== columns) {
     throw new ArgumentError('sums.shape', `got [${view.shape.join(', ')}], but stats are of [${rows}, ${columns}]`);
-  }
-  if (topK !== Math.min(maxTopK, columns)) {
-    throw new ArgumentError('stats.topK', `got ${topK}, expected ${Math.min(maxTopK, columns)}`);
   }
   const labels = labelArguments(options, 'options');
   const { permutations, seed } = options;

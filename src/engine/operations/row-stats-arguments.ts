@@ -7,7 +7,6 @@ import type { HeldBuffers } from '../memory.js';
 import type { RowStatsArguments } from '../native.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
 import type { RowStats } from './row-stats.js';
-import { maxTopK } from './score-options.js';
 
 // In the order of native/node/arguments/row_stats.cpp.
 const rowStatsArrays = [
@@ -21,23 +20,19 @@ const rowStatsArrays = [
   'argmax',
   'rankAbove',
   'rankEqual',
-  'topColumns',
+  'hitRank',
 ] as const;
 
-export type StatsExtents = [rows: number, columns: number, topK: number];
+export type StatsExtents = [rows: number, columns: number];
 
-/** @throws ArgumentError unless they are extents that scoreStats() can have given, with topK >= 1 */
+/** @throws ArgumentError unless they are extents that scoreStats() can have given */
 export function statsExtents(stats: RowStats): StatsExtents {
   if (stats === null || typeof stats !== 'object') {
     throw new ArgumentError('stats', `got ${shown(stats)}, expected what scoreStats() gave`);
   }
-  const { rows, columns, topK } = stats;
-  for (const [name, value] of Object.entries({ rows, columns, topK })) checkCount(value, `stats.${name}`);
-  const most = Math.min(maxTopK, columns);
-  if (topK > most || (rows > 0 && columns > 0 && topK === 0)) {
-    throw new ArgumentError('stats.topK', `got ${topK}, expected 1 to ${most}: pass topK to scoreStats()`);
-  }
-  return [rows, columns, topK];
+  const { rows, columns } = stats;
+  for (const [name, value] of Object.entries({ rows, columns })) checkCount(value, `stats.${name}`);
+  return [rows, columns];
 }
 
 /** @throws ArgumentError naming the array that is not as scoreStats() gave it */

@@ -32,6 +32,8 @@ export interface RowStats {
   readonly rankAbove: Int32Array;
   /** Columns equal to own, own included. */
   readonly rankEqual: Int32Array;
+  /** Columns that go before the first of own's equivalents: by falling score, ties by rising column. hit@k: below k. */
+  readonly hitRank: Int32Array;
   /** [rows, topK], best first, ties by rising column. */
   readonly topColumns: Int32Array;
 }

@@ -6,10 +6,10 @@ import { integerArray, optionalIntegers } from '../tensor/integers.js';
 import type { RowLabels } from './row-stats.js';
 
 // As in native/engine/score_stats.h.
-export const maxTopK = 8;
+const maxTopK = 8;
 
 /** @throws ArgumentError unless it is one that native code takes */
-export function topKOf({ topK = maxTopK }: { topK?: number | undefined }): number {
+export function topKOf({ topK = 0 }: { topK?: number | undefined }): number {
   if (!Number.isInteger(topK) || topK < 0 || topK > maxTopK) {
     throw new ArgumentError('options.topK', `got ${shown(topK)}, expected an integer from 0 to ${maxTopK}`);
   }

@@ -12,7 +12,7 @@ import type { DeviceRowStats, RowLabels, RowStats } from './row-stats.js';
 import { labelArguments, staysOnDevice, topKOf } from './score-options.js';
 
 export interface ScoreStatsOptions extends RowLabels, OperationOptions {
-  /** How many best columns to name, 0 to 8; cut to the number of columns. Default 8. */
+  /** How many best columns to name, 0 to 8, in a second pass over the sums; cut to the number of columns. Default 0. */
   topK?: number | undefined;
 }
 

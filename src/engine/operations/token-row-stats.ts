@@ -22,7 +22,7 @@ export interface TokenRowStatsOptions extends OperationOptions {
   offsets?: Integers | undefined;
   /** One number in [0, P) a prompt; equal numbers mean equivalent prompts. Default: all prompts differ. */
   signatures?: Integers | undefined;
-  /** How many best prompts to name, 0 to 8. Default 8. */
+  /** How many best prompts to name, 0 to 8, as for scoreStats. Default 0. */
   topK?: number | undefined;
 }
 

@@ -41,7 +41,7 @@ function expectClose(actual: ArrayLike<number>, expected: ArrayLike<number>, gat
   }
 }
 
-const integerFields = new Set(['argmax', 'rankAbove', 'rankEqual', 'topColumns', 'rows', 'columns', 'topK']);
+const integerFields = new Set(['argmax', 'rankAbove', 'rankEqual', 'hitRank', 'topColumns', 'rows', 'columns', 'topK']);
 
 function expectSame(actual: LogitStats | RowStats, expected: LogitStats | RowStats, gate: number): void {
   expect(Object.keys(actual).sort()).toEqual(Object.keys(expected).sort());
