@@ -51,6 +51,18 @@ export class Engine {
   /** @internal What TokenSumsSink computes with. */
   readonly blocks: BlockTaker;
   readonly #core: EngineCore;
+  /** @internal Counts behind the p-values of actions, on the CPU whatever the device: for readEvidenceOn(). */
+  readonly countShuffles = async ({ kind, given }: ShuffleCount, options: OperationOptions): Promise<unknown> => {
+    const { native, jobs } = this.#core;
+    this.#core.begin('readEvidenceOn', options);
+    const start = native[kind] as (settle: Settle, ...rest: unknown[]) => number;
+    return jobs.run(
+      'readEvidenceOn',
+      options,
+      (settle) => start.call(native, settle, ...given),
+      (found) => found,
+    );
+  };
 
   private constructor(core: EngineCore) {
     this.#core = core;
@@ -275,19 +287,6 @@ export class Engine {
     options: OperationOptions = {},
   ): Promise<Float64Array> {
     return phraseShares(this.#core, rows, phrases, options);
-  }
-
-  /** @internal Counts behind the p-values of actions, on the CPU whatever the device: for readEvidenceOn(). */
-  async countShuffles({ kind, given }: ShuffleCount, options: OperationOptions): Promise<unknown> {
-    const { native, jobs } = this.#core;
-    this.#core.begin('readEvidenceOn', options);
-    const start = native[kind] as (settle: Settle, ...rest: unknown[]) => number;
-    return jobs.run(
-      'readEvidenceOn',
-      options,
-      (settle) => start.call(native, settle, ...given),
-      (found) => found,
-    );
   }
 
   /** Cancels what runs (it rejects with DisposedError) and ends the threads. Results and `alloc`ed memory stay. */
