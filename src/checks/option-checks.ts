@@ -20,7 +20,7 @@ export function checkInteger(value: unknown, argument: string, least: number): v
 }
 
 /** @throws {ArgumentError} unless it is a share, and not none */
-export function checkShare(value: unknown, argument: string): void {
+export function checkFraction(value: unknown, argument: string): void {
   if (typeof value !== 'number' || !(value > 0 && value <= 1)) {
     throw new ArgumentError(argument, `got ${shown(value)}, expected a number above 0 and at most 1`);
   }

@@ -64,7 +64,7 @@ export interface UnderWay {
   readonly isWhole: boolean;
 }
 
-export interface Engine {
+export interface ClusterBackend {
   /** What earlier submissions have under way. */
   underWay(work: string): Promise<readonly UnderWay[]>;
   files(submission: Submission): readonly SubmissionFile[];

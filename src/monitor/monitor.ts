@@ -1,6 +1,6 @@
 // The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
 
-import { type Source, unlessAborted } from '../checks/closing-source.js';
+import { type Source, unlessAborted } from '../checks/abortable-source.js';
 import { ArgumentError, DisposedError } from '../checks/errors.js';
 import { shown } from '../checks/shown.js';
 import type { Engine } from '../engine/engine.js';

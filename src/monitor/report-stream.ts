@@ -1,13 +1,14 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
-import { checkKnown, optionNames } from '../checks/argument-checks.js';
+
 import {
+  abortableSource,
   closeUnread,
-  closingSource,
   expectSource,
   isSource,
   type Source,
   unlessAborted,
-} from '../checks/closing-source.js';
+} from '../checks/abortable-source.js';
+import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { optionsObject } from '../checks/option-checks.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
@@ -49,7 +50,7 @@ export async function* reportsOf(
 ): AsyncGenerator<MonitorReport, void, undefined> {
   expectSource(source, 'source');
   const { signal } = scoreOptions(options);
-  for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
+  for await (const input of abortableSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
 
 /** A step that was written and waits for a reader, or for its report. */

@@ -33,7 +33,7 @@ export interface MetricSummary {
 
 const QUANTILES = { p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95 } as const;
 
-/** By metric; numbers are written as `stringifyExact` does. */
+/** By metric; numbers are written as `stringifyLossless` does. */
 export interface AggregatesJson {
   readonly [metric: string]: {
     /** NaN, +inf, −inf. */

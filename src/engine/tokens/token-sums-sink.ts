@@ -236,7 +236,7 @@ export class TokenSumsSink {
     const step = this.#step();
     const wanted = this.#pairs ?? Array.from({ length: this.prompts }, (_, prompt) => ({ prompt, rows: undefined }));
     return wanted
-      .map(({ prompt, rows }) => refusing(() => step.missing(prompt, rows)))
+      .map(({ prompt, rows }) => asArgumentError(() => step.missing(prompt, rows)))
       .filter((found) => found !== null)
       .sort((a, b) => a.prompt - b.prompt);
   }
@@ -256,7 +256,7 @@ export class TokenSumsSink {
     const missing = this.missing();
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
     const step = this.#step();
-    const { sums, firstInvalid } = refusing(() => step.result());
+    const { sums, firstInvalid } = asArgumentError(() => step.result());
     this.#result = {
       sums: { data: noteEngineMemory(sums), dtype: 'float64', shape: [this.rows, this.prompts] },
       lengths: BigInt64Array.from(this.#lengths, BigInt),
@@ -350,7 +350,7 @@ export class TokenSumsSink {
     if (prompts.length === 0 || rows.length === 0) return;
     const available = lengthOfArray(view.data);
     const step = this.#step();
-    const claim = refusing(() => step.claim(prompts, rows, from, to, view.code));
+    const claim = asArgumentError(() => step.claim(prompts, rows, from, to, view.code));
     await this.#track(signal, async (own) => {
       let computed = false;
       try {
@@ -400,7 +400,9 @@ export class TokenSumsSink {
 
   /** Made when it is first needed: a step that is never scored needs no addon. */
   #step(): NativeTokenSink {
-    this.#native ??= refusing(() => new (loadAddon().NativeTokenSink)(this.prompts, this.#lengths, maxBufferBytes));
+    this.#native ??= asArgumentError(
+      () => new (loadAddon().NativeTokenSink)(this.prompts, this.#lengths, maxBufferBytes),
+    );
     return this.#native;
   }
 
@@ -412,7 +414,7 @@ export class TokenSumsSink {
 }
 
 /** Native code names the argument that it refuses, or that memory is short. */
-function refusing<T>(call: () => T): T {
+function asArgumentError<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {

@@ -6,7 +6,7 @@ import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader } from 'y
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/printable.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
-import { MOST_DEFLATED } from './unfolding-limits.js';
+import { MOST_DEFLATED } from './decompression-limits.js';
 
 export interface ZipMember {
   readonly name: string;

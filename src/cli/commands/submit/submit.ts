@@ -11,8 +11,8 @@ import { follow } from '../../../cluster/follow.js';
 import { kubernetesJobs } from '../../../cluster/kubernetes.js';
 import { localFileSystem } from '../../../cluster/shared-directory.js';
 import {
+  type ClusterBackend,
   directoryOf,
-  type Engine,
   missingShards,
   nextNumber,
   type Submission,
@@ -126,7 +126,7 @@ async function giveJobs(
 }
 
 async function outcome(
-  engine: Engine,
+  engine: ClusterBackend,
   submission: Submission,
   manifest: Manifest,
   flags: SubmitFlags,

@@ -1,7 +1,7 @@
 // The body of an answer -> bytes in memory, with every chunk told of, given up when the signal says so.
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { onAbort } from '../../../checks/abort-listeners.js';
-import { BrokenBody } from './patience.js';
+import { BrokenBody } from './retry.js';
 
 export type Body = AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
 

@@ -7,8 +7,8 @@ import type { ByteSource, OpenOptions, ReadOptions } from '../byte-source.js';
 import { bodyOf, takeBody } from './body.js';
 import { openS3, parseS3, REPLACED, type S3, type S3Place, s3Problem } from './client.js';
 import { etagOf, firstWindow } from './first-window.js';
-import { BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './patience.js';
 import { requestSlots } from './request-slots.js';
+import { BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './retry.js';
 import { S3_SETTINGS, type S3Settings, WINDOW_BYTES } from './settings.js';
 
 /** Windows kept. */

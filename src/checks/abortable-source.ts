@@ -29,7 +29,7 @@ export function expectSource(value: unknown, argument: string): void {
  * @throws {unknown} what the source throws; `signal.reason` when aborted. A stream is then cancelled with the reason,
  *   an iterator returned
  */
-export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
+export async function* abortableSource<T>(source: Source<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
   const { next, close } = isStream(source) ? fromStream<T>(source) : fromIterator<T>(source);
   let ended = false;
   try {

@@ -16,7 +16,7 @@ export interface Packed {
   readonly begin: number;
   readonly packedBytes: number;
   /** A new decompressor. */
-  readonly unfold: () => Transform & { readonly bytesWritten: number };
+  readonly decompress: () => Transform & { readonly bytesWritten: number };
   /** For messages: gzip, deflate. */
   readonly format: string;
   /** CRC-32 of the unpacked bytes, for formats that do not hold it themselves. */
@@ -25,7 +25,7 @@ export interface Packed {
   readonly owned: boolean;
 }
 
-export class UnfoldedSource implements ByteSource {
+export class DecompressedSource implements ByteSource {
   readonly path: string;
   readonly revision: string;
   readonly stamp: string;
@@ -109,7 +109,7 @@ export class UnfoldedSource implements ByteSource {
     this.#chunkAt = 0;
     this.#position = 0;
     this.#crc = 0;
-    const stream = this.packed.unfold();
+    const stream = this.packed.decompress();
     // The reader sees a failure of either through the iterator.
     pipeline(Readable.from(this.#packedPieces()), stream, () => undefined);
     this.#stream = stream;
