@@ -4,7 +4,7 @@
 import { abortableSource } from '../checks/abortable-source.js';
 import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { TURN_REWARDS, type TurnRewards } from '../filter/input/filter-options.js';

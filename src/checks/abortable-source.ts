@@ -2,7 +2,7 @@
 // abort, also while it waits, and closes its source however it ends.
 
 import { ArgumentError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 

@@ -1,7 +1,7 @@
 // Checks that the monitor's options share: an option that is unknown or out of range is named, with what was expected.
 import { checkAwaited } from './argument-checks.js';
 import { ArgumentError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 /** @throws {ArgumentError} if it is no plain object, or the promise of one */
 export function optionsObject(value: unknown, argument: string): Record<string, unknown> {

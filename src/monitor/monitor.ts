@@ -2,7 +2,7 @@
 
 import { type Source, unlessAborted } from '../checks/abortable-source.js';
 import { ArgumentError, DisposedError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';

@@ -3,7 +3,7 @@
 // averages, regimes, verdicts) has no place here: run-replay.ts adds it when the order is known.
 import { checkArray, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { ragenAverages } from '../../metrics/figures/ragen.js';
 import { strictAverages } from '../../metrics/figures/strict.js';
 import type { StepMetrics, StepSpread } from '../../metrics/step-metrics.js';

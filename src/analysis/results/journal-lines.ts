@@ -3,7 +3,7 @@
 // all were measured with.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
 import { fileLines } from './file-lines.js';
 

@@ -3,7 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { checkReplaceable } from '../../logs/stores/check-replaceable.js';
 import { syncDirectory } from '../../logs/stores/sync-directory.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';

@@ -3,7 +3,7 @@
 import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { readStepHeader } from '../../logs/steps/step-file.js';

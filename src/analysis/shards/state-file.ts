@@ -2,7 +2,7 @@
 // run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
 // has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { Aggregates } from '../aggregates/aggregates.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
 import type { StepMeasurement } from '../measuring/step-measurement.js';

@@ -3,8 +3,8 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { onAbort } from '../../checks/abort-listeners.js';
-import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { argumentProblem } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';

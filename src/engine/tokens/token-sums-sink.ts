@@ -3,9 +3,8 @@
 
 import { types } from 'node:util';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
 import type { HeldTokens, MissingTokens, NativeTokenSink } from '../native.js';

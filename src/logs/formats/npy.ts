@@ -4,7 +4,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { isTensorName, type NamedArray, readArray, tensorEntry, withStepNumber } from '../steps/array-step.js';
 import { headerDigest } from '../steps/step-digest.js';
 import { STEP_TENSORS } from '../steps/step-layout.js';

@@ -3,7 +3,7 @@
 
 import { createInflateRaw } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import {
   isMetadata,
   isTensorName,

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { MOST_DEFLATED } from './decompression-limits.js';
 

@@ -3,8 +3,7 @@
 
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
 import { openContainer } from '../formats/open-container.js';
 import { elementBytes, LENGTH_BYTES } from '../formats/safetensors.js';

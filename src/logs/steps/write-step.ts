@@ -13,8 +13,7 @@ import {
   optionNames,
 } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import { type Float16ArrayLike, halfBits, isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { DType, HostTensor } from '../../engine/tensor/tensor.js';
 import { checkShape, isDense } from '../../engine/tensor/tensor-view.js';

@@ -2,7 +2,7 @@
 // What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
 import { checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { rowsByEquivalents } from '../figures/chance.js';
 import { isSaturated, mostInformation } from '../figures/saturation.js';
 import { STRICT_KEYS } from '../figures/strict.js';

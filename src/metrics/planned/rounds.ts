@@ -6,7 +6,7 @@
 // look the ones scored are a plain random sample. The price is width: with four looks the interval is 27% wider than a single one.
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';

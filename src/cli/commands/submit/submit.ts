@@ -2,11 +2,10 @@
 
 import { join, resolve } from 'node:path';
 import { checkVersion, type Manifest } from '../../../analysis/shards/manifest.js';
-import { counted } from '../../../checks/counted.js';
 import { packageRoot } from '../../../checks/package-root.js';
 import { packageVersion } from '../../../checks/package-version.js';
-import { escaped } from '../../../checks/printable.js';
 import { shellLine } from '../../../checks/shell-words.js';
+import { counted, escaped } from '../../../checks/words.js';
 import { follow } from '../../../cluster/follow.js';
 import { kubernetesJobs } from '../../../cluster/kubernetes.js';
 import { localFileSystem } from '../../../cluster/shared-directory.js';
