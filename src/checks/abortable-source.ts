@@ -1,6 +1,7 @@
 // What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an
 // abort, also while it waits, and closes its source however it ends.
 
+import { unlessAborted } from './abort.js';
 import { ArgumentError } from './errors.js';
 import { shown } from './words.js';
 
@@ -89,22 +90,4 @@ function fromIterator<T>(source: AsyncIterable<T> | Iterable<T>): Closing<T> {
     // One that threw has ended by itself.
     close: async () => (failed ? undefined : await iterator.return?.()),
   };
-}
-
-/** What the work gives, or the signal's reason as soon as it is aborted. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  let stop = (): void => undefined;
-  try {
-    const aborted = new Promise<never>((_, reject) => {
-      stop = () => reject(signal.reason);
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
-    });
-    // Where the abort wins, nobody looks at how the work ends.
-    work.catch(() => undefined);
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

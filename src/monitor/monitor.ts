@@ -1,6 +1,7 @@
 // The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
 
-import { type Source, unlessAborted } from '../checks/abortable-source.js';
+import { unlessAborted } from '../checks/abort.js';
+import type { Source } from '../checks/abortable-source.js';
 import { ArgumentError, DisposedError } from '../checks/errors.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';

@@ -1,13 +1,7 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
 
-import {
-  abortableSource,
-  closeUnread,
-  expectSource,
-  isSource,
-  type Source,
-  unlessAborted,
-} from '../checks/abortable-source.js';
+import { unlessAborted } from '../checks/abort.js';
+import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { optionsObject } from '../checks/option-checks.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';

@@ -2,6 +2,7 @@
 // bit. Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
 
 import { types } from 'node:util';
+import { onAbort } from '../../checks/abort.js';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { counted, shown } from '../../checks/words.js';
@@ -135,13 +136,8 @@ export class TokenSumsSink {
       const listed = types.isInt32Array(pairRows) ? pairRows : Array.from(pairRows);
       return { prompt, rows: blockAxis(listed, rows, undefined, argument, 'row') };
     });
-    if (signal === undefined) return;
-    const onAbort = (): void => this.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    else {
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#unlisten = () => signal.removeEventListener('abort', onAbort);
-    }
+    if (signal?.aborted) this.abort(signal.reason);
+    else this.#unlisten = onAbort(signal, () => this.abort(signal?.reason));
   }
 
   /** What rows hold that have begun and are not complete. */
@@ -316,16 +312,15 @@ export class TokenSumsSink {
   /** Runs work under a signal of its own, which ends with the caller's and with the sink. */
   async #track(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const controller = new AbortController();
-    const onAbort = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const forget = onAbort(signal, () => controller.abort(signal?.reason));
+    if (signal?.aborted) controller.abort(signal.reason);
     const running = work(controller.signal);
     this.#running.set(running, controller);
     try {
       await running;
     } finally {
       this.#running.delete(running);
-      signal?.removeEventListener('abort', onAbort);
+      forget();
     }
   }
 

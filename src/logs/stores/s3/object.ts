@@ -1,7 +1,7 @@
 // An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke,
 // and every answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
 
-import { onAbort } from '../../../checks/abort-listeners.js';
+import { onAbort } from '../../../checks/abort.js';
 import { FileError } from '../../../checks/errors.js';
 import type { ByteSource, OpenOptions, ReadOptions } from '../byte-source.js';
 import { bodyOf, takeBody } from './body.js';

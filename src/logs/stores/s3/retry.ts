@@ -1,6 +1,7 @@
 // Answers of an S3-compatible store that break or stand still: given up after a while, and asked for again a few times.
 
-import { onAbort } from '../../../checks/abort-listeners.js';
+import { setTimeout } from 'node:timers/promises';
+import { onAbort } from '../../../checks/abort.js';
 import { FileError } from '../../../checks/errors.js';
 import { s3Problem } from './client.js';
 
@@ -60,7 +61,7 @@ export async function unlessStalled<T>(
   const stop = () => abort.abort();
   if (signal?.aborted) stop();
   const forget = onAbort(signal, stop);
-  const stall = setTimeout(stop, stallMs);
+  const stall = globalThis.setTimeout(stop, stallMs);
   try {
     return await work(abort.signal, () => stall.refresh());
   } catch (error) {
@@ -82,15 +83,5 @@ export class BrokenBody extends Error {
 }
 
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      forget();
-      resolve();
-    }, ms);
-    const forget = onAbort(signal, stop);
-  });
+  return setTimeout(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
