@@ -5,6 +5,7 @@ import { types } from 'node:util';
 import { onAbort } from '../../checks/abort.js';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
+import { Turns } from '../../checks/turns.js';
 import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
@@ -92,7 +93,8 @@ export class TokenSumsSink {
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
   #native: NativeTokenSink | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  /** Blocks are computed one after the other: each goes on from what the one before has left. */
+  readonly #turns = new Turns();
   readonly #running = new Map<Promise<unknown>, AbortController>();
   #aborted: { readonly reason: unknown } | undefined;
   #result: TokenSums | undefined;
@@ -348,7 +350,7 @@ export class TokenSumsSink {
     await this.#track(signal, async (own) => {
       let computed = false;
       try {
-        await this.#inTurn(own, async () => {
+        await this.#turns.take(async () => {
           const engine = await this.#open(own);
           // It was free to go while it waited for its turn; native code would only find that it is too short.
           if (lengthOfArray(view.data) < available)
@@ -357,32 +359,12 @@ export class TokenSumsSink {
           this.#expectOpen();
           computed = true;
           step.commit(claim, touched);
-        });
+        }, own);
       } catch (error) {
         if (!computed && this.#aborted === undefined) step.unclaim(claim);
         throw error;
       }
     });
-  }
-
-  /** Blocks are computed one after the other: each goes on from what the one before has left. */
-  async #inTurn(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-    const before = this.#last;
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#last = before.then(() => ended);
-    try {
-      await new Promise((resolve, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        before.then(resolve);
-      });
-      signal.throwIfAborted();
-      await work();
-    } finally {
-      end();
-    }
   }
 
   async #forget(touched: Uint8Array): Promise<void> {

@@ -4,6 +4,7 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
+import { Turns } from '../../checks/turns.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { systemProblem } from '../stores/system-problem.js';
 
@@ -42,7 +43,7 @@ export class DecompressedSource implements ByteSource {
   #crc = 0;
   #signal: AbortSignal | undefined;
   /** Reads take turns: there is one stream. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   /** @param most more unpacked bytes than there can be */
   constructor(
@@ -64,9 +65,7 @@ export class DecompressedSource implements ByteSource {
   }
 
   read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
-    const reading = this.#turn.then(() => this.#read(target, position, options));
-    this.#turn = reading.catch(() => undefined);
-    return reading;
+    return this.#turns.take(() => this.#read(target, position, options));
   }
 
   checkUnchanged(): Promise<void> {
@@ -75,9 +74,8 @@ export class DecompressedSource implements ByteSource {
 
   async close(): Promise<void> {
     this.#stop();
-    await this.#turn;
     // What was under way may have begun anew.
-    this.#stop();
+    await this.#turns.take(async () => this.#stop());
     if (this.packed.owned) await this.packed.source.close();
   }
 
