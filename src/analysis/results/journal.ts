@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { isAddress } from '../../logs/stores/address.js';
+import { writeError } from '../../logs/stores/atomic-file.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
@@ -20,7 +21,6 @@ import {
 } from './journal-lines.js';
 import { parseLossless, stringifyLossless } from './lossless-json.js';
 import { openToKeep } from './regular-file.js';
-import { writeError } from './whole-file.js';
 
 /** Begins with a dot: searching for step files passes it over. */
 const NAME = '.collapsar-journal';
