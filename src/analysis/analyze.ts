@@ -1,9 +1,10 @@
 // Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for
 // that step alone.
+
+import { abortableSource } from '../checks/abortable-source.js';
 import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../checks/argument-checks.js';
-import { closingSource } from '../checks/closing-source.js';
 import { ArgumentError, FileError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { TURN_REWARDS, type TurnRewards } from '../filter/input/filter-options.js';
@@ -161,7 +162,7 @@ export async function* analyze(
     let asked = 0;
     const outcomes = isStream(source)
       ? mapAhead(
-          closingSource(source, signal),
+          abortableSource(source, signal),
           STEPS_AHEAD,
           (data) => ofData(data, asked++, context),
           () => ending.abort(),

@@ -1,6 +1,6 @@
 // Summaries of runs in, one after the other; out the list of them as it stands in summary.json. They wait on disk: of a
 // directory a step there are as many runs as steps, and a string of V8 ends at 512 MB.
-import { WholeFile } from './results/whole-file.js';
+import { AtomicFile } from '../logs/stores/atomic-file.js';
 
 /** Never gets this name: its lines go into summary.json. */
 const NAME = 'summary.json.runs';
@@ -10,7 +10,7 @@ const INDENT = '\n    ';
 
 export class RunSummaries {
   readonly #directory: string;
-  #file: WholeFile | undefined;
+  #file: AtomicFile | undefined;
   #last: Promise<void> = Promise.resolve();
   /** The first one: a list that lacks a run must not pass for whole. */
   #failure: { readonly error: unknown } | undefined;
@@ -34,7 +34,7 @@ export class RunSummaries {
 
   async #write(text: string): Promise<void> {
     const before = this.#file === undefined ? '' : ',';
-    this.#file ??= await WholeFile.open(this.#directory, NAME);
+    this.#file ??= await AtomicFile.open(this.#directory, NAME);
     await this.#file.write(before + text);
   }
 

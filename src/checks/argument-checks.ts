@@ -2,7 +2,7 @@
 
 import { ArgumentError } from './errors.js';
 import type { OperationOptions } from './operation-options.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 /**
  * @throws ArgumentError for null, undefined, what has no properties, and a promise, which has none of those that are

@@ -1,7 +1,7 @@
 // Checks that the monitor's options share: an option that is unknown or out of range is named, with what was expected.
 import { checkAwaited } from './argument-checks.js';
 import { ArgumentError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 /** @throws {ArgumentError} if it is no plain object, or the promise of one */
 export function optionsObject(value: unknown, argument: string): Record<string, unknown> {
@@ -20,7 +20,7 @@ export function checkInteger(value: unknown, argument: string, least: number): v
 }
 
 /** @throws {ArgumentError} unless it is a share, and not none */
-export function checkShare(value: unknown, argument: string): void {
+export function checkFraction(value: unknown, argument: string): void {
   if (typeof value !== 'number' || !(value > 0 && value <= 1)) {
     throw new ArgumentError(argument, `got ${shown(value)}, expected a number above 0 and at most 1`);
   }

@@ -1,7 +1,7 @@
 // One object of a saved state, read field by field: what is missing or of the wrong kind is named, never guessed.
 
 import { StateError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 const advice = 'restore from the object that save() gave, or start a new Monitor';
 

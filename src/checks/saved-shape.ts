@@ -2,7 +2,7 @@
 // guessed.
 
 import { StateError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 /** Takes a value of unknown origin; gives a copy of it, known to be right. @throws {StateError} naming the path. */
 export type Shape<T> = (value: unknown, path: string) => T;

@@ -1,7 +1,7 @@
 // The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
 import { Command, CommanderError, Option } from 'commander';
 import { packageVersion } from '../checks/package-version.js';
-import { escapedLines } from '../checks/printable.js';
+import { escapedLines } from '../checks/words.js';
 import type { BuildFlags } from './commands/build.js';
 import { addSubmitCommand } from './commands/submit/options.js';
 import { addAnalyzeCommand } from './options/analyze-options.js';

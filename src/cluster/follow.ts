@@ -8,10 +8,10 @@ import { shardName } from '../analysis/shards/completion.js';
 import type { Manifest } from '../analysis/shards/manifest.js';
 import { ClusterError, FileError } from '../checks/errors.js';
 import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
-import { type Engine, markedShards, type Submission } from './submission.js';
+import { type ClusterBackend, markedShards, type Submission } from './submission.js';
 
 export interface FollowOptions {
-  readonly engine: Engine;
+  readonly engine: ClusterBackend;
   readonly submission: Pick<Submission, 'directory' | 'work' | 'again'>;
   readonly manifest: Manifest;
   readonly signal: AbortSignal;

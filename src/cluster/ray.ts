@@ -10,7 +10,7 @@ import { packageRoot } from '../checks/package-root.js';
 import { shellLine, shellWord } from '../checks/shell-words.js';
 import { engineProgram } from './engine-program.js';
 import {
-  type Engine,
+  type ClusterBackend,
   engineRecord,
   type Submission,
   type SubmissionFile,
@@ -42,7 +42,7 @@ const MARKER_WAIT = 60;
 const HAS_RAY = 'import sys; sys.path[:] = filter(None, sys.path); import ray';
 const FILES = { driver: 'driver.py', tasks: 'tasks.json', log: 'driver.log' } as const;
 
-export class Ray implements Engine {
+export class Ray implements ClusterBackend {
   constructor(private readonly options: RayOptions) {}
 
   files(submission: Submission): SubmissionFile[] {

@@ -7,7 +7,7 @@ import { shellLine, shellWord } from '../checks/shell-words.js';
 import { type ShardArray, shardArrays } from './array-ranges.js';
 import { engineProgram } from './engine-program.js';
 import {
-  type Engine,
+  type ClusterBackend,
   engineRecord,
   type Submission,
   type SubmissionFile,
@@ -54,7 +54,7 @@ interface Earlier {
   readonly merges: { job: string }[];
 }
 
-export class Slurm implements Engine {
+export class Slurm implements ClusterBackend {
   constructor(private readonly options: SlurmOptions) {}
 
   files(submission: Submission): SubmissionFile[] {

@@ -5,11 +5,10 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from '../analysis/results/make-directory.js';
 import { textOfFile } from '../analysis/results/regular-file.js';
-import { WholeFile, writeError } from '../analysis/results/whole-file.js';
 import { hasMarker, markerPath, shardName } from '../analysis/shards/completion.js';
 import type { Manifest } from '../analysis/shards/manifest.js';
 import { FileError, StateError } from '../checks/errors.js';
-import { syncDirectory } from '../logs/stores/sync-directory.js';
+import { AtomicFile, syncDirectory, writeError } from '../logs/stores/atomic-file.js';
 import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
 
 export interface Submission {
@@ -64,7 +63,7 @@ export interface UnderWay {
   readonly isWhole: boolean;
 }
 
-export interface Engine {
+export interface ClusterBackend {
   /** What earlier submissions have under way. */
   underWay(work: string): Promise<readonly UnderWay[]>;
   files(submission: Submission): readonly SubmissionFile[];
@@ -120,9 +119,9 @@ export async function writeSubmission({ directory }: Submission, files: readonly
   }
 }
 
-/** Whole or not at all. @param mode as WholeFile has it */
+/** Whole or not at all. @param mode as AtomicFile has it */
 export async function writeText(path: string, text: string, mode?: number): Promise<void> {
-  const file = await WholeFile.open(dirname(path), basename(path), undefined, mode);
+  const file = await AtomicFile.open(dirname(path), basename(path), undefined, mode);
   try {
     await file.write(text);
     await file.complete();

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError, DeviceError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import { loadAddon } from './addon.js';
 import { probeCuda } from './device/cuda-probe.js';
 import { Engine } from './engine.js';

@@ -1,7 +1,7 @@
 // Should a batch be filtered at all? Where all prompts vary alike, a filter drops data and gains nothing.
 import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 
 /** Whether filtering pays in this batch. */
 export interface FilterGate {

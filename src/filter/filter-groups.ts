@@ -1,6 +1,5 @@
 // The variance-based (SNR-aware) filter: rewards of groups of rollouts in, the groups that carry a learning signal out.
-import { type Choice, chooseGroups } from './dialects/choose-groups.js';
-import { lossScale } from './dialects/loss-scale.js';
+import { type Choice, chooseGroups, lossScale } from './dialects/choose.js';
 import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlone } from './dialects/shaping.js';
 import { fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } from './filter-metrics.js';
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';

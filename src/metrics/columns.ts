@@ -2,9 +2,8 @@
 // (docs/reference/metrics.md).
 import { types } from 'node:util';
 import { checkArray } from '../checks/argument-checks.js';
-import { counted } from '../checks/counted.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { counted, shown } from '../checks/words.js';
 import type { Integers } from '../engine/tensor/tensor.js';
 import { EqualPrompts, narrowed } from './figures/equal-prompts.js';
 

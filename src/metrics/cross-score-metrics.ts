@@ -1,8 +1,7 @@
 // One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
 import { checkArray, checkEngine } from '../checks/argument-checks.js';
-import { counted } from '../checks/counted.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { counted, shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';

@@ -1,9 +1,8 @@
 // Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
-import { counted } from '../checks/counted.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { counted, shown } from '../checks/words.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor/tensor-view.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';

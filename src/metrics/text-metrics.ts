@@ -4,7 +4,7 @@
 import { checkCount, checkEngine, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { TemplatePhrase, TextFigures } from '../engine/operations/text-figures.js';
 import type { TextRows } from '../engine/operations/text-rows.js';

@@ -4,7 +4,7 @@
 import { types } from 'node:util';
 import { checkAwaited } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens, MissingTokens } from '../engine/native.js';
 import type { HostTensor, Integers, Tensor } from '../engine/tensor/tensor.js';

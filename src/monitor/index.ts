@@ -1,5 +1,5 @@
 // The room's public face.
-export type { Source } from '../checks/closing-source.js';
+export type { Source } from '../checks/abortable-source.js';
 export type { EarlyStopOptions } from '../verdicts/early-stop/early-stops.js';
 export type { EmptyFilterStopOptions } from '../verdicts/early-stop/empty-filter-stop.js';
 export type { RewardVarianceStopOptions } from '../verdicts/early-stop/reward-variance-stop.js';

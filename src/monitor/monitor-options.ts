@@ -2,10 +2,9 @@
 // saved state can say what it was made with.
 import { isDeepStrictEqual } from 'node:util';
 import { checkEngine, checkKnown } from '../checks/argument-checks.js';
-import { argumentProblem } from '../checks/argument-problem.js';
 import { ArgumentError } from '../checks/errors.js';
 import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
-import { shown } from '../checks/shown.js';
+import { argumentProblem, shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { checkThreads } from '../engine/open-engine.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentError, StateError } from '../checks/errors.js';
 import { SavedFields } from '../checks/saved-fields.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
 import { EarlyStops, type EarlyStopsJson } from '../verdicts/early-stop/early-stops.js';
 import { Judge, type JudgeJson } from '../verdicts/index.js';

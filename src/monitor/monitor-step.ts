@@ -1,7 +1,7 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
 
+import { abortableSource, expectSource, type Source } from '../checks/abortable-source.js';
 import { checkOptions, optionNames } from '../checks/argument-checks.js';
-import { closingSource, expectSource, type Source } from '../checks/closing-source.js';
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens } from '../engine/native.js';
@@ -137,7 +137,7 @@ export class MonitorStep {
     expectSource(blocks, 'blocks');
     const session = scores.session();
     try {
-      for await (const block of closingSource(blocks, signal)) await scores.addBlock(block, signal, session);
+      for await (const block of abortableSource(blocks, signal)) await scores.addBlock(block, signal, session);
     } catch (error) {
       await session.undo();
       throw error;

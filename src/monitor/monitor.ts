@@ -1,8 +1,9 @@
 // The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
 
-import { type Source, unlessAborted } from '../checks/closing-source.js';
+import type { Source } from '../checks/abortable-source.js';
 import { ArgumentError, DisposedError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { Turns } from '../checks/turns.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
@@ -29,7 +30,7 @@ export class Monitor {
   /** Whether the engine is this monitor's to dispose. */
   readonly #ownsEngine: boolean;
   #disposed = false;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(options?: MonitorOptions);
   /** @internal */
@@ -153,18 +154,12 @@ export class Monitor {
 
   /** Steps are finished one at a time, as each starts from what the one before left. */
   #finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport> {
-    const before = this.#last;
-    const turn = (async () => {
-      await unlessAborted(before, signal);
-      signal?.throwIfAborted();
+    return this.#turns.take(async () => {
       this.#expectLater(open.step);
       const commit = (run: RunProgress): void => {
         this.#run = run;
       };
-      return await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
-    })();
-    // One that was aborted while it waited leaves the next to wait for the same.
-    this.#last = turn.catch(() => before);
-    return turn;
+      return finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
+    }, signal);
   }
 }

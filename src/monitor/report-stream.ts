@@ -1,13 +1,8 @@
 // Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
+
+import { unlessAborted } from '../checks/abort.js';
+import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
-import {
-  closeUnread,
-  closingSource,
-  expectSource,
-  isSource,
-  type Source,
-  unlessAborted,
-} from '../checks/closing-source.js';
 import { optionsObject } from '../checks/option-checks.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
@@ -49,7 +44,7 @@ export async function* reportsOf(
 ): AsyncGenerator<MonitorReport, void, undefined> {
   expectSource(source, 'source');
   const { signal } = scoreOptions(options);
-  for await (const input of closingSource(source, signal)) yield await reportOf(monitor, input, signal);
+  for await (const input of abortableSource(source, signal)) yield await reportOf(monitor, input, signal);
 }
 
 /** A step that was written and waits for a reader, or for its report. */

@@ -232,7 +232,7 @@ export class Judge {
       say('start_falling', startFalls);
       const isBelow = level.comparable && levelBelow(level, level.start) <= FALL_LEVEL;
       if (levels.margin !== null) say('margin_falling', this.#marginFalling.look(levels, isBelow));
-      if (compared.place !== null) {
+      if (compared.comparison !== null) {
         say('mi_falling', this.#miFalling.look(level, entropy));
         const { prompts } = compared.at;
         if (this.#miOvershoot.canTell(prompts)) {
@@ -240,7 +240,7 @@ export class Judge {
         }
       }
     }
-    if (compared.place !== null) say('entropy_gaming', entropyGaming(level, entropy, this.#success));
+    if (compared.comparison !== null) say('entropy_gaming', entropyGaming(level, entropy, this.#success));
     return reading;
   }
 

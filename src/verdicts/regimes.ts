@@ -9,14 +9,21 @@ import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js'
 import { type RunLevel, START_STEPS } from './levels/run-level.js';
 import type { StepLevels } from './levels/step-levels.js';
 import { figure, percent, percentOf } from './sentence-numbers.js';
-import { carry, isSurelyFallen, type Place, type Standing, standingShape, WIDTH_95 } from './statistics/standing.js';
+import {
+  advance,
+  type Comparison,
+  isSurelyFallen,
+  type ThresholdState,
+  thresholdStateShape,
+  WIDTH_95,
+} from './statistics/threshold-state.js';
 import type { Finding, Regime } from './verdict.js';
 
 export const regimesShape = fields({
   mi: miLevelsShape,
   entropy: followedLevelShape,
-  miStanding: nullable(standingShape),
-  entropyStanding: nullable(standingShape),
+  miStanding: nullable(thresholdStateShape),
+  entropyStanding: nullable(thresholdStateShape),
   regime: nullable(
     fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
   ),
@@ -34,8 +41,8 @@ export interface RegimeStep {
 export class Regimes {
   readonly mi: MiLevels;
   readonly #entropy: FollowedLevel;
-  #miStanding: Standing | null;
-  #entropyStanding: Standing | null;
+  #miStanding: ThresholdState | null;
+  #entropyStanding: ThresholdState | null;
   #regime: RegimesJson['regime'];
 
   constructor(saved?: RegimesJson) {
@@ -71,7 +78,7 @@ export class Regimes {
     entropy.add(step, levels.entropy);
     // Asked until a standing is known: a collapse soon after the start must not take away what it fell from.
     const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miStanding !== null);
-    const { at, followed, place: fell } = mi;
+    const { at, followed, comparison: fell } = mi;
     const { start } = followed.level;
     const figures = {
       mi: { value: at.value, low: at.low, high: at.high, start, prompts: at.prompts },
@@ -98,9 +105,9 @@ export class Regimes {
       );
     }
     const spread = WIDTH_95 * this.#entropy.errors.sigma;
-    const narrowed = this.#entropy.place(levels.entropy, { above: spread, below: spread });
-    this.#miStanding = carry(this.#miStanding, fell, step);
-    this.#entropyStanding = carry(this.#entropyStanding, narrowed, step);
+    const narrowed = this.#entropy.compare(levels.entropy, { above: spread, below: spread });
+    this.#miStanding = advance(this.#miStanding, fell, step);
+    this.#entropyStanding = advance(this.#entropyStanding, narrowed, step);
 
     const name = regimeOf(this.#miStanding, this.#entropyStanding);
     if (name === null) {
@@ -170,7 +177,7 @@ const ADVICE = {
 } as const;
 
 /** Null without evidence of what I(X;Z) does, or that nothing has fallen. */
-function regimeOf(mi: Standing | null, entropy: Standing | null): Regime | null {
+function regimeOf(mi: ThresholdState | null, entropy: ThresholdState | null): Regime | null {
   if (mi === null || (mi.state === 'stands' && entropy === null)) return null;
   if (mi.state === 'stands') return entropy?.state === 'stands' ? 'diverse' : 'compressed';
   return entropy?.state === 'fallen' ? 'low_entropy_collapse' : 'template_collapse';
@@ -184,8 +191,8 @@ const IN_WORDS: Readonly<Record<Regime, string>> = {
 };
 
 /** The figures that nothing is decided of; in a step that decides nothing, what was known before goes on. */
-function openFigures(mi: Place | Standing | null, entropy: Place | Standing | null): string {
-  const isOpen = (found: Place | Standing | null): boolean => found === null || found.state === 'open';
+function openFigures(mi: Comparison | ThresholdState | null, entropy: Comparison | ThresholdState | null): string {
+  const isOpen = (found: Comparison | ThresholdState | null): boolean => found === null || found.state === 'open';
   return [isOpen(mi) ? 'I(X;Z)' : '', isOpen(entropy) ? 'H(Z|X)' : ''].filter(Boolean).join(' and ');
 }
 

@@ -2,7 +2,7 @@
 // anywhere and in any order, and judged later in theirs.
 import { checkObject, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
 import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';

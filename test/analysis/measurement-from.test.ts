@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { measurementFrom } from '../../src/analysis/measuring/measurement-from.js';
 import { MetricChoice } from '../../src/analysis/measuring/metric-choice.js';
 import type { StepMeasurement } from '../../src/analysis/measuring/step-measurement.js';
-import { parseExact } from '../../src/analysis/results/exact-json.js';
+import { parseLossless } from '../../src/analysis/results/lossless-json.js';
 import { RunReplay } from '../../src/analysis/results/run-replay.js';
 import { stepRecord } from '../../src/analysis/step-report.js';
 import { StateError } from '../../src/checks/errors.js';
@@ -54,7 +54,7 @@ beforeAll(async () => {
   // Episodes of three turns are too short for it.
   const oscillation = { episodes: 4, periodicShare: 1, pValue: 0.01, windowedEntropy: 0.6, repetition: 0.5 };
   measurements = lines.slice(1, 1 + STEPS).map((line) => {
-    const { measurement } = parseExact(line) as { measurement: StepMeasurement };
+    const { measurement } = parseLossless(line) as { measurement: StepMeasurement };
     return { ...measurement, reading: { ...(measurement.reading as StepReading), oscillation } };
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ExactSum } from '../../src/analysis/aggregates/aggregate-sum.js';
 import { Aggregates } from '../../src/analysis/aggregates/aggregates.js';
 import { QuantileSketch } from '../../src/analysis/aggregates/quantile-sketch.js';
-import { parseExact, stringifyExact } from '../../src/analysis/results/exact-json.js';
+import { parseLossless, stringifyLossless } from '../../src/analysis/results/lossless-json.js';
 import { StateError } from '../../src/checks/errors.js';
 
 const finite = fc.oneof(
@@ -206,8 +206,8 @@ const aggregatesOf = (steps: readonly (readonly (readonly [string, number])[])[]
   for (const step of steps) aggregates.add(step);
   return aggregates;
 };
-const textOf = (aggregates: Aggregates): string => stringifyExact(aggregates.toJSON());
-const readBack = (aggregates: Aggregates): Aggregates => Aggregates.from(parseExact(textOf(aggregates)));
+const textOf = (aggregates: Aggregates): string => stringifyLossless(aggregates.toJSON());
+const readBack = (aggregates: Aggregates): Aggregates => Aggregates.from(parseLossless(textOf(aggregates)));
 
 describe('aggregates', () => {
   it('are the same bytes for any grouping and any order of steps', () => {

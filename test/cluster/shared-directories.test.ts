@@ -5,7 +5,7 @@ import { lstatSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Journal } from '../../src/analysis/results/journal.js';
-import { WholeFile } from '../../src/analysis/results/whole-file.js';
+import { AtomicFile } from '../../src/logs/stores/atomic-file.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const directory = temporaryDirectory();
@@ -23,7 +23,7 @@ describe.skipIf(process.platform === 'win32')('a link in the place of', () => {
     const [where, kept] = [folder(), keepsake()];
     const temporary = join(where, `.metrics.jsonl.${process.pid}.tmp`);
     symlinkSync(kept, temporary);
-    const file = await WholeFile.open(where, 'metrics.jsonl');
+    const file = await AtomicFile.open(where, 'metrics.jsonl');
     await file.write('{}\n');
     const lines = [];
     for await (const line of file.lines()) lines.push(line);
@@ -37,7 +37,7 @@ describe.skipIf(process.platform === 'win32')('a link in the place of', () => {
   it('a file that is complete is replaced, not followed', async () => {
     const [where, kept] = [folder(), keepsake()];
     symlinkSync(kept, join(where, 'summary.json'));
-    const file = await WholeFile.open(where, 'summary.json');
+    const file = await AtomicFile.open(where, 'summary.json');
     await file.write('{}\n');
     await file.complete();
     expect(readFileSync(kept, 'utf8')).toBe('mine\n');
@@ -59,7 +59,7 @@ describe.skipIf(process.platform === 'win32')('a link in the place of', () => {
 it.skipIf(process.platform === 'win32')('a pipe under the name of an unfinished file does not hold us up', async () => {
   const where = folder();
   execFileSync('mkfifo', [join(where, `.state.${process.pid}.tmp`)]);
-  const file = await WholeFile.open(where, 'state');
+  const file = await AtomicFile.open(where, 'state');
   await file.write('x');
   await file.complete();
   expect(readFileSync(join(where, 'state'), 'utf8')).toBe('x');

@@ -1,7 +1,7 @@
 // Arguments that no typed caller gives: each is refused by name, with no bare TypeError and no result that looks right.
 import { constants } from 'node:buffer';
 import { afterAll, describe, expect, it } from 'vitest';
-import { shown } from '../../src/checks/shown.js';
+import { shown } from '../../src/checks/words.js';
 import * as collapsar from '../../src/index.js';
 
 const { ArgumentError, openEngine } = collapsar;

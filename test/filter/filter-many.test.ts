@@ -1,6 +1,5 @@
 // More groups than a map of V8 has entries (16.8 million).
 import { expect, it } from 'vitest';
-import { DropReasons } from '../../src/filter/dialects/drop-reasons.js';
 import { filterGroups } from '../../src/index.js';
 
 it('a filter that drops 17 million groups says of each why', () => {
@@ -14,10 +13,3 @@ it('a filter that drops 17 million groups says of each why', () => {
   expect(dropped).toHaveLength(GROUPS - 1);
   expect(dropped.at(-1)).toEqual({ group: GROUPS - 1, reason: 'all_fail' });
 }, 60_000);
-
-it('a reason is that of the group it was set for', () => {
-  const reasons = new DropReasons(4);
-  reasons.set(1, 'singleton');
-  reasons.set(3, 'same_outcome');
-  expect([0, 1, 2, 3].map((group) => reasons.of(group))).toEqual([undefined, 'singleton', undefined, 'same_outcome']);
-});

@@ -234,7 +234,7 @@ describe('whole or not at all', () => {
     await mkdir(join(folder, 'pipes'));
     spawnSync('mkfifo', [join(folder, 'pipes/s.safetensors')]);
     const { message } = await fileErrorOf(writeStep(join(folder, 'pipes/s.safetensors'), minimal()));
-    expect(message).toContain('cannot be written: this is a device, a pipe or a socket');
+    expect(message).toContain('cannot write here: this is a device, a pipe or a socket');
     expect((await lstat(join(folder, 'pipes/s.safetensors'))).isFIFO()).toBe(true);
     expect(await readdir(join(folder, 'pipes'))).toEqual(['s.safetensors']);
   });

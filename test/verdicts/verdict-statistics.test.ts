@@ -10,8 +10,8 @@ import { correlate } from '../../src/verdicts/statistics/correlation.js';
 import { fixedExp, fixedHypot, fixedLog } from '../../src/verdicts/statistics/fixed-math.js';
 import { rankTrend } from '../../src/verdicts/statistics/rank-trend.js';
 import { countNow } from '../../src/verdicts/statistics/shuffle-counts.js';
-import { carry, isSurelyFallen, place } from '../../src/verdicts/statistics/standing.js';
 import { normalTail, studentTail } from '../../src/verdicts/statistics/tail-probabilities.js';
+import { advance, compare, isSurelyFallen } from '../../src/verdicts/statistics/threshold-state.js';
 import { actionOscillation } from '../../src/verdicts/warnings/action-oscillation.js';
 import { MiFalling } from '../../src/verdicts/warnings/mi-falling.js';
 import { MiOvershoot } from '../../src/verdicts/warnings/mi-overshoot.js';
@@ -73,33 +73,33 @@ describe('a start that falls', () => {
 });
 
 describe('where a figure stands', () => {
-  const at = (value: number, half: number) => place(value, half, half, 1, 0);
+  const at = (value: number, half: number) => compare(value, half, half, 1, 0);
 
   it('one step that says so is no verdict, two are, and so is one beyond doubt', () => {
     expect(at(0.8, 0.15)).toEqual({ state: 'fallen', beyondDoubt: false });
     expect(at(0.8, 0.1)).toEqual({ state: 'fallen', beyondDoubt: true });
-    const once = carry(null, at(0.8, 0.15), 7);
+    const once = advance(null, at(0.8, 0.15), 7);
     expect(once).toEqual({ state: 'fallen', since: 7, sure: 1 });
-    expect(carry(once, at(0.8, 0.15), 8)).toEqual({ state: 'fallen', since: 7, sure: 2 });
+    expect(advance(once, at(0.8, 0.15), 8)).toEqual({ state: 'fallen', since: 7, sure: 2 });
     expect(isSurelyFallen(once)).toBe(false);
-    expect(isSurelyFallen(carry(once, at(0.8, 0.15), 8))).toBe(true);
-    expect(isSurelyFallen(carry(null, at(0.8, 0.1), 7))).toBe(true);
+    expect(isSurelyFallen(advance(once, at(0.8, 0.15), 8))).toBe(true);
+    expect(isSurelyFallen(advance(null, at(0.8, 0.1), 7))).toBe(true);
   });
 
   it('what stands is never beyond doubt, and what is open stays what it was', () => {
     expect(at(9, 0.1)).toEqual({ state: 'stands', beyondDoubt: false });
     expect(at(1, 0.1)).toEqual({ state: 'open', beyondDoubt: false });
-    const fallen = carry(null, at(0.8, 0.15), 7);
-    expect(carry(fallen, at(1, 0.1), 8)).toEqual(fallen);
-    expect(carry(fallen, at(9, 0.1), 8)).toEqual({ state: 'stands', since: 8, sure: 1 });
+    const fallen = advance(null, at(0.8, 0.15), 7);
+    expect(advance(fallen, at(1, 0.1), 8)).toEqual(fallen);
+    expect(advance(fallen, at(9, 0.1), 8)).toEqual({ state: 'stands', since: 8, sure: 1 });
     // Before the first that says something, nothing is known.
-    expect(carry(null, at(1, 0.1), 7)).toBeNull();
+    expect(advance(null, at(1, 0.1), 7)).toBeNull();
   });
 
   it('the threshold’s own error widens the gap that is asked for', () => {
-    expect(place(0.8, 0.1, 0.1, 1, 0.05).state).toBe('fallen');
-    expect(place(0.8, 0.1, 0.1, 1, 0.1).state).toBe('open');
-    expect(place(1.2, 0.1, 0.1, 1, 0.1).state).toBe('open');
+    expect(compare(0.8, 0.1, 0.1, 1, 0.05).state).toBe('fallen');
+    expect(compare(0.8, 0.1, 0.1, 1, 0.1).state).toBe('open');
+    expect(compare(1.2, 0.1, 0.1, 1, 0.1).state).toBe('open');
   });
 });
 

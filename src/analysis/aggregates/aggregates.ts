@@ -3,7 +3,7 @@
 // averages, regimes, verdicts) has no place here: run-replay.ts adds it when the order is known.
 import { checkArray, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { ragenAverages } from '../../metrics/figures/ragen.js';
 import { strictAverages } from '../../metrics/figures/strict.js';
 import type { StepMetrics, StepSpread } from '../../metrics/step-metrics.js';
@@ -33,7 +33,7 @@ export interface MetricSummary {
 
 const QUANTILES = { p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95 } as const;
 
-/** By metric; numbers are written as `stringifyExact` does. */
+/** By metric; numbers are written as `stringifyLossless` does. */
 export interface AggregatesJson {
   readonly [metric: string]: {
     /** NaN, +inf, −inf. */

@@ -1,7 +1,7 @@
 // Names and globs as a user types them -> which logged keys are meant.
 
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 
 /** Where the sample label ends: `collapse_first_turn_sample/mi_estimate` -> `mi_estimate`. */
 function unprefixed(key: string): string {

@@ -1,8 +1,8 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that
 // steps can be measured anywhere and in any order (run-replay.ts puts them in theirs).
 import { optionNames } from '../../checks/argument-checks.js';
-import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
+import { argumentProblem } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';

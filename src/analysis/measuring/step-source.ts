@@ -2,7 +2,7 @@
 // steps as someone hands them out.
 import type { ReadableStream } from 'node:stream/web';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { type ListStepsOptions, listStepsAs } from '../../logs/steps/read-steps.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { directoryOf } from '../../logs/stores/store.js';

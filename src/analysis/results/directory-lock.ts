@@ -7,8 +7,8 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FileError } from '../../checks/errors.js';
+import { writeError } from '../../logs/stores/atomic-file.js';
 import { looksAlive, type RunningProcess, thisProcess } from './running-process.js';
-import { writeError } from './whole-file.js';
 
 const PREFIX = '.collapsar-lock-';
 

@@ -3,9 +3,9 @@
 // all were measured with.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
+import { fileLines } from '../../logs/stores/file-lines.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
-import { fileLines } from './file-lines.js';
 
 /** Of the form of the lines. */
 const FORMAT = 1;

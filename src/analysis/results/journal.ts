@@ -5,10 +5,10 @@ import { join, resolve } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { isAddress } from '../../logs/stores/address.js';
+import { writeError } from '../../logs/stores/atomic-file.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
-import { parseExact, stringifyExact } from './exact-json.js';
 import {
   type FoundJournal,
   intact,
@@ -19,8 +19,8 @@ import {
   NOTHING,
   scanJournal,
 } from './journal-lines.js';
+import { parseLossless, stringifyLossless } from './lossless-json.js';
 import { openToKeep } from './regular-file.js';
-import { writeError } from './whole-file.js';
 
 /** Begins with a dot: searching for step files passes it over. */
 const NAME = '.collapsar-journal';
@@ -112,7 +112,9 @@ export class Journal {
       const { bytesRead } = await this.#handle.read(bytes, 0, entry.bytes, entry.position);
       if (bytesRead < entry.bytes) return undefined;
       const text = intact(bytes);
-      return text === undefined ? undefined : measurementFrom(parseExact(text.slice(text.indexOf('\t') + 1)), number);
+      return text === undefined
+        ? undefined
+        : measurementFrom(parseLossless(text.slice(text.indexOf('\t') + 1)), number);
     } catch (error) {
       // What cannot be read, or is no measurement, whoever wrote it, is measured again.
       if (error instanceof StateError) return undefined;
@@ -130,7 +132,7 @@ export class Journal {
    */
   async keep({ file, identity }: JournalStep, measurement: StepMeasurement): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const bytes = journalLine(JSON.stringify({ file: keyOf(file), identity }), stringifyExact(measurement));
+    const bytes = journalLine(JSON.stringify({ file: keyOf(file), identity }), stringifyLossless(measurement));
     this.#lines.push(bytes);
     this.#waiting += bytes.length;
     this.#kept++;

@@ -2,8 +2,8 @@
 // and calls them missing, such as /proc, that tries for ever, beyond the reach of signals.
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { writeError } from '../../logs/stores/atomic-file.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
-import { writeError } from './whole-file.js';
 
 /**
  * @param wanted what is to be written, for the error. Default: the directory itself

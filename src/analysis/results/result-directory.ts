@@ -3,9 +3,8 @@ import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
-import { checkReplaceable } from '../../logs/stores/check-replaceable.js';
-import { syncDirectory } from '../../logs/stores/sync-directory.js';
+import { shown } from '../../checks/words.js';
+import { AtomicFile, checkReplaceable, syncDirectory, writeError } from '../../logs/stores/atomic-file.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { MEASURE_OPTIONS } from '../measuring/step-measurement.js';
@@ -16,7 +15,6 @@ import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import { recordLine } from './record-line.js';
-import { WholeFile, writeError } from './whole-file.js';
 
 const METRICS = 'metrics.jsonl';
 const PARQUET = 'metrics.parquet';
@@ -61,7 +59,7 @@ export type AnalysisSettings = Readonly<Record<string, string | number | readonl
 export class ResultDirectory {
   readonly #directory: string;
   readonly #lock: DirectoryLock;
-  readonly #metrics: WholeFile;
+  readonly #metrics: AtomicFile;
   /** Of all records, by first appearance. */
   readonly #keys = new Set<string>();
   readonly #runs: RunSummaries;
@@ -79,7 +77,7 @@ export class ResultDirectory {
   #journal: Journal | undefined;
   #keepsJournal = false;
 
-  private constructor(directory: string, lock: DirectoryLock, metrics: WholeFile) {
+  private constructor(directory: string, lock: DirectoryLock, metrics: AtomicFile) {
     this.#directory = directory;
     this.#lock = lock;
     this.#metrics = metrics;
@@ -105,7 +103,7 @@ export class ResultDirectory {
           throw writeError(path, error);
         });
       }
-      return new ResultDirectory(directory, lock, await WholeFile.open(directory, METRICS));
+      return new ResultDirectory(directory, lock, await AtomicFile.open(directory, METRICS));
     } catch (error) {
       await lock.release();
       throw error instanceof FileError ? error : writeError(directory, error);
@@ -199,7 +197,7 @@ export class ResultDirectory {
   async finish(settings: AnalysisSettings, failures: readonly FileError[]): Promise<boolean> {
     checkObject(settings, 'settings');
     checkFailures(failures);
-    const prepared: WholeFile[] = [this.#metrics];
+    const prepared: AtomicFile[] = [this.#metrics];
     try {
       const closed = this.#closeRun();
       if (closed !== undefined) await this.#runs.add(closed);
@@ -248,8 +246,8 @@ export class ResultDirectory {
     for await (const line of this.#metrics.lines()) yield JSON.parse(line) as StepRecord;
   }
 
-  async #write(prepared: WholeFile[], name: string, write: (file: WholeFile) => Promise<void>): Promise<void> {
-    const file = await WholeFile.open(this.#directory, name);
+  async #write(prepared: AtomicFile[], name: string, write: (file: AtomicFile) => Promise<void>): Promise<void> {
+    const file = await AtomicFile.open(this.#directory, name);
     prepared.push(file);
     await write(file);
     await file.prepare();

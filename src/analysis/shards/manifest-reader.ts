@@ -2,8 +2,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { checkPath } from '../../checks/argument-checks.js';
 import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { CheckedLines } from './checked-lines.js';

@@ -1,8 +1,7 @@
 // The plan of an analysis: every step with the content that it had, in order, and which of them make a shard.
 
 import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
 import type { StepFile } from '../measuring/step-source.js';
 

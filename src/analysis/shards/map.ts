@@ -3,11 +3,11 @@
 import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { readStepHeader } from '../../logs/steps/step-file.js';
-import { isOutOfReach } from '../../logs/stores/out-of-reach.js';
+import { isUnreachable } from '../../logs/stores/is-unreachable.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
 import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
@@ -220,7 +220,7 @@ async function writeSteps(
     } catch (error) {
       // What the map was aborted with may be a FileError, and is not this step's.
       if (!(error instanceof FileError) || error === signal.reason) throw error;
-      if (await isOutOfReach(error, step.path)) throw outOfReach(error, step);
+      if (await isUnreachable(error, step.path)) throw outOfReach(error, step);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }
     // A journal that cannot be written is no fault of the step.

@@ -3,7 +3,7 @@ import { mkdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
 import { makeDirectory } from '../results/make-directory.js';

@@ -2,7 +2,7 @@
 import { checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, type FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
 import type { FileChoiceOptions } from '../../logs/stores/file-choice.js';
 import { checkAnalysis } from '../analyze.js';

@@ -2,11 +2,11 @@
 // run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
 // has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { Aggregates } from '../aggregates/aggregates.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
 import type { StepMeasurement } from '../measuring/step-measurement.js';
-import { parseExact, stringifyExact } from '../results/exact-json.js';
+import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';
@@ -46,14 +46,14 @@ export function headerLine(header: StateHeader): string {
 }
 
 export function measuredLine({ index, runNumber }: PlannedStep, measurement: StepMeasurement): string {
-  return `${stepStart(runNumber, index)}"measurement":${stringifyExact(measurement)}}`;
+  return `${stepStart(runNumber, index)}"measurement":${stringifyLossless(measurement)}}`;
 }
 
 /** @param failure under the step's `file`, or beside it */
 export function failedLine(step: PlannedStep, failure: FileError): string {
   const sidecar = sidecarOf(failure, { ...step, path: step.file });
   const saved: SavedProblem = { ...savedProblem(failure), ...(sidecar !== undefined && { sidecar }) };
-  return `${stepStart(step.runNumber, step.index)}"failure":${stringifyExact(saved)}}`;
+  return `${stepStart(step.runNumber, step.index)}"failure":${stringifyLossless(saved)}}`;
 }
 
 function stepStart(run: number, index: number): string {
@@ -63,7 +63,7 @@ function stepStart(run: number, index: number): string {
 const STEP_START = /^\{"run":(0|[1-9][0-9]{0,14}),"index":(0|[1-9][0-9]{0,14}),"(measurement|failure)":/;
 
 export function aggregatesLine(run: number, { name, directory, steps, failures, aggregates }: RunAggregates): string {
-  const rest = stringifyExact({ name, directory, steps, failures, aggregates: aggregates.toJSON() });
+  const rest = stringifyLossless({ name, directory, steps, failures, aggregates: aggregates.toJSON() });
   return `{"run":${run},${rest.slice(1)}`;
 }
 
@@ -245,7 +245,7 @@ export function runAggregates(line: StateLine, state: StateReader): RunAggregate
 
 function parsed({ bytes }: StateLine, state: StateReader): unknown {
   try {
-    return parseExact(bytes.toString());
+    return parseLossless(bytes.toString());
   } catch (error) {
     if (error instanceof StateError) throw state.damaged(error.message);
     throw error;

@@ -1,9 +1,8 @@
 // Lines -> a file with a checksum in its last line, that is whole or not there.
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
-import { syncDirectory } from '../../logs/stores/sync-directory.js';
+import { AtomicFile, syncDirectory } from '../../logs/stores/atomic-file.js';
 import { makeDirectory } from '../results/make-directory.js';
-import { WholeFile } from '../results/whole-file.js';
 import { sealOf } from './checked-lines.js';
 import { removeAbandoned, writerMark } from './unfinished-files.js';
 
@@ -13,7 +12,7 @@ export class StateWriter {
 
   private constructor(
     private readonly directory: string,
-    private readonly file: WholeFile,
+    private readonly file: AtomicFile,
   ) {}
 
   /** @throws {FileError} when the directory cannot be made or written to */
@@ -21,7 +20,7 @@ export class StateWriter {
     const directory = dirname(path);
     await makeDirectory(directory, path);
     await removeAbandoned(path);
-    return new StateWriter(directory, await WholeFile.open(directory, basename(path), writerMark()));
+    return new StateWriter(directory, await AtomicFile.open(directory, basename(path), writerMark()));
   }
 
   /** @param line without newline */

@@ -3,7 +3,7 @@
 import { analyze } from '../../analysis/analyze.js';
 import { measureOptions } from '../../analysis/measuring/step-measurement.js';
 import type { Journal } from '../../analysis/results/journal.js';
-import { escaped } from '../../checks/printable.js';
+import { escaped } from '../../checks/words.js';
 import { type ReportFlags, reportSteps } from '../output/report-steps.js';
 import type { Streams } from '../output/streams.js';
 

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { packageVersion } from '../../checks/package-version.js';
-import { escaped, escapedLines } from '../../checks/printable.js';
+import { escaped, escapedLines } from '../../checks/words.js';
 import type { CudaDevice } from '../../engine/device/cuda-device.js';
 import { probeCuda } from '../../engine/device/cuda-probe.js';
 import type { Engine } from '../../engine/engine.js';

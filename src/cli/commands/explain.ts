@@ -1,6 +1,6 @@
 // `collapsar explain [NAME]`: what a metric, a verdict, a state or a word of the tables means, and what to do about it.
 
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { FILTER_EXPLANATIONS } from '../../filter/explanations.js';
 import { METRIC_EXPLANATIONS, type MetricExplanation } from '../../metrics/reporting/explanations.js';
 import { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from '../../verdicts/explanations.js';

@@ -1,8 +1,7 @@
 // `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
 
-import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { escaped } from '../../checks/printable.js';
+import { argumentProblem, escaped } from '../../checks/words.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import type { DropReason, FilterResult } from '../../filter/filter-result.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../../filter/input/filter-options.js';

@@ -1,7 +1,7 @@
 // `collapsar map`: a manifest in, the state of one shard in a directory out.
 import { mapShard } from '../../analysis/shards/map.js';
 import { ArgumentError, type FileError } from '../../checks/errors.js';
-import { escaped } from '../../checks/printable.js';
+import { escaped } from '../../checks/words.js';
 import { shardIndex } from '../input/shard-index.js';
 import { EXIT } from '../output/exit-codes.js';
 import { failedFiles } from '../output/failure-list.js';

@@ -1,7 +1,7 @@
 // What a user chose with --metrics -> the names in it that no metric has, in words.
 import { MetricChoice } from '../../analysis/measuring/metric-choice.js';
 import { possibleKeys } from '../../analysis/measuring/metric-names.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import type { Profile } from '../../metrics/step-metrics.js';
 import { wrap } from '../output/text-wrap.js';
 

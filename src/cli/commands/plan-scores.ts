@@ -2,18 +2,16 @@
 // that saves on stderr.
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { onAbort } from '../../checks/abort-listeners.js';
-import { argumentProblem } from '../../checks/argument-problem.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { argumentProblem } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
-import { systemProblem } from '../../logs/stores/system-problem.js';
 import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/sampled/plan.js';
 import { turnsByRows } from '../../metrics/sampled/prompt-turns.js';
 import { SampledLines } from '../input/sampled-lines.js';
-import { textLines } from '../input/text-lines.js';
+import { readLines } from '../input/text-lines.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
 
@@ -128,20 +126,7 @@ async function fromLines(
   signal.throwIfAborted();
   const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
   const rows = new SampledLines(path, flags.hard === true);
-  const readAll = async () => {
-    for await (const text of textLines(stream, path, { encoding: flags.encoding })) rows.add(text);
-  };
-  // A read of a pipe that nobody writes to cannot be called off.
-  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  try {
-    await Promise.race([readAll(), aborted]);
-  } catch (error) {
-    if (error instanceof FileError) throw error;
-    signal.throwIfAborted();
-    throw new FileError({ path }, systemProblem(error), { cause: error });
-  } finally {
-    stream.destroy();
-  }
+  await readLines(stream, path, flags.encoding, signal, (line) => rows.add(line));
   const { groups, lengths, turns: rowTurns, groupNames } = rows.finish();
   const columnGroups = Int32Array.from(groupNames, (_, place) => place);
   const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;

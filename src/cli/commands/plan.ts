@@ -1,8 +1,7 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
 
-import { counted } from '../../checks/counted.js';
-import { escaped } from '../../checks/printable.js';
 import { shellWord } from '../../checks/shell-words.js';
+import { counted, escaped } from '../../checks/words.js';
 import { planSteps } from '../input/plan-steps.js';
 import type { PlanningFlags } from '../options/planning-options.js';
 import { EXIT } from '../output/exit-codes.js';

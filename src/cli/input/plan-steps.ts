@@ -1,7 +1,7 @@
 // Planning as `collapsar plan` and `submit` do it: with progress, and with what could not be planned on stderr.
 import { type PlanOptions, plan } from '../../analysis/shards/plan.js';
-import { counted } from '../../checks/counted.js';
 import type { FileError } from '../../checks/errors.js';
+import { counted } from '../../checks/words.js';
 import { failedFiles, skippedFiles } from '../output/failure-list.js';
 import { Progress } from '../output/progress.js';
 import type { Streams } from '../output/streams.js';

@@ -2,9 +2,8 @@
 // array, or fields separated by commas, tabs or spaces: those that a heading names, else group, reward and, if there is
 // one, outcome.
 
-import { counted } from '../../checks/counted.js';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { counted, printable } from '../../checks/words.js';
 import { parseJsonLine } from '../output/json-line.js';
 import type { FilterSource } from './filter-source.js';
 import { NamedIds } from './named-ids.js';

@@ -3,7 +3,6 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { inStoredPrecision } from '../../analysis/measuring/step-measurement.js';
-import { onAbort } from '../../checks/abort-listeners.js';
 import { FileError } from '../../checks/errors.js';
 import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
@@ -13,11 +12,10 @@ import type { StepData } from '../../logs/steps/step-data.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
-import { systemProblem } from '../../logs/stores/system-problem.js';
 import type { FilterSource } from './filter-source.js';
 import { RewardLines } from './reward-lines.js';
 import type { Delimiter } from './separated-fields.js';
-import { textLines } from './text-lines.js';
+import { readLines } from './text-lines.js';
 
 /** How lines of text are written. */
 export interface TextForm {
@@ -51,20 +49,7 @@ async function fromLines(
 ): Promise<FilterSource> {
   signal.throwIfAborted();
   const lines = new RewardLines(path, delimiter);
-  // A read of a pipe that nobody writes to cannot be called off.
-  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  const readAll = async () => {
-    for await (const line of textLines(stream, path, { encoding })) lines.add(line);
-  };
-  try {
-    await Promise.race([readAll(), aborted]);
-  } catch (error) {
-    if (error instanceof FileError) throw error;
-    signal.throwIfAborted();
-    throw new FileError({ path }, systemProblem(error), { cause: error });
-  } finally {
-    stream.destroy();
-  }
+  await readLines(stream, path, encoding, signal, (line) => lines.add(line));
   return lines.finish();
 }
 

@@ -1,7 +1,7 @@
 // JSON lines, a row each -> what plan-scores draws pairs for: {"group": 3, "length": 120, "turn": 1}. Groups may have
 // numbers of any length, or names, as trainers give them (verl's uid).
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { isLongInteger, parseJsonLine } from '../output/json-line.js';
 import { NamedIds } from './named-ids.js';
 

@@ -2,7 +2,9 @@
 // string that V8 cannot hold, as of a binary file without line ends, and breaks lines at U+2028, which stands in JSON
 // strings as it is.
 import type { Readable } from 'node:stream';
+import { unlessAborted } from '../../checks/abort.js';
 import { FileError } from '../../checks/errors.js';
+import { systemProblem } from '../../logs/stores/system-problem.js';
 import { type DecodedPiece, TextDecoding } from './text-decoding.js';
 
 /** No row of a step takes more; what has no line ends must not fill the memory. */
@@ -51,6 +53,32 @@ export async function* textLines(
   if (problem !== undefined) throw notText(path, number, problem);
   const last = pieces.join('') + rest;
   if (last !== '') yield last;
+}
+
+/**
+ * Gives every line of a stream to `add`, then closes it.
+ * @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing
+ */
+export async function readLines(
+  stream: Readable,
+  path: string,
+  encoding: string | undefined,
+  signal: AbortSignal,
+  add: (line: string) => void,
+): Promise<void> {
+  const readAll = async () => {
+    for await (const line of textLines(stream, path, { encoding })) add(line);
+  };
+  try {
+    // A read of a pipe that nobody writes to cannot be called off.
+    await unlessAborted(readAll(), signal);
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    signal.throwIfAborted();
+    throw new FileError({ path }, systemProblem(error), { cause: error });
+  } finally {
+    stream.destroy();
+  }
 }
 
 function notText(path: string, line: number, problem: string): FileError {

@@ -36,7 +36,7 @@ export function notEmpty(text: string): string {
 }
 
 /** A name, an address, a command: whatever is there. */
-export function something(text: string): string {
+export function nonEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
   return text;
 }

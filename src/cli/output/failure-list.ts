@@ -1,8 +1,7 @@
 // Files and paths that could not be used -> the list of them that a user reads, at the end, on stderr.
 
-import { counted } from '../../checks/counted.js';
 import type { FileError } from '../../checks/errors.js';
-import { escaped } from '../../checks/printable.js';
+import { counted, escaped } from '../../checks/words.js';
 import { wrap } from './text-wrap.js';
 
 /** Named in a note at most. */

@@ -6,7 +6,7 @@ import { ResultDirectory } from '../../analysis/results/result-directory.js';
 import { RECORD_PARTS, type StepReport } from '../../analysis/step-report.js';
 import type { FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { escaped } from '../../checks/printable.js';
+import { escaped } from '../../checks/words.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
 import type { Severity } from '../../verdicts/index.js';
 import { impossibleMetrics, unmatchedList } from '../commands/metric-check.js';

@@ -1,6 +1,6 @@
 // Where a command writes and what ends it: two text streams and a signal, so that tests can hand in their own.
 import type { Writable } from 'node:stream';
-import { writeError } from '../../analysis/results/whole-file.js';
+import { writeError } from '../../logs/stores/atomic-file.js';
 
 export interface TextStream {
   readonly isTTY: boolean;

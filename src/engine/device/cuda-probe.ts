@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { onAbort, unlessAborted } from '../../checks/abort.js';
 import type { DeviceProblem } from '../../checks/errors.js';
 import { addonPath } from '../addon.js';
 import { cudaPackage, installedFile, isPublished } from '../prebuilt.js';
@@ -166,22 +167,11 @@ export async function probeCuda(index: number, signal: AbortSignal | undefined):
   const mine = running;
   mine.waiting++;
   const { outcome, abort } = mine;
-  if (signal === undefined) return outcome;
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => {
-      reject(signal.reason);
-      // Nobody else waits: no process stays behind.
-      if (--mine.waiting === 0 && probes.get(key) === mine) {
-        probes.delete(key);
-        abort.abort();
-      }
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
+  const forget = onAbort(signal, () => {
+    // Nobody else waits: no process stays behind.
+    if (--mine.waiting > 0 || probes.get(key) !== mine) return;
+    probes.delete(key);
+    abort.abort();
   });
-  try {
-    return await Promise.race([outcome, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
+  return unlessAborted(outcome, signal).finally(forget);
 }

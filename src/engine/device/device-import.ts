@@ -4,7 +4,7 @@
 import { types } from 'node:util';
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { elementBytes } from '../memory.js';
 import type { DType } from '../tensor/tensor.js';
 import { checkDType, checkShape, checkStrides, reachOf } from '../tensor/tensor-view.js';

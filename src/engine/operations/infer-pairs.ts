@@ -3,7 +3,7 @@ import { types } from 'node:util';
 import { checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import type { NativeResults } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';

@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import { type HeldBuffers, lengthOfArray, noteEngineMemory } from '../memory.js';
 import type { IntegerArray, LogitArguments, NativeResults, Settle } from '../native.js';

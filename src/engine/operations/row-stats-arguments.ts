@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { HeldBuffers } from '../memory.js';
 import type { RowStatsArguments } from '../native.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';

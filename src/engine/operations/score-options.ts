@@ -1,6 +1,6 @@
 // The options of scoreStats, and of the operations that take the same ones -> the arguments of their native jobs.
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { LabelArguments } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';
 import type { RowLabels } from './row-stats.js';

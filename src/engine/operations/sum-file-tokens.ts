@@ -3,7 +3,7 @@ import { getSystemErrorName } from 'node:util';
 import { checkCount, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import { noteEngineMemory } from '../memory.js';
 import type { NativeResults } from '../native.js';

@@ -2,9 +2,8 @@
 // what comes back.
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
 import { noteEngineMemory } from '../memory.js';
 import type { TextRowsArguments, TextsArguments } from '../native.js';

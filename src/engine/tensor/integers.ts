@@ -3,7 +3,7 @@
 import { types } from 'node:util';
 import { checkMemory } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { IntegerArray } from '../native.js';
 import type { Integers } from './tensor.js';
 

@@ -4,7 +4,7 @@
 import { types } from 'node:util';
 import { checkAwaited } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { DeviceMemory } from '../device/device-memory.js';
 import { elementBytes, lengthOfArray } from '../memory.js';
 import { type DeviceOwner, DeviceTensor } from './device-tensor.js';

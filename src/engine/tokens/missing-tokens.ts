@@ -1,6 +1,6 @@
 // What has not come of a step, and how an error says it.
 
-import { counted } from '../../checks/counted.js';
+import { counted } from '../../checks/words.js';
 import type { MissingTokens } from '../native.js';
 
 export function missingSentence(missing: readonly MissingTokens[]): string {

@@ -1,9 +1,8 @@
 // One block of a step's scores, as a caller names it -> the prompts, rows and tokens that it holds, checked.
 
 import { checkCount } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import { integerArray } from '../tensor/integers.js';
 import type { Integers, Tensor } from '../tensor/tensor.js';
 import { type HostView, viewHostTensor } from '../tensor/tensor-view.js';

@@ -2,10 +2,11 @@
 // bit. Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
 
 import { types } from 'node:util';
+import { onAbort } from '../../checks/abort.js';
 import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { Turns } from '../../checks/turns.js';
+import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
 import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
 import type { HeldTokens, MissingTokens, NativeTokenSink } from '../native.js';
@@ -92,7 +93,8 @@ export class TokenSumsSink {
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
   #native: NativeTokenSink | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  /** Blocks are computed one after the other: each goes on from what the one before has left. */
+  readonly #turns = new Turns();
   readonly #running = new Map<Promise<unknown>, AbortController>();
   #aborted: { readonly reason: unknown } | undefined;
   #result: TokenSums | undefined;
@@ -136,13 +138,8 @@ export class TokenSumsSink {
       const listed = types.isInt32Array(pairRows) ? pairRows : Array.from(pairRows);
       return { prompt, rows: blockAxis(listed, rows, undefined, argument, 'row') };
     });
-    if (signal === undefined) return;
-    const onAbort = (): void => this.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    else {
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#unlisten = () => signal.removeEventListener('abort', onAbort);
-    }
+    if (signal?.aborted) this.abort(signal.reason);
+    else this.#unlisten = onAbort(signal, () => this.abort(signal?.reason));
   }
 
   /** What rows hold that have begun and are not complete. */
@@ -236,7 +233,7 @@ export class TokenSumsSink {
     const step = this.#step();
     const wanted = this.#pairs ?? Array.from({ length: this.prompts }, (_, prompt) => ({ prompt, rows: undefined }));
     return wanted
-      .map(({ prompt, rows }) => refusing(() => step.missing(prompt, rows)))
+      .map(({ prompt, rows }) => asArgumentError(() => step.missing(prompt, rows)))
       .filter((found) => found !== null)
       .sort((a, b) => a.prompt - b.prompt);
   }
@@ -256,7 +253,7 @@ export class TokenSumsSink {
     const missing = this.missing();
     if (missing.length > 0) throw new ArgumentError('blocks', missingSentence(missing));
     const step = this.#step();
-    const { sums, firstInvalid } = refusing(() => step.result());
+    const { sums, firstInvalid } = asArgumentError(() => step.result());
     this.#result = {
       sums: { data: noteEngineMemory(sums), dtype: 'float64', shape: [this.rows, this.prompts] },
       lengths: BigInt64Array.from(this.#lengths, BigInt),
@@ -317,16 +314,15 @@ export class TokenSumsSink {
   /** Runs work under a signal of its own, which ends with the caller's and with the sink. */
   async #track(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const controller = new AbortController();
-    const onAbort = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const forget = onAbort(signal, () => controller.abort(signal?.reason));
+    if (signal?.aborted) controller.abort(signal.reason);
     const running = work(controller.signal);
     this.#running.set(running, controller);
     try {
       await running;
     } finally {
       this.#running.delete(running);
-      signal?.removeEventListener('abort', onAbort);
+      forget();
     }
   }
 
@@ -350,11 +346,11 @@ export class TokenSumsSink {
     if (prompts.length === 0 || rows.length === 0) return;
     const available = lengthOfArray(view.data);
     const step = this.#step();
-    const claim = refusing(() => step.claim(prompts, rows, from, to, view.code));
+    const claim = asArgumentError(() => step.claim(prompts, rows, from, to, view.code));
     await this.#track(signal, async (own) => {
       let computed = false;
       try {
-        await this.#inTurn(own, async () => {
+        await this.#turns.take(async () => {
           const engine = await this.#open(own);
           // It was free to go while it waited for its turn; native code would only find that it is too short.
           if (lengthOfArray(view.data) < available)
@@ -363,32 +359,12 @@ export class TokenSumsSink {
           this.#expectOpen();
           computed = true;
           step.commit(claim, touched);
-        });
+        }, own);
       } catch (error) {
         if (!computed && this.#aborted === undefined) step.unclaim(claim);
         throw error;
       }
     });
-  }
-
-  /** Blocks are computed one after the other: each goes on from what the one before has left. */
-  async #inTurn(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-    const before = this.#last;
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#last = before.then(() => ended);
-    try {
-      await new Promise((resolve, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        before.then(resolve);
-      });
-      signal.throwIfAborted();
-      await work();
-    } finally {
-      end();
-    }
   }
 
   async #forget(touched: Uint8Array): Promise<void> {
@@ -400,7 +376,9 @@ export class TokenSumsSink {
 
   /** Made when it is first needed: a step that is never scored needs no addon. */
   #step(): NativeTokenSink {
-    this.#native ??= refusing(() => new (loadAddon().NativeTokenSink)(this.prompts, this.#lengths, maxBufferBytes));
+    this.#native ??= asArgumentError(
+      () => new (loadAddon().NativeTokenSink)(this.prompts, this.#lengths, maxBufferBytes),
+    );
     return this.#native;
   }
 
@@ -412,7 +390,7 @@ export class TokenSumsSink {
 }
 
 /** Native code names the argument that it refuses, or that memory is short. */
-function refusing<T>(call: () => T): T {
+function asArgumentError<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {

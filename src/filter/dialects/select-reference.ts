@@ -3,7 +3,7 @@
 
 import { float32Sum } from '../float32-sums.js';
 import type { FilterSettings } from '../input/filter-options.js';
-import { stableOrder } from './stable-order.js';
+import { sortedGroups } from './best-groups.js';
 
 /** |score| up to this is zero. */
 export const REFERENCE_ZERO = 1e-10;
@@ -51,29 +51,23 @@ export function selectByReference(
         ? softmaxPrefix(scores, candidates, settings, arithmetic)
         : linearPrefix(scores, candidates, settings, arithmetic);
     case 'top_k':
-      return ranked(scores, candidates, settings).subarray(0, atLeastOne(value * groups));
+      return sortedGroups({ figures: scores, candidates, direction: settings.direction }).subarray(
+        0,
+        atLeastOne(value * groups),
+      );
     case 'top_k_abs':
-      return ranked(scores, candidates, settings).subarray(0, atLeastOne(value));
+      return sortedGroups({ figures: scores, candidates, direction: settings.direction }).subarray(
+        0,
+        atLeastOne(value),
+      );
     case 'min_p':
       return nearBest(scores, candidates, settings, arithmetic);
   }
 }
 
-function ranked(
-  scores: Float64Array,
-  candidates: Uint32Array,
-  { direction }: Pick<FilterSettings, 'direction'>,
-): Uint32Array {
-  const order = stableOrder(gather(scores, candidates), direction === 'largest' ? 'descending' : 'ascending');
-  for (let at = 0; at < order.length; at++) order[at] = candidates[order[at] as number] as number;
-  return order;
-}
-
 /** values[indices[0]], values[indices[1]], … */
 function gather(values: Float64Array, indices: Uint32Array): Float64Array {
-  const gathered = new Float64Array(indices.length);
-  for (let at = 0; at < gathered.length; at++) gathered[at] = values[indices[at] as number] as number;
-  return gathered;
+  return Float64Array.from(indices, (index) => values[index] as number);
 }
 
 function linearPrefix(
@@ -83,7 +77,7 @@ function linearPrefix(
   arithmetic: Arithmetic,
 ): Uint32Array {
   const { round, sum, emptyUnlessReached } = arithmetic;
-  const order = ranked(scores, candidates, settings);
+  const order = sortedGroups({ figures: scores, candidates, direction: settings.direction });
   const mass = sum(gather(scores, candidates));
   const threshold = round(round(round(settings.value) * mass) - round(settings.eps));
   // The running sum is a Python float: it is rounded only where it is compared.
@@ -111,7 +105,8 @@ function softmaxPrefix(
   const weights = logits.map((logit) => round(Math.exp(round(logit - top))));
   const scale = round(1 / sum(weights));
   const masses = weights.map((weight) => round(weight * scale));
-  const order = stableOrder(masses, 'descending');
+  const places = Uint32Array.from(masses, (_, at) => at);
+  const order = sortedGroups({ figures: masses, candidates: places, direction: 'largest' });
   // torch's cumsum runs in float64 and rounds each entry; searchsorted takes the first that is not below the value.
   let reached = 0;
   let count = 0;

@@ -2,9 +2,8 @@
 // order of rows, with the group (and episode) of every row.
 import { types } from 'node:util';
 import { checkFields, checkMemory, optionNames } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import { isFloat16Array } from '../../engine/tensor/float16-array.js';
 import { FILTER_OPTIONS } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';

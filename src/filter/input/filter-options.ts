@@ -1,7 +1,7 @@
 // How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
 import { checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 
 /** Whose rules decide. docs/reference/filter.md has the formula of each. */
 export type FilterDialect = 'strict' | 'ragen' | 'paper' | 'upstream' | 'dapo';

@@ -1,7 +1,7 @@
 // Ids of groups and episodes -> dense indices in the order of first appearance.
-import { counted } from '../../checks/counted.js';
+
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 
 /** Whole numbers, one a row. */
 export type NumberIds = readonly number[] | Int32Array | Uint32Array | Float64Array | Uint16Array | Uint8Array;

@@ -6,9 +6,9 @@ import { FileError } from '../../checks/errors.js';
 import { headerDigest } from '../steps/step-digest.js';
 import { openBytes } from '../stores/store.js';
 import type { OpenContainer } from './container.js';
+import { DecompressedSource } from './decompressed-source.js';
+import { checkDecompressed, MOST_DEFLATED, PACKED_LIMIT } from './decompression-limits.js';
 import { headerLength, LENGTH_BYTES, parseHeader } from './safetensors.js';
-import { UnfoldedSource } from './unfolded-source.js';
-import { checkUnfolding, MOST_DEFLATED, PACKED_LIMIT } from './unfolding-limits.js';
 
 /** Output of the decompressor comes in pieces of this size. */
 const CHUNK_BYTES = 256 * 2 ** 10;
@@ -19,9 +19,9 @@ const GZIP_MAGIC = Buffer.of(0x1f, 0x8b);
 export const openGzip: OpenContainer = async (path, { signal }) => {
   const unpacking = async (expected?: string) => {
     const base = await openBytes(path, { expected, signal });
-    const unfold = () => createGunzip({ chunkSize: CHUNK_BYTES });
-    const packed = { source: base, begin: 0, packedBytes: base.bytes, unfold, format: 'gzip', owned: true };
-    return { base, source: new UnfoldedSource(packed, base.bytes * MOST_DEFLATED) };
+    const decompress = () => createGunzip({ chunkSize: CHUNK_BYTES });
+    const packed = { source: base, begin: 0, packedBytes: base.bytes, decompress, format: 'gzip', owned: true };
+    return { base, source: new DecompressedSource(packed, base.bytes * MOST_DEFLATED) };
   };
   const { base, source } = await unpacking();
   try {
@@ -38,7 +38,7 @@ export const openGzip: OpenContainer = async (path, { signal }) => {
     const json = Buffer.allocUnsafe(length);
     await source.read(json, LENGTH_BYTES, { signal });
     const { tensors, metadata, bytes } = parseHeader(path, json, undefined);
-    checkUnfolding(path, tensors, bytes, base.bytes, MOST_DEFLATED);
+    checkDecompressed(path, tensors, bytes, base.bytes, MOST_DEFLATED);
     source.promise(bytes);
     return {
       source,

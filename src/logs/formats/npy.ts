@@ -4,12 +4,12 @@
 
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { isTensorName, type NamedArray, readArray, tensorEntry, withStepNumber } from '../steps/array-step.js';
 import { headerDigest } from '../steps/step-digest.js';
 import { STEP_TENSORS } from '../steps/step-layout.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
-import { JoinedSource } from '../stores/joined-source.js';
+import { ConcatenatedSource } from '../stores/concatenated-source.js';
 import { openBytes, openIfThere } from '../stores/store.js';
 import type { StepContainer } from './container.js';
 import { JsonScanner } from './json-scanner.js';
@@ -35,7 +35,7 @@ export async function openNpy(path: string, { signal }: ReadOptions): Promise<St
   const { stem, tensor, sidecar } = npyName(path);
   if (sidecar) throw new FileError({ path }, `this is the sidecar "${tensor}" of a step: name the array of its scores`);
   const base = await openBytes(path, { signal });
-  const source = new JoinedSource(base);
+  const source = new ConcatenatedSource(base);
   try {
     const scores = await readArray(base, tensor ?? 'cross_logprobs', 0, base.bytes, { signal });
     const arrays = new Map<string, NamedArray>([[tensor ?? scoreName(path, scores), scores]]);
@@ -80,7 +80,7 @@ function scoreName(path: string, { header }: NamedArray): string {
 
 /** Undefined where there is none. */
 async function addSidecar(
-  joined: JoinedSource,
+  joined: ConcatenatedSource,
   path: string,
   main: string,
   name: string,

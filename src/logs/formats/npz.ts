@@ -3,7 +3,7 @@
 
 import { createInflateRaw } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import {
   isMetadata,
   isTensorName,
@@ -16,12 +16,12 @@ import {
 import { hasNothingOfStep, NoStepError } from '../steps/no-step-error.js';
 import { headerDigest } from '../steps/step-digest.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
-import { JoinedSource } from '../stores/joined-source.js';
+import { ConcatenatedSource } from '../stores/concatenated-source.js';
 import { openBytes } from '../stores/store.js';
 import type { StepContainer } from './container.js';
+import { DecompressedSource } from './decompressed-source.js';
+import { checkDecompressed, MOST_DEFLATED } from './decompression-limits.js';
 import type { TensorEntry } from './safetensors.js';
-import { UnfoldedSource } from './unfolded-source.js';
-import { checkUnfolding, MOST_DEFLATED } from './unfolding-limits.js';
 import { readZipDirectory, type ZipMember } from './zip-directory.js';
 
 /** Metadata that say how the step is read, or whose it is. */
@@ -73,7 +73,7 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
       throw new NoStepError({ path }, problem);
     }
     const bytes = [...members.values()].reduce((total, member) => total + member.bytes, 0);
-    if (wanted.some(isDeflated)) checkUnfolding(path, tensors, bytes, base.bytes, MOST_DEFLATED);
+    if (wanted.some(isDeflated)) checkDecompressed(path, tensors, bytes, base.bytes, MOST_DEFLATED);
     return {
       source,
       tensors,
@@ -108,13 +108,13 @@ function join(base: ByteSource, members: readonly ZipMember[]): { source: ByteSo
   const deflated = members.filter(isDeflated);
   for (const member of members) if (!isDeflated(member)) begins.set(member, member.begin);
   if (deflated.length === 0) return { source: base, begins };
-  const source = new JoinedSource(base);
+  const source = new ConcatenatedSource(base);
   for (const member of deflated) {
     const { begin, packedBytes, bytes, crc } = member;
-    const unfold = () => createInflateRaw({ chunkSize: 256 * 2 ** 10 });
-    const packed = { source: base, begin, packedBytes, unfold, format: 'deflate', crc, owned: false };
-    const unfolded = new UnfoldedSource(packed, bytes).promise(bytes);
-    begins.set(member, source.add({ path: base.path, bytes, source: unfolded }));
+    const decompress = () => createInflateRaw({ chunkSize: 256 * 2 ** 10 });
+    const packed = { source: base, begin, packedBytes, decompress, format: 'deflate', crc, owned: false };
+    const decompressed = new DecompressedSource(packed, bytes).promise(bytes);
+    begins.set(member, source.add({ path: base.path, bytes, source: decompressed }));
   }
   return { source, begins };
 }

@@ -4,7 +4,7 @@
 // trailing bytes), and duplicate names, which that library lets pass, are refused too.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { JsonScanner } from './json-scanner.js';
 
 /** Bits of one element, for every dtype of the format (safetensors 0.8). */

@@ -4,9 +4,9 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
-import { MOST_DEFLATED } from './unfolding-limits.js';
+import { MOST_DEFLATED } from './decompression-limits.js';
 
 export interface ZipMember {
   readonly name: string;

@@ -1,6 +1,6 @@
 // Typed access to what one line or row says, whichever container it came from. Python's ways are understood: None is
 // absent, NaN and infinities are numbers, a flag may be a number.
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 
 /** What is wrong with a line: said with its place by whoever knows that. */
 export class LineProblem extends Error {}

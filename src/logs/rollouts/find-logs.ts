@@ -3,7 +3,7 @@ import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { isAddress } from '../stores/address.js';
 import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';

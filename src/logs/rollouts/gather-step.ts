@@ -1,7 +1,8 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
 // what follows it.
-import { counted } from '../../checks/counted.js';
+
 import { FileError } from '../../checks/errors.js';
+import { counted } from '../../checks/words.js';
 import type { RolloutFormat } from './format.js';
 import { actionIn, type ReasoningTags, splitText, splitTokens } from './reasoning.js';
 import {

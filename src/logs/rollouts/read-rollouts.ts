@@ -3,7 +3,7 @@
 import { basename } from 'node:path';
 import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { checkFormat, findLogs, type LogFile } from './find-logs.js';

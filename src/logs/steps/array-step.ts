@@ -2,7 +2,7 @@
 // which array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
+import { printable } from '../../checks/words.js';
 import { NPY_FIRST_BYTES, type NpyHeader, npyHeaderBytes, parseNpyHeader } from '../formats/npy-header.js';
 import type { TensorEntry } from '../formats/safetensors.js';
 import { type ByteSource, placeOf, type ReadOptions } from '../stores/byte-source.js';

@@ -1,6 +1,6 @@
 // Reads one after the other, each begun while the one before is being used: what is far away or compressed then arrives
 // while the engine computes.
-import { onAbort } from '../../checks/abort-listeners.js';
+import { onAbort } from '../../checks/abort.js';
 
 /**
  * Results of `read(0)`, `read(1)`, … up to `count`. What is given is not used any more when the next is asked for, so

@@ -3,12 +3,11 @@
 
 import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
 import { openContainer } from '../formats/open-container.js';
 import { elementBytes, LENGTH_BYTES } from '../formats/safetensors.js';
-import { lent, placeOf } from '../stores/byte-source.js';
+import { placeOf, withoutClose } from '../stores/byte-source.js';
 import { directoryOf, nameOf } from '../stores/store.js';
 import { hasNothingOfStep, NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
@@ -63,7 +62,7 @@ export async function withStepFile<T>(
     const { source, tensors } = container;
     const scores = tensors.get('cross_logprobs') ?? tensors.get('cross_logprob_sums');
     const isLocal = scores !== undefined && source.openFile?.(scores.begin) !== undefined;
-    const opened = isLocal ? { ...container, reopen: async () => lent(source) } : container;
+    const opened = isLocal ? { ...container, reopen: async () => withoutClose(source) } : container;
     return use(await readStep(path, opened, options));
   });
 }

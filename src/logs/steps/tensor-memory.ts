@@ -1,7 +1,7 @@
 // Memory for a tensor of a file, and its values there as typed arrays.
 import { types } from 'node:util';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { DType, HostTensor, TensorData } from '../../engine/tensor/tensor.js';
 import { elementBytes, type SafetensorsDType, type TensorEntry } from '../formats/safetensors.js';
 import type { ReadStepOptions } from './read-step-options.js';

@@ -2,7 +2,6 @@
 // there — a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a
 // copy.
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
   checkArray,
@@ -14,16 +13,13 @@ import {
   optionNames,
 } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/printable.js';
-import { shown } from '../../checks/shown.js';
+import { printable, shown } from '../../checks/words.js';
 import { type Float16ArrayLike, halfBits, isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { DType, HostTensor } from '../../engine/tensor/tensor.js';
 import { checkShape, isDense } from '../../engine/tensor/tensor-view.js';
 import { LONE_SURROGATE } from '../formats/json-scanner.js';
 import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from '../formats/safetensors.js';
-import { checkReplaceable } from '../stores/check-replaceable.js';
-import { syncDirectory } from '../stores/sync-directory.js';
-import { systemProblem } from '../stores/system-problem.js';
+import { AtomicFile, syncDirectory } from '../stores/atomic-file.js';
 import type { IntegerArray, StepData } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
 
@@ -299,39 +295,26 @@ interface Piece {
   readonly bytes: number;
 }
 
-/** All of the pieces, or nothing: temporary file, sync, rename, sync of the folder. */
+/** All of the pieces, or nothing. */
 async function writeWhole(path: string, pieces: readonly Piece[], signal: AbortSignal | undefined): Promise<void> {
-  const temporary = join(dirname(path), `.collapsar-${randomBytes(8).toString('hex')}.tmp`);
-  let handle: FileHandle | undefined;
+  signal?.throwIfAborted();
+  const file = await AtomicFile.at(path, join(dirname(path), `.collapsar-${randomBytes(8).toString('hex')}.tmp`));
   try {
-    signal?.throwIfAborted();
-    await checkReplaceable(path);
-    handle = await open(temporary, 'wx');
-    for (const piece of pieces) await writePiece(handle, piece, signal);
-    await handle.sync();
-    await handle.close();
-    await rename(temporary, path);
+    for (const { memory, bytes } of pieces) {
+      for (let done = 0; done < bytes; done += WRITE_BYTES) {
+        signal?.throwIfAborted();
+        if (memory.length !== bytes) {
+          const problem =
+            'an array of the step was transferred or resized while it was written: wait for writeStep() first';
+          throw new FileError({ path }, problem);
+        }
+        await file.writeBytes(memory.subarray(done, done + WRITE_BYTES));
+      }
+    }
+    await file.complete();
   } catch (error) {
-    // Both may fail when the first failure was theirs; that one is reported.
-    await handle?.close().catch(() => undefined);
-    await rm(temporary, { force: true }).catch(() => undefined);
-    if (signal?.aborted) throw signal.reason;
-    throw new FileError({ path }, `cannot be written: ${systemProblem(error)}`, { cause: error });
+    await file.discard();
+    throw signal?.aborted ? signal.reason : error;
   }
   await syncDirectory(dirname(path));
-}
-
-async function writePiece(
-  handle: FileHandle,
-  { memory, bytes }: Piece,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  for (let done = 0; done < bytes; ) {
-    signal?.throwIfAborted();
-    if (memory.length !== bytes)
-      throw new Error(
-        'an array of the step was transferred or resized while it was written: wait for writeStep() first',
-      );
-    done += (await handle.write(memory, done, Math.min(WRITE_BYTES, bytes - done))).bytesWritten;
-  }
 }

@@ -42,7 +42,7 @@ export interface ByteSource {
 }
 
 /** The same source, which stays open when it is closed: for whoever may read from it but did not open it. */
-export function lent(source: ByteSource): ByteSource {
+export function withoutClose(source: ByteSource): ByteSource {
   const { path, bytes, revision, stamp, placeOf, openFile } = source;
   return {
     path,

@@ -1,7 +1,7 @@
 // Which of the files that a search finds are wanted: globs over their names and folders.
 
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { patternExpression } from './glob-pattern.js';
 
 export interface FileChoiceOptions {

@@ -1,6 +1,5 @@
 // A sample's label -> what its figures are called where they are logged, and the objects that hold them: made once a
 // label, since a long run's steps have the same.
-import { FigureShape } from './figure-shape.js';
 
 /** What the figures of a label are called, and the objects that hold them. */
 export interface LoggedNames {
@@ -32,4 +31,30 @@ export function loggedKey({ label, loggedKeys }: LoggedNames, key: string): stri
     loggedKeys.set(key, logged);
   }
   return logged;
+}
+
+/**
+ * An object to which keys are added one by one becomes a dictionary, and copying that takes a hundred times as long as
+ * copying the object that has the keys already: it is made that way once, and then copied and filled for each step.
+ */
+class FigureShape {
+  #keys: readonly string[] = [];
+  #like: Record<string, number> = {};
+
+  /** @param keys in the order of the object's */
+  fill(keys: readonly string[], figures: readonly number[]): Record<string, number> {
+    if (!this.#has(keys)) {
+      this.#like = Object.fromEntries(keys.map((key, at) => [key, figures[at] as number]));
+      this.#keys = keys;
+    }
+    const filled = { ...this.#like };
+    for (let at = 0; at < keys.length; at++) filled[keys[at] as string] = figures[at] as number;
+    return filled;
+  }
+
+  #has(keys: readonly string[]): boolean {
+    if (keys.length !== this.#keys.length) return false;
+    for (let at = 0; at < keys.length; at++) if (keys[at] !== this.#keys[at]) return false;
+    return true;
+  }
 }

@@ -3,7 +3,7 @@
 
 import { checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import { wholePower } from '../figures/whole-power.js';
 import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
 

@@ -2,10 +2,9 @@
 // sums.
 
 import { checkArray, checkEngine, checkObject, checkOptions } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { integerArray } from '../../engine/tensor/integers.js';
 import type { Integers, Tensor } from '../../engine/tensor/tensor.js';

@@ -1,9 +1,8 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m
 // others. Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, countSignatures } from '../columns.js';
 import { drawNegatives } from './draw.js';

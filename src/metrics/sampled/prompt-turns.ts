@@ -1,8 +1,8 @@
 // The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own
 // turn.
 import { checkArray } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
+import { counted } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns } from '../columns.js';
 import { wholeNumbers } from './whole-numbers.js';

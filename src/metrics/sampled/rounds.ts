@@ -16,7 +16,7 @@ import {
 } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { checkConfidence } from '../../engine/operations/infer-pairs.js';
 import type { Integers } from '../../engine/tensor/tensor.js';

@@ -1,7 +1,7 @@
 // Counts or labels as a caller gives them -> plain numbers, each looked at.
 import { checkArray } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 
 /** @throws {ArgumentError} naming the first entry that is no whole number from 0 on */

@@ -2,7 +2,7 @@
 // docs/reference/metrics.md.
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Profile } from '../step-metrics.js';
 import { Random } from './random.js';
 

@@ -4,7 +4,7 @@
 import { checkKnown } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/option-checks.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { RewardBucket } from './reward-buckets.js';
 
 /** Norms of the gradients that the rows of one bucket give, each loss term alone, before any update. */

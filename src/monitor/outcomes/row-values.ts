@@ -1,9 +1,8 @@
 // Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
 import { types } from 'node:util';
 import { checkMemory } from '../../checks/argument-checks.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { counted, shown } from '../../checks/words.js';
 import { isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { RewardValues } from '../../filter/index.js';

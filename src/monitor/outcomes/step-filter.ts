@@ -1,8 +1,9 @@
 // The filter on what a step was given: its remarks and errors name labels, outcomes and options as the monitor's caller
 // knows them, not as filterGroups does. `lengths`, for one, are the filter's response tokens, but a label of the step
 // is called so too.
-import { argumentProblem } from '../../checks/argument-problem.js';
+
 import { ArgumentError } from '../../checks/errors.js';
+import { argumentProblem } from '../../checks/words.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import type { FilterInput, FilterOptions, FilterResult } from '../../filter/index.js';
 import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';

@@ -3,7 +3,7 @@
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/option-checks.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, type Columns } from '../../metrics/columns.js';
 import { copyIntegers } from './row-values.js';

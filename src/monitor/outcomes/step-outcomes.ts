@@ -2,7 +2,7 @@
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/option-checks.js';
-import { shown } from '../../checks/shown.js';
+import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { RewardValues } from '../../filter/index.js';
 import type { ReasoningSwaps } from '../../verdicts/evidence/step-evidence.js';

@@ -1,6 +1,6 @@
 // The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
 import { checkKnown } from '../../checks/argument-checks.js';
-import { checkInteger, checkShare, optionsObject } from '../../checks/option-checks.js';
+import { checkFraction, checkInteger, optionsObject } from '../../checks/option-checks.js';
 import type { SavedFields } from '../../checks/saved-fields.js';
 import {
   EMPTY_FILTER_DEFAULTS,
@@ -39,13 +39,13 @@ export function resolveEarlyStop(options: EarlyStopOptions | false | undefined):
   checkKnown(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
   const rewardVariance = resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS, `${argument}.rewardVariance`);
   if (rewardVariance !== false) {
-    checkShare(rewardVariance.below, `${argument}.rewardVariance.below`);
+    checkFraction(rewardVariance.below, `${argument}.rewardVariance.below`);
     checkInteger(rewardVariance.startSteps, `${argument}.rewardVariance.startSteps`, 1);
     checkInteger(rewardVariance.consecutive, `${argument}.rewardVariance.consecutive`, 1);
   }
   const success = resolveRule(options?.success, SUCCESS_DEFAULTS, `${argument}.success`);
   if (success !== false) {
-    checkShare(success.below, `${argument}.success.below`);
+    checkFraction(success.below, `${argument}.success.below`);
     checkInteger(success.validations, `${argument}.success.validations`, 1);
   }
   const emptyFilter = resolveRule(options?.emptyFilter, EMPTY_FILTER_DEFAULTS, `${argument}.emptyFilter`);

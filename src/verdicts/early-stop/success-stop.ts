@@ -1,6 +1,7 @@
 // Early stop: validation after validation next to no task is solved (docs/guide/monitor.md).
-import { counted } from '../../checks/counted.js';
+
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
+import { counted } from '../../checks/words.js';
 import { asPercent } from './figures.js';
 import type { Stop } from './stop.js';
 

@@ -1,10 +1,8 @@
 // Evidence is looked at as a whole before any of it is used: what is wrong is named, and the judge stays as it was.
 import { types } from 'node:util';
 import { checkArray, checkFields, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
-import { argumentProblem } from '../../checks/argument-problem.js';
-import { counted } from '../../checks/counted.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { shown } from '../../checks/shown.js';
+import { argumentProblem, counted, shown } from '../../checks/words.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { episodeRewards } from '../../filter/input/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';

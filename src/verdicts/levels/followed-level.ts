@@ -1,7 +1,7 @@
 // A figure that is held against half of its own start: its level, and the errors that a fall is measured with.
 
 import { fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
-import { FALLEN, type Place, place, WIDTH_95 } from '../statistics/standing.js';
+import { type Comparison, compare, FALLEN, WIDTH_95 } from '../statistics/threshold-state.js';
 import { RunLevel, runLevelShape } from './run-level.js';
 
 export const followedLevelShape = fields({
@@ -53,9 +53,9 @@ export class FollowedLevel {
   }
 
   /** Where the step's value, added before, lies against half of the start, which is itself known only to so much. */
-  place(value: number, { above, below }: HalfWidths): Place {
+  compare(value: number, { above, below }: HalfWidths): Comparison {
     const { level, errors } = this;
-    const found = place(value, above, below, FALLEN * level.start, FALLEN * errors.start);
+    const found = compare(value, above, below, FALLEN * level.start, FALLEN * errors.start);
     this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
     return found;
   }

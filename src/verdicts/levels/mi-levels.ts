@@ -2,7 +2,7 @@
 // step is judged at the largest that the run's start has too.
 
 import { count, fields, record, type Shaped } from '../../checks/saved-shape.js';
-import { type Place, WIDTH_95 } from '../statistics/standing.js';
+import { type Comparison, WIDTH_95 } from '../statistics/threshold-state.js';
 import { FollowedLevel, followedLevelShape } from './followed-level.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from './run-level.js';
 import type { MiAt } from './step-levels.js';
@@ -15,7 +15,7 @@ export interface ComparedMi {
   readonly at: MiAt;
   readonly followed: FollowedLevel;
   /** Where it lies against half of the start; null while there is none, or one that cannot be told from zero. */
-  readonly place: Place | null;
+  readonly comparison: Comparison | null;
 }
 
 export class MiLevels {
@@ -62,15 +62,16 @@ export class MiLevels {
       level.add(step, at.value, at.error, Math.max(1, prompts));
       const reach = WIDTH_95 * level.excessSigma(Math.max(1, prompts));
       const halves = { above: Math.hypot(at.high - at.value, reach), below: Math.hypot(at.value - at.low, reach) };
-      const place = level.comparable && (hadStart || followed.hasStart) ? followed.place(at.value, halves) : null;
+      const comparison =
+        level.comparable && (hadStart || followed.hasStart) ? followed.compare(at.value, halves) : null;
       if (compared === undefined || level.comparable || !compared.followed.level.comparable) {
-        compared = { at, followed, place };
+        compared = { at, followed, comparison };
       }
     }
     this.#dropLate();
     // Where no number of prompts is one of the start's, nothing is compared.
     const [at] = figures as readonly [MiAt];
-    return compared ?? { at, followed: new FollowedLevel(), place: null };
+    return compared ?? { at, followed: new FollowedLevel(), comparison: null };
   }
 
   /** Undefined for a number of prompts that the run's first steps did not have: it has no start. */

@@ -83,7 +83,7 @@ export class RunLevel {
   add(step: number, value: number, error = 0, prompts = 1): void {
     const state = this.#state;
     if (state.first.length < START_WINDOW) state.first.push(value);
-    // The scatter is that of the steps before: a sudden fall must not lengthen the yardstick that it is measured with.
+    // The scatter is that of the steps before: a sudden fall must not raise the noise scale that it is measured with.
     const before = state.recent.map((entry) => entry.value);
     const change = (distance: number): number => (before.at(-1) as number) - (before.at(-1 - distance) as number);
     const average = (old: number, now: number, many: number): number =>
@@ -143,7 +143,7 @@ export class RunLevel {
     return this.errorOfMean(fallsFromStart ? PEAK_STEPS : Math.min(first.length, START_STEPS));
   }
 
-  /** Variance of values that are far apart about the run's trend: a slow fall must not lengthen its own yardstick. */
+  /** Variance of values that are far apart about the run's trend: a slow fall must not raise its own noise scale. */
   get #scatter(): number {
     const { farSquare, drift, nearScatter, seen } = this.#state;
     const changes = Math.min(seen - 1 - FAR, SCATTER_STEPS);

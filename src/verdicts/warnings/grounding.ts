@@ -7,7 +7,13 @@ import { rowsByGroup } from '../evidence/group-outcomes.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import { isMeasurable } from '../levels/run-level.js';
 import { figure, percent } from '../sentence-numbers.js';
-import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+import {
+  advance,
+  isSurelyFallen,
+  type ThresholdState,
+  thresholdStateShape,
+  WIDTH_95,
+} from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
 export interface Grounding {
@@ -36,13 +42,13 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
   return isMeasurable(gain) && isMeasurable(error) ? { gain, error, rows } : null;
 }
 
-export const groundednessShape = fields({ followed: followedLevelShape, standing: nullable(standingShape) });
+export const groundednessShape = fields({ followed: followedLevelShape, standing: nullable(thresholdStateShape) });
 export type GroundednessJson = Shaped<typeof groundednessShape>;
 
 /** The run's gains, and whether they stand. */
 export class Groundedness {
   readonly #followed: FollowedLevel;
-  #standing: Standing | null;
+  #standing: ThresholdState | null;
 
   constructor(saved?: GroundednessJson) {
     this.#followed = new FollowedLevel(saved?.followed);
@@ -58,9 +64,9 @@ export class Groundedness {
     followed.level.add(step, now.gain, now.error);
     if (!followed.level.comparable || (this.#standing === null && !followed.hasStart)) return undefined;
     const half = WIDTH_95 * now.error;
-    const found = followed.place(now.gain, { above: half, below: half });
+    const found = followed.compare(now.gain, { above: half, below: half });
     // One step is never enough here: rows of few prompts give the error.
-    this.#standing = carry(this.#standing, { ...found, beyondDoubt: false }, step);
+    this.#standing = advance(this.#standing, { ...found, beyondDoubt: false }, step);
     return isSurelyFallen(this.#standing) ? ungrounded(this.#standing.since, now, followed.level.start) : undefined;
   }
 

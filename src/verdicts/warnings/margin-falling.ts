@@ -7,20 +7,26 @@ import { RunLevel, runLevelShape } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import { figure, percent } from '../sentence-numbers.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
-import { carry, isSurelyFallen, type Standing, standingShape, WIDTH_95 } from '../statistics/standing.js';
+import {
+  advance,
+  isSurelyFallen,
+  type ThresholdState,
+  thresholdStateShape,
+  WIDTH_95,
+} from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
 export const marginFallingShape = fields({
   followed: followedLevelShape,
   tokens: runLevelShape,
-  standing: nullable(standingShape),
+  standing: nullable(thresholdStateShape),
 });
 export type MarginFallingJson = Shaped<typeof marginFallingShape>;
 
 export class MarginFalling {
   readonly #followed: FollowedLevel;
   readonly #tokens: RunLevel;
-  #standing: Standing | null;
+  #standing: ThresholdState | null;
 
   constructor(saved?: MarginFallingJson) {
     this.#followed = new FollowedLevel(saved?.followed);
@@ -51,7 +57,7 @@ export class MarginFalling {
     // A margin scatters with the prompts of its batch far more than the sampling of responses shows.
     const { sigma } = followed.errors;
     const half = WIDTH_95 * Math.hypot(Math.max(margin.error, sigma), level.excessSigma(Math.max(1, prompts)));
-    this.#standing = carry(this.#standing, followed.place(margin.value, { above: half, below: half }), step);
+    this.#standing = advance(this.#standing, followed.compare(margin.value, { above: half, below: half }), step);
   }
 
   /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */

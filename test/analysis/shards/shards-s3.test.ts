@@ -8,7 +8,7 @@ import { FileError } from '../../../src/checks/errors.js';
 import { packageVersion } from '../../../src/checks/package-version.js';
 import type { Engine } from '../../../src/engine/engine.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
-import { isOutOfReach } from '../../../src/logs/stores/out-of-reach.js';
+import { isUnreachable } from '../../../src/logs/stores/is-unreachable.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { type FaultyProxy, type S3Server, SERVERS, startFaultyProxy } from '../../logs/stores/s3-servers.js';
 import { putStep, smallStep } from '../../support/analysis-logs.js';
@@ -135,7 +135,7 @@ describe('a file that could not be read', () => {
   const withCode = (code: string) => Object.assign(new Error(code), { code });
   const ofStore = (name: string, httpStatusCode?: number) =>
     Object.assign(new Error(name), { name, $metadata: { httpStatusCode } });
-  const judged = (cause: unknown) => isOutOfReach(new FileError({ path: 'x' }, 'cannot be read', { cause }), 'x');
+  const judged = (cause: unknown) => isUnreachable(new FileError({ path: 'x' }, 'cannot be read', { cause }), 'x');
 
   it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'ETIMEDOUT', 'EIO', 'ESTALE'])(
     'for %s is out of reach',

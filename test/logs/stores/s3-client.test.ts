@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import { FileError } from '../../../src/checks/errors.js';
 import { takeBody } from '../../../src/logs/stores/s3/body.js';
 import { isStoreFault, MAX_REQUESTS, parseS3, s3Problem } from '../../../src/logs/stores/s3/client.js';
-import { BrokenBody } from '../../../src/logs/stores/s3/patience.js';
 import { requestSlots } from '../../../src/logs/stores/s3/request-slots.js';
+import { BrokenBody } from '../../../src/logs/stores/s3/retry.js';
 
 it('a place is a bucket and a key, which may be empty or hold anything', () => {
   expect(parseS3('s3://bucket')).toEqual({ bucket: 'bucket', key: '' });

@@ -101,16 +101,16 @@ describe('below a prefix or by a pattern', () => {
 });
 
 describe('a store', () => {
-  const patience = { stallMs: 150, backoffMs: 1 };
+  const limits = { stallMs: 150, backoffMs: 1 };
 
   it('that does not answer is asked again', async () => {
     faults = ['stall', 'stall'];
-    expect(await found('s3://b/odd (1)', patience)).toHaveLength(2);
+    expect(await found('s3://b/odd (1)', limits)).toHaveLength(2);
   });
 
   it('that never answers is told of', async () => {
     faults = new Array(9).fill('stall');
-    expect(await found('s3://b/a1', { ...patience, attempts: 2 })).toEqual([
+    expect(await found('s3://b/a1', { ...limits, attempts: 2 })).toEqual([
       's3://b/a1: the store was asked 3 times, and has not answered within 0.15 s: check AWS_ENDPOINT_URL and the network',
     ]);
   });

@@ -3,12 +3,12 @@ import { resolve } from 'node:path';
 import type { KubernetesOptions } from '../../../cluster/kubernetes.js';
 import { Ray } from '../../../cluster/ray.js';
 import { Slurm } from '../../../cluster/slurm.js';
-import type { Engine, Submission, TaskOptions } from '../../../cluster/submission.js';
+import type { ClusterBackend, Submission, TaskOptions } from '../../../cluster/submission.js';
 import type { SubmitFlags } from './flags.js';
 import { Usage } from './usage.js';
 
 /** @returns undefined for Kubernetes, of which nothing is asked: the user applies its jobs */
-export function engineOf(flags: SubmitFlags): Engine | undefined {
+export function engineOf(flags: SubmitFlags): ClusterBackend | undefined {
   const { engine, partition, account, qos, time, sbatchArg, rayAddress, python = 'python3', rayResource = [] } = flags;
   const task = taskOptions(flags);
   if (engine === 'slurm') return new Slurm({ ...task, partition, account, qos, time, passed: sbatchArg ?? [] });

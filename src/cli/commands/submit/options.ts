@@ -1,7 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { byteCount, notEmpty, outputPath, something, wholeNumber } from '../../options/option-values.js';
+import { byteCount, nonEmpty, notEmpty, outputPath, wholeNumber } from '../../options/option-values.js';
 import { addPlanningOptions } from '../../options/planning-options.js';
 import { addTableOptions } from '../../options/table-options.js';
 import { afterOptions } from '../../output/help-text.js';
@@ -24,7 +24,7 @@ Examples:
 Exit status: 0 when everything was submitted; 1 when it could not be; 2 for wrong usage. With --wait: that of finalize.`;
 
 function each(text: string, before: string[] | undefined): string[] {
-  return [...(before ?? []), something(text)];
+  return [...(before ?? []), nonEmpty(text)];
 }
 
 /** A name as Kubernetes takes them (RFC 1123 label), short enough for a number and a word behind it. */
@@ -56,7 +56,7 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option(
       '--collapsar <command>',
       'how a node starts collapsar, as a shell reads it (default: this installation)',
-      something,
+      nonEmpty,
     )
     .addOption(new Option('--name <name>', 'name of the jobs').argParser(taskName).default('collapsar'))
     .option('--cpus <n>', 'cores of a task', wholeNumber(1, 4096))
@@ -71,18 +71,18 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     )
     .option('--quiet', 'no progress on stderr')
     .optionsGroup('Slurm:')
-    .option('--partition <name>', 'partition of the jobs', something)
-    .option('--account <name>', 'account of the jobs', something)
-    .option('--qos <name>', 'quality of service of the jobs', something)
-    .option('--time <limit>', 'time limit of a task, as sbatch takes it', something)
+    .option('--partition <name>', 'partition of the jobs', nonEmpty)
+    .option('--account <name>', 'account of the jobs', nonEmpty)
+    .option('--qos <name>', 'quality of service of the jobs', nonEmpty)
+    .option('--time <limit>', 'time limit of a task, as sbatch takes it', nonEmpty)
     .option('--sbatch-arg <arg>', 'anything else for sbatch, such as --sbatch-arg=--constraint=ssd; repeatable', each)
     .optionsGroup('Ray:')
-    .option('--ray-address <address>', "address of the cluster (default: RAY_ADDRESS, else this node's)", something)
-    .option('--python <program>', 'interpreter that has the package ray (default: python3)', something)
+    .option('--ray-address <address>', "address of the cluster (default: RAY_ADDRESS, else this node's)", nonEmpty)
+    .option('--python <program>', 'interpreter that has the package ray (default: python3)', nonEmpty)
     .option('--ray-resource <name=n>', 'custom resource that a task takes; repeatable', each)
     .optionsGroup('Kubernetes:')
-    .option('--image <image>', 'container image with collapsar', something)
-    .option('--namespace <name>', 'namespace of the jobs', something)
+    .option('--image <image>', 'container image with collapsar', nonEmpty)
+    .option('--namespace <name>', 'namespace of the jobs', nonEmpty)
     .option('--claim <name:dir>', 'persistent volume claim and where pods mount it; repeatable', each)
     .option('--env-secret <name>', 'secret whose keys become environment variables; repeatable', each)
     .option('--node-selector <key=value>', 'label that nodes must have; repeatable', each)

@@ -2,17 +2,16 @@
 
 import { join, resolve } from 'node:path';
 import { checkVersion, type Manifest } from '../../../analysis/shards/manifest.js';
-import { counted } from '../../../checks/counted.js';
 import { packageRoot } from '../../../checks/package-root.js';
 import { packageVersion } from '../../../checks/package-version.js';
-import { escaped } from '../../../checks/printable.js';
 import { shellLine } from '../../../checks/shell-words.js';
+import { counted, escaped } from '../../../checks/words.js';
 import { follow } from '../../../cluster/follow.js';
 import { kubernetesJobs } from '../../../cluster/kubernetes.js';
 import { localFileSystem } from '../../../cluster/shared-directory.js';
 import {
+  type ClusterBackend,
   directoryOf,
-  type Engine,
   missingShards,
   nextNumber,
   type Submission,
@@ -126,7 +125,7 @@ async function giveJobs(
 }
 
 async function outcome(
-  engine: Engine,
+  engine: ClusterBackend,
   submission: Submission,
   manifest: Manifest,
   flags: SubmitFlags,

@@ -1,6 +1,6 @@
 // Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark,
 // however many steps it is about.
-import { escaped } from '../../../checks/printable.js';
+import { escaped } from '../../../checks/words.js';
 import { wrap } from '../text-wrap.js';
 
 /** a, b, …, z, a1, b1, …: side by side they are still told apart. */

@@ -1,6 +1,6 @@
 // The reports of one run -> where it stands now, in a line: how grave, since when, and the figures behind.
 import type { StepReport } from '../../../analysis/step-report.js';
-import { printable } from '../../../checks/printable.js';
+import { printable } from '../../../checks/words.js';
 import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import type { RunVerdict, Verdict } from '../../../verdicts/index.js';
 import { MISSING, shortNumber } from '../number-format.js';

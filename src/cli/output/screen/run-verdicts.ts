@@ -1,6 +1,6 @@
 // What the judge and the filter say of one run, in sentences or in a line a verdict.
 import type { StepReport } from '../../../analysis/step-report.js';
-import { counted } from '../../../checks/counted.js';
+import { counted } from '../../../checks/words.js';
 import type { RunSummary, RunVerdict, Severity } from '../../../verdicts/index.js';
 import { shortNumber } from '../number-format.js';
 import type { Look } from '../text-style.js';

@@ -2,8 +2,7 @@
 // its judge and the filter say; or the same in a few lines.
 import { dirname } from 'node:path';
 import type { StepReport } from '../../../analysis/step-report.js';
-import { counted } from '../../../checks/counted.js';
-import { escaped } from '../../../checks/printable.js';
+import { counted, escaped } from '../../../checks/words.js';
 import type { Profile } from '../../../metrics/step-metrics.js';
 import type { Column } from '../table.js';
 import type { Look } from '../text-style.js';

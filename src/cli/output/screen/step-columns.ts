@@ -1,6 +1,6 @@
 // Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
 import type { StepReport } from '../../../analysis/step-report.js';
-import { printable } from '../../../checks/printable.js';
+import { printable } from '../../../checks/words.js';
 import type { Certainty, StepMetrics } from '../../../metrics/step-metrics.js';
 import { MISSING, shortNumber } from '../number-format.js';
 import type { Cell } from '../table.js';

@@ -1,7 +1,7 @@
 // The body of an answer -> bytes in memory, with every chunk told of, given up when the signal says so.
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
-import { onAbort } from '../../../checks/abort-listeners.js';
-import { BrokenBody } from './patience.js';
+import { unlessAborted } from '../../../checks/abort.js';
+import { BrokenBody } from './retry.js';
 
 export type Body = AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
 
@@ -22,12 +22,11 @@ export async function takeBody(
   onBytes: (bytes: number) => void,
   aborted: AbortSignal,
 ): Promise<void> {
-  const stop = stopped(aborted);
   let done = 0;
   try {
     const chunks = body[Symbol.asyncIterator]();
     for (;;) {
-      const next = await Promise.race([chunks.next(), stop]);
+      const next = await unlessAborted(chunks.next(), aborted);
       if (next.done) break;
       onChunk();
       const piece = next.value.subarray(0, target.length - done);
@@ -39,14 +38,4 @@ export async function takeBody(
     throw new BrokenBody(error);
   }
   if (done < target.length) throw new BrokenBody(new Error(`${target.length - done} bytes are missing`));
-}
-
-/** Rejects when `signal` is aborted. */
-function stopped(signal: AbortSignal): Promise<never> {
-  const promise = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else onAbort(signal, () => reject(signal.reason));
-  });
-  promise.catch(() => undefined);
-  return promise;
 }

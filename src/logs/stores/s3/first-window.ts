@@ -3,8 +3,8 @@ import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { FileError } from '../../../checks/errors.js';
 import { bodyOf, takeBody } from './body.js';
 import { REPLACED, type S3, type S3Place, s3Problem } from './client.js';
-import { answered, BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './patience.js';
 import { requestSlots } from './request-slots.js';
+import { BrokenBody, backoff, brokenProblem, pause, unlessStalled, withRetry } from './retry.js';
 import { type S3Settings, WINDOW_BYTES } from './settings.js';
 
 export interface FirstWindow {
@@ -76,7 +76,7 @@ async function emptyObject(
   settings: S3Settings,
   signal: AbortSignal | undefined,
 ): Promise<FirstWindow> {
-  const head = await answered(path, settings, signal, (aborted) =>
+  const head = await withRetry(path, settings, signal, (aborted) =>
     client.send(new sdk.HeadObjectCommand(target), { abortSignal: aborted }),
   );
   const { ContentLength: bytes = 0 } = head;

@@ -5,7 +5,7 @@ import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../../steps/
 import { FileChoice } from '../file-choice.js';
 import { patternExpression } from '../glob-pattern.js';
 import { openS3, parseS3 } from './client.js';
-import { answered, PATIENCE, type Patience } from './patience.js';
+import { RETRY_LIMITS, type RetryLimits, withRetry } from './retry.js';
 
 export interface FoundObjects {
   readonly paths: string[];
@@ -17,7 +17,7 @@ export interface FoundObjects {
 /** Of one answer, as S3 has it. */
 const MAX_PAGE_KEYS = 1000;
 
-export interface ListingOptions extends Partial<Patience> {
+export interface ListingOptions extends Partial<RetryLimits> {
   readonly pageKeys?: number | undefined;
   /** Of the objects that a search finds. Default all. */
   readonly choice?: FileChoice | undefined;
@@ -136,14 +136,14 @@ async function* pages(
   path: string,
   bucket: string,
   prefix: string,
-  { pageKeys = MAX_PAGE_KEYS, signal, choice: _, ...patience }: ListingOptions,
+  { pageKeys = MAX_PAGE_KEYS, signal, choice: _, ...limits }: ListingOptions,
 ): AsyncGenerator<string[]> {
   const { sdk, client } = await openS3(path);
   let token: string | undefined;
   for (;;) {
     const next = token === undefined ? {} : { ContinuationToken: token };
     const command = new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, MaxKeys: pageKeys, ...next });
-    const page = await answered(path, { ...PATIENCE, ...patience }, signal, (aborted) =>
+    const page = await withRetry(path, { ...RETRY_LIMITS, ...limits }, signal, (aborted) =>
       client.send(command, { abortSignal: aborted }),
     );
     yield (page.Contents ?? []).flatMap(({ Key }) => (Key === undefined ? [] : [Key]));

@@ -1,14 +1,14 @@
 // An object of an S3-compatible store as a source of bytes: ranges in parallel, a broken one taken up where it broke,
 // and every answer checked to be of the same object (ETag), so that a replaced one is noticed at once.
 
-import { onAbort } from '../../../checks/abort-listeners.js';
+import { onAbort } from '../../../checks/abort.js';
 import { FileError } from '../../../checks/errors.js';
 import type { ByteSource, OpenOptions, ReadOptions } from '../byte-source.js';
 import { bodyOf, takeBody } from './body.js';
 import { openS3, parseS3, REPLACED, type S3, type S3Place, s3Problem } from './client.js';
 import { etagOf, firstWindow } from './first-window.js';
-import { BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './patience.js';
 import { requestSlots } from './request-slots.js';
+import { BrokenBody, backoff, brokenProblem, pause, unlessStalled } from './retry.js';
 import { S3_SETTINGS, type S3Settings, WINDOW_BYTES } from './settings.js';
 
 /** Windows kept. */

@@ -1,12 +1,12 @@
 // How an object is read: the size of its requests, and how long a store is waited for.
-import { PATIENCE, type Patience } from './patience.js';
+import { RETRY_LIMITS, type RetryLimits } from './retry.js';
 
-export interface S3Settings extends Patience {
+export interface S3Settings extends RetryLimits {
   /** Bytes of one request. Default 8 MiB. */
   readonly partBytes: number;
 }
 
-export const S3_SETTINGS: S3Settings = { ...PATIENCE, partBytes: 8 * 2 ** 20 };
+export const S3_SETTINGS: S3Settings = { ...RETRY_LIMITS, partBytes: 8 * 2 ** 20 };
 
 /** Small reads are answered from windows of this size: headers and their neighbours come in one request. */
 export const WINDOW_BYTES = 64 * 2 ** 10;

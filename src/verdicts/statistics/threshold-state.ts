@@ -16,7 +16,7 @@ const WIDTH_999 = 3.29;
 /** Steps that agree, from which a standing is a verdict. */
 const SURE = 2;
 
-export const standingShape = fields({
+export const thresholdStateShape = fields({
   state: oneOf('stands', 'fallen'),
   /** First step of the unbroken stretch. */
   since: count,
@@ -24,15 +24,15 @@ export const standingShape = fields({
   sure: count,
 });
 
-export type Standing = typeof standingShape extends Shape<infer T> ? T : never;
+export type ThresholdState = typeof thresholdStateShape extends Shape<infer T> ? T : never;
 
-export interface Place {
+export interface Comparison {
   readonly state: 'stands' | 'fallen' | 'open';
   readonly beyondDoubt: boolean;
 }
 
 /** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
-export function place(value: number, above: number, below: number, threshold: number, error: number): Place {
+export function compare(value: number, above: number, below: number, threshold: number, error: number): Comparison {
   const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
   if (value + reach(above, 1) < threshold) {
     return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
@@ -41,7 +41,7 @@ export function place(value: number, above: number, below: number, threshold: nu
 }
 
 /** @returns null until a step's interval has said something */
-export function carry(before: Standing | null, now: Place, step: number): Standing | null {
+export function advance(before: ThresholdState | null, now: Comparison, step: number): ThresholdState | null {
   if (now.state === 'open') return before;
   const told = now.beyondDoubt ? SURE : 1;
   if (before?.state !== now.state) return { state: now.state, since: step, sure: told };
@@ -52,6 +52,6 @@ export function carry(before: Standing | null, now: Place, step: number): Standi
  * Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no
  * alarm.
  */
-export function isSurelyFallen(standing: Standing | null): standing is Standing {
+export function isSurelyFallen(standing: ThresholdState | null): standing is ThresholdState {
   return standing?.state === 'fallen' && standing.sure >= SURE;
 }

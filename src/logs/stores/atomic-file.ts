@@ -1,16 +1,15 @@
 // Text or bytes -> a file that is whole or not there: written under another name, synced, renamed.
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
-import { checkReplaceable } from '../../logs/stores/check-replaceable.js';
-import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
 import { fileLines } from './file-lines.js';
+import { errorCode, systemProblem } from './system-problem.js';
 
 /** What is written is collected to pieces of about this many bytes before it goes to the file. */
 const PIECE_BYTES = 256 * 1024;
 
 /** A file that appears under its name only when it is complete and on disk. */
-export class WholeFile {
+export class AtomicFile {
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #open = true;
@@ -25,14 +24,17 @@ export class WholeFile {
    * @param mark tells this writer's unfinished file from those of others
    * @param mode what the umask takes from: 0o777 for programs
    */
-  static async open(directory: string, name: string, mark = String(process.pid), mode = 0o666): Promise<WholeFile> {
-    const path = join(directory, name);
+  static open(directory: string, name: string, mark = String(process.pid), mode = 0o666): Promise<AtomicFile> {
+    return AtomicFile.at(join(directory, name), join(directory, `.${name}.${mark}.tmp`), mode);
+  }
+
+  /** @param temporary name of the unfinished file, in the same directory */
+  static async at(path: string, temporary: string, mode = 0o666): Promise<AtomicFile> {
     await checkReplaceable(path).catch((error: unknown) => {
       throw writeError(path, error);
     });
-    const temporary = join(directory, `.${name}.${mark}.tmp`);
     try {
-      return new WholeFile(path, temporary, await openNew(temporary, mode));
+      return new AtomicFile(path, temporary, await openNew(temporary, mode));
     } catch (error) {
       // Nobody asked for the temporary name.
       throw writeError(path, error);
@@ -50,8 +52,9 @@ export class WholeFile {
   /** Appends bytes that may change once this has resolved. */
   async writeBytes(bytes: Uint8Array): Promise<void> {
     await this.#flush();
+    const { length } = bytes;
     try {
-      await this.handle.writeFile(bytes);
+      for (let done = 0; done < length; ) done += (await this.handle.write(bytes, done)).bytesWritten;
     } catch (error) {
       throw writeError(this.path, error);
     }
@@ -96,6 +99,7 @@ export class WholeFile {
   }
 
   async #flush(): Promise<void> {
+    if (this.#collectedBytes === 0) return;
     const bytes = Buffer.concat(this.#collected);
     this.#collected = [];
     this.#collectedBytes = 0;
@@ -129,4 +133,37 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
 
 export function writeError(path: string, error: unknown): FileError {
   return new FileError({ path }, `cannot write here: ${systemProblem(error)}`, { cause: error });
+}
+
+/**
+ * Refuses a path where the rename would take away a device, a pipe or a socket: run by root, /dev/null among them.
+ * @throws {Error} that says what is there
+ */
+export async function checkReplaceable(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined || found.isFile()) return;
+  // Rename refuses it too, but when all is written, and other files may have been renamed by then.
+  if (found.isDirectory()) throw Object.assign(new Error('this is a directory'), { code: 'EISDIR' });
+  throw new Error('this is a device, a pipe or a socket, and a file would take its place: name a file');
+}
+
+/**
+ * That of systems that cannot open or sync a directory, or let this user only write to it: there the rename is all
+ * there is.
+ */
+const UNABLE: ReadonlySet<string | undefined> = new Set(['EACCES', 'EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
+
+/**
+ * Brings the entries of a directory to disk, so that a rename in it survives a power cut.
+ * @throws {FileError} when what was written may not last
+ */
+export async function syncDirectory(directory: string): Promise<void> {
+  try {
+    const handle = await open(directory, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    if (UNABLE.has(errorCode(error))) return;
+    const problem = `written, but the directory could not be synced: ${systemProblem(error)}`;
+    throw new FileError({ path: directory }, problem, { cause: error });
+  }
 }

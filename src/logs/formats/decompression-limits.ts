@@ -15,7 +15,7 @@ export const MOST_DEFLATED = 1032;
  * held whole (all but the scores, of which one prompt is) beyond any step's.
  * @throws FileError
  */
-export function checkUnfolding(
+export function checkDecompressed(
   path: string,
   tensors: ReadonlyMap<string, TensorEntry>,
   bytes: number,

@@ -14,7 +14,7 @@ export type Part = {
   | { readonly open: () => Promise<ByteSource>; readonly source?: undefined }
 );
 
-export class JoinedSource implements ByteSource {
+export class ConcatenatedSource implements ByteSource {
   readonly path: string;
   readonly bytes: number;
   readonly revision: string;

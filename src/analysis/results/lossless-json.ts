@@ -24,7 +24,7 @@ const SPECIAL: Readonly<Record<string, number>> = {
  * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array,
  *   cycles
  */
-export function stringifyExact(value: unknown): string {
+export function stringifyLossless(value: unknown): string {
   return write(value, 0);
 }
 
@@ -87,10 +87,10 @@ function notPlain(what: string): ArgumentError {
 }
 
 /**
- * The data that `stringifyExact` was given, from text that anyone may have written.
- * @throws {StateError} for text that is no JSON, or that `stringifyExact` cannot have written
+ * The data that `stringifyLossless` was given, from text that anyone may have written.
+ * @throws {StateError} for text that is no JSON, or that `stringifyLossless` cannot have written
  */
-export function parseExact(text: string): unknown {
+export function parseLossless(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);

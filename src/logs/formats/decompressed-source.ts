@@ -4,6 +4,7 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
+import { Turns } from '../../checks/turns.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { systemProblem } from '../stores/system-problem.js';
 
@@ -16,7 +17,7 @@ export interface Packed {
   readonly begin: number;
   readonly packedBytes: number;
   /** A new decompressor. */
-  readonly unfold: () => Transform & { readonly bytesWritten: number };
+  readonly decompress: () => Transform & { readonly bytesWritten: number };
   /** For messages: gzip, deflate. */
   readonly format: string;
   /** CRC-32 of the unpacked bytes, for formats that do not hold it themselves. */
@@ -25,7 +26,7 @@ export interface Packed {
   readonly owned: boolean;
 }
 
-export class UnfoldedSource implements ByteSource {
+export class DecompressedSource implements ByteSource {
   readonly path: string;
   readonly revision: string;
   readonly stamp: string;
@@ -42,7 +43,7 @@ export class UnfoldedSource implements ByteSource {
   #crc = 0;
   #signal: AbortSignal | undefined;
   /** Reads take turns: there is one stream. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   /** @param most more unpacked bytes than there can be */
   constructor(
@@ -64,9 +65,7 @@ export class UnfoldedSource implements ByteSource {
   }
 
   read(target: Uint8Array, position: number, options: ReadOptions = {}): Promise<void> {
-    const reading = this.#turn.then(() => this.#read(target, position, options));
-    this.#turn = reading.catch(() => undefined);
-    return reading;
+    return this.#turns.take(() => this.#read(target, position, options));
   }
 
   checkUnchanged(): Promise<void> {
@@ -75,9 +74,8 @@ export class UnfoldedSource implements ByteSource {
 
   async close(): Promise<void> {
     this.#stop();
-    await this.#turn;
     // What was under way may have begun anew.
-    this.#stop();
+    await this.#turns.take(async () => this.#stop());
     if (this.packed.owned) await this.packed.source.close();
   }
 
@@ -109,7 +107,7 @@ export class UnfoldedSource implements ByteSource {
     this.#chunkAt = 0;
     this.#position = 0;
     this.#crc = 0;
-    const stream = this.packed.unfold();
+    const stream = this.packed.decompress();
     // The reader sees a failure of either through the iterator.
     pipeline(Readable.from(this.#packedPieces()), stream, () => undefined);
     this.#stream = stream;

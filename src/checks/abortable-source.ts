@@ -1,8 +1,9 @@
 // What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an
 // abort, also while it waits, and closes its source however it ends.
 
+import { unlessAborted } from './abort.js';
 import { ArgumentError } from './errors.js';
-import { shown } from './shown.js';
+import { shown } from './words.js';
 
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 
@@ -29,7 +30,7 @@ export function expectSource(value: unknown, argument: string): void {
  * @throws {unknown} what the source throws; `signal.reason` when aborted. A stream is then cancelled with the reason,
  *   an iterator returned
  */
-export async function* closingSource<T>(source: Source<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
+export async function* abortableSource<T>(source: Source<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
   const { next, close } = isStream(source) ? fromStream<T>(source) : fromIterator<T>(source);
   let ended = false;
   try {
@@ -89,22 +90,4 @@ function fromIterator<T>(source: AsyncIterable<T> | Iterable<T>): Closing<T> {
     // One that threw has ended by itself.
     close: async () => (failed ? undefined : await iterator.return?.()),
   };
-}
-
-/** What the work gives, or the signal's reason as soon as it is aborted. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  let stop = (): void => undefined;
-  try {
-    const aborted = new Promise<never>((_, reject) => {
-      stop = () => reject(signal.reason);
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
-    });
-    // Where the abort wins, nobody looks at how the work ends.
-    work.catch(() => undefined);
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

@@ -6,11 +6,9 @@ import type { Columns } from '../input/filter-columns.js';
 import { type FilterSettings, isSpread } from '../input/filter-options.js';
 import type { FilterWords } from '../input/filter-words.js';
 import type { GroupedRollouts } from '../input/grouped-rollouts.js';
-import { DropReasons } from './drop-reasons.js';
-import { selectDapo } from './select-dapo.js';
+import { bestGroups, type RankedGroups } from './best-groups.js';
 import { FLOAT32, FLOAT64, REFERENCE_ZERO, selectByReference } from './select-reference.js';
 import { selectStrict } from './select-strict.js';
-import { selectUpstream } from './select-upstream.js';
 
 export interface Choice {
   readonly scores: Float64Array;
@@ -19,6 +17,9 @@ export interface Choice {
   reasonOf(group: number): DropReason;
   readonly warnings: readonly string[];
 }
+
+/** [groups] why a group is not kept; undefined where the cut decides. */
+type Reasons = (DropReason | undefined)[];
 
 export function chooseGroups(
   rollouts: GroupedRollouts,
@@ -30,14 +31,14 @@ export function chooseGroups(
   const { counts } = columns.rewards;
   const groups = counts.length;
   const needsSpread = isSpread(metric) || dialect === 'dapo';
-  const fixed = new DropReasons(groups);
+  const reasons: Reasons = new Array(groups);
   const keptAlone: number[] = [];
   const members = new Uint32Array(groups);
   let memberCount = 0;
   let alone = 0;
   for (let group = 0; group < groups; group++) {
     const count = counts[group] as number;
-    if (count === 0) fixed.set(group, 'no_rollouts');
+    if (count === 0) reasons[group] = 'no_rollouts';
     else if (count > 1 || !needsSpread || singletons === 'zero') members[memberCount++] = group;
     else {
       alone++;
@@ -49,7 +50,7 @@ export function chooseGroups(
         );
       }
       if (singletons === 'keep') keptAlone.push(group);
-      else fixed.set(group, 'singleton');
+      else reasons[group] = 'singleton';
     }
   }
   const warnings: string[] = [];
@@ -59,14 +60,14 @@ export function chooseGroups(
       `${what} a single rollout, which has no spread: ${singletons === 'keep' ? 'kept' : 'dropped'} without a score`,
     );
   }
-  const chosen = chooseAmong(members.subarray(0, memberCount), rollouts, columns, settings, words, fixed, warnings);
+  const chosen = chooseAmong(members.subarray(0, memberCount), rollouts, columns, settings, words, reasons, warnings);
   const kept = keptAlone.length === 0 ? chosen.kept : Uint32Array.from([...chosen.kept, ...keptAlone]);
   const otherwise = kept.length === 0 ? 'nothing_selected' : 'below_cut';
-  return { scores: chosen.scores, kept, reasonOf: (group) => fixed.of(group) ?? otherwise, warnings };
+  return { scores: chosen.scores, kept, reasonOf: (group) => reasons[group] ?? otherwise, warnings };
 }
 
 /**
- * By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `fixed`.
+ * By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `reasons`.
  */
 function chooseAmong(
   members: Uint32Array,
@@ -74,23 +75,19 @@ function chooseAmong(
   columns: Columns,
   settings: FilterSettings,
   words: FilterWords,
-  fixed: DropReasons,
+  reasons: Reasons,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {
   const { dialect, metric, includeZero } = settings;
   const groups = columns.rewards.counts.length;
   const without = (isZero: (group: number) => boolean): Uint32Array => {
     if (includeZero) return members;
-    const candidates = new Uint32Array(members.length);
-    let count = 0;
-    for (let at = 0; at < members.length; at++) {
-      const group = members[at] as number;
-      if (isZero(group)) fixed.set(group, 'zero_score');
-      else candidates[count++] = group;
-    }
-    return candidates.subarray(0, count);
+    return members.filter((group) => {
+      if (isZero(group)) reasons[group] = 'zero_score';
+      return reasons[group] === undefined;
+    });
   };
-  if (dialect === 'dapo') return chooseDapo(members, rollouts, columns, fixed, warnings);
+  if (dialect === 'dapo') return chooseDapo(members, rollouts, columns, reasons, warnings);
   if (dialect === 'upstream') {
     const scores = withDdof(columns.ranked.rewards, settings.ddof);
     // Marks the reasons; the dialect decides for itself, since includeZero has one more meaning there.
@@ -114,26 +111,66 @@ function chooseAmong(
   return { scores, kept };
 }
 
+/**
+ * The rule of `reward_variance_filtering`, as it is proposed to verl, TRL and SkyRL.
+ * @param variances [groups] 0 for groups with too few rollouts
+ * @param groups those that may be kept at all, ascending
+ * @returns kept groups, ascending
+ */
+function selectUpstream(
+  variances: Float64Array,
+  groups: Uint32Array,
+  { strategy, value, includeZero, eps }: FilterSettings,
+): Uint32Array {
+  const total = variances.reduce((sum, variance) => sum + variance, 0);
+  const byCount = strategy !== 'top_p';
+  if (!(total > 0)) {
+    if (!includeZero) return groups.subarray(0, 0);
+    return byCount ? groups.subarray(0, value) : groups;
+  }
+  if (!byCount && includeZero && value === 1) return groups;
+  const candidates = includeZero ? groups : groups.filter((group) => (variances[group] as number) > 0);
+  const ranked: RankedGroups = { figures: variances, candidates, direction: 'largest', rounding: () => 0 };
+  if (byCount) return bestGroups(ranked, null, value);
+  const target = value * total - eps;
+  return target > 0 ? bestGroups(ranked, variances, target) : candidates.subarray(0, 0);
+}
+
+/**
+ * DAPO's dynamic sampling: groups in which all rollouts succeed or all fail have no advantage and are dropped. A
+ * group's accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch. Groups whose outcomes are
+ * all the same but neither are dropped too: their advantage is 0 as well (verl's filter_groups does so).
+ */
 function chooseDapo(
   members: Uint32Array,
   rollouts: GroupedRollouts,
   columns: Columns,
-  fixed: DropReasons,
+  reasons: Reasons,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {
-  const statistics = columns.outcomes ?? columns.rewards;
-  const { kept, reasons, distinctOutcomes } = selectDapo(rollouts.outcomes ?? rollouts.rewards, statistics, members);
-  for (const group of members) {
-    const reason = reasons[group];
-    if (reason !== undefined) fixed.set(group, reason);
+  const { constant, max, mean } = columns.outcomes ?? columns.rewards;
+  const distinct = new Set<number>();
+  let worst = Number.POSITIVE_INFINITY;
+  let best = Number.NEGATIVE_INFINITY;
+  for (const outcome of rollouts.outcomes ?? rollouts.rewards) {
+    if (outcome < worst) worst = outcome;
+    if (outcome > best) best = outcome;
+    if (distinct.size < 3) distinct.add(outcome);
   }
-  if (columns.outcomes === null && distinctOutcomes > 2) {
+  const kept = members.filter((group) => {
+    if (constant[group] !== 1) return true;
+    const outcome = max[group] as number;
+    if (outcome === best && (best > worst || best > 0)) reasons[group] = 'all_succeed';
+    else reasons[group] = outcome === worst ? 'all_fail' : 'same_outcome';
+    return false;
+  });
+  if (columns.outcomes === null && distinct.size > 2) {
     warnings.push(
       'rewards have more than two values, so that accuracy is not defined: groups whose rewards are all the same are dropped; ' +
         'give outcomes',
     );
   }
-  return { scores: statistics.mean, kept };
+  return { scores: mean, kept };
 }
 
 /** exp(0) is not 0: under softmax a group without variance still has mass. */
@@ -151,4 +188,21 @@ function warnOfSoftmax(
   warnings.push(
     `${what} no variance: softmax gives mass to every group; ${options.leaveOutZero} to leave such groups out`,
   );
+}
+
+/**
+ * What the loss is multiplied with when part of the batch was dropped. none: 1. linear, sqrt: of the kept ratio (the
+ * reference's filter_loss_scaling). rho: the share that was asked for, `value` of top_p and top_k (the paper's ρ);
+ * strategies without such a share take the kept ratio.
+ * @returns 0 where nothing was kept and anything but `none` is asked for
+ */
+export function lossScale(kept: number, groups: number, settings: FilterSettings): number {
+  const { lossScale: rule, strategy, value, dialect } = settings;
+  if (rule === 'none') return 1;
+  if (kept === 0) return 0;
+  const ratio = kept / groups;
+  if (rule === 'linear') return ratio;
+  if (rule === 'sqrt') return Math.sqrt(ratio);
+  const asksForShare = strategy === 'top_p' || (strategy === 'top_k' && dialect !== 'upstream');
+  return asksForShare && dialect !== 'dapo' ? Math.min(1, value) : ratio;
 }

@@ -1,7 +1,7 @@
 // Exact JSON: what goes in comes out, whatever it is, and what cannot have gone in is refused.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseExact, stringifyExact } from '../../src/analysis/results/exact-json.js';
+import { parseLossless, stringifyLossless } from '../../src/analysis/results/lossless-json.js';
 import { ArgumentError, StateError } from '../../src/checks/errors.js';
 
 const leaf = fc.oneof(
@@ -46,10 +46,10 @@ describe('exact JSON', () => {
   it('gives back any plain data, in the same order, as one line', () => {
     fc.assert(
       fc.property(data, (value) => {
-        const text = stringifyExact(value);
+        const text = stringifyLossless(value);
         expect(text).not.toMatch(/[\n\r]/);
-        expectSame(parseExact(text), value);
-        expect(stringifyExact(parseExact(text))).toBe(text);
+        expectSame(parseLossless(text), value);
+        expect(stringifyLossless(parseLossless(text))).toBe(text);
       }),
       { numRuns: 500 },
     );
@@ -57,14 +57,14 @@ describe('exact JSON', () => {
 
   it('is JSON where JSON has a word for it', () => {
     const value = { a: [1, -2.5e-300, 'x\u2028\ud800"', null, true], b: {} };
-    expect(stringifyExact(value)).toBe(JSON.stringify(value));
+    expect(stringifyLossless(value)).toBe(JSON.stringify(value));
   });
 
   it('writes the rest as objects with one key', () => {
-    expect(stringifyExact([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0, 7n, -12n])).toBe(
+    expect(stringifyLossless([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0, 7n, -12n])).toBe(
       '[{"$":"NaN"},{"$":"Infinity"},{"$":"-Infinity"},{"$":"-0"},{"$":"7n"},{"$":"-12n"}]',
     );
-    expect(stringifyExact({ $: 1, $$: 2, a: undefined })).toBe('{"$$":1,"$$$":2}');
+    expect(stringifyLossless({ $: 1, $$: 2, a: undefined })).toBe('{"$$":1,"$$$":2}');
   });
 
   it('refuses what is no plain data', () => {
@@ -83,7 +83,7 @@ describe('exact JSON', () => {
       cyclic,
       10n ** 1000n,
     ]) {
-      expect(() => stringifyExact(value)).toThrow(ArgumentError);
+      expect(() => stringifyLossless(value)).toThrow(ArgumentError);
     }
   });
 
@@ -103,16 +103,16 @@ describe('exact JSON', () => {
     `{"$":"1${'0'.repeat(1000)}n"}`,
     '['.repeat(1000) + ']'.repeat(1000),
   ])('refuses %s', (text) => {
-    expect(() => parseExact(text)).toThrow(StateError);
+    expect(() => parseLossless(text)).toThrow(StateError);
   });
 
   it('reads the deepest that is written, and nothing deeper', () => {
     const nested = (depth: number): unknown =>
       depth === 0 ? 1 : depth % 2 === 0 ? [nested(depth - 1)] : { $: nested(depth - 1) };
     const deepest = nested(64);
-    expectSame(parseExact(stringifyExact(deepest)), deepest);
-    expect(() => stringifyExact([deepest])).toThrow(/nested deeper than 64/);
-    expect(() => parseExact(`[${stringifyExact(deepest)}]`)).toThrow(/nested deeper than 64/);
+    expectSame(parseLossless(stringifyLossless(deepest)), deepest);
+    expect(() => stringifyLossless([deepest])).toThrow(/nested deeper than 64/);
+    expect(() => parseLossless(`[${stringifyLossless(deepest)}]`)).toThrow(/nested deeper than 64/);
   });
 
   it('never gives anything but a value or a StateError', () => {
@@ -124,8 +124,8 @@ describe('exact JSON', () => {
         ),
         (text) => {
           try {
-            const value = parseExact(text);
-            expectSame(parseExact(stringifyExact(value)), value);
+            const value = parseLossless(text);
+            expectSame(parseLossless(stringifyLossless(value)), value);
           } catch (error) {
             expect(error).toBeInstanceOf(StateError);
           }
@@ -135,7 +135,7 @@ describe('exact JSON', () => {
   });
 
   it('does not let "__proto__" change what an object is', () => {
-    const value = parseExact('{"__proto__":{"x":1},"$$":2}') as Record<string, unknown>;
+    const value = parseLossless('{"__proto__":{"x":1},"$$":2}') as Record<string, unknown>;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.keys(value)).toEqual(['__proto__', '$']);
   });

@@ -1,10 +1,11 @@
 // Answers of an S3-compatible store that break or stand still: given up after a while, and asked for again a few times.
 
-import { onAbort } from '../../../checks/abort-listeners.js';
+import { setTimeout } from 'node:timers/promises';
+import { onAbort } from '../../../checks/abort.js';
 import { FileError } from '../../../checks/errors.js';
 import { s3Problem } from './client.js';
 
-export interface Patience {
+export interface RetryLimits {
   /** What sends nothing for so long is given up and taken up again. Default 30 s. */
   readonly stallMs: number;
   /** Times that it may break without a byte in between. Default 5. */
@@ -13,31 +14,31 @@ export interface Patience {
   readonly backoffMs: number;
 }
 
-export const PATIENCE: Patience = { stallMs: 30_000, attempts: 5, backoffMs: 200 };
+export const RETRY_LIMITS: RetryLimits = { stallMs: 30_000, attempts: 5, backoffMs: 200 };
 
 /**
  * What `ask` gives, asked again where no answer comes.
  * @throws {FileError} when the store refuses, or none has come after all; the signal's reason when it is aborted
  */
-export async function answered<T>(
+export async function withRetry<T>(
   path: string,
-  patience: Patience,
+  limits: RetryLimits,
   signal: AbortSignal | undefined,
   ask: (aborted: AbortSignal) => Promise<T>,
 ): Promise<T> {
   for (let broken = 1; ; broken++) {
     try {
-      return await unlessStalled(patience, signal, ask);
+      return await unlessStalled(limits, signal, ask);
     } catch (error) {
       signal?.throwIfAborted();
       if (!(error instanceof BrokenBody)) throw new FileError({ path }, s3Problem(error), { cause: error });
-      if (broken > patience.attempts) throw new FileError({ path }, unanswered(broken, patience), { cause: error });
-      await pause(backoff(patience, broken), signal);
+      if (broken > limits.attempts) throw new FileError({ path }, unanswered(broken, limits), { cause: error });
+      await pause(backoff(limits, broken), signal);
     }
   }
 }
 
-function unanswered(times: number, { stallMs }: Patience): string {
+function unanswered(times: number, { stallMs }: RetryLimits): string {
   return `the store was asked ${times} times, and has not answered within ${stallMs / 1000} s: check AWS_ENDPOINT_URL and the network`;
 }
 
@@ -46,13 +47,13 @@ export function brokenProblem(times: number): string {
 }
 
 /** Twice as long each time, and not at the same moment for all. */
-export function backoff({ backoffMs }: Patience, broken: number): number {
+export function backoff({ backoffMs }: RetryLimits, broken: number): number {
   return backoffMs * 2 ** (broken - 1) * (0.5 + Math.random() / 2);
 }
 
 /** Aborts `work` with the signal, and when nothing has come for so long; `onChunk` says that something came. */
 export async function unlessStalled<T>(
-  { stallMs }: Patience,
+  { stallMs }: RetryLimits,
   signal: AbortSignal | undefined,
   work: (aborted: AbortSignal, onChunk: () => void) => Promise<T>,
 ): Promise<T> {
@@ -60,7 +61,7 @@ export async function unlessStalled<T>(
   const stop = () => abort.abort();
   if (signal?.aborted) stop();
   const forget = onAbort(signal, stop);
-  const stall = setTimeout(stop, stallMs);
+  const stall = globalThis.setTimeout(stop, stallMs);
   try {
     return await work(abort.signal, () => stall.refresh());
   } catch (error) {
@@ -82,15 +83,5 @@ export class BrokenBody extends Error {
 }
 
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      forget();
-      resolve();
-    }, ms);
-    const forget = onAbort(signal, stop);
-  });
+  return setTimeout(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }

@@ -30,7 +30,7 @@ const MACHINE_FAULTS: ReadonlySet<string> = new Set([
  * @param path of the file. One that is gone is out of reach where its directory is gone, too: a mount that is missing,
  *   above all
  */
-export async function isOutOfReach(failure: Error, path: string): Promise<boolean> {
+export async function isUnreachable(failure: Error, path: string): Promise<boolean> {
   for (let error: unknown = failure.cause; error instanceof Error; error = error.cause) {
     const code = errorCode(error) ?? '';
     if (MACHINE_FAULTS.has(code) || /^(ECONN|EAI_)/.test(code) || isStoreFault(error)) return true;
