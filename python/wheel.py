@@ -11,9 +11,10 @@ import hashlib
 import platform
 import sys
 import sysconfig
-import tomllib
 import zipfile
 from pathlib import Path
+
+import tomllib
 
 HERE = Path(__file__).resolve().parent
 

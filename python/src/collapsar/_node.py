@@ -102,7 +102,11 @@ def find_command() -> str:
 
 
 def main() -> int:
-    """The command ``collapsar``, as npm installs it."""
+    """The command ``collapsar``, as npm installs it, and `collapsar export`, which is Python's alone."""
+    if sys.argv[1:2] == ["export"]:
+        from .export import main as export
+
+        return export(sys.argv[2:])
     try:
         command = [find_node(), find_command(), *sys.argv[1:]]
     except NodeError as error:

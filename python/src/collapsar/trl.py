@@ -66,7 +66,8 @@ def watch(
         every: cross-scores every so many generations, and at the start of the run; ``"never"``: texts alone.
         outcome: the reward function that says whether a row is right, by name or index; or a function of the batch's
             inputs. Default: none, rewards say it.
-        filter: which prompts to train on (docs/reference/filter.md); None: all, and training is bit-identical to one unwatched.
+        filter: which prompts to train on (docs/reference/filter.md); None: all, and training is bit-identical to one
+            that nobody watches.
         tags: what opens and closes the reasoning; None: the whole completion is; ``"auto"``: ``<think>``, ``</think>``
             where the tokenizer or its chat template has them.
         negatives: prompts besides its own that a row is scored under; ``"auto"``: 4 from 16 prompts on, all below.

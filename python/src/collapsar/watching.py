@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +84,7 @@ class Watching:
     """One run: a monitor that is opened with the first generation, when the number of prompts is known.
 
     Args:
-        every: cross-scores every so many generations, and at the run's start (docs/guide/monitor.md); ``"never"``: none.
+        every: cross-scores every so many generations, and at the run's start; ``"never"``: none.
         filter: options of docs/reference/filter.md: ``{"strategy": "top_p", "value": 0.9}``; None: train on everything.
         negatives: prompts besides its own that each row is scored under; ``"auto"``: 4 from 16 prompts on, all below;
             None: all.
@@ -284,6 +286,52 @@ class Watching:
             report=report.raw,
             seconds=seconds,
         )
+
+
+def hook_options(variable: str) -> tuple[dict[str, Json], str | None]:
+    """Options of a hook that no line of code configures: a JSON object in an environment variable.
+
+    Returns:
+        Keyword arguments of ``Watching``, and the path of ``state``, a file that carries the run over restarts.
+
+    Raises:
+        ArgumentError: it is no JSON object.
+    """
+    text = os.environ.get(variable, "{}")
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"is no JSON: {error}", variable) from error
+    if not isinstance(given, dict):
+        raise ArgumentError(f'got {text}, expected a JSON object such as {{"every": 5}}', variable)
+    state = given.pop("state", None)
+    return given, state
+
+
+class SavedWatching(Watching):
+    """A watching whose state goes into a file after every generation, for trainers whose checkpoints it cannot join."""
+
+    def __init__(self, *, state: str | None = None, **options: Any):
+        super().__init__(**options)
+        self._path = state
+        if state is not None and os.path.exists(state):
+            with open(state, encoding="utf-8") as file:
+                self.restore(json.load(file))
+
+    def observe(self, rollouts: Rollouts, score: Score | None = None) -> Observation:
+        """As ``Watching.observe``, and saves."""
+        observation = super().observe(rollouts, score)
+        if self._path is not None and self.failure is None:
+            with open(self._path + ".tmp", "w", encoding="utf-8") as file:
+                json.dump(self.save(), file)
+            os.replace(self._path + ".tmp", self._path)
+        return observation
+
+
+def numbered(ids: Sequence[Any]) -> list[int]:
+    """Numbers of any ids, in the order in which they first come."""
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in ids]
 
 
 def ten_figures(report: Report) -> dict[str, float]:
