@@ -112,6 +112,11 @@ const long = [
     advice:
       'npm run test:package; "files" in package.json says what is packed; native/binding.gyp must do what CMakeLists.txt does',
   },
+  {
+    name: 'Python',
+    run: script('test-python.mjs'),
+    advice: 'npm run test:python; PYTHON=<interpreter> chooses another, python -m pytest in python/ repeats the tests',
+  },
   { name: 'CUDA', run: script('test-cuda.mjs', {}, '--all'), advice: 'npm run test:cuda -- --all' },
   {
     name: 'other processors',

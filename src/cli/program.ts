@@ -6,6 +6,7 @@ import type { BuildFlags } from './commands/build.js';
 import { addSubmitCommand } from './commands/submit/options.js';
 import { addAnalyzeCommand } from './options/analyze-options.js';
 import { addFilterCommand } from './options/filter-options.js';
+import { addMonitorCommand } from './options/monitor-options.js';
 import { addPlanScoresCommand } from './options/plan-scores-options.js';
 import { addShardCommands } from './options/shard-commands.js';
 import { EXIT } from './output/exit-codes.js';
@@ -70,6 +71,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addSubmitCommand(program, streams, done);
   addPlanScoresCommand(program, streams, done);
   addFilterCommand(program, streams, done);
+  addMonitorCommand(program, streams, done);
   program
     .command('explain')
     .description('what a metric, a verdict or a word of the tables means, and what to do about it')

@@ -94,6 +94,7 @@ describe('the command', () => {
     ['submit', ['guide/terabytes.md']],
     ['filter', ['reference/filter.md']],
     ['plan-scores', ['reference/cli.md']],
+    ['monitor', ['reference/sidecar.md']],
     ['explain', ['reference/cli.md']],
     ['doctor', ['reference/cli.md']],
   ];

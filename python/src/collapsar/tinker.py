@@ -1,0 +1,118 @@
+"""Tinker: one line, an evaluator that samples some prompts and scores every sample under each of them.
+
+    config = Config(..., evaluator_builders=[collapsar.tinker.evaluator(prompts)])
+
+``prompts`` are lists of token ids, 8 to 32 of the training set; figures appear among the evaluator's metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ArgumentError, CollapsarError
+from .watching import Rollouts, SavedWatching
+
+
+def evaluator(
+    prompts: Sequence[Sequence[int]],
+    *,
+    samples: int = 8,
+    max_tokens: int = 512,
+    temperature: float = 1.0,
+    most_at_once: int = 64,
+    **options: Any,
+) -> Callable[[], Evaluator]:
+    """A builder for ``Config.evaluator_builders``.
+
+    Args:
+        prompts: P lists of token ids, at least two.
+        samples: completions of each prompt.
+        max_tokens: of a completion.
+        temperature: of sampling. Scores are log-probs at temperature 1, as ``compute_logprobs`` gives them.
+        most_at_once: requests under way at once.
+        options: of ``collapsar.watching.Watching``, and ``state``, a file.
+    """
+    if len(prompts) < 2 or any(len(prompt) == 0 for prompt in prompts):
+        raise ArgumentError("expected two prompts or more, none of them empty", "prompts")
+    watching = SavedWatching(**{"every": 1} | options)
+    taken = [[int(token) for token in prompt] for prompt in prompts]
+    return lambda: Evaluator(watching, taken, samples, max_tokens, temperature, most_at_once)
+
+
+class Evaluator:
+    """A SamplingClientEvaluator; use ``evaluator()``."""
+
+    def __init__(
+        self,
+        watching: SavedWatching,
+        prompts: list[list[int]],
+        samples: int,
+        max_tokens: int,
+        temperature: float,
+        most_at_once: int,
+    ):
+        self.watching = watching
+        self._prompts = prompts
+        self._samples = samples
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._turns = asyncio.Semaphore(most_at_once)
+
+    async def __call__(self, sampling_client: Any) -> dict[str, float]:
+        """Samples, scores, and gives the figures."""
+        import tinker  # type: ignore[import-not-found, unused-ignore]
+
+        sampled = await asyncio.gather(*(self._sample(sampling_client, tinker, prompt) for prompt in self._prompts))
+        rows = list(itertools.chain.from_iterable(sampled))
+        groups = [group for group, own in enumerate(sampled) for _ in own]
+        rollouts = Rollouts(
+            groups=groups,
+            lengths=[len(row) for row in rows],
+            tokens=rows,
+            prompt_tokens=self._prompts,
+            response_lengths=[len(row) for row in rows],
+        )
+        loop = asyncio.get_running_loop()
+
+        def score(pairs: Mapping[int, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
+            scoring = self._score_all(sampling_client, tinker, rows, pairs)
+            return asyncio.run_coroutine_threadsafe(scoring, loop).result()
+
+        # The monitor waits for its sidecar: beside the event loop, which scores meanwhile.
+        observation = await asyncio.to_thread(self.watching.observe, rollouts, score)
+        return observation.logged
+
+    async def _sample(self, client: Any, tinker: Any, prompt: list[int]) -> list[list[int]]:
+        settings = tinker.SamplingParams(max_tokens=self._max_tokens, temperature=self._temperature)
+        async with self._turns:
+            answer = await client.sample_async(
+                prompt=tinker.ModelInput.from_ints(prompt), num_samples=self._samples, sampling_params=settings
+            )
+        return [list(sequence.tokens) for sequence in answer.sequences]
+
+    async def _score_all(
+        self, client: Any, tinker: Any, rows: list[list[int]], pairs: Mapping[int, npt.NDArray[np.int64]]
+    ) -> npt.NDArray[np.float64]:
+        sums = np.full((len(rows), len(self._prompts)), np.nan)
+
+        async def one(row: int, prompt: int) -> None:
+            ids = self._prompts[prompt] + rows[row]
+            async with self._turns:
+                logprobs = await client.compute_logprobs_async(tinker.ModelInput.from_ints(ids))
+            scored = list(logprobs)[len(self._prompts[prompt]) :]
+            if len(logprobs) != len(ids) or any(value is None for value in scored):
+                raise CollapsarError(
+                    f"compute_logprobs gave {len(logprobs)} values for {len(ids)} tokens of row {row} under prompt "
+                    f"{prompt}, or none for one of them",
+                    "ERR_SCORES",
+                )
+            sums[row, prompt] = sum(scored)
+
+        await asyncio.gather(*(one(int(row), prompt) for prompt, scored in pairs.items() for row in scored))
+        return sums

@@ -1,0 +1,126 @@
+"""Pickled rollouts as rows that the engine reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collapsar import ArgumentError, CollapsarError
+from collapsar._node import find_command, find_node
+from collapsar.export import export, main
+
+
+def slime_data(prompts: int = 3):
+    return {
+        "rollout_id": 4,
+        "samples": [
+            {
+                "group_index": at // 4,
+                "index": at,
+                "prompt": f"where to {at // 4}?",
+                "tokens": [1, 2, 3 + at // 4, 10 + at // 4, 20 + at],
+                "response_length": 2,
+                "response": f"go to {at // 4} or {at}",
+                "reward": {"score": float(at % 2)},
+                "status": "truncated" if at == 0 else "completed",
+            }
+            for at in range(4 * prompts)
+        ],
+    }
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_of_slime_are_read_without_trust_where_they_are_plain(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save(slime_data(), tmp_path / "7.pt")
+    assert export([tmp_path / "7.pt"], tmp_path / "out.jsonl") == 12
+    rows = lines(tmp_path / "out.jsonl")
+    assert rows[0] == {
+        "step": 4,
+        "group": 0,
+        "sample": 0,
+        "prompt": "where to 0?",
+        "prompt_tokens": [1, 2, 3],
+        "output": "go to 0 or 0",
+        "tokens": [10, 20],
+        "reward": 0.0,
+        "truncated": True,
+    }
+    # The engine takes them.
+    library = Path(find_command()).parents[1] / "index.js"
+    if not library.exists():
+        pytest.skip("the engine's library is not beside its command")
+    program = f"""
+        import {{ readRollouts }} from {json.dumps(str(library))};
+        for await (const step of readRollouts({json.dumps(str(tmp_path / "out.jsonl"))}))
+          console.log(JSON.stringify([Number(step.step), step.rows]));"""
+    command = [find_node(), "--input-type=module", "-e", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == [4, 12]
+
+
+class Boom:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+@pytest.mark.parametrize("name", ["a.pkl", "a.pt"])
+def test_that_would_run_code_are_not_loaded(tmp_path, monkeypatch, name, capsys):
+    monkeypatch.chdir(tmp_path)
+    if name.endswith(".pt"):
+        pytest.importorskip("torch").save({"samples": [Boom()]}, name)
+    else:
+        (tmp_path / name).write_bytes(pickle.dumps({"samples": [Boom()]}))
+    assert main([name, "--out", "out.jsonl"]) == 1
+    assert "--trust-pickle" in capsys.readouterr().err
+    assert not (tmp_path / "exploded").exists() and not (tmp_path / "out.jsonl").exists()
+
+
+def test_of_batches_are_read_with_trust(tmp_path):
+    batch = {
+        "prompts": np.array([[0, 0, 5], [0, 6, 7]]),
+        "responses": np.array([[8, 9, 0], [8, 8, 8]]),
+        "attention_mask": np.array([[0, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 1]]),
+        "token_level_scores": np.array([[0, 1.5, 0], [0, 0, 2.0]]),
+        "uid": np.array(["a", "b"], dtype=object),
+    }
+    (tmp_path / "global_step_12.pkl").write_bytes(pickle.dumps(batch))
+    assert export([tmp_path / "global_step_12.pkl"], tmp_path / "o.jsonl", trust_pickle=True) == 2
+    assert lines(tmp_path / "o.jsonl") == [
+        {"step": 12, "group": "a", "prompt_tokens": [5], "tokens": [8, 9], "reward": 1.5},
+        {"step": 12, "group": "b", "prompt_tokens": [6, 7], "tokens": [8, 8, 8], "reward": 2.0},
+    ]
+
+
+def test_can_be_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "1.pkl").write_bytes(pickle.dumps(slime_data()))
+    export([tmp_path / "1.pkl"], tmp_path / "o.parquet", trust_pickle=True)
+    assert parquet.read_table(tmp_path / "o.parquet").num_rows == 12
+
+
+def test_name_what_is_wrong(tmp_path):
+    (tmp_path / "1.pkl").write_bytes(pickle.dumps({"samples": []}))
+    (tmp_path / "2.pkl").write_bytes(pickle.dumps({"x": [1]}))
+    (tmp_path / "3.pkl").write_bytes(b"\x80\x04")
+    for name, problem in (
+        ("0", "no such file"),
+        ("1", "no rollouts"),
+        ("2", "no responses"),
+        ("3", "cannot be loaded"),
+    ):
+        with pytest.raises(CollapsarError, match=problem):
+            export([tmp_path / f"{name}.pkl"], tmp_path / "o.jsonl", trust_pickle=True)
+    with pytest.raises(ArgumentError, match="jsonl or"):
+        export([], tmp_path / "o.csv")
+    assert not (tmp_path / "o.jsonl").exists()

@@ -1,0 +1,413 @@
+"""Real GRPO and RLOO runs of TRL on the CPU, watched."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+datasets = pytest.importorskip("datasets")
+
+from models import gpt2, qwen, tokenizer  # noqa: E402
+from trl_run import WORDS, dataset, fix_generation, trainer_of  # noqa: E402
+
+from collapsar import ArgumentError, CollapsarError, SidecarError  # noqa: E402
+from collapsar.trl import watch  # noqa: E402
+from collapsar.watching import Observation  # noqa: E402
+
+TOP = {"strategy": "top_k", "value": 0.5}
+
+
+def weights(trainer) -> list:
+    return [parameter.detach().clone() for parameter in trainer.model.parameters()]
+
+
+def same(one, other) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def logged(trainer, key: str) -> list[float]:
+    return [entry[key] for entry in trainer.state.log_history if key in entry]
+
+
+class TestTraining:
+    @pytest.mark.parametrize("kind", ["GRPO", "RLOO"])
+    def test_is_bit_identical_with_the_watch(self, tmp_path, kind):
+        steps = 25 if kind == "GRPO" else 5
+        plain = trainer_of(tmp_path / "a", kind, max_steps=steps, model=gpt2())
+        plain.train()
+        watched = trainer_of(tmp_path / "b", kind, max_steps=steps, model=gpt2())
+        seen = watch(watched, every=5, outcome="correct", on_error="raise", threads=1, log="all")
+        watched.train()
+        assert seen.generation == steps
+        assert same(weights(plain), weights(watched))
+        # Dropout is on in both, and its random numbers are the same.
+        assert torch.equal(torch.tensor(logged(plain, "loss")), torch.tensor(logged(watched, "loss")))
+
+    def test_logs_at_most_ten_figures_a_step(self, tmp_path):
+        trainer = trainer_of(tmp_path, max_steps=7)
+        watch(trainer, every=100, outcome="correct", filter=TOP, on_error="raise", threads=1)
+        trainer.train()
+        keys = [{key for key in entry if key.startswith("collapsar/")} for entry in trainer.state.log_history[:-1]]
+        assert keys[0] == {
+            f"collapsar/{key}"
+            for key in (
+                "mi",
+                "mi_low",
+                "mi_high",
+                "mi_leave_one_out",
+                "conditional_entropy",
+                "retrieval",
+                "retrieval_chance",
+                "p_value",
+                "kept_share",
+                "regime",
+            )
+        }
+        assert all(0 < len(found) <= 10 for found in keys)
+        assert "collapsar/mi" not in keys[-1] and "collapsar/text_mi" in keys[-1]
+
+    def test_counts_generations_not_optimizer_steps(self, tmp_path):
+        # 2 optimizer steps of 2 micro-batches a generation, each used twice.
+        trainer = trainer_of(
+            tmp_path,
+            max_steps=8,
+            per_device_train_batch_size=4,
+            gradient_accumulation_steps=2,
+            steps_per_generation=4,
+            num_iterations=2,
+            eval_strategy="steps",
+            eval_steps=4,
+            per_device_eval_batch_size=4,
+            eval_data=dataset(2, seed=5),
+        )
+        seen = watch(trainer, every=1, on_error="raise", threads=1)
+        trainer.train()
+        assert seen.generation == 2
+        assert seen.report["step"] == 2
+        # Evaluation is no step, and nothing of it is logged.
+        assert not any(key.startswith("eval_collapsar") for entry in trainer.state.log_history for key in entry)
+
+    def test_own_scores_are_the_trainers_own(self, tmp_path):
+        trainer = trainer_of(tmp_path, max_steps=1, temperature=0.8, num_iterations=2)
+        found = {}
+        seen = watch(trainer, every=1, on_error="raise", threads=1, negatives=None, tags=None)
+        original = trainer._generate_and_score_completions
+        scored = seen._score
+
+        def keep(*args):
+            found["sums"] = scored(*args)
+            return found["sums"]
+
+        def generate(inputs):
+            found["output"] = original(inputs)
+            return found["output"]
+
+        seen._score = keep
+        trainer._generate_and_score_completions = generate
+        trainer.train()
+        output = found["output"]
+        mask = output["completion_mask"]
+        ids = torch.cat([output["prompt_ids"], output["completion_ids"]], 1)
+        attention = torch.cat([output["prompt_mask"], mask], 1)
+        logps = output.get("old_per_token_logps")
+        assert ids.shape == attention.shape and logps is not None
+        # The end token is no reasoning.
+        reasoning = mask * (output["completion_ids"] != trainer.processing_class.eos_token_id)
+        own = (logps * reasoning).sum(-1).numpy()
+        np.testing.assert_allclose(found["sums"][np.arange(16), np.arange(16) // 4], own, atol=1e-5)
+
+    def test_goes_on_from_a_checkpoint_with_the_same_reports(self, tmp_path):
+        def run(folder, steps=6, resume=None):
+            reports = []
+
+            def keep(seen):
+                reports.append(seen.report)
+
+            # One generation an epoch, in order: TRL itself shuffles otherwise after a checkpoint in the middle of one.
+            settings = {"save_strategy": "steps", "save_steps": 3, "shuffle_dataset": False}
+            trainer = trainer_of(folder, max_steps=steps, data=dataset(4), lr_scheduler_type="constant", **settings)
+            watched = watch(trainer, every=2, filter=TOP, on_error="raise", threads=1, on_report=keep)
+            fix_generation(trainer, watched)
+            trainer.train(resume_from_checkpoint=resume)
+            return reports
+
+        whole = run(tmp_path)
+        later = run(tmp_path, resume=str(tmp_path / "checkpoint-3"))
+        assert json.dumps(later) == json.dumps(whole[3:])
+        saved = [json.loads((tmp_path / f"checkpoint-{n}" / "collapsar.json").read_text()) for n in (3, 6)]
+        assert [state["generation"] for state in saved] == [3, 6]
+
+    def test_can_be_stopped_on_request_only(self, tmp_path):
+        never = {"early_stop": {"reward_variance": {"below": 0.9999, "start_steps": 1, "consecutive": 1}}}
+
+        def steps(stop, folder):
+            rng = random.Random(3)
+            fading = iter(10.0**-n for n in itertools.count())
+
+            def noise(completions, **_):
+                scale = next(fading)
+                return [scale * rng.random() for _ in completions]
+
+            trainer = trainer_of(folder, max_steps=6, rewards=[noise])
+            watch(trainer, every=100, on_error="raise", threads=1, stop=stop, options=never)
+            trainer.train()
+            return trainer.state.global_step
+
+        assert steps(False, tmp_path / "a") == 6
+        assert steps(True, tmp_path / "b") < 6
+
+    def test_says_a_verdict_once(self, tmp_path, caplog):
+        def same_for_all(completions, **_):
+            return [0.0] * len(completions)
+
+        trainer = trainer_of(tmp_path, max_steps=14, rewards=[same_for_all], learning_rate=0.0)
+        with caplog.at_level(logging.WARNING, "collapsar"):
+            seen = watch(trainer, every=1, outcome="same_for_all", on_error="raise", threads=1)
+            trainer.train()
+        held = seen.report["judgement"]["verdicts"]
+        said = [record.getMessage() for record in caplog.records]
+        assert held and len(said) == len(set(said))
+        for verdict in held:
+            assert sum(verdict["sentence"] in message for message in said) <= 1
+
+    def test_takes_unscorable_rows(self, tmp_path):
+        def sometimes(completions, **_):
+            return [None if at % 5 == 0 else float(at % 3) for at in range(len(completions))]
+
+        for filter in (None, TOP):
+            trainer = trainer_of(tmp_path, max_steps=1, rewards=[sometimes])
+            seen = watch(trainer, filter=filter, on_error="raise", threads=1)
+            trainer.train()
+            assert seen.generation == 1
+
+
+class TestRows:
+    def test_of_truncated_completions_keep_their_length(self, tmp_path):
+        trainer = trainer_of(tmp_path, max_steps=1, mask_truncated_completions=True)
+        seen = []
+        watched = watch(trainer, on_error="raise", threads=1)
+        local = watched._local_rows
+        watched._local_rows = lambda output: seen.append((output, local(output))) or seen[-1][1]
+        trainer.train()
+        output, rows = seen[0]
+        gone = output["completion_mask"].sum(-1) == 0
+        assert gone.any()
+        assert all(len(row["ids"]) == 8 for row, is_gone in zip(rows, gone, strict=True) if is_gone)
+
+    def test_have_their_reasoning_between_tags(self, tmp_path):
+        trainer = trainer_of(tmp_path, max_steps=1)
+        assert watch(trainer, threads=1)._finder._tags == ("<think>", "</think>")
+        other = trainer_of(tmp_path, max_steps=1)
+        assert watch(other, tags=None, threads=1)._finder._tags is None
+
+    def test_are_grouped_by_what_they_saw(self, tmp_path):
+        trainer = trainer_of(tmp_path)
+        watched = watch(trainer, threads=1)
+        span = watched._finder.find([5, 6, 7])
+        rows = [{"prompt": [3, at // 2], "ids": [5, 6, 7], "span": span} for at in range(8)]
+        rollouts = watched._rollouts(rows, None)
+        assert list(rollouts.groups) == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert rollouts.prompt_tokens == [[3, 0], [3, 1], [3, 2], [3, 3]]
+
+    def test_of_equal_prompts_are_told_apart_by_nobody(self, tmp_path):
+        data = datasets.Dataset.from_dict({"prompt": ["w1 w2", "w3 w4", "w1 w2", "w3 w4"]})
+        trainer = trainer_of(tmp_path, max_steps=1, data=data)
+        seen = watch(trainer, on_error="raise", threads=1)
+        trainer.train()
+        # 4 groups of 2 prompts.
+        assert seen.report["stepMetrics"]["columns"] == {"total": 4, "distinct": 2}
+
+
+class TestErrors:
+    def test_end_the_watch_and_not_the_training(self, tmp_path, caplog, monkeypatch):
+        plain = trainer_of(tmp_path / "a", max_steps=4)
+        plain.train()
+        trainer = trainer_of(tmp_path / "b", max_steps=4)
+
+        def kill(seen):
+            if seen.step == 2:
+                watched.watching._monitor._process.kill()
+
+        watched = watch(trainer, every=1, threads=1, on_report=kill)
+        with caplog.at_level(logging.WARNING, "collapsar"):
+            trainer.train()
+        assert [r.getMessage() for r in caplog.records if "stops watching at generation 3" in r.getMessage()]
+        assert same(weights(plain), weights(trainer))
+        assert isinstance(watched.watching.failure, SidecarError)
+
+    def test_end_the_training_on_request(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("COLLAPSAR_NODE", "/nowhere/node")
+        trainer = trainer_of(tmp_path)
+        watch(trainer, on_error="raise")
+        with pytest.raises(CollapsarError, match="there is no Node"):
+            trainer.train()
+
+    def test_of_a_missing_node_are_said_once(self, tmp_path, monkeypatch, caplog):
+        monkeypatch.setenv("COLLAPSAR_NODE", "/nowhere/node")
+        trainer = trainer_of(tmp_path)
+        watch(trainer, filter=TOP)
+        with caplog.at_level(logging.WARNING, "collapsar"):
+            trainer.train()
+        assert len([r for r in caplog.records if "there is no Node" in r.getMessage()]) == 1
+
+    def test_name_arguments_before_training(self, tmp_path):
+        trainer = trainer_of(tmp_path)
+        with pytest.raises(ArgumentError, match="expected a reward function: correct, shaped"):
+            watch(trainer, outcome="right")
+        with pytest.raises(ArgumentError, match="every"):
+            watch(trainer, every=0)
+        with pytest.raises(ArgumentError, match="has no _generate_and_score_completions"):
+            watch(object())
+        watch(trainer, threads=1)
+        with pytest.raises(ArgumentError, match="is watched already"):
+            watch(trainer)
+
+
+LOSSES = [(loss, beta) for loss in ("dapo", "bnpo", "grpo", "dr_grpo") for beta in (0.0, 0.05)]
+
+
+class TestFilter:
+    @pytest.mark.parametrize(("loss", "beta"), LOSSES)
+    @pytest.mark.parametrize("bonus", [0.0, 0.01], ids=["", "entropy bonus"])
+    def test_gives_the_gradient_of_the_kept_rows_alone(self, tmp_path, loss, beta, bonus):
+        model, settings = qwen(vocabulary=len(tokenizer(WORDS))), {}
+        if beta > 0:
+            # A reference model is loaded by name; the policy has moved away from it.
+            model.save_pretrained(tmp_path / "model")
+            tokenizer(WORDS).save_pretrained(tmp_path / "model")
+            model = str(tmp_path / "model")
+        if bonus > 0:
+            settings["entropy_coef"] = bonus
+        trainer = trainer_of(tmp_path, loss_type=loss, beta=beta, model=model, **settings)
+        watched = watch(trainer, filter=TOP, on_error="raise", threads=1)
+        plain = type(trainer)._generate_and_score_completions
+        trainer.model.train()
+        trainer.current_gradient_accumulation_steps = 1
+        trainer._metrics["train"].clear()
+        with torch.no_grad():
+            for parameter in trainer.model.parameters():
+                parameter.add_(0.05 * torch.randn_like(parameter))
+        data = dataset(4)
+        inputs = [data[at // 4] for at in range(16)]
+        torch.manual_seed(11)
+        output = plain(trainer, inputs)
+        keep = np.repeat([True, False, True, False], 4)
+        keep[2] = False  # rows may be dropped, too, where a reward is missing
+        kept = torch.as_tensor(keep)
+        alone = {
+            name: value[kept] if isinstance(value, torch.Tensor) and value.shape[:1] == (16,) else value
+            for name, value in output.items()
+        }
+        alone["num_items_in_batch"] = alone["completion_mask"].sum()
+        expected = gradient(trainer, alone)
+        watched._apply(output, Observation(1, keep=keep))
+        found = gradient(trainer, output)
+        cosine = torch.nn.functional.cosine_similarity(found, expected, dim=0).item()
+        assert cosine >= 0.9999
+        assert found.norm().item() == pytest.approx(expected.norm().item(), rel=1e-3)
+        # It is not the gradient of all rows, nor that of zero advantages.
+        assert found.norm() > 0
+
+    def test_reaches_the_trainer(self, tmp_path):
+        for kind in ("GRPO", "RLOO"):
+            trainer = trainer_of(tmp_path, kind, max_steps=2)
+            seen = []
+            watch(trainer, filter=TOP, on_error="raise", threads=1, on_report=seen.append)
+            trainer.train()
+            assert all(observation.keep is not None and observation.keep.sum() == 8 for observation in seen)
+            assert logged(trainer, "collapsar/kept_share") == [0.5, 0.5]
+
+    def test_of_rloo_gives_the_gradient_of_the_kept_rows_alone(self, tmp_path):
+        trainer = trainer_of(tmp_path, "RLOO")
+        watched = watch(trainer, filter=TOP, on_error="raise", threads=1)
+        trainer.model.train()
+        data = dataset(4)
+        torch.manual_seed(11)
+        output = type(trainer)._generate_and_score_completions(trainer, [data[at // 4] for at in range(16)])
+        keep = np.repeat([True, False, True, False], 4)
+        alone = {
+            name: value[torch.as_tensor(keep)]
+            if isinstance(value, torch.Tensor) and value.shape[:1] == (16,)
+            else value
+            for name, value in output.items()
+        }
+        expected = gradient(trainer, alone)
+        watched._apply(output, Observation(1, keep=keep))
+        found = gradient(trainer, output)
+        assert torch.nn.functional.cosine_similarity(found, expected, dim=0).item() >= 0.9999
+        assert found.norm().item() == pytest.approx(expected.norm().item(), rel=1e-3)
+
+    def test_that_keeps_nothing_trains_on_nothing(self, tmp_path):
+        trainer = trainer_of(
+            tmp_path, max_steps=2, rewards=[lambda completions, **_: [1.0] * len(completions)], weight_decay=0.0
+        )
+        watch(trainer, filter={"strategy": "top_p", "value": 0.9}, on_error="raise", threads=1)
+        before = weights(trainer)
+        trainer.train()
+        assert same(before, weights(trainer))
+
+
+def gradient(trainer, inputs) -> torch.Tensor:
+    trainer.model.zero_grad()
+    trainer.compute_loss(trainer.model, dict(inputs)).backward()
+    return torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]).clone()
+
+
+TWO = """
+import os, sys, json, torch, logging
+torch.set_num_threads(1)
+from trl_run import fix_generation, trainer_of
+from collapsar.trl import watch
+rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+torch.manual_seed(0)
+trainer = trainer_of(sys.argv[1], max_steps=2, per_device_train_batch_size=12 // size, learning_rate=0.0)
+seen = []
+top = {"strategy": "top_k", "value": 0.34}
+watched = watch(trainer, every=1, negatives=None, filter=top, on_error="raise", threads=1)
+fix_generation(trainer, watched)
+trainer.train()
+if rank == 0:
+    history = [{k: v for k, v in e.items() if k.startswith("collapsar/")} for e in trainer.state.log_history[:-1]]
+    print("RESULT " + json.dumps([history, watched.report["stepMetrics"]["values"], watched.last.keep.tolist()]))
+"""
+
+
+def test_two_processes_have_the_figures_of_one(tmp_path):
+    program = tmp_path / "two.py"
+    program.write_text(TWO)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def run(*command):
+        ran = subprocess.run(
+            [sys.executable, *command, str(program), str(tmp_path)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=240,
+        )
+        lines = [line for line in ran.stdout.splitlines() if line.startswith("RESULT ")]
+        assert lines, ran.stderr[-3000:]
+        return json.loads(lines[0].removeprefix("RESULT "))
+
+    # 12 rows in groups of 4: the second group lies across both.
+    one = run()
+    two = run("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    assert one[2] == two[2]
+    assert one[1].keys() == two[1].keys()
+    for key, value in one[1].items():
+        assert two[1][key] == pytest.approx(value, abs=1e-6), key
+    for ours, theirs in zip(one[0], two[0], strict=True):
+        assert ours.keys() == theirs.keys()

@@ -1,0 +1,45 @@
+// The Python package: linted, tested against the sidecar of dist/, and its wheel in an empty environment. What is not here
+// (a Python, numpy, torch, TRL, ruff) is skipped by name. PYTHON names the interpreter to use.
+import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { check, root, run, skip, start, versionOf } from './stage.mjs';
+
+const python = process.env.PYTHON ?? 'python3';
+const has = async (module) => (await start(python, ['-c', `import ${module}`], { quiet: true })).status === 0;
+
+if (versionOf(python) === null || !(await has('numpy, pytest'))) {
+  skip(`the Python package (there is no ${python} with numpy and pytest here)`);
+} else {
+  const cwd = join(root, 'python');
+  if (await has('ruff')) {
+    await run(python, ['-m', 'ruff', 'check', '.', '../examples/trl'], { cwd });
+    await run(python, ['-m', 'ruff', 'format', '--check', '.', '../examples/trl'], { cwd });
+  } else skip('lint of Python (there is no ruff here)');
+  for (const module of ['torch', 'transformers', 'trl']) {
+    if (!(await has(module))) skip(`Python tests that need ${module}`);
+  }
+  await run(python, ['-m', 'pytest', '-p', 'no:cacheprovider'], { cwd });
+  await wheel();
+}
+
+/** Installed without numpy's wheel being fetched: the environment sees this Python's packages. */
+async function wheel() {
+  const work = realpathSync(mkdtempSync(join(tmpdir(), 'collapsar-wheel-')));
+  try {
+    await run(process.execPath, [join(root, 'scripts', 'python.mjs'), '--out', work]);
+    const [file] = readdirSync(work);
+    await run(python, ['-m', 'venv', '--system-site-packages', join(work, 'env')]);
+    const installed = join(work, 'env', 'bin', 'python');
+    const begun = performance.now();
+    await run(installed, ['-m', 'pip', 'install', '--quiet', '--no-index', '--no-deps', join(work, file)], {
+      cwd: work,
+    });
+    const seconds = (performance.now() - begun) / 1000;
+    console.log(`installed in ${seconds.toFixed(1)} s`);
+    check(seconds < 20, 'an install takes 20 s or more');
+    await run(installed, ['-c', 'import collapsar; collapsar.doctor()'], { cwd: work });
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
