@@ -1,5 +1,5 @@
-// `npm run python`: the wheel of the Python package, with the command as one file of JavaScript and the addon of this platform
-// inside, so that `pip install` of it needs Node on the PATH and nothing else. Run `npm run build` first.
+// `npm run python`: the wheel of the Python package, with the command as one file of JavaScript and the addon of this
+// platform inside, so that `pip install` of it needs Node on the PATH and nothing else. Run `npm run build` first.
 //   node scripts/python.mjs [--out FOLDER]      default: build/python
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

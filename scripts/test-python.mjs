@@ -1,5 +1,5 @@
-// The Python package: linted, tested against the sidecar of dist/, and its wheel in an empty environment. What is not here
-// (a Python, numpy, torch, TRL, ruff) is skipped by name. PYTHON names the interpreter to use.
+// The Python package: linted, tested against the sidecar of dist/, and its wheel in an empty environment. What is not
+// here (a Python, numpy, torch, TRL, ruff) is skipped by name. PYTHON names the interpreter to use.
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 // What the sidecar says: one line of JSON an answer.
-import { argumentProblem } from '../checks/argument-problem.js';
+
 import { ArgumentError, CollapsarError, DeviceError } from '../checks/errors.js';
+import { argumentProblem } from '../checks/words.js';
 import type { PlainJson } from './plain-json.js';
 
 /** Version of the protocol. It rises when a client that knows the one before would misread an answer. */

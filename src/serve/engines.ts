@@ -1,4 +1,5 @@
-// The engines of a sidecar: one on the CPU for all that it computes, and one on each GPU that scores were handed over on.
+// The engines of a sidecar: one on the CPU for all that it computes, and one on each GPU that scores were handed over
+// on.
 import { type Engine, openEngine } from '../engine/index.js';
 
 export class Engines {

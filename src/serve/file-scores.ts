@@ -1,4 +1,5 @@
-// Scores that a client has put into a safetensors file (best in /dev/shm): the engine's threads read and sum them from there.
+// Scores that a client has put into a safetensors file (best in /dev/shm): the engine's threads read and sum them from
+// there.
 import { ArgumentError, FileError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor/tensor.js';

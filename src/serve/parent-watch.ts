@@ -1,5 +1,5 @@
-// A sidecar must not outlive its trainer. The end of stdin says so first; but a trainer's other children may have inherited
-// the pipe's end, and keep it open.
+// A sidecar must not outlive its trainer. The end of stdin says so first; but a trainer's other children may have
+// inherited the pipe's end, and keep it open.
 
 const LOOK_EVERY_MS = 500;
 

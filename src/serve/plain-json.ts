@@ -1,4 +1,5 @@
-// A report as JSON can carry it: typed arrays as arrays, numbers that JSON does not have as null, with their places told.
+// A report as JSON can carry it: typed arrays as arrays, numbers that JSON does not have as null, with their places
+// told.
 
 export type PlainJson =
   | null

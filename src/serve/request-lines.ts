@@ -1,4 +1,5 @@
-// Bytes of a client in, its lines out. A line that is too long or no UTF-8 is told of and dropped; the next is read as ever.
+// Bytes of a client in, its lines out. A line that is too long or no UTF-8 is told of and dropped; the next is read as
+// ever.
 import { isUtf8 } from 'node:buffer';
 
 /** Longest line taken: log-probs that need more come as a file. */

@@ -1,13 +1,16 @@
-// Requests as lines in, answers as lines out, for one client. Requests are taken up one after the other; `ping` and lines that
-// are no request are answered at once, whatever the engine does.
+// Requests as lines in, answers as lines out, for one client. Requests are taken up one after the other; `ping` and
+// lines that are no request are answered at once, whatever the engine does.
 import type { Readable } from 'node:stream';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import { answerLine, errorLine, ProtocolError, type RequestId } from './answers.js';
 import type { Engines } from './engines.js';
 import { type RequestLine, requestLines } from './request-lines.js';
 import { type Request, Session } from './session.js';
 
-/** Requests that wait; then no more is read until one is answered, so that a client that does not read holds no memory here. */
+/**
+ * Requests that wait; then no more is read until one is answered, so that a client that does not read holds no memory
+ * here.
+ */
 const MOST_WAITING = 64;
 const MOST_WAITING_BYTES = 512 * 2 ** 20;
 
@@ -28,7 +31,8 @@ export async function serveLines(client: Client, engines: Engines): Promise<void
   let waiting = 0;
   let waitingBytes = 0;
   let last: Promise<void> = Promise.resolve();
-  // What waits for input stops then; a promise that lives as long as the client would hold all that was raced against it.
+  // What waits for input stops then; a promise that lives as long as the client would hold all that was raced against
+  // it.
   const hangUp = (): void => void client.input.destroy();
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();

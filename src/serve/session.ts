@@ -3,7 +3,7 @@ import { checkFields } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
 import { packageVersion } from '../checks/package-version.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { DeviceImport, Tensor } from '../engine/index.js';
 import { type TextMetrics, type TextStep, textMetrics } from '../metrics/index.js';
 import {

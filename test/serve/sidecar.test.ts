@@ -1,4 +1,5 @@
-// `collapsar monitor` as a process: the protocol of docs/reference/sidecar.md, and how it ends. It runs what is in dist/.
+// `collapsar monitor` as a process: the protocol of docs/reference/sidecar.md, and how it ends. It runs what is in
+// dist/.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

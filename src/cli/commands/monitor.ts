@@ -1,4 +1,5 @@
-// `collapsar monitor`: the sidecar of a trainer. JSON lines on stdin and stdout, or at a Unix socket (docs/reference/sidecar.md).
+// `collapsar monitor`: the sidecar of a trainer. JSON lines on stdin and stdout, or at a Unix socket
+// (docs/reference/sidecar.md).
 import type { Readable } from 'node:stream';
 import { Engines } from '../../serve/engines.js';
 import { listen } from '../../serve/listen.js';

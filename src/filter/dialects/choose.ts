@@ -67,7 +67,8 @@ export function chooseGroups(
 }
 
 /**
- * By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into `reasons`.
+ * By the dialect's rule, among the groups that have what the metric needs. Reasons other than the cut go into
+ * `reasons`.
  */
 function chooseAmong(
   members: Uint32Array,
