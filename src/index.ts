@@ -7,4 +7,5 @@ export * from './filter/index.js';
 export * from './logs/index.js';
 export * from './metrics/index.js';
 export * from './monitor/index.js';
+export * from './scoring/index.js';
 export * from './verdicts/index.js';

@@ -8,6 +8,7 @@ export type ErrorCode =
   | 'ERR_DEVICE' // the device asked for cannot be had, or failed
   | 'ERR_FILE' // a file cannot be read or written, or is not what it claims to be
   | 'ERR_STATE' // a saved state is foreign, damaged or of another version
+  | 'ERR_SCORING' // an inference engine refuses, or answers what cannot be right
   | 'ERR_CLUSTER'; // an engine that was asked to run tasks (Slurm, Ray) did not
 
 /** Base of all errors of this package; test with `instanceof` or by `code`. */

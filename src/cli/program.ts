@@ -8,6 +8,7 @@ import { addAnalyzeCommand } from './options/analyze-options.js';
 import { addFilterCommand } from './options/filter-options.js';
 import { addMonitorCommand } from './options/monitor-options.js';
 import { addPlanScoresCommand } from './options/plan-scores-options.js';
+import { addScoreCommand } from './options/score-options.js';
 import { addShardCommands } from './options/shard-commands.js';
 import { EXIT } from './output/exit-codes.js';
 import { Interrupted, ReaderGone, type Streams } from './output/streams.js';
@@ -70,6 +71,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addShardCommands(program, streams, done);
   addSubmitCommand(program, streams, done);
   addPlanScoresCommand(program, streams, done);
+  addScoreCommand(program, streams, done);
   addFilterCommand(program, streams, done);
   addMonitorCommand(program, streams, done);
   program

@@ -95,6 +95,7 @@ describe('the command', () => {
     ['filter', ['reference/filter.md']],
     ['plan-scores', ['reference/cli.md']],
     ['monitor', ['reference/sidecar.md']],
+    ['score', ['guide/scoring.md']],
     ['explain', ['reference/cli.md']],
     ['doctor', ['reference/cli.md']],
   ];

@@ -1,0 +1,125 @@
+// `collapsar score`: rollouts of a trainer in, step files with cross-scores out, by an inference engine.
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { FileError } from '../../checks/errors.js';
+import { escaped } from '../../checks/printable.js';
+import { readRollouts, writeStep } from '../../logs/index.js';
+import { openScoringEngine, type ScoringEngineName, scoreRollouts } from '../../scoring/index.js';
+import { EXIT } from '../output/exit-codes.js';
+import type { Streams } from '../output/streams.js';
+
+export interface ScoreFlags {
+  engine: ScoringEngineName;
+  url: string[];
+  out: string;
+  negatives?: number;
+  seed: number;
+  format?: string;
+  groupSize?: number;
+  tokensInFlight?: number;
+  resume?: true;
+  quiet?: true;
+}
+
+/** @returns exit status */
+export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, streams: Streams): Promise<number> {
+  const { engine: name, url: urls, out, negatives, seed, format, groupSize, tokensInFlight, resume, quiet } = flags;
+  const { err, signal } = streams;
+  const servers = urls.map((url) => url.replace(/\/+$/, ''));
+  const engine = await openScoringEngine(name, servers[0] as string, { signal });
+  mkdirSync(out, { recursive: true });
+  let failures = 0;
+  const onError = (error: FileError): void => {
+    failures++;
+    void err.write(`${escaped(error.message)}\n`);
+  };
+  let written = 0;
+  for await (const rollouts of readRollouts(paths, { format, groupSize, onError, signal })) {
+    const path = join(out, fileName(rollouts.run, rollouts.step, negatives !== undefined));
+    if (existsSync(path)) {
+      if (!resume) throw new FileError({ path }, 'is there already: give --resume to go on after it, or another --out');
+      continue;
+    }
+    const progress = new Progress(rollouts.step, quiet ? undefined : streams);
+    try {
+      const scored = await scoreRollouts(engine, rollouts, {
+        urls: servers,
+        negatives,
+        seed,
+        tokensInFlight,
+        signal,
+        onPlan: (pairs) => progress.plan(pairs),
+        onScored: (pairs, tokens) => progress.add(pairs, tokens),
+      });
+      if (scored.kind === 'step') await writeStep(path, scored.step);
+      else
+        writeEstimates(
+          path,
+          rollouts.run,
+          rollouts.step,
+          { ...engine.described, score_temperature: '1' },
+          scored.estimates,
+        );
+      written++;
+      await progress.end();
+    } catch (error) {
+      // A step that cannot be scored is named, and the others are.
+      if (!(error instanceof FileError)) throw error;
+      onError(error);
+    }
+  }
+  if (!quiet) await err.write(`${written} steps written to ${escaped(out)}\n`);
+  return failures > 0 ? EXIT.failures : EXIT.ok;
+}
+
+/** Runs of one folder stand side by side. */
+function fileName(run: string, step: number, estimated: boolean): string {
+  const prefix = run === '' ? '' : `${run.replace(/[^A-Za-z0-9._-]+/g, '_')}_`;
+  return `${prefix}step_${String(step).padStart(5, '0')}${estimated ? '.estimates.json' : '.safetensors'}`;
+}
+
+function writeEstimates(path: string, run: string, step: number, metadata: object, estimates: object): void {
+  writeFileSync(`${path}.tmp`, `${JSON.stringify({ step, run, metadata, ...estimates }, null, 1)}\n`);
+  renameSync(`${path}.tmp`, path);
+}
+
+/** Pairs, tokens a second and the time that is left, at most once a second. */
+class Progress {
+  readonly #step: number;
+  readonly #streams: Streams | undefined;
+  readonly #begun = performance.now();
+  #planned = 0;
+  #pairs = 0;
+  #tokens = 0;
+  #last = 0;
+
+  constructor(step: number, streams: Streams | undefined) {
+    this.#step = step;
+    this.#streams = streams;
+  }
+
+  plan(pairs: number): void {
+    this.#planned = pairs;
+  }
+
+  add(pairs: number, tokens: number): void {
+    this.#pairs += pairs;
+    this.#tokens += tokens;
+    const now = performance.now();
+    if (now - this.#last < 1000) return;
+    this.#last = now;
+    void this.#write('\n');
+  }
+
+  async end(): Promise<void> {
+    await this.#write('\n');
+  }
+
+  async #write(end: string): Promise<void> {
+    const seconds = (performance.now() - this.#begun) / 1000;
+    const left = (seconds / Math.max(1, this.#pairs)) * (this.#planned - this.#pairs);
+    const rate = Math.round(this.#tokens / Math.max(seconds, 0.001));
+    const line = `step ${this.#step}: ${this.#pairs} of ${this.#planned} pairs, ${rate} tokens/s, ${Math.ceil(left)} s left`;
+    await this.#streams?.err.write(line + end);
+  }
+}

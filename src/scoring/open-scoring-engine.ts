@@ -1,0 +1,31 @@
+// A name and a URL -> an engine that has answered.
+import { ArgumentError } from '../checks/errors.js';
+import { shown } from '../checks/shown.js';
+import type { Patience } from './post-json.js';
+import type { ScoringEngine } from './scoring-engine.js';
+import { openSglang } from './sglang.js';
+import { openTrlServer } from './trl-server.js';
+import { openVllm } from './vllm.js';
+import { openVllmTokens } from './vllm-tokens.js';
+
+export const SCORING_ENGINES = ['vllm', 'sglang', 'trl'] as const;
+export type ScoringEngineName = (typeof SCORING_ENGINES)[number];
+
+/**
+ * Opens an engine. Of vLLM, the token endpoint is used where it has one, else completions.
+ * @param url of the server, without a path
+ * @throws {ScoringError} when it does not answer, or is another; {ArgumentError} for an unknown name
+ */
+export async function openScoringEngine(
+  name: ScoringEngineName,
+  url: string,
+  options: { signal?: AbortSignal | undefined; patience?: Patience | undefined } = {},
+): Promise<ScoringEngine> {
+  const { signal = new AbortController().signal, patience } = options;
+  if (name === 'sglang') return openSglang(url, signal, patience);
+  if (name === 'trl') return openTrlServer(url, signal, patience);
+  if (name !== 'vllm') {
+    throw new ArgumentError('engine', `got ${shown(name)}, expected ${SCORING_ENGINES.join(', ')}`);
+  }
+  return (await openVllmTokens(url, signal, patience)) ?? (await openVllm(url, signal, patience));
+}

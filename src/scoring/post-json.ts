@@ -1,0 +1,73 @@
+// Requests to an engine: asked again where the network or the engine is short of breath, refused with what it said.
+import { setTimeout as pause } from 'node:timers/promises';
+import { ScoringError } from './scoring-engine.js';
+
+export interface Patience {
+  /** Times that a request is sent before it is given up. Default 5. */
+  readonly attempts: number;
+  /** The wait after the first failure; it doubles. Default 250 ms. */
+  readonly backoffMs: number;
+  /** An answer may take so long. Default 10 minutes: batches are large. */
+  readonly timeoutMs: number;
+}
+
+export const PATIENCE: Patience = { attempts: 5, backoffMs: 250, timeoutMs: 600_000 };
+
+/** Most of a refusal that is repeated. */
+const SAID = 500;
+
+/** @throws {ScoringError} when the engine refuses, or has not answered after all; the signal's reason when it is aborted */
+export async function postJson(
+  url: string,
+  body: unknown,
+  signal: AbortSignal,
+  patience: Patience = PATIENCE,
+): Promise<unknown> {
+  return requestJson(url, { method: 'POST', body: JSON.stringify(body) }, signal, patience);
+}
+
+export async function getJson(url: string, signal: AbortSignal, patience: Patience = PATIENCE): Promise<unknown> {
+  return requestJson(url, { method: 'GET' }, signal, patience);
+}
+
+async function requestJson(
+  url: string,
+  request: { method: string; body?: string },
+  signal: AbortSignal,
+  { attempts, backoffMs, timeoutMs }: Patience,
+): Promise<unknown> {
+  for (let sent = 1; ; sent++) {
+    signal.throwIfAborted();
+    let problem: string;
+    let cause: unknown;
+    try {
+      const answer = await fetch(url, {
+        ...request,
+        headers: { 'content-type': 'application/json' },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      });
+      const text = await answer.text();
+      if (answer.ok) return JSON.parse(text);
+      problem = `${url} answers ${answer.status}: ${text.slice(0, SAID)}`;
+      const outOfMemory = /out of memory/i.test(text);
+      // What is wrong with the request stays wrong; what the engine has too much of may pass.
+      if (outOfMemory || (answer.status < 500 && answer.status !== 429 && answer.status !== 408)) {
+        throw new ScoringError(problem, { outOfMemory });
+      }
+    } catch (error) {
+      if (error instanceof ScoringError) throw error;
+      signal.throwIfAborted();
+      cause = error;
+      problem = `${url} does not answer: ${reason(error)}`;
+    }
+    if (sent >= attempts) throw new ScoringError(`${problem} (asked ${sent} times)`, { cause });
+    await pause(backoffMs * 2 ** (sent - 1) * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** fetch says "fetch failed", and its cause says why. */
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  return cause instanceof Error ? `${error.message} (${cause.message})` : error.message;
+}

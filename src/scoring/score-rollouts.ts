@@ -1,0 +1,139 @@
+// A step of a trainer's rollout log -> its cross-scores, by an inference engine.
+import { ArgumentError, FileError } from '../checks/errors.js';
+import type { RolloutStep } from '../logs/rollouts/rollout.js';
+import type { StepToWrite } from '../logs/steps/write-step.js';
+import { estimateFromPairs, type PairEstimates } from '../metrics/planned/estimates.js';
+import { planScores } from '../metrics/planned/plan.js';
+import { type ScoredRow, type ScorePairsOptions, scorePairs } from './score-pairs.js';
+import type { ScoringEngine } from './scoring-engine.js';
+
+export interface ScoreRolloutsOptions extends ScorePairsOptions {
+  /** Score each row under its own prompt and so many others, at least 3. Default: under all. */
+  readonly negatives?: number | undefined;
+  /** Of the draw. Default 0. */
+  readonly seed?: number | undefined;
+  /** Called once, with how many pairs will be scored. */
+  readonly onPlan?: ((pairs: number) => void) | undefined;
+}
+
+export type ScoredRollouts =
+  | { readonly kind: 'step'; readonly step: StepToWrite }
+  | { readonly kind: 'estimates'; readonly estimates: PairEstimates };
+
+/**
+ * Scores a step.
+ * @returns a step to be written, or with `negatives` the estimates from them
+ * @throws {FileError} for a step without token ids or groups; {ScoringError} naming row and prompt
+ */
+export async function scoreRollouts(
+  engine: ScoringEngine,
+  rollouts: RolloutStep,
+  options: ScoreRolloutsOptions,
+): Promise<ScoredRollouts> {
+  const { rows, prompts, group } = scorable(rollouts);
+  const lengths = Int32Array.from(rows, ({ reasoning }) => reasoning.length);
+  const { negatives, seed = 0 } = options;
+  if (negatives !== undefined) {
+    const plan = planScores(
+      { groups: group, lengths, promptTokens: prompts },
+      { negatives, seed: seed + rollouts.step },
+    );
+    options.onPlan?.(plan.rows.length);
+    const place = new Map<string, number>();
+    for (const [at, row] of plan.rows.entries()) place.set(`${row},${plan.prompts[at]}`, at);
+    const sums = new Float64Array(plan.rows.length);
+    const take = (row: number, prompt: number, sum: number): void => {
+      sums[place.get(`${row},${prompt}`) as number] = sum;
+    };
+    await scorePairs(engine, prompts, rows, plan.byPrompt, take, options);
+    return { kind: 'estimates', estimates: estimateFromPairs(plan, { sums }) };
+  }
+  const R = rows.length;
+  const P = prompts.length;
+  const sums = new Float64Array(R * P);
+  const all = Int32Array.from({ length: R }, (_, row) => row);
+  options.onPlan?.(lengths.filter((length) => length > 0).length * P);
+  const pairs = prompts.map((_, prompt) => ({ prompt, rows: all }));
+  await scorePairs(
+    engine,
+    prompts,
+    rows,
+    pairs,
+    (row, prompt, sum) => {
+      sums[row * P + prompt] = sum;
+    },
+    options,
+  );
+  const { reward, outcome, truncated } = rollouts;
+  const finite = (values: Float64Array | undefined): Float64Array | undefined =>
+    values?.every(Number.isFinite) ? values : undefined;
+  return {
+    kind: 'step',
+    step: {
+      step: rollouts.step,
+      run: rollouts.run,
+      // Whatever the rollouts were sampled at: engines score at 1.
+      metadata: { ...engine.described, score_temperature: '1' },
+      sums: { data: sums, dtype: 'float64', shape: [R, P] },
+      lengths,
+      group,
+      prompts: prompts.map((tokens) => Int32Array.from(tokens)),
+      ...(finite(reward) && { rewards: reward }),
+      ...(finite(outcome) && { outcome }),
+      ...(truncated && { valid: truncated.map((cut) => 1 - cut) }),
+    },
+  };
+}
+
+interface Scorable {
+  readonly rows: ScoredRow[];
+  /** Of each group, by its index. */
+  readonly prompts: number[][];
+  readonly group: Int32Array;
+}
+
+/** @throws {FileError} naming the column or the row that is missing */
+function scorable({
+  files,
+  group,
+  groupIds,
+  tokens,
+  promptTokens,
+  reasoningTokens,
+  rows: R,
+  step,
+}: RolloutStep): Scorable {
+  const fail = (problem: string): never => {
+    throw new FileError({ path: files[0] ?? 'rollouts' }, `step ${step}: ${problem}`);
+  };
+  if (group === undefined) return fail('nothing tells which prompt a row is of: give --group-size');
+  if (tokens === undefined || promptTokens === undefined) {
+    return fail('the log has no token ids of prompts and responses, and an engine scores tokens');
+  }
+  const prompts: (number[] | undefined)[] = groupIds.map(() => undefined);
+  const rows = Array.from({ length: R }, (_, row): ScoredRow => {
+    const ids = tokens[row];
+    const prompt = promptTokens[row];
+    if (ids === undefined || prompt === undefined) return fail(`row ${row} has no token ids`);
+    if (prompt.length === 0) return fail(`row ${row} has a prompt without tokens`);
+    const of = group[row] as number;
+    const known = prompts[of];
+    if (known === undefined) prompts[of] = Array.from(prompt);
+    else if (known.length !== prompt.length || known.some((id, at) => id !== prompt[at])) {
+      return fail(`row ${row} has another prompt than the rows of its group before it`);
+    }
+    const reasoning = Array.from(reasoningTokens?.[row] ?? ids);
+    return { lead: Array.from(ids.subarray(0, startOf(ids, reasoning))), reasoning };
+  });
+  const missing = prompts.indexOf(undefined);
+  if (missing >= 0) throw new ArgumentError('rollouts.group', `group ${groupIds[missing]} has no row`);
+  return { rows, prompts: prompts as number[][], group };
+}
+
+/** Where the reasoning begins in the response; at 0 where it is not a part of it. */
+function startOf(ids: Int32Array, reasoning: readonly number[]): number {
+  for (let from = 0; from + reasoning.length <= ids.length; from++) {
+    if (reasoning.every((id, at) => ids[from + at] === id)) return from;
+  }
+  return 0;
+}

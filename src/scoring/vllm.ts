@@ -1,0 +1,49 @@
+// vLLM by its OpenAI-compatible completions: prompt_logprobs of 0, the actual token alone. Log-probs are at temperature 1.
+// Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
+import { getJson, type Patience, postJson } from './post-json.js';
+import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
+
+interface Choice {
+  readonly index?: number;
+  readonly prompt_logprobs?: readonly (Readonly<Record<string, { readonly logprob?: unknown }>> | null)[] | null;
+}
+
+export async function openVllm(url: string, signal: AbortSignal, patience?: Patience): Promise<ScoringEngine> {
+  const model = await servedModel(url, signal, patience);
+  return {
+    name: 'vllm',
+    described: { engine: 'vllm', model },
+    pairsPerRequest: 32,
+    keepsContexts: false,
+    async score(replica, pairs, aborted) {
+      const prompt = pairs.map(({ context, scored }) => [...context, ...scored]);
+      const body = { model, prompt, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
+      const answer = await postJson(`${replica}/v1/completions`, body, aborted, patience);
+      const choices = (answer as { choices?: readonly Choice[] }).choices ?? [];
+      checkedCount(choices.length, pairs.length, 'answers');
+      const ordered = [...choices].sort((one, other) => (one.index ?? 0) - (other.index ?? 0));
+      return pairs.map((pair, at) => tokenLogprobs(ordered[at] as Choice, pair, at));
+    },
+  };
+}
+
+/** The model that is served, and that requests name. */
+export async function servedModel(url: string, signal: AbortSignal, patience?: Patience): Promise<string> {
+  const answer = await getJson(`${url}/v1/models`, signal, patience);
+  const [model] = (answer as { data?: readonly { id?: unknown }[] }).data ?? [];
+  if (typeof model?.id === 'string') return model.id;
+  throw new ScoringError(`${url}/v1/models names no model: is this vLLM?`);
+}
+
+function tokenLogprobs({ prompt_logprobs: found }: Choice, { context, scored }: TokenPair, pair: number): Float64Array {
+  if (!Array.isArray(found)) throw new ScoringError('the engine gave no prompt_logprobs', { pair });
+  checkedCount(found.length, context.length + scored.length, 'prompt log-probs', pair);
+  return Float64Array.from(scored, (id, at) => {
+    const place = context.length + at;
+    const entry = found[place] as Readonly<Record<string, { readonly logprob?: unknown }>> | null;
+    // The actual token may stand among others, in any order.
+    const own = entry?.[String(id)];
+    const other = entry === null || entry === undefined ? undefined : Object.keys(entry)[0];
+    return checkedLogprob(own?.logprob, own === undefined && other !== undefined ? Number(other) : id, id, place, pair);
+  });
+}
