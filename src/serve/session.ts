@@ -29,6 +29,7 @@ export type Answer = Readonly<Record<string, PlainJson>>;
 
 interface OpenStep {
   readonly step: MonitorStep;
+  readonly labels: Pick<StepLabels, 'groups' | 'columnGroups' | 'promptTokens'>;
   readonly lengths: readonly number[];
   /** What the step's texts said. */
   texts?: TextMetrics;
@@ -139,15 +140,15 @@ export class Session {
     const monitor = this.#expectMonitor();
     const { op: _, step: number, ...labels } = request;
     const step = monitor.step(number as number, labels as unknown as StepLabels);
-    this.#hold(step, (labels.lengths ?? []) as readonly number[]);
+    this.#hold(step, labels as unknown as StepLabels, (labels.lengths ?? []) as readonly number[]);
     const pairs = step.pairs().byPrompt.map(({ prompt, rows }) => ({ prompt, rows: Array.from(rows) }));
     return { due: step.due, pairs };
   }
 
   /** A step that was open under the same number is given up. */
-  #hold(step: MonitorStep, lengths: readonly number[]): OpenStep {
+  #hold(step: MonitorStep, labels: OpenStep['labels'], lengths: readonly number[]): OpenStep {
     this.#steps.get(step.number)?.step.abort(new ProtocolError(`step ${step.number} was opened again`));
-    const open: OpenStep = { step, lengths };
+    const open: OpenStep = { step, labels, lengths };
     this.#steps.set(step.number, open);
     this.#latest = step.number;
     return open;
@@ -258,13 +259,14 @@ export class Session {
     else {
       if (texts.groups === undefined) throw new ArgumentError('rows.groups', 'missing: the prompt of each row, by id');
       const groups = groupNumbers(texts.groups);
-      open = this.#hold(monitor.step(number as number, { groups, due: false }), []);
+      const labels = { groups, due: false };
+      open = this.#hold(monitor.step(number as number, labels), labels, []);
     }
     try {
       const { permutations, seed } = monitor.options;
       const engine = await this.#engines.get('cpu');
       const options = { permutations, seed: (seed + open.step.number) % Number.MAX_SAFE_INTEGER };
-      open.texts = await textMetrics(engine, texts, { ...options, signal: this.#signal });
+      open.texts = await textMetrics(engine, labelled(texts, open), { ...options, signal: this.#signal });
       const { value, nonFinite } = plainJson(open.texts);
       if (held) return { text: value, nonFinite: nonFinite as PlainJson };
       const report = await this.#report(open, outcomes);
@@ -297,6 +299,19 @@ export class Session {
     this.#closed = true;
     return {};
   }
+}
+
+/** What the step says already need not be said again: groups, and with token ids the prompts'. */
+function labelled(texts: TextStep, { labels }: OpenStep): TextStep {
+  if (texts.groups !== undefined) return texts;
+  const groups = Array.from(labels.groups as readonly number[]);
+  const { promptTokens } = labels;
+  if (texts.tokens === undefined || texts.promptTokens !== undefined || promptTokens === undefined) {
+    return { ...texts, groups };
+  }
+  const ids = (labels.columnGroups as readonly number[] | undefined) ?? [...new Set(groups)].sort((a, b) => a - b);
+  const columns = new Map(ids.map((id, column) => [id, column]));
+  return { ...texts, groups, promptTokens: groups.map((group) => promptTokens[columns.get(group) as number]) };
 }
 
 /** Text figures stand beside the others, under `text/`. */

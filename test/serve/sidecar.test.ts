@@ -165,8 +165,20 @@ describe('the protocol', () => {
     expect(report.due).toBe(false);
     await sidecar.ask('step', { step: 2, groups, due: false });
     const text = (await sidecar.ask('rollouts', { rows })).text as Json;
+    // Groups are known of the step.
+    const short = (await sidecar.ask('rollouts', { rows: { texts: rows.texts } })).text as Json;
+    expect(short.values).toEqual(text.values);
     const beside = (await sidecar.ask('finish', { outcomes: { rewards } })).report as Json;
     expect((beside.metrics as Json)['text/mi_bound']).toBe((text.values as Json).mi_bound);
+
+    // And with token ids the prompts, by group: group 9 is the first column here.
+    const tokens = groups.map((group, row) => [group + 10, group + 20, row % 3, 5]);
+    const labels = { groups: groups.map((group) => 9 - group), promptTokens: [[13], [12], [11], [10]] };
+    await sidecar.ask('step', { step: 3, due: false, ...labels });
+    const given = { ...labels, promptTokens: groups.map((group) => [10 + group]), tokens };
+    const whole = (await sidecar.ask('rollouts', { rows: given })).text as Json;
+    expect((await sidecar.ask('rollouts', { rows: { tokens } })).text).toEqual(whole);
+    expect((whole.prompts as Json).known).toBe(true);
   });
 
   it('names what is wrong, and goes on', async () => {

@@ -131,7 +131,10 @@ class Step:
                 os.unlink(path)
 
     def rollouts(self, **rows: Json) -> dict[str, Json]:
-        """Adds the figures of the step's texts to its report: ``texts`` or ``tokens``, ``groups``, ``prompts``, …"""
+        """Adds the figures of the step's texts to its report: ``texts`` or ``tokens``, ``prompts``, ``truncated``, …
+
+        ``groups``, and with ``tokens`` the prompts' tokens, are those of the step where they are left out.
+        """
         return dict(self._ask("rollouts", rows=_rows(rows))["text"])
 
     def finish(self, **outcomes: Json) -> Report:
@@ -410,7 +413,7 @@ def _plain(value: Json) -> Json:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not (value and isinstance(value[0], (int, float, str))):
         return [_plain(entry) for entry in value]
     return value
 

@@ -252,12 +252,10 @@ class Watching:
     def _text_rows(self, rollouts: Rollouts) -> dict[str, Json] | None:
         if not self.texts or (rollouts.tokens is None and rollouts.texts is None):
             return None
-        rows: dict[str, Json] = {"groups": [int(group) for group in rollouts.groups]}
+        rows: dict[str, Json] = {}
+        # Groups and the prompts' tokens are the step's.
         if rollouts.tokens is not None:
-            rows["tokens"] = [list(tokens) for tokens in rollouts.tokens]
-            if rollouts.prompt_tokens is not None:
-                order = {group: at for at, group in enumerate(sorted(set(rows["groups"])))}
-                rows["prompt_tokens"] = [list(rollouts.prompt_tokens[order[group]]) for group in rows["groups"]]
+            rows["tokens"] = rollouts.tokens
         else:
             rows["texts"] = list(rollouts.texts or ())
         if rollouts.prompts is not None:
