@@ -18,8 +18,12 @@ function reject(value: unknown, path: string, expected: string): never {
 export const number: Shape<number> = (value, path) =>
   typeof value === 'number' && Number.isFinite(value) ? value : reject(value, path, 'a finite number');
 
-export const count: Shape<number> = (value, path) =>
-  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : reject(value, path, 'a whole number');
+/** Whether it is a whole number from 0 on. */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+export const count: Shape<number> = (value, path) => (isCount(value) ? value : reject(value, path, 'a whole number'));
 
 export const text: Shape<string> = (value, path) =>
   typeof value === 'string' ? value : reject(value, path, 'a string');

@@ -3,6 +3,7 @@
 import { types } from 'node:util';
 import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { IdNumbers } from '../checks/ids.js';
 import { counted, shown } from '../checks/words.js';
 import type { Integers } from '../engine/tensor/tensor.js';
 import { EqualPrompts, narrowed } from './figures/equal-prompts.js';
@@ -118,11 +119,8 @@ function signaturesOf(order: Int32Array, promptTokens: readonly Integers[] | und
 
 /** Renumbers signatures from 0 in order of appearance, as needed after columns were picked. */
 export function renumber(signatures: Int32Array): Int32Array {
-  const numbers = new Map<number, number>();
-  return signatures.map((signature) => {
-    if (!numbers.has(signature)) numbers.set(signature, numbers.size);
-    return numbers.get(signature) as number;
-  });
+  const numbers = new IdNumbers<number>();
+  return signatures.map((signature) => numbers.numberOf(signature));
 }
 
 /** How many columns share each signature. */

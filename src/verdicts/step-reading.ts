@@ -1,11 +1,13 @@
 // One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
 // anywhere and in any order, and judged later in theirs.
+
 import { checkObject, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { idOf } from '../checks/ids.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
-import { episodesOf, idOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
+import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './evidence/step-evidence.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';

@@ -2,7 +2,8 @@
 // the rewards of a prompt do not vary, the error of a difference, when an early warning begins, and how ranks go
 // together.
 import { describe, expect, it } from 'vitest';
-import { idOf, outcomesAlone, rolloutGroups, rowsByGroup } from '../../src/verdicts/evidence/group-outcomes.js';
+import { idOf } from '../../src/checks/ids.js';
+import { outcomesAlone, rolloutGroups, rowsByGroup } from '../../src/verdicts/evidence/group-outcomes.js';
 import { RunLevel } from '../../src/verdicts/levels/run-level.js';
 import {
   type PromptTriage,

@@ -2,11 +2,11 @@
 import { isAbsolute, resolve } from 'node:path';
 import { checkPath } from '../../checks/argument-checks.js';
 import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
+import { isCount } from '../../checks/saved-shape.js';
 import { printable, shown } from '../../checks/words.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { CheckedLines } from './checked-lines.js';
-import { isCount } from './is-count.js';
 import {
   MANIFEST_ADVICE,
   MANIFEST_FORMAT,

@@ -3,10 +3,10 @@
 // one, outcome.
 
 import { FileError } from '../../checks/errors.js';
+import { IdNumbers } from '../../checks/ids.js';
 import { counted, printable } from '../../checks/words.js';
 import { parseJsonLine } from '../output/json-line.js';
 import type { FilterSource } from './filter-source.js';
-import { NamedIds } from './named-ids.js';
 import { type Delimiter, delimitersIn, separatedFields } from './separated-fields.js';
 
 /** Fields of a JSON object or a heading, with the names that trainers give them (verl: uid, score). */
@@ -36,8 +36,8 @@ export class RewardLines {
   #order: readonly Field[] | undefined;
   /** Line number of each row. */
   readonly #lineOfRow: number[] = [];
-  readonly #groups = new NamedIds();
-  readonly #episodes = new NamedIds();
+  readonly #groups = new IdNumbers<string>();
+  readonly #episodes = new IdNumbers<string>();
   readonly #groupOfRow: number[] = [];
   readonly #rewards: (number | null | undefined)[] = [];
   readonly #columns: Partial<Record<(typeof OPTIONAL)[number], number[]>> = {};
@@ -60,7 +60,7 @@ export class RewardLines {
     if (this.#line === 1 && this.#heading(line)) return;
     const fields = isJson ? this.#json(line) : this.#separated(line);
     const row = this.#rewards.length;
-    this.#groupOfRow.push(this.#groups.idOf(this.#name('group', fields.group)));
+    this.#groupOfRow.push(this.#groups.numberOf(this.#name('group', fields.group)));
     this.#rewards.push(isMissing(fields.reward) ? missing(fields.reward) : this.#number('reward', fields.reward));
     for (const field of OPTIONAL) {
       const value = fields[field];
@@ -73,7 +73,8 @@ export class RewardLines {
         );
       }
       if (value === undefined) continue;
-      const found = field === 'episode' ? this.#episodes.idOf(this.#name(field, value)) : this.#number(field, value);
+      const found =
+        field === 'episode' ? this.#episodes.numberOf(this.#name(field, value)) : this.#number(field, value);
       if (column === undefined) this.#columns[field] = [found];
       else column.push(found);
     }
@@ -98,7 +99,7 @@ export class RewardLines {
         lengths: length,
       },
       groupOfRow: this.#groupOfRow,
-      nameOf: (group) => this.#groups.nameOf(group as number),
+      nameOf: (group) => this.#groups.ids[group as number] as string,
       // Rows count from 0 and skip headings and blank lines; the row mask goes by them.
       nameOfRow: (row) => `row ${row} (line ${this.#lineOfRow[row]})`,
       nameOfReward: (value) => (value === undefined ? 'empty' : String(value)),

@@ -1,9 +1,9 @@
 // JSON lines, a row each -> what plan-scores draws pairs for: {"group": 3, "length": 120, "turn": 1}. Groups may have
 // numbers of any length, or names, as trainers give them (verl's uid).
 import { FileError } from '../../checks/errors.js';
+import { IdNumbers } from '../../checks/ids.js';
 import { printable } from '../../checks/words.js';
 import { isLongInteger, parseJsonLine } from '../output/json-line.js';
-import { NamedIds } from './named-ids.js';
 
 const GROUP_NAMES = ['group', 'group_id', 'uid'] as const;
 
@@ -20,7 +20,7 @@ export interface SampledRows {
 export class SampledLines {
   readonly #path: string;
   readonly #withTurns: boolean;
-  readonly #ids = new NamedIds();
+  readonly #ids = new IdNumbers<string>();
   readonly #groups: number[] = [];
   readonly #lengths: number[] = [];
   readonly #turns: number[] = [];
@@ -37,7 +37,7 @@ export class SampledLines {
     const line = text.trim();
     if (line === '') return;
     const row = this.#parse(line);
-    this.#groups.push(this.#ids.idOf(this.#group(row)));
+    this.#groups.push(this.#ids.numberOf(this.#group(row)));
     this.#lengths.push(this.#whole(row, 'length'));
     if (this.#withTurns) this.#turns.push(this.#whole(row, 'turn'));
   }
@@ -47,7 +47,7 @@ export class SampledLines {
     if (this.#groups.length === 0) {
       throw new FileError({ path: this.#path }, 'no rows; expected a line {"group": …, "length": …} for each');
     }
-    const names = this.#ids.names;
+    const names = this.#ids.ids;
     const order = inOrder(names);
     const placeOf = new Int32Array(order.length);
     for (const [place, id] of order.entries()) placeOf[id] = place;

@@ -2,6 +2,7 @@
 // step, where the group of a row may well be the prompt of its turn, or anew in each group of rollouts. A trajectory
 // has each of its turns once: the same turn of an episode in two groups is of two trajectories, so such ids are those
 // of groups.
+import { IdNumbers } from '../../checks/ids.js';
 
 /**
  * @param groups [R] group of each row, in whatever form
@@ -27,16 +28,6 @@ export function trajectoryIds(
 
 /** [R] a number for each pair of group and episode, by first appearance. */
 export function idsWithGroups(groups: ArrayLike<number | bigint>, episodes: ArrayLike<number | bigint>): Int32Array {
-  const numbers = new Map<string, number>();
-  const ids = new Int32Array(episodes.length);
-  for (let row = 0; row < ids.length; row++) {
-    const key = `${groups[row]}/${episodes[row]}`;
-    let number = numbers.get(key);
-    if (number === undefined) {
-      number = numbers.size;
-      numbers.set(key, number);
-    }
-    ids[row] = number;
-  }
-  return ids;
+  const numbers = new IdNumbers<string>();
+  return Int32Array.from({ length: episodes.length }, (_, row) => numbers.numberOf(`${groups[row]}/${episodes[row]}`));
 }

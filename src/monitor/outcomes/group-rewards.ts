@@ -1,8 +1,10 @@
 // The filter's view of a step -> the rewards of each group, whatever metric the filter ranks by: early stops and
 // buckets look at the reward itself.
+
+import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { FilterOptions, FilterResult } from '../../filter/index.js';
-import { idOf, rowsByGroup } from '../../verdicts/evidence/group-outcomes.js';
+import { rowsByGroup } from '../../verdicts/evidence/group-outcomes.js';
 
 /** Keeps everything: for runs without a filter, whose groups are measured by the same rules. */
 export const KEEP_ALL: FilterOptions = {

@@ -1,5 +1,6 @@
 // Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an
 // episode, as they do in the filter: its reward and outcome, which each of its turns has, and its actions in order.
+import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { idsWithGroups, trajectoryIds } from '../../metrics/sampling/trajectory-ids.js';
 import type { RowEvidence, StepEvidence } from './step-evidence.js';
@@ -96,10 +97,4 @@ function ordered(ids: ArrayLike<number | bigint>, turns: Integers | undefined): 
   }
   const rank = (row: number): number => Number(turns?.[row] ?? row);
   return [...found.values()].map((rows) => rows.sort((a, b) => rank(a) - rank(b)));
-}
-
-/** 64-bit ids that a number holds exactly become numbers. */
-export function idOf(ids: ArrayLike<number | bigint>, row: number): number | bigint {
-  const id = ids[row] as number | bigint;
-  return typeof id === 'bigint' && Number.isSafeInteger(Number(id)) ? Number(id) : id;
 }

@@ -1,11 +1,11 @@
 // Down the chain X → Z → A: does the action depend on the prompt, and, given the prompt, on the reasoning? Both against
 // labels permuted within the step (docs/reference/verdicts.md).
 
+import { type NumberedLabels, numbered } from '../../checks/ids.js';
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { randomState } from '../../metrics/sampling/random.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
-import { type NumberedLabels, numbered } from '../evidence/numbered-labels.js';
 import type { ReasoningSwaps } from '../evidence/step-evidence.js';
 import { START_STEPS } from '../levels/run-level.js';
 import { figure } from '../sentence-numbers.js';

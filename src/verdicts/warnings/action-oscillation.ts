@@ -1,8 +1,8 @@
 // Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in
 // random order, the entropy within a sliding window, and repetition (docs/reference/verdicts.md).
 
+import { numbered } from '../../checks/ids.js';
 import { randomState } from '../../metrics/sampling/random.js';
-import { numbered } from '../evidence/numbered-labels.js';
 import { figure, percent } from '../sentence-numbers.js';
 import { type Counting, counted } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
