@@ -1,7 +1,7 @@
 // A file's failure -> plain data, and back: what manifests and states keep of files that could not be used.
 import { FileError } from '../../checks/errors.js';
+import { isCount } from '../../checks/is-count.js';
 import { nameOf } from '../../logs/stores/store.js';
-import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';
 
 /** A failure without its path, which whoever reads it knows. */

@@ -2,13 +2,13 @@
 // run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
 // has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';
+import { isCount } from '../../checks/is-count.js';
 import { printable } from '../../checks/words.js';
 import { Aggregates } from '../aggregates/aggregates.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
 import type { StepMeasurement } from '../measuring/step-measurement.js';
 import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
-import { isCount } from './is-count.js';
 import type { PlannedStep } from './manifest.js';
 import { failedPath, problemAt, type SavedProblem, savedProblem, sidecarOf } from './saved-problem.js';
 
