@@ -8,18 +8,22 @@ import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { TURN_REWARDS, type TurnRewards } from '../filter/input/filter-options.js';
+import { type LogOptions, logReading } from '../logs/rollouts/log-options.js';
 import { type ListingProgress, orFileError } from '../logs/steps/read-steps.js';
 import type { StepData } from '../logs/steps/step-data.js';
 import { FileChoice, type FileChoiceOptions } from '../logs/stores/file-choice.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import { mapAhead } from './measuring/map-ahead.js';
+import { journalStep, MeasuredSteps } from './measuring/measured-steps.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
 import { checkMetrics, MetricChoice } from './measuring/metric-choice.js';
 import {
+  badRow,
+  hasTexts,
+  isForced,
   type MeasureOptions,
   measureOptions,
-  measureStep,
   measureStepData,
   type StepMeasurement,
 } from './measuring/step-measurement.js';
@@ -37,7 +41,7 @@ import { Journal } from './results/journal.js';
 import { RunSequence } from './run-sequence.js';
 import type { StepReport } from './step-report.js';
 
-export interface AnalyzeOptions extends FileChoiceOptions {
+export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;
   /** Where to compute. Default: an engine on the CPU, opened for this call with `threads`, and disposed at its end. */
@@ -88,9 +92,11 @@ export interface AnalyzeOptions extends FileChoiceOptions {
   onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
   onSkipped?: ((file: FileError) => void) | undefined;
+  /** Called with what was passed over among rollout logs, and why, before the first report. */
+  onNote?: ((note: string) => void) | undefined;
   /**
-   * Called with each file or path that cannot be used; the others go on. Default: the first one ends the iteration by
-   * throwing.
+   * Called with each file or path that cannot be used, and each line of a log; the others go on. Default: the first one
+   * ends the iteration by throwing.
    */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -116,6 +122,12 @@ const OPTIONS = optionNames<AnalyzeOptions>({
   include: true,
   exclude: true,
   onFailure: true,
+  onNote: true,
+  format: true,
+  columns: true,
+  reasoning: true,
+  tagTokens: true,
+  groupSize: true,
 });
 
 /**
@@ -126,9 +138,10 @@ const FILES_AHEAD = 7;
 const STEPS_AHEAD = 3;
 
 /**
- * Collapse metrics of every step of `source`: files, directories and globs, where directories are runs, or steps from
- * anywhere as they come. The moving averages of a run are carried from step to step. Little is measured ahead of the
- * reader: of a stream no more than three steps beyond the one that the reader waits for are asked for.
+ * Collapse metrics of every step of `source`: step files, rollout logs of trainers, directories and globs, where
+ * directories are runs, or steps from anywhere as they come. The moving averages of a run are carried from step to
+ * step. Little is measured ahead of the reader: of a stream no more than three steps beyond the one that the reader
+ * waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
  * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError}
  *   only without `onFailure`, or when the journal cannot be written; whatever a stream throws
@@ -148,17 +161,22 @@ export async function* analyze(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   options.signal?.throwIfAborted();
   const progress = new ProgressCount(options.onProgress);
-  const { journal, onListing, onSkipped, include, exclude } = options;
-  const files = isStream(source)
-    ? undefined
-    : await stepFiles(source, { onError: fail, onListing, onSkipped, include, exclude, signal });
-  for (const file of files ?? []) progress.expect(file, journal?.has(file) === true);
-  const engine =
-    options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal: options.signal }));
+  const { journal, onListing, onSkipped, onNote, include, exclude, threads } = options;
+  const steps = new MeasuredSteps({ ...logReading(measuring), threads }, signal);
+  let engine: Engine | undefined;
   try {
+    const listing = { onError: fail, onListing, onSkipped, onNote, include, exclude, signal };
+    const files = isStream(source)
+      ? undefined
+      : await stepFiles(source, listing, hasTexts(measuring) ? steps.logs : undefined, isForced(measuring));
+    for (const file of files ?? []) {
+      progress.expect(file, journal?.has(journalStep(file)) === true);
+      steps.note(file);
+    }
+    engine = options.engine ?? (await openEngine({ device: 'cpu', threads, signal: options.signal }));
     const choice = new MetricChoice(options.metrics);
     const plan = memoryPlan(options);
-    const context: Context = { engine, measuring, plan, journal, progress, signal };
+    const context: Context = { engine, measuring, plan, steps, journal, progress, signal };
     let asked = 0;
     const outcomes = isStream(source)
       ? mapAhead(
@@ -179,10 +197,13 @@ export async function* analyze(
       options.signal?.throwIfAborted();
       if (outcome instanceof FileError) fail(outcome);
       progress.finish(step, wasMeasured);
-      if (!(outcome instanceof FileError)) yield runs.report(step, outcome, choice);
+      if (outcome instanceof FileError) continue;
+      for (const bad of outcome.badRows ?? []) fail(badRow(bad));
+      yield runs.report(step, outcome, choice);
     }
   } finally {
-    if (options.engine === undefined) await engine.dispose();
+    await steps.close();
+    if (options.engine === undefined) await engine?.dispose();
   }
 }
 
@@ -199,6 +220,7 @@ interface Context {
   readonly engine: Engine;
   readonly measuring: MeasureOptions;
   readonly plan: MemoryPlan;
+  readonly steps: MeasuredSteps;
   readonly journal: Journal | undefined;
   readonly progress: ProgressCount;
   readonly signal: AbortSignal;
@@ -213,19 +235,25 @@ interface Outcome {
 
 async function ofFile(
   step: StepFile,
-  { engine, measuring, plan, journal, progress, signal }: Context,
+  { engine, measuring, plan, steps, journal, progress, signal }: Context,
 ): Promise<Outcome> {
-  const wasMeasured = journal?.has(step) === true;
-  const found = await journal?.find(step, step.step);
-  if (found !== undefined) return { step, outcome: found, wasMeasured };
+  const known = journalStep(step);
+  const wasMeasured = journal?.has(known) === true;
+  const found = await journal?.find(known, step.step);
+  if (found !== undefined) {
+    await steps.skip(step);
+    return { step, outcome: found, wasMeasured };
+  }
   const outcome = await orFileError(
-    measureStep(engine, step.file, measuring, plan.blockBytes, signal, {
-      identity: step.identity,
-      onBytes: (bytes) => progress.advance(step, bytes),
-    }),
+    steps.measure(
+      step,
+      step.file,
+      { engine, measuring, blockBytes: plan.blockBytes, signal },
+      { identity: step.identity, onBytes: (bytes) => progress.advance(step, bytes) },
+    ),
     signal,
   );
-  if (!(outcome instanceof FileError)) await journal?.keep(step, outcome);
+  if (!(outcome instanceof FileError)) await journal?.keep(known, outcome);
   return { step, outcome, wasMeasured };
 }
 
@@ -275,8 +303,9 @@ export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known
     }
   }
   checkMetrics(metrics);
-  checkCallbacks(options, ['onListing', 'onSkipped', 'onFailure']);
+  checkCallbacks(options, ['onListing', 'onSkipped', 'onNote', 'onFailure']);
   new FileChoice(options);
+  logReading(options);
   if (journal !== undefined && !(journal instanceof Journal)) {
     throw new ArgumentError('options.journal', `expected what ResultDirectory.journal() gives, got ${shown(journal)}`);
   }

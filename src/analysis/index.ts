@@ -3,6 +3,7 @@ export { Aggregates, type AggregatesJson, type MetricSummary, orderFreeMetrics }
 export type { AnalysisProgress } from './analysis-progress.js';
 export { analysisStream } from './analysis-stream.js';
 export { type AnalyzeOptions, analyze } from './analyze.js';
+export { textStepOf } from './measuring/rollout-measurement.js';
 export type { StepSource } from './measuring/step-source.js';
 export type { Journal, JournalOptions } from './results/journal.js';
 export { type AnalysisSettings, ResultDirectory } from './results/result-directory.js';

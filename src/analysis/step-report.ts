@@ -1,9 +1,10 @@
 // What the analysis of one step file gives: the metrics of every sample, the filter's and the judge's view of the step,
 // and the same as one record for machines.
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import { type MeasuredPhrase, TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
 import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
+import type { FilterView } from './measuring/beside-metrics.js';
 import type { MetricChoice } from './measuring/metric-choice.js';
-import type { FilterView } from './measuring/step-measurement.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
 export interface StepRecord {
@@ -25,8 +26,12 @@ export interface StepRecord {
    * only.
    */
   readonly filter?: FilterRecord;
+  /** Phrases that most prompts share, the one that most hold first; in steps with texts that have any. */
+  readonly template?: readonly TemplateRecord[];
   readonly [metric: string]: RecordValue | undefined;
 }
+
+export type TemplateRecord = Omit<MeasuredPhrase, 'ids'>;
 
 export interface RegimeRecord {
   readonly name: string | null;
@@ -50,13 +55,16 @@ export type RecordValue =
   | Readonly<Record<string, string>>
   | RegimeRecord
   | readonly Verdict[]
-  | FilterRecord;
+  | FilterRecord
+  | readonly TemplateRecord[];
 
 /** What was found out about one step. */
 export interface StepFindings {
-  /** One a sample label: first turns only, or first turns, trajectories and turns. */
+  /** One a sample label: first turns only, or first turns, trajectories and turns. None without cross-scores. */
   readonly metrics: readonly StepMetrics[];
-  /** Regime and verdicts (`strict`; docs/reference/verdicts.md); missing where the step came twice or out of order. */
+  /** What the texts say, in steps with rollouts (docs/text-figures.md). */
+  readonly texts?: TextMetrics;
+  /** Regime and verdicts (`strict`; docs/verdicts.md); missing where the step came twice or out of order. */
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */
   readonly filter?: FilterView;
@@ -85,7 +93,7 @@ export interface StepReport extends StepFindings {
 
 export function stepRecord(
   step: { readonly file: string; readonly step: number; readonly run: string },
-  { metrics, judgement, filter, notes: remarks }: StepFindings,
+  { metrics, texts, judgement, filter, notes: remarks }: StepFindings,
   choice: MetricChoice,
 ): StepRecord {
   const record: Record<string, RecordValue> = { file: step.file, step: step.step, run: step.run };
@@ -100,6 +108,13 @@ export function stepRecord(
     }
     for (const caveat of caveats) notes.add(metrics.length > 1 ? `${label}: ${caveat}` : caveat);
   }
+  if (texts !== undefined) {
+    addChosen(record, texts.logged, choice);
+    for (const [key, reason] of Object.entries(texts.absent)) {
+      if (choice.has(TEXT_PREFIX + key)) absent[TEXT_PREFIX + key] = reason;
+    }
+    for (const caveat of texts.notes) notes.add(caveat);
+  }
   if (filter !== undefined) addChosen(record, filter.metrics, choice);
   if (judgement !== undefined) {
     const { regime, verdicts } = judgement;
@@ -107,6 +122,9 @@ export function stepRecord(
     if (choice.has('verdicts') && verdicts.length > 0) record.verdicts = verdicts;
   }
   if (filter !== undefined && choice.has('filter')) record.filter = filterRecord(filter);
+  if (texts !== undefined && texts.phrases.length > 0 && choice.has('template')) {
+    record.template = texts.phrases.map(({ ids, ...phrase }) => phrase);
+  }
   if (Object.keys(absent).length > 0) record.absent = absent;
   if (notes.size > 0) record.notes = [...notes];
   return record as StepRecord;
@@ -127,7 +145,7 @@ function finiteOrNull(figure: number): number | null {
 }
 
 /** Names in the record beside those of metrics. */
-export const RECORD_PARTS = ['regime', 'verdicts', 'filter'] as const;
+export const RECORD_PARTS = ['regime', 'verdicts', 'filter', 'template'] as const;
 
 /** Ids beyond 2^53 as text: readers of JSON would round them. */
 function filterRecord({ kept, dropped, warnings }: FilterView): FilterRecord {

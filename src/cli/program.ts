@@ -94,6 +94,15 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       done(await buildCommand(flags, streams));
     });
   program
+    .command('formats')
+    .description("the trainers' rollout logs that can be read, and what makes each trainer write one")
+    .option('--json', 'print one JSON array')
+    .showHelpAfterError('(see collapsar formats --help)')
+    .action(async (flags: { json?: true }) => {
+      const { formatsCommand } = await import('./commands/formats.js');
+      done(await formatsCommand(flags, streams));
+    });
+  program
     .command('doctor')
     .description('what this installation is made of, and whether it works')
     .option('--json', 'print one JSON object')

@@ -11,9 +11,19 @@ import type { TextRows } from '../engine/operations/text-rows.js';
 import type { Interval } from './step-metrics.js';
 
 /** One step's rollouts, and what else their log says of each row. */
-export interface TextStep extends TextRows {
-  /** True (or 1) where the row was cut off by the length limit: for `truncated_share`. One entry a row. */
+export interface TextStep extends TextRows, RolloutFigures {}
+
+/** One entry a row in each. */
+export interface RolloutFigures {
+  /** True (or 1) where the row was cut off by the length limit: for `truncated_share`. */
   readonly truncated?: readonly boolean[] | Uint8Array | undefined;
+  /**
+   * ln p of the sampled tokens under their own prompt, nats: for H(Z|X) at its true value. Undefined where it is not
+   * known.
+   */
+  readonly logprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
+  /** Entropy of the policy, mean over the row's tokens, nats; NaN where it is not known. */
+  readonly entropies?: ArrayLike<number> | undefined;
 }
 
 export interface TextMetricOptions extends OperationOptions {
@@ -69,7 +79,42 @@ const PROBLEMS = {
     'fewer than two prompts have two rows with text, and a group has rows of different prompts, so that these cannot speak for it',
 } as const;
 
+/** Before the keys, where figures are logged. */
+export const TEXT_PREFIX = 'text/';
+
+const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_length/max'] as const;
+
+/** H(Z|X) of log-probs, nats a token and nats a response. */
+const ENTROPY_KEYS = ['conditional_entropy_est', 'conditional_entropy_seq_est'] as const;
+
 const RETRIEVALS = ['retrieval_accuracy', 'retrieval_accuracy@2', 'retrieval_accuracy@4', 'retrieval_accuracy@8'];
+
+/** Every key that `textMetrics` can give. */
+export const TEXT_KEYS = [
+  'rows_used',
+  'prompts_used',
+  'mi_bound',
+  'mi_bound_standard_error',
+  'mi_bound_low',
+  'mi_bound_high',
+  'mi_bound_p_value',
+  'mi_bound_saturated',
+  'mi_upper_bound',
+  ...RETRIEVALS,
+  'retrieval_chance_level',
+  'specificity',
+  'half_split_statistic',
+  'template_share',
+  'sibling_novelty',
+  'repetition',
+  'duplicate_share',
+  'duplicate_across_share',
+  'empty_share',
+  ...LENGTH_KEYS,
+  'truncated_share',
+  ...ENTROPY_KEYS,
+  'token_entropy',
+] as const;
 
 /**
  * How much a step's texts depend on their prompts (a lower bound of I(X;Z), from texts alone), and what they look like:
@@ -94,33 +139,123 @@ export async function textMetrics(
   const { permutations = 999, seed = 0, firstStep, signal, onProgress } = options;
   checkCount(permutations, 'options.permutations');
   checkCount(seed, 'options.seed');
-  const { truncated, ...rows } = step;
+  const { truncated, logprobs, entropies, ...rows } = step;
   const total = (rows.texts ?? rows.tokens)?.length ?? 0;
-  const cut = truncated === undefined ? undefined : truncatedRows(truncated, total);
+  const beside = besideTexts({ truncated, logprobs, entropies }, total);
   const figures = await engine.textFigures(rows, { permutations, seed, signal, onProgress });
-  let phrases: readonly MeasuredPhrase[] = figures.phrases;
-  if (firstStep !== undefined && phrases.length > 0) {
-    const written = phrases.map(({ text, ids }) => ids ?? text);
-    const shares = await engine.phraseShares(firstStep, written, { signal });
-    phrases = phrases.map((phrase, at) => ({ ...phrase, shareAtFirstStep: shares[at] as number }));
-  }
-  return reported(figures, phrases, total, cut, permutations);
+  const phrases =
+    firstStep === undefined ? figures.phrases : await sharesAtFirst(engine, figures.phrases, firstStep, signal);
+  return reported(figures, phrases, total, beside, permutations);
 }
 
-function truncatedRows(truncated: readonly boolean[] | Uint8Array, rows: number): number {
+/** The phrases, each with what it covers of the run's first step. */
+export async function sharesAtFirst(
+  engine: Engine,
+  phrases: readonly TemplatePhrase[],
+  firstStep: TextRows,
+  signal: AbortSignal | undefined,
+): Promise<readonly MeasuredPhrase[]> {
+  if (phrases.length === 0) return phrases;
+  const written = phrases.map(({ text, ids }) => ids ?? text);
+  const shares = await engine.phraseShares(firstStep, written, { signal });
+  return phrases.map((phrase, at) => ({ ...phrase, shareAtFirstStep: shares[at] as number }));
+}
+
+/**
+ * What the log of a step without texts, or without groups, still says: lengths, entropies, the share of truncated rows.
+ */
+export function textMetricsWithout(
+  reason: string,
+  rows: RolloutFigures & { readonly total: number; readonly lengths?: ArrayLike<number> | undefined },
+): TextMetrics {
+  const { total, lengths, ...figures } = rows;
+  const beside = besideTexts(figures, total);
+  const absent: Record<string, string> = { ...beside.absent };
+  for (const key of TEXT_KEYS) if (!(key in beside.values)) absent[key] ??= reason;
+  const values = { ...beside.values };
+  const known = Array.from(lengths ?? []).filter((length) => Number.isFinite(length));
+  if (known.length > 0) {
+    const [mean, min, max] = LENGTH_KEYS;
+    values[mean] = known.reduce((sum, length) => sum + length, 0) / known.length;
+    values[min] = known.reduce((least, length) => Math.min(least, length));
+    values[max] = known.reduce((most, length) => Math.max(most, length));
+    for (const key of LENGTH_KEYS) delete absent[key];
+  }
+  return {
+    values,
+    absent,
+    interval: { absent: reason },
+    pValue: { absent: reason },
+    notes: [],
+    rows: { total, used: 0, empty: 0, repeated: 0 },
+    prompts: { used: 0, known: false },
+    byPrompts: false,
+    phrases: [],
+    logged: loggedTexts(values),
+  };
+}
+
+/** Figure or reason by key. */
+interface Figures {
+  readonly values: Record<string, number>;
+  readonly absent: Record<string, string>;
+}
+
+/** What needs no texts. @throws {ArgumentError} for columns that do not fit */
+function besideTexts({ truncated, logprobs, entropies }: RolloutFigures, rows: number): Figures {
+  const values: Record<string, number> = {};
+  const absent: Record<string, string> = {};
+  const given = { truncated, logprobs, entropies };
+  for (const [name, column] of Object.entries(given)) {
+    if (column === undefined || column.length === rows) continue;
+    throw new ArgumentError(`step.${name}`, `${column.length} entries for ${rows} rows`);
+  }
+  if (truncated === undefined) absent.truncated_share = 'the log does not say which rows were truncated';
+  else if (rows === 0) absent.truncated_share = NO_ROWS;
+  else values.truncated_share = truncatedRows(truncated) / rows;
+  const sums = (logprobs ?? []).flatMap((row) => (row === undefined || row.length === 0 ? [] : [rowSum(row)]));
+  const finite = sums.filter(({ sum }) => Number.isFinite(sum));
+  const [token, response] = ENTROPY_KEYS;
+  if (finite.length === 0) {
+    const reason =
+      logprobs === undefined ? 'the log has no log-probs of the sampled tokens' : 'no row has finite log-probs';
+    for (const key of ENTROPY_KEYS) absent[key] = reason;
+  } else {
+    values[token] = meanOf(finite.map(({ sum, tokens }) => -sum / tokens));
+    values[response] = meanOf(finite.map(({ sum }) => -sum));
+  }
+  const known = Array.from(entropies ?? []).filter((entropy) => Number.isFinite(entropy));
+  if (known.length > 0) values.token_entropy = meanOf(known);
+  else absent.token_entropy = 'the log has no entropies';
+  return { values, absent };
+}
+
+const NO_ROWS = 'the step has no rows';
+
+function rowSum(row: ArrayLike<number>): { sum: number; tokens: number } {
+  let sum = 0;
+  for (let at = 0; at < row.length; at++) sum += row[at] as number;
+  return { sum, tokens: row.length };
+}
+
+const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+function truncatedRows(truncated: readonly boolean[] | Uint8Array): number {
   if (!Array.isArray(truncated) && !(truncated instanceof Uint8Array)) {
     throw new ArgumentError('step.truncated', `got ${shown(truncated)}, expected an array of booleans or a Uint8Array`);
   }
-  if (truncated.length !== rows)
-    throw new ArgumentError('step.truncated', `${truncated.length} entries for ${rows} rows`);
   return (truncated as readonly (boolean | number)[]).reduce<number>((sum, cut) => sum + (cut ? 1 : 0), 0);
+}
+
+function loggedTexts(values: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [`${TEXT_PREFIX}${key}`, value]));
 }
 
 function reported(
   figures: TextFigures,
   phrases: readonly MeasuredPhrase[],
   total: number,
-  cut: number | undefined,
+  beside: Figures,
   permutations: number,
 ): TextMetrics {
   const { problem, rows, rowsUsed: used, promptsUsed: prompts, byPrompts } = figures;
@@ -153,15 +288,15 @@ function reported(
   put('duplicate_share', figures.duplicateShare, never);
   put('duplicate_across_share', figures.duplicateAcrossShare, never);
   const ofRows = (key: string, value: number): void => {
-    if (rows === 0) absent[key] = 'the step has no rows';
+    if (rows === 0) absent[key] = NO_ROWS;
     else values[key] = value;
   };
   ofRows('empty_share', figures.emptyRows / rows);
   ofRows('response_length/mean', figures.meanTokens);
   ofRows('response_length/min', figures.leastTokens);
   ofRows('response_length/max', figures.mostTokens);
-  if (cut === undefined) absent.truncated_share = 'the log does not say which rows were truncated';
-  else ofRows('truncated_share', cut / total);
+  Object.assign(values, beside.values);
+  Object.assign(absent, beside.absent);
 
   const { miBoundLow: low, miBoundHigh: high, miBoundError: error } = figures;
   const noPermutations = permutations === 0 ? 'no permutations were asked for' : undefined;
@@ -176,7 +311,7 @@ function reported(
     prompts: { used: prompts, known: figures.promptsKnown },
     byPrompts,
     phrases,
-    logged: Object.fromEntries(Object.entries(values).map(([key, value]) => [`text/${key}`, value])),
+    logged: loggedTexts(values),
   };
 }
 

@@ -9,6 +9,7 @@ import { RunningState, type RunningStateJson } from '../metrics/reporting/runnin
 import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
 import type { EarlyStops } from '../verdicts/early-stop/early-stops.js';
 import { type Judge, readEvidenceOn, type StepEvidence } from '../verdicts/index.js';
 import type { CollectedScores } from './collected-scores.js';
@@ -41,6 +42,8 @@ export interface OpenStep {
   readonly plan: ScorePlan | undefined;
   /** Undefined where the step is not due. */
   readonly scores: CollectedScores | undefined;
+  /** What the rows' texts say, where they were given. */
+  readonly texts?: TextMetrics | undefined;
 }
 
 export async function finishStep(
@@ -52,7 +55,7 @@ export async function finishStep(
   signal: AbortSignal | undefined,
   commit: (run: RunProgress) => void,
 ): Promise<MonitorReport> {
-  const { step, labels, scores } = open;
+  const { step, labels, scores, texts } = open;
   const { filter, groups } = filteredGroups(labels, given, options);
   const outcomes = withEpisodeRewards(labels, given, options);
   const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
@@ -80,7 +83,7 @@ export async function finishStep(
   // As JSON gives it back, so that a run that was saved and one that was not carry the same.
   const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
 
-  const { metrics, absent, notes } = together(samples);
+  const { metrics, absent, notes } = together(samples, texts);
   const rollouts = rolloutMetrics(labels, outcomes, options.profile, groups);
   Object.assign(metrics, rollouts, filter?.metrics);
   for (const warning of filter?.warnings ?? []) notes.add(warning);
@@ -102,7 +105,7 @@ export async function finishStep(
   signal?.throwIfAborted();
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
-  const judgement = reading && run.judge?.take(reading, measured[0]);
+  const judgement = reading && run.judge?.take(reading, measured[0], texts);
   commit({ step, averages, earlyStops, judge: run.judge });
   const [stop] = stops;
   return {
@@ -112,6 +115,7 @@ export async function finishStep(
     absent,
     notes: [...notes],
     ...(stepMetrics && { stepMetrics }),
+    ...(texts && { texts }),
     ...(samples.length > 1 && { samples }),
     ...(filter && { filter }),
     ...(buckets && { buckets }),
@@ -123,8 +127,8 @@ export async function finishStep(
   };
 }
 
-/** What is logged of the samples of a step, in one. */
-function together(samples: readonly StepMetrics[]) {
+/** What is logged of the samples of a step, and of its texts, in one. */
+function together(samples: readonly StepMetrics[], texts: TextMetrics | undefined) {
   const metrics: Record<string, number> = {};
   const absent: Record<string, string> = {};
   const notes = new Set<string>();
@@ -134,6 +138,11 @@ function together(samples: readonly StepMetrics[]) {
     if (sample.profile === 'ragen') continue;
     for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
     for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
+  }
+  if (texts !== undefined) {
+    Object.assign(metrics, texts.logged);
+    for (const [key, reason] of Object.entries(texts.absent)) absent[TEXT_PREFIX + key] = reason;
+    for (const note of texts.notes) notes.add(note);
   }
   return { metrics, absent, notes };
 }
@@ -186,7 +195,7 @@ async function sampleMetrics(
 }
 
 function evidenceOf(
-  { step, labels }: OpenStep,
+  { step, labels, texts }: OpenStep,
   outcomes: EpisodeOutcomes,
   metrics: StepMetrics | undefined,
   matched: Float64Array | undefined,
@@ -216,6 +225,6 @@ function evidenceOf(
     // outcomes.
     success: unshaped === undefined ? validated : undefined,
     // To be correlated with success: once a computed step, as the metrics are.
-    figures: metrics === undefined ? figures : { ...rollouts, ...figures },
+    figures: metrics === undefined && texts === undefined ? figures : { ...rollouts, ...figures },
   };
 }

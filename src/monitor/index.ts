@@ -22,4 +22,5 @@ export type { RowFlags, RowNumbers } from './outcomes/row-values.js';
 export type { StepLabels } from './outcomes/step-labels.js';
 export type { StepOutcomes } from './outcomes/step-outcomes.js';
 export type { MonitorInput } from './report-stream.js';
+export type { RolloutRows } from './rollout-texts.js';
 export type { WantedPairs } from './wanted-scores.js';

@@ -1,6 +1,7 @@
 // What the monitor gives back for one step: plain data, ready for a logger or JSON.
 import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import type { TextMetrics } from '../metrics/text-metrics.js';
 import type { Stop } from '../verdicts/early-stop/stop.js';
 import type { Judgement } from '../verdicts/index.js';
 import type { GradientDecomposition } from './outcomes/gradient-decomposition.js';
@@ -21,6 +22,8 @@ export interface MonitorReport {
   readonly stepMetrics?: StepMetrics;
   /** The same of every sampler, where there are several. */
   readonly samples?: readonly StepMetrics[];
+  /** What the texts say, where `step.rollouts()` was given them. */
+  readonly texts?: TextMetrics;
   /** Which groups to train on. `filter.empty`: none, skip the update. */
   readonly filter?: FilterResult;
   readonly buckets?: readonly RewardBucket[];

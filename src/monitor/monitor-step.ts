@@ -6,6 +6,7 @@ import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens } from '../engine/native.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
+import type { TextMetrics } from '../metrics/text-metrics.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import type { OpenStep } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
@@ -13,6 +14,7 @@ import type { MonitorReport } from './monitor-report.js';
 import type { RewardBucket } from './outcomes/reward-buckets.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './outcomes/step-outcomes.js';
+import { checkRollouts, type RolloutRows, rolloutTexts } from './rollout-texts.js';
 import { planStep } from './sampled-step.js';
 import { previewBuckets } from './step-groups.js';
 import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
@@ -48,6 +50,7 @@ export class MonitorStep {
   readonly #host: StepHost;
   readonly #open: OpenStep;
   readonly #wanted: WantedPairs;
+  #texts: Promise<TextMetrics> | undefined;
   #givenUp: { readonly reason: unknown } | undefined;
 
   /** @internal Use `monitor.step()`. */
@@ -166,6 +169,37 @@ export class MonitorStep {
     });
   }
 
+  /**
+   * Takes what the rows say, and measures how much the texts depend on their prompts, without any score
+   * (docs/text-figures.md). At any step, due or not; with scores the report has both. Resolves when they are measured;
+   * until then they must not change.
+   * @param rows one entry a row of the labels' `groups`
+   * @throws {ArgumentError} (as a rejection) for rows that do not fit, or a second call; `signal.reason` when
+   *   aborted: then they may be given again
+   * @example
+   * const step = monitor.step(n, { groups, due: false });
+   * await step.rollouts({ texts, prompts });
+   * const { judgement } = await step.finish({ rewards });
+   */
+  async rollouts(rows: RolloutRows, options: ScoreOptions = {}): Promise<void> {
+    const { signal } = scoreOptions(options);
+    if (this.#givenUp !== undefined) throw this.#givenUp.reason;
+    if (this.#texts !== undefined) throw new ArgumentError('rollouts', 'the rollouts of this step were given before');
+    const { labels } = this.#open;
+    checkRollouts(rows, labels);
+    const { permutations, seed } = this.#host.options;
+    const measured = this.#host
+      .engine()
+      .then((engine) => rolloutTexts(engine, rows, labels, { permutations, seed }, signal));
+    this.#texts = measured;
+    try {
+      await measured;
+    } catch (error) {
+      this.#texts = undefined;
+      throw error;
+    }
+  }
+
   /** What is kept of rows that have begun and are not complete: nothing as long as whole rows come. */
   get held(): HeldTokens {
     return this.#open.scores?.held ?? { pairs: 0, tokens: 0, bytes: 0 };
@@ -198,7 +232,9 @@ export class MonitorStep {
   async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<MonitorReport> {
     const { signal } = scoreOptions(options);
     if (this.#givenUp !== undefined) throw this.#givenUp.reason;
-    return this.#host.finish(this.#open, checkOutcomes(outcomes, this.#open.labels.rows), signal);
+    const checked = checkOutcomes(outcomes, this.#open.labels.rows);
+    if (this.#texts === undefined) return this.#host.finish(this.#open, checked, signal);
+    return this.#host.finish({ ...this.#open, texts: await this.#texts }, checked, signal);
   }
 
   /** @throws the reason of a step that was given up */

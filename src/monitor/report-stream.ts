@@ -9,6 +9,7 @@ import type { MonitorReport } from './monitor-report.js';
 import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';
 import type { StepLabels } from './outcomes/step-labels.js';
 import type { StepOutcomes } from './outcomes/step-outcomes.js';
+import type { RolloutRows } from './rollout-texts.js';
 
 /** One step with all that is known of it. */
 export interface MonitorInput {
@@ -24,13 +25,21 @@ export interface MonitorInput {
     | Source<ScoreBlock>
     | ((step: MonitorStep) => GivenScores | Promise<GivenScores>)
     | undefined;
+  /** What the rows say, at any step (`step.rollouts()`). */
+  readonly rollouts?: RolloutRows | undefined;
   readonly outcomes?: StepOutcomes | undefined;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: what a function without a result gives
 type GivenScores = void | WholeScores | Source<ScoreBlock>;
 
-const FIELDS = optionNames<MonitorInput>({ step: true, labels: true, scores: true, outcomes: true });
+const FIELDS = optionNames<MonitorInput>({
+  step: true,
+  labels: true,
+  scores: true,
+  rollouts: true,
+  outcomes: true,
+});
 
 /** What streams need of a Monitor. */
 interface StepOpener {
@@ -151,6 +160,7 @@ async function reportOf(
     step = monitor.step(input.step, input.labels);
     if (step.due && scores !== undefined) await scoreStep(step, scores, signal);
     else await closeUnread(scores, undefined);
+    if (input.rollouts !== undefined) await step.rollouts(input.rollouts, { signal });
     return await step.finish(input.outcomes, { signal });
   } catch (error) {
     step?.abort(error);

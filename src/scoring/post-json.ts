@@ -16,7 +16,9 @@ export const PATIENCE: Patience = { attempts: 5, backoffMs: 250, timeoutMs: 600_
 /** Most of a refusal that is repeated. */
 const SAID = 500;
 
-/** @throws {ScoringError} when the engine refuses, or has not answered after all; the signal's reason when it is aborted */
+/**
+ * @throws {ScoringError} when the engine refuses, or has not answered after all; the signal's reason when it is aborted
+ */
 export async function postJson(
   url: string,
   body: unknown,

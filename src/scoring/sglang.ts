@@ -1,5 +1,6 @@
-// SGLang: input log-probs from the last token of the context on, so that its radix cache keeps the context. At temperature 1.
-// Source: SGLang, native /generate (return_logprob, logprob_start_len); its entry at the start is always null.
+// SGLang: input log-probs from the last token of the context on, so that its radix cache keeps the context. At
+// temperature 1. Source: SGLang, native /generate (return_logprob, logprob_start_len); its entry at the start is always
+// null.
 import { getJson, type Patience, postJson } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 

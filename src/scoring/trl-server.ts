@@ -1,5 +1,5 @@
-// TRL's server (`trl vllm-serve`, 1.1.0 and later): log-probs of the actual tokens in binary. Temperature has no effect.
-// Source: TRL, scripts/vllm_serve.py, /get_sequence_logprobs/.
+// TRL's server (`trl vllm-serve`, 1.1.0 and later): log-probs of the actual tokens in binary. Temperature has no
+// effect. Source: TRL, scripts/vllm_serve.py, /get_sequence_logprobs/.
 import { getJson, type Patience, postJson } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError } from './scoring-engine.js';
 

@@ -1,5 +1,5 @@
-// vLLM by its OpenAI-compatible completions: prompt_logprobs of 0, the actual token alone. Log-probs are at temperature 1.
-// Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
+// vLLM by its OpenAI-compatible completions: prompt_logprobs of 0, the actual token alone. Log-probs are at temperature
+// 1. Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
 import { getJson, type Patience, postJson } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 

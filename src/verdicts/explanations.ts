@@ -123,6 +123,25 @@ export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanati
     rule: 'the gain from the state is below half of its start at two steps in succession',
     advice: 'Check that the state or image still reaches the model, and filter for prompts whose reward depends on it.',
   },
+  template_grows: {
+    severity: 'info',
+    definition: 'Phrases that most prompts share take over the texts.',
+    rule: 'template_share has credibly doubled, to above .3',
+    advice:
+      'Read the phrases: a form that the reward asks for is harmless, the same reasoning for every prompt is not.',
+  },
+  repetition_loop: {
+    severity: 'warning',
+    definition: 'The texts repeat themselves, or run into the length limit.',
+    rule: 'repetition has credibly doubled, to above .2, or truncated_share tripled, to above .1',
+    advice: 'Penalise repeated n-grams or length, lower the temperature, mask truncated rows out of the loss.',
+  },
+  copies: {
+    severity: 'warning',
+    definition: 'Most texts are those of another prompt, word for word.',
+    rule: 'duplicate_across_share above .5 at two steps in succession',
+    advice: 'Read the text that is said most often, and what the reward pays for it.',
+  },
   filter_not_advised: {
     severity: 'info',
     definition: 'All prompts vary alike in reward: a filter would only throw data away.',

@@ -7,29 +7,28 @@ import { StateError } from '../checks/errors.js';
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
+import type { TextMetrics } from '../metrics/text-metrics.js';
 import { checkStep } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import type { Judgement, RegimeReading } from './judgement.js';
-import { isMeasurable, RunLevel, runLevelShape, START_STEPS, START_WINDOW } from './levels/run-level.js';
+import { TEXTS_AND_LOGPROBS } from './levels/instrument.js';
+import { isMeasurable, RunLevel, runLevelShape, START_WINDOW } from './levels/run-level.js';
 import { stepLevels } from './levels/step-levels.js';
+import { textLevels, type Variety } from './levels/text-levels.js';
+import { type DependenceStep, PromptDependence, promptDependenceFields } from './prompt-dependence.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
-import { Regimes, regimesShape } from './regimes.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
-import { levelBelow } from './statistics/present-level.js';
 import { checkReading, readEvidence, type StepReading } from './step-reading.js';
 import type { Finding, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
 import { oscillationFinding } from './warnings/action-oscillation.js';
-import { entropyGaming } from './warnings/entropy-gaming.js';
+import { type CopiesStreak, copiesFinding, copiesShape, copiesStreak, NO_COPIES } from './warnings/copies.js';
 import { Groundedness, groundednessShape } from './warnings/grounding.js';
-import { InputAgnostic, inputAgnosticShape } from './warnings/input-agnostic.js';
-import { MarginFalling, marginFallingShape } from './warnings/margin-falling.js';
-import { MiFalling, miFallingShape } from './warnings/mi-falling.js';
-import { MiOvershoot, miOvershootShape } from './warnings/mi-overshoot.js';
+import { RepetitionLoop, repetitionLoopShape } from './warnings/repetition-loop.js';
 import {
   decayed,
   NO_COUNTS,
@@ -38,7 +37,7 @@ import {
   specificityShape,
   specificityShares,
 } from './warnings/specificity.js';
-import { StartFalling, startFallingShape } from './warnings/start-falling.js';
+import { TemplateGrows, templateGrowsShape } from './warnings/template-grows.js';
 
 const judgeShape = fields({
   format: oneOf('collapsar/judge'),
@@ -48,12 +47,12 @@ const judgeShape = fields({
   firstStep: nullable(count),
   steps: count,
   computed: count,
-  regimes: regimesShape,
-  inputAgnostic: inputAgnosticShape,
-  startFalling: startFallingShape,
-  marginFalling: marginFallingShape,
-  miFalling: miFallingShape,
-  miOvershoot: miOvershootShape,
+  ...promptDependenceFields,
+  texts: fields(promptDependenceFields),
+  variety: nullable(oneOf('logprobs', 'novelty')),
+  templateGrows: templateGrowsShape,
+  repetitionLoop: repetitionLoopShape,
+  copies: copiesShape,
   success: runLevelShape,
   rewardRange: rewardRangeShape,
   specificity: specificityShape,
@@ -68,13 +67,7 @@ const judgeShape = fields({
 /** Plain JSON. */
 export type JudgeJson = Shaped<typeof judgeShape>;
 
-const VERSION = 2;
-
-/** Kinds that a regime decides. */
-const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
-
-/** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
-const FALL_LEVEL = 0.05;
+const VERSION = 3;
 
 /** One object a run. */
 export class Judge {
@@ -83,12 +76,13 @@ export class Judge {
   #lastStep: number | null = null;
   #steps = 0;
   #computed = 0;
-  #regimes = new Regimes();
-  #inputAgnostic = new InputAgnostic();
-  #startFalling = new StartFalling();
-  #marginFalling = new MarginFalling();
-  #miFalling = new MiFalling();
-  #miOvershoot = new MiOvershoot();
+  #scores = new PromptDependence();
+  #texts = new PromptDependence();
+  /** What texts tell variety by; null before the first step with texts. */
+  #variety: Variety | null = null;
+  #templateGrows = new TemplateGrows();
+  #repetitionLoop = new RepetitionLoop();
+  #copies: CopiesStreak = NO_COPIES;
   #success = new RunLevel();
   #rewardRange: RewardRange = { lowest: null, highest: null };
   #specificity: SpecificityCounts = NO_COUNTS;
@@ -118,15 +112,16 @@ export class Judge {
   add(evidence: StepEvidence): Judgement {
     checkObject(evidence, 'evidence');
     checkStep(evidence.step, this.#lastStep);
-    return this.take(readEvidence(evidence, this.#options), evidence.metrics);
+    return this.take(readEvidence(evidence, this.#options), evidence.metrics, evidence.texts);
   }
 
   /**
    * The same for a step whose evidence was read before.
    * @param metrics the step's, with the run's moving averages
+   * @param texts text figures of the step
    * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in
    */
-  take(reading: StepReading, metrics: StepMetrics | undefined): Judgement {
+  take(reading: StepReading, metrics: StepMetrics | undefined, texts?: TextMetrics | undefined): Judgement {
     checkReading(reading);
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
@@ -143,7 +138,13 @@ export class Judge {
     };
 
     if (success !== null && isMeasurable(success)) this.#success.add(step, success);
-    const regime = this.#readMetrics(step, metrics, findings, judged);
+    const regime = this.#readDependence(step, metrics, texts, findings, judged);
+    if (texts !== undefined) {
+      say(['template_grows'], this.#templateGrows.look(step, texts));
+      say(['repetition_loop'], this.#repetitionLoop.look(step, texts));
+      this.#copies = copiesStreak(this.#copies, step, texts);
+      say(['copies'], copiesFinding(this.#copies, texts));
+    }
 
     this.#rewardRange = widened(this.#rewardRange, reading.rewardRange);
     const triage = triagePrompts(prompts, this.#rewardRange);
@@ -175,10 +176,11 @@ export class Judge {
 
     if (grounded !== null) say(['ungrounded'], this.#grounding.read(step, grounded));
 
-    if (metrics !== undefined || reading.figures !== null) {
+    if (metrics !== undefined || texts !== undefined || reading.figures !== null) {
       const lowVariance = triage.filter(({ cause }) => cause !== 'varied').length;
       this.#figures.add(step, {
         ...metrics?.values,
+        ...texts?.logged,
         ...(triage.length > 0 ? { low_variance_prompts: lowVariance / triage.length } : {}),
         ...(reading.filterKeptRatio !== null ? { filter_kept_ratio: reading.filterKeptRatio } : {}),
         ...(gate?.ratio != null ? { filter_gate: gate.ratio } : {}),
@@ -203,45 +205,38 @@ export class Judge {
     };
   }
 
-  #readMetrics(
+  /** Cross-scores are the better instrument: where a step of the run has had any, texts do not speak of dependence. */
+  #readDependence(
     step: number,
     metrics: StepMetrics | undefined,
+    texts: TextMetrics | undefined,
     findings: Finding[],
     judged: Set<VerdictKind>,
   ): RegimeReading {
-    const levels = stepLevels(metrics);
-    if (typeof levels === 'string') return this.#regimes.unread(step, levels);
-    const say = (kind: VerdictKind, found: Finding | undefined): void => {
-      judged.add(kind);
-      if (found !== undefined) findings.push(found);
-    };
-    for (const kind of REGIME_KINDS) judged.add(kind);
-    const { mi: compared, reading, finding } = this.#regimes.read(step, levels);
-    if (finding !== undefined) findings.push(finding);
-    say('input_agnostic', this.#inputAgnostic.look(step, levels));
-    this.#marginFalling.add(step, levels);
-    const { level } = compared.followed;
-    const { mi, entropy } = this.#regimes;
-    const startFalls = this.#startFalling.look(mi, this.#marginFalling.level, entropy);
-    if (finding?.severity === 'critical') {
-      // It says more than a warning; when it is over, only new evidence may warn again.
-      const warnings = [this.#startFalling, this.#marginFalling, this.#miFalling, this.#miOvershoot];
-      for (const warning of warnings) warning.forget();
-      for (const kind of ['start_falling', 'margin_falling', 'mi_falling', 'mi_overshoot'] as const) judged.add(kind);
-    } else {
-      say('start_falling', startFalls);
-      const isBelow = level.comparable && levelBelow(level, level.start) <= FALL_LEVEL;
-      if (levels.margin !== null) say('margin_falling', this.#marginFalling.look(levels, isBelow));
-      if (compared.comparison !== null) {
-        say('mi_falling', this.#miFalling.look(level, entropy));
-        const { prompts } = compared.at;
-        if (this.#miOvershoot.canTell(prompts)) {
-          say('mi_overshoot', this.#miOvershoot.look(step, level, prompts, entropy));
-        }
-      }
+    const scored = stepLevels(metrics);
+    const written = textLevels(texts, this.#variety);
+    const byScores = typeof scored === 'string' ? undefined : this.#scores.read(step, scored, this.#success);
+    let byTexts: DependenceStep | undefined;
+    if (typeof written !== 'string') {
+      this.#variety ??= written.instrument === TEXTS_AND_LOGPROBS ? 'logprobs' : 'novelty';
+      byTexts = this.#texts.read(step, written, this.#success);
     }
-    if (compared.comparison !== null) say('entropy_gaming', entropyGaming(level, entropy, this.#success));
-    return reading;
+    const isScored = this.#isScored;
+    const found = isScored ? byScores : byTexts;
+    for (const kind of found?.judged ?? []) judged.add(kind);
+    findings.push(...(found?.findings ?? []));
+    if (found !== undefined) return isScored ? found.reading : { ...found.reading, instrument: 'texts' };
+    const unread = isScored || texts === undefined ? scored : written;
+    return this.#spoken.regimes.unread(step, unread as string);
+  }
+
+  get #isScored(): boolean {
+    return this.#scores.regimes.mi.steps > 0;
+  }
+
+  /** What the run's regime is told by. */
+  get #spoken(): PromptDependence {
+    return this.#isScored ? this.#scores : this.#texts;
   }
 
   /**
@@ -249,7 +244,7 @@ export class Judge {
    * with. A run that gives none among its first START_WINDOW computed steps is not waited for.
    */
   get isStarting(): boolean {
-    return this.#regimes.mi.steps < START_STEPS && this.#computed < START_WINDOW;
+    return this.#scores.isStarting && this.#computed < START_WINDOW;
   }
 
   /** Verdicts of the whole run, and how each figure goes with `against`. */
@@ -258,7 +253,7 @@ export class Judge {
       firstStep: this.#firstStep,
       lastStep: this.#lastStep,
       steps: this.#steps,
-      regimes: this.#regimes,
+      regimes: this.#spoken.regimes,
       verdicts: this.#verdicts,
       figures: this.#figures,
       against,
@@ -275,12 +270,12 @@ export class Judge {
       firstStep: this.#firstStep,
       steps: this.#steps,
       computed: this.#computed,
-      regimes: this.#regimes.toJSON(),
-      inputAgnostic: this.#inputAgnostic.toJSON(),
-      startFalling: this.#startFalling.toJSON(),
-      marginFalling: this.#marginFalling.toJSON(),
-      miFalling: this.#miFalling.toJSON(),
-      miOvershoot: this.#miOvershoot.toJSON(),
+      ...this.#scores.toJSON(),
+      texts: this.#texts.toJSON(),
+      variety: this.#variety,
+      templateGrows: this.#templateGrows.toJSON(),
+      repetitionLoop: this.#repetitionLoop.toJSON(),
+      copies: { ...this.#copies },
       success: this.#success.toJSON(),
       rewardRange: { ...this.#rewardRange },
       specificity: { ...this.#specificity, products: [...this.#specificity.products] },
@@ -310,12 +305,12 @@ export class Judge {
     judge.#lastStep = saved.lastStep;
     judge.#steps = saved.steps;
     judge.#computed = saved.computed;
-    judge.#regimes = new Regimes(saved.regimes);
-    judge.#inputAgnostic = new InputAgnostic(saved.inputAgnostic);
-    judge.#startFalling = new StartFalling(saved.startFalling);
-    judge.#marginFalling = new MarginFalling(saved.marginFalling);
-    judge.#miFalling = new MiFalling(saved.miFalling);
-    judge.#miOvershoot = new MiOvershoot(saved.miOvershoot);
+    judge.#scores = new PromptDependence(saved);
+    judge.#texts = new PromptDependence(saved.texts);
+    judge.#variety = saved.variety;
+    judge.#templateGrows = new TemplateGrows(saved.templateGrows);
+    judge.#repetitionLoop = new RepetitionLoop(saved.repetitionLoop);
+    judge.#copies = saved.copies;
     judge.#success = new RunLevel(saved.success);
     judge.#rewardRange = saved.rewardRange;
     judge.#specificity = saved.specificity;

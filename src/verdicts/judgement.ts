@@ -27,6 +27,11 @@ export interface RegimeReading {
   } | null;
   /** H(Z|X) in nats a token, and the run's start to compare with. */
   readonly entropy: { readonly value: number; readonly start: number } | null;
+  /**
+   * There where texts told it: `mi` is then their bound, and `entropy` H(Z|X) of the log-probs or what siblings do not
+   * share.
+   */
+  readonly instrument?: 'texts';
   readonly sentence: string;
 }
 

@@ -5,10 +5,11 @@
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
 import type { RegimeReading } from './judgement.js';
 import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';
+import type { Instrument } from './levels/instrument.js';
 import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js';
 import { type RunLevel, START_STEPS } from './levels/run-level.js';
 import type { StepLevels } from './levels/step-levels.js';
-import { figure, percent, percentOf } from './sentence-numbers.js';
+import { capital, figure, percent, percentOf } from './sentence-numbers.js';
 import {
   advance,
   type Comparison,
@@ -94,13 +95,14 @@ export class Regimes {
     }
     if (!followed.level.comparable) {
       return undecided(
-        `Undecided: I(X;Z) is of ${at.prompts} prompts at step ${step}, of which the run's first steps had none to ` +
-          'compare with.',
+        `Undecided: ${levels.instrument.mi} is of ${at.prompts} prompts at step ${step}, of which the run's first steps had ` +
+          'none to compare with.',
       );
     }
     if (fell === null) {
       return undecided(
-        `I(X;Z) was ${figure(start)} at the run's start, which cannot be told from zero: there is nothing to fall from. ` +
+        `${capital(levels.instrument.mi)} was ${figure(start)} at the run's start, which cannot be told from zero: there is ` +
+          'nothing to fall from. ' +
           'Either the reasoning ignored its prompt from the first step on, or the batch is too small to tell.',
       );
     }
@@ -111,12 +113,12 @@ export class Regimes {
 
     const name = regimeOf(this.#miStanding, this.#entropyStanding);
     if (name === null) {
-      const figures = openFigures(this.#miStanding, this.#entropyStanding);
+      const figures = openFigures(this.#miStanding, this.#entropyStanding, levels.instrument);
       return undecided(`Undecided: ${figures} has not yet been clearly above or below half of its start.`);
     }
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
     const since = this.#regime.since;
-    const open = openFigures(fell, narrowed);
+    const open = openFigures(fell, narrowed, levels.instrument);
     const reading = { regime: name, since, ...figures, sentence: describe(name, since, mi, levels, entropy, open) };
     return { mi, reading, finding: this.#finding(mi, levels, open) };
   }
@@ -191,9 +193,13 @@ const IN_WORDS: Readonly<Record<Regime, string>> = {
 };
 
 /** The figures that nothing is decided of; in a step that decides nothing, what was known before goes on. */
-function openFigures(mi: Comparison | ThresholdState | null, entropy: Comparison | ThresholdState | null): string {
+function openFigures(
+  mi: Comparison | ThresholdState | null,
+  entropy: Comparison | ThresholdState | null,
+  instrument: Instrument,
+): string {
   const isOpen = (found: Comparison | ThresholdState | null): boolean => found === null || found.state === 'open';
-  return [isOpen(mi) ? 'I(X;Z)' : '', isOpen(entropy) ? 'H(Z|X)' : ''].filter(Boolean).join(' and ');
+  return [isOpen(mi) ? instrument.mi : '', isOpen(entropy) ? instrument.entropy : ''].filter(Boolean).join(' and ');
 }
 
 function describe(
@@ -204,7 +210,7 @@ function describe(
   entropy: RunLevel,
   open: string,
 ): string {
-  const { retrieval, chance } = levels;
+  const { retrieval, chance, instrument } = levels;
   const { start } = followed.level;
   const interval = `[${figure(at.low)}, ${figure(at.high)}]`;
   const among = at.prompts === levels.prompts ? '' : ` among ${at.prompts} prompts`;
@@ -212,9 +218,9 @@ function describe(
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
   const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
-    `${IN_WORDS[name]}: I(X;Z) is ${figure(at.value)} ${interval} nats a response${among}, ` +
-    `${percent(at.value / start)} of its start (${figure(start)}), while H(Z|X) is ${figure(levels.entropy)} nats a token, ` +
-    `${percentOf(levels.entropy, entropy.start)} of its start (${figure(entropy.start)})${hits}; so since step ${since}` +
-    `${open === '' ? '' : undecided}.`
+    `${IN_WORDS[name]}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among}, ` +
+    `${percent(at.value / start)} of its start (${figure(start)}), while ${instrument.entropy} is ` +
+    `${figure(levels.entropy)}${instrument.entropyUnit}, ${percentOf(levels.entropy, entropy.start)} of its start ` +
+    `(${figure(entropy.start)})${hits}; so since step ${since}${open === '' ? '' : undecided}.${instrument.remark}`
   );
 }

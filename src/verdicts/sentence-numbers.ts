@@ -16,3 +16,6 @@ export function percentOf(value: number, whole: number): string {
   if (whole !== 0) return percent(value / whole);
   return value === 0 ? '100%' : 'more than 100%';
 }
+
+/** The first letter of a sentence. */
+export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -22,6 +22,9 @@ export type VerdictKind =
   | 'actions_ignore_prompt' // I(X;A) can no longer be told from zero
   | 'actions_ignore_reasoning' // I(Z;A|X) can no longer be told from zero
   | 'ungrounded' // the state or image has lost most of its part in what makes z likely
+  | 'template_grows' // a phrase book that most prompts share takes over the texts
+  | 'repetition_loop' // texts repeat themselves, or run into the length limit
+  | 'copies' // most texts are those of another prompt, word for word
   | 'filter_not_advised'; // the "should I filter" gate: Std(RV)/Mean(RV) is low
 
 export type Severity = 'info' | 'warning' | 'critical';

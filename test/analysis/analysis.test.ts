@@ -19,6 +19,7 @@ import { readStepFile } from '../../src/logs/steps/step-file.js';
 import type { StepToWrite } from '../../src/logs/steps/write-step.js';
 import { crossScoreMetrics } from '../../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../../src/metrics/reporting/running-state.js';
+import { putLogs } from '../logs/rollouts/rollout-logs.js';
 import { elementOf, exampleRuns, putStep, smallStep } from '../support/analysis-logs.js';
 import { expectSameMetrics } from '../support/golden.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -334,7 +335,21 @@ describe('the keys that can be chosen', () => {
       join(directory, 'turns', 'step.safetensors'),
       join(directory, 'one-prompt', 'step.safetensors'),
     ];
-    const { reports } = await collect([exampleRuns, turns, tiny], { profile, permutations: 19 });
+    const texts = putLogs(join(directory, `texts-${profile}`), {
+      'x.jsonl': Array.from({ length: 36 }, (_, row) => ({
+        step: 1,
+        group: row % 18,
+        tokens: [row % 18, 3, 4, 5, 6, row],
+        logprobs: [-1, -1, -1, -1, -1, -1],
+        entropy: 1,
+        truncated: row === 0,
+        reward: row % 2,
+      })),
+    });
+    const { reports } = await collect([exampleRuns, turns, tiny, ...(profile === 'strict' ? [texts] : [])], {
+      profile,
+      permutations: 19,
+    });
     const parts = new Set(['file', 'step', 'run', 'absent', 'notes']);
     const logged = new Set<string>();
     for (const { record } of reports) {

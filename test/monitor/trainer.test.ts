@@ -363,7 +363,11 @@ describe('a short run', () => {
       expect(report.filter?.kept.length).toBeLessThan(prompts);
     }
     await using engine = await openEngine();
-    const analyzed: { step: number; mi: number | undefined; kept: (number | bigint)[] | undefined }[] = [];
+    const analyzed: {
+      step: number;
+      mi: number | undefined;
+      kept: readonly (number | bigint | string)[] | undefined;
+    }[] = [];
     for await (const { step, metrics, filter } of analyze([runFolder], { engine })) {
       analyzed.push({ step, mi: metrics[0]?.values.mi_seq_estimate, kept: filter?.kept });
     }

@@ -1,5 +1,5 @@
-// Servers that answer as inference engines document, faults included. Log-probs come from a model of a few lines, so that
-// every sum is known.
+// Servers that answer as inference engines document, faults included. Log-probs come from a model of a few lines, so
+// that every sum is known.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

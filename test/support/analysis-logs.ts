@@ -6,6 +6,9 @@ import { type StepToWrite, writeStep } from '../../src/logs/steps/write-step.js'
 
 export const exampleRuns = fileURLToPath(new URL('../../examples/data/', import.meta.url));
 
+/** A run of TRL: its completions alone. */
+export const exampleRollouts = fileURLToPath(new URL('../../examples/rollouts/trl-falling', import.meta.url));
+
 const PROMPTS = 4;
 const ROWS = 12;
 const TOKENS = 3;

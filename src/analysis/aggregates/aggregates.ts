@@ -7,7 +7,8 @@ import { shown } from '../../checks/words.js';
 import { ragenAverages } from '../../metrics/figures/ragen.js';
 import { strictAverages } from '../../metrics/figures/strict.js';
 import type { StepMetrics, StepSpread } from '../../metrics/step-metrics.js';
-import type { FilterView } from '../measuring/step-measurement.js';
+import type { TextMetrics } from '../../metrics/text-metrics.js';
+import type { FilterView } from '../measuring/beside-metrics.js';
 import { ExactSum } from './aggregate-sum.js';
 import { type BucketJson, QuantileSketch } from './quantile-sketch.js';
 
@@ -74,12 +75,14 @@ function isOrderFree(key: string): boolean {
  */
 export function orderFreeMetrics(step: {
   readonly metrics: readonly StepMetrics[];
+  readonly texts?: TextMetrics | undefined;
   readonly filter?: FilterView | undefined;
 }): [key: string, value: number][] {
   checkObject(step, 'step');
   checkArray(step.metrics, 'step.metrics');
   const metrics: [string, number][] = [];
   const parts = step.metrics.map(({ logged }) => logged);
+  if (step.texts !== undefined) parts.push(step.texts.logged);
   if (step.filter !== undefined) parts.push(step.filter.metrics);
   for (const [at, figures] of parts.entries()) {
     for (const key of Object.keys(figures)) {

@@ -10,11 +10,17 @@ type Fields = Readonly<Record<string, unknown>>;
  * @throws {StateError} naming the part that is missing or of another kind
  */
 export function measurementFrom(value: unknown, step: number): StepMeasurement {
-  const { metrics, reading, filter, notes } = fields(value, 'the measurement');
+  const { metrics, texts, reading, filter, notes, badRows } = fields(value, 'the measurement');
   list(metrics, 'metrics').forEach(checkMetrics);
   if (reading !== undefined) checkReading(fields(reading, 'reading'), step);
   if (filter !== undefined) checkFilter(fields(filter, 'filter'));
+  if (texts !== undefined) checkTexts(fields(texts, 'texts'));
   each(list(notes, 'notes'), 'string', 'notes');
+  for (const bad of badRows === undefined ? [] : list(badRows, 'badRows')) {
+    const { file, problem, offset } = fields(bad, 'badRows');
+    each([file, problem], 'string', 'badRows');
+    if (offset !== undefined) each([offset], 'number', 'badRows');
+  }
   return value as StepMeasurement;
 }
 
@@ -45,6 +51,37 @@ function checkMetrics(value: unknown): void {
   }
   const { token, seq } = fields(excess, 'spread.excess');
   each([token, seq], 'number', 'spread.excess');
+}
+
+function checkTexts({
+  values,
+  absent,
+  interval,
+  pValue,
+  notes,
+  rows,
+  prompts,
+  byPrompts,
+  phrases,
+  logged,
+}: Fields): void {
+  each(Object.values(fields(values, 'texts.values')), 'number', 'texts.values');
+  each(Object.values(fields(logged, 'texts.logged')), 'number', 'texts.logged');
+  each(Object.values(fields(absent, 'texts.absent')), 'string', 'texts.absent');
+  each(list(notes, 'texts.notes'), 'string', 'texts.notes');
+  checkInterval(interval, 'texts.interval');
+  if (typeof pValue !== 'number') each([fields(pValue, 'texts.pValue').absent], 'string', 'texts.pValue');
+  const { total, used, empty, repeated } = fields(rows, 'texts.rows');
+  each([total, used, empty, repeated], 'number', 'texts.rows');
+  const { used: usedPrompts, known } = fields(prompts, 'texts.prompts');
+  each([usedPrompts], 'number', 'texts.prompts');
+  each([known, byPrompts], 'boolean', 'texts.prompts');
+  for (const phrase of list(phrases, 'texts.phrases')) {
+    const { text, ids, tokens, prompts: holders, share, shareAtFirstStep = 0 } = fields(phrase, 'texts.phrases');
+    each([text], 'string', 'texts.phrases');
+    each([tokens, holders, share, shareAtFirstStep], 'number', 'texts.phrases');
+    if (ids !== undefined) each(list(ids, 'texts.phrases'), 'number', 'texts.phrases');
+  }
 }
 
 /** With its ends, or the reason why there is none. */
@@ -106,7 +143,7 @@ function checkFilter({ kept, dropped, empty, warnings, metrics }: Fields): void 
 }
 
 function checkGroup(id: unknown, what: string): void {
-  if (typeof id !== 'bigint') each([id], 'number', what);
+  if (typeof id !== 'bigint' && typeof id !== 'string') each([id], 'number', what);
 }
 
 function fields(value: unknown, what: string): Fields {

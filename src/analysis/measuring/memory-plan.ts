@@ -32,8 +32,12 @@ const PAIR_BYTES = 24;
 /** Bytes a row: lengths, ids, rewards and the rest. */
 const ROW_BYTES = 256;
 
+/** A log's texts are held as they stand there, as strings and as the engine's. */
+const LOG_TIMES = 6;
+
 /** Bytes that a step holds while it is measured, about: blocks, the sums [R, P], and a few values a row. */
-export function bytesHeld({ bytes, prompts, rows }: StepFile, { blockBytes }: MemoryPlan): number {
+export function bytesHeld({ bytes, prompts, rows, isLog }: StepFile, { blockBytes }: MemoryPlan): number {
+  if (isLog) return LOG_TIMES * bytes;
   // Whole prompts at a time, at least one.
   const block = Math.min(bytes, Math.max(blockBytes, bytes / Math.max(1, prompts)));
   return 2 * block + rows * (prompts * PAIR_BYTES + ROW_BYTES);

@@ -5,6 +5,7 @@ import { RAGEN_KEYS } from '../../metrics/figures/ragen.js';
 import { STRICT_KEYS } from '../../metrics/figures/strict.js';
 import { ALL_AMONG_KEYS } from '../../metrics/figures/subset-figures.js';
 import type { Profile, SampleLabel } from '../../metrics/step-metrics.js';
+import { TEXT_KEYS, TEXT_PREFIX } from '../../metrics/text-metrics.js';
 import { RECORD_PARTS } from '../step-report.js';
 
 const SAMPLES: readonly SampleLabel[] = [
@@ -35,7 +36,8 @@ export function possibleKeys(profile: Profile): string[] {
   const isStrict = profile === 'strict';
   const keys = isStrict ? STRICT_STEP_KEYS : RAGEN_KEYS;
   const ofSamples = SAMPLES.flatMap((label) => keys.map((key) => `${label}/${key}`));
-  return [...ABOUT_ROWS, ...ofSamples, ...(isStrict ? [...filterKeys(), ...RECORD_PARTS] : [])];
+  const ofTexts = TEXT_KEYS.map((key) => TEXT_PREFIX + key);
+  return [...ABOUT_ROWS, ...ofSamples, ...(isStrict ? [...ofTexts, ...filterKeys(), ...RECORD_PARTS] : [])];
 }
 
 /** What the filter says of two groups, with outcomes and rewards that vary, it can say of any step. */

@@ -2,12 +2,10 @@
 // steps can be measured anywhere and in any order (run-replay.ts puts them in theirs).
 import { optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
-import { argumentProblem } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
-import { filterGroupsInWords } from '../../filter/filter-groups.js';
-import { episodeRewards, type FilterResult, type TurnRewards } from '../../filter/index.js';
-import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { TurnRewards } from '../../filter/index.js';
+import type { LogOptions } from '../../logs/rollouts/log-options.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
@@ -16,30 +14,40 @@ import { crossScoreMetrics } from '../../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../../metrics/cross-scores.js';
 import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
 import type { Profile, StepMetrics } from '../../metrics/step-metrics.js';
-import { type RowEvidence, readEvidenceOn, type StepReading } from '../../verdicts/index.js';
+import type { TextMetrics } from '../../metrics/text-metrics.js';
+import type { StepReading } from '../../verdicts/index.js';
+import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
-
-/** What the filter would do with a step, without its arrays. */
-export type FilterView = Pick<FilterResult, 'kept' | 'dropped' | 'empty' | 'warnings' | 'metrics'>;
 
 /** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
 export interface StepMeasurement {
   /**
-   * One a sample label: first turns only, or first turns, trajectories and turns. Averages are those of a run's first
-   * step.
+   * One a sample label: first turns only, or first turns, trajectories and turns; none without cross-scores. Averages
+   * are those of a run's first step.
    */
   readonly metrics: readonly StepMetrics[];
+  /** Of steps with rollouts. */
+  readonly texts?: TextMetrics;
   /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
   readonly reading?: StepReading;
   /** In files with rewards (`strict`). */
   readonly filter?: FilterView;
   /** Why reading or filter are missing. */
   readonly notes: readonly string[];
+  /** Lines and rows of the step's logs that could not be used; missing where there are none. */
+  readonly badRows?: readonly BadRow[];
+}
+
+/** A failure that did not cost its step: plain data. */
+export interface BadRow {
+  readonly file: string;
+  readonly problem: string;
+  readonly offset?: number;
 }
 
 /** What a measurement depends on, beside the file. */
-export interface MeasureOptions {
+export interface MeasureOptions extends Readonly<LogOptions> {
   readonly profile: Profile;
   readonly permutations?: number | undefined;
   readonly seed: number;
@@ -62,6 +70,11 @@ export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
   nonFinite: true,
   placeholders: true,
   turnRewards: true,
+  format: true,
+  columns: true,
+  reasoning: true,
+  tagTokens: true,
+  groupSize: true,
 });
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
@@ -73,8 +86,23 @@ export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOpt
     nonFinite = 'error',
     placeholders = 'exclude',
   } = given;
-  const { turnRewards = 'same' } = given;
-  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  const { turnRewards = 'same', format, columns, reasoning, tagTokens, groupSize } = given;
+  const logs = { format, columns, reasoning, tagTokens, groupSize };
+  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logs };
+}
+
+/** Whether rollout logs are looked for: `ragen` gives the reference's numbers and nothing else. */
+export function hasTexts({ profile }: MeasureOptions): boolean {
+  return profile === 'strict';
+}
+
+/** Whether the user says what reads the logs. */
+export function isForced({ format, columns }: MeasureOptions): boolean {
+  return format !== undefined || columns !== undefined;
+}
+
+export function badRow({ file, problem, offset }: BadRow): FileError {
+  return new FileError({ path: file, ...(offset !== undefined && { offset }) }, problem);
 }
 
 /** One value a token of every response, of which no figure is made. */
@@ -135,10 +163,11 @@ async function measureData(
   // One value a row was for the judge alone: what is kept of a step is as small as its figures.
   const kept = metrics.map(({ perRow, ...rest }) => rest);
   if (options.profile === 'ragen') return { metrics: kept, notes: [] };
-  return { metrics: kept, ...(await besideMetrics(engine, data, metrics[0], options, signal)) };
+  const columns = await rowColumns(engine, data, signal);
+  return { metrics: kept, ...(await besideMetrics(engine, columns, { metrics: metrics[0] }, options, signal)) };
 }
 
-async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -186,71 +215,23 @@ async function sampleMetrics(
   return found;
 }
 
-/**
- * What rewards, actions and the rest say. A step file whose scores are fine is reported, whatever is wrong with these.
- */
-async function besideMetrics(
-  engine: Engine,
-  data: StepData,
-  metrics: StepMetrics | undefined,
-  { seed, turnRewards }: MeasureOptions,
-  signal: AbortSignal,
-): Promise<Omit<StepMeasurement, 'metrics'>> {
-  const notes: string[] = [];
-  const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof ArgumentError)) throw error;
-      notes.push(`${what}: ${error.message}`);
-      return undefined;
-    }
-  };
-  const { group, episode, turn, actions, correct } = data;
-  const [rewards, outcome] = [inStoredPrecision(data, 'rewards'), inStoredPrecision(data, 'outcome')];
-  // Without episodes turns say nothing of rewards.
-  const turnLabels = { episodes: episode, turns: episode && turn };
-  const filter =
-    rewards &&
-    (await attempt('no filter', () => {
-      const input = { values: rewards, groups: group, ...turnLabels };
-      // As `collapsar filter` takes them (docs/reference/filter.md); verdicts ask first whether a row was right.
-      const given = { rewards: input, outcomes: outcome ?? correct };
-      const result = filterGroupsInWords(given, { nonFinite: 'exclude', turnRewards }, WORDS);
-      const { kept, dropped, empty, warnings, metrics: figures } = result;
-      return { kept, dropped, empty, warnings, metrics: figures };
-    }));
-  const ablated = await ablatedSums(engine, data, signal);
+/** The columns of a step file that say something beside its scores. */
+async function rowColumns(engine: Engine, data: StepData, signal: AbortSignal): Promise<RowColumns> {
+  const { step, group, episode, turn, actions, correct } = data;
   const swaps = data.actionLogprobs;
-  /** What every row's episode was given; left out where its turns disagree. */
-  const settled = <Name extends 'rewards' | 'outcomes'>(name: Name, values: ArrayLike<number> | undefined) =>
-    attempt(`left out of the verdicts: ${name}`, () => {
-      const given = { groups: group, ...turnLabels, [name]: values };
-      return episodeRewards(given, turnRewards, WORDS)[name];
-    });
-  const rows = {
-    groups: group,
-    rewards: await settled('rewards', rewards),
-    outcomes: await settled('outcomes', correct ?? outcome),
+  return {
+    step,
+    group,
+    episode,
+    turn,
     actions,
-    episodes: episode,
-    turns: turn,
-    ablated,
+    correct,
+    rewards: inStoredPrecision(data, 'rewards'),
+    outcome: inStoredPrecision(data, 'outcome'),
+    ablated: await ablatedSums(engine, data, signal),
     reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
   };
-  const success = correct && meanOf(correct);
-  const reading = await attempt('no verdicts', () =>
-    readRows(rows, notes, (usable) =>
-      readEvidenceOn(engine, { step: data.step, metrics, rows: usable, filter, success }, { seed, signal }),
-    ),
-  );
-  return { ...(reading && { reading }), ...(filter && { filter }), notes };
 }
-
-const WORDS: FilterWords = {
-  ...LIBRARY_WORDS,
-  options: { ...LIBRARY_WORDS.options, turnRewards: 'turnRewards (--turn-rewards)' },
-};
 
 /** The filter tells rounding by the precision that values were stored in. */
 export function inStoredPrecision(
@@ -259,34 +240,6 @@ export function inStoredPrecision(
 ): Float64Array | Float32Array | undefined {
   const values = data[name];
   return values !== undefined && data.float32?.includes(name) ? Float32Array.from(values) : values;
-}
-
-/** What columns are called in a step file. */
-const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
-  reasoningSwaps: 'action_logprobs',
-  turns: 'turn',
-  ablated: 'ablated_logprobs',
-};
-
-/** A column that does not fit the others costs what is made of it, not what the scores say. */
-async function readRows(
-  rows: RowEvidence,
-  notes: string[],
-  read: (rows: RowEvidence) => Promise<StepReading>,
-): Promise<StepReading> {
-  const usable: Record<string, unknown> = { ...rows };
-  for (;;) {
-    try {
-      return await read(usable as unknown as RowEvidence);
-    } catch (error) {
-      if (!(error instanceof ArgumentError)) throw error;
-      const [, column = ''] = /^evidence\.rows\.(\w+)$/.exec(error.argument) ?? [];
-      if (usable[column] === undefined || column === 'groups') throw error;
-      usable[column] = undefined;
-      const name = TENSORS[column as keyof RowEvidence] ?? column;
-      notes.push(`left out of the verdicts: ${name}: ${argumentProblem(error)}`);
-    }
-  }
 }
 
 /** Sums over tokens of log p(z | x without state or image), one a row. */
@@ -300,9 +253,4 @@ async function ablatedSums(
   const [rows, tokens] = tensor.shape as [number, number];
   const { sums } = await engine.sumTokens({ ...tensor, shape: [1, rows, tokens] }, data.lengths, { signal });
   return sums.data;
-}
-
-function meanOf(values: Uint8Array): number | undefined {
-  if (values.length === 0) return undefined;
-  return values.reduce((total, value) => total + (value ? 1 : 0), 0) / values.length;
 }

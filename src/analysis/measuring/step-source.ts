@@ -1,11 +1,22 @@
 // Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or
 // steps as someone hands them out.
+import { stat } from 'node:fs/promises';
 import type { ReadableStream } from 'node:stream/web';
-import { ArgumentError } from '../../checks/errors.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
+import { isLogName } from '../../logs/rollouts/find-logs.js';
+import type { LoggedPart, LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
+import { NoStepError } from '../../logs/steps/no-step-error.js';
 import { type ListStepsOptions, listStepsAs } from '../../logs/steps/read-steps.js';
 import type { StepData } from '../../logs/steps/step-data.js';
-import { directoryOf } from '../../logs/stores/store.js';
+import { headerDigest } from '../../logs/steps/step-digest.js';
+import { isStepName } from '../../logs/steps/step-names.js';
+import { isAddress } from '../../logs/stores/address.js';
+import { FileChoice } from '../../logs/stores/file-choice.js';
+import { naturalOrder } from '../../logs/stores/natural-order.js';
+import { NothingFoundError } from '../../logs/stores/nothing-found.js';
+import { directoryOf, nameOf } from '../../logs/stores/store.js';
+import { FirstSteps } from './first-steps.js';
 
 /**
  * Paths of files and directories, or globs; or steps of any origin, in the order of their steps within each run.
@@ -21,11 +32,16 @@ export interface StepOfRun {
   readonly bytes: number;
 }
 
-/** A step file that was looked at, held for as long as the analysis takes. */
+/** A step that was looked at, held for as long as the analysis takes: of a step file, of rollout logs, or of both. */
 export interface StepFile extends StepOfRun {
   readonly identity: string;
+  /** Of the cross-scores; 0 where there are none. */
   readonly prompts: number;
   readonly rows: number;
+  /** There are no cross-scores: `file` is the first of the logs. */
+  readonly isLog?: boolean | undefined;
+  /** What the step's rollout logs have of it. */
+  readonly rollouts?: LoggedStep | undefined;
 }
 
 export function isStream(source: StepSource): source is AsyncIterable<StepData> | ReadableStream<StepData> {
@@ -85,8 +101,95 @@ export function checkStepData(data: unknown, place: number): void {
   }
 }
 
+export interface StepFilesOptions extends ListStepsOptions {
+  /** Called with what was passed over among rollout logs, and why. */
+  onNote?: ((note: string) => void) | undefined;
+}
+
+/**
+ * Step files and rollout logs: a folder may hold both, and a step of a run that has both is one step.
+ * @param logs finds the rollouts, and is to read all of them; undefined: only step files are looked for
+ * @param isForced whether a reader of logs is forced: then it has the files that are named and are no step files
+ * @throws FileError for the first path or file that cannot be used, unless `onError` takes them
+ */
+export async function stepFiles(
+  source: string | readonly string[],
+  options: StepFilesOptions,
+  logs: RolloutLogs | undefined,
+  isForced: boolean,
+): Promise<StepFile[]> {
+  const { onError, onSkipped, onNote, ...listing } = options;
+  const report = (error: FileError): void => {
+    if (onError === undefined) throw error;
+    onError(error);
+  };
+  if (logs === undefined) {
+    return listedFiles(typeof source === 'string' ? [source] : source, { ...listing, onSkipped, onError });
+  }
+  const paths = await sortedPaths(typeof source === 'string' ? [source] : source, isForced);
+  const stepProblems: FileError[] = [];
+  const files = await listedFiles(paths.steps, { ...listing, onSkipped, onError: (error) => stepProblems.push(error) });
+  const found =
+    paths.logs.length === 0
+      ? { steps: [], problems: [], notes: [] }
+      : await logs.find(paths.logs, new FileChoice(options));
+  const named = new Set(typeof source === 'string' ? [source] : source);
+  /** What is no step among rollouts, and no log among steps, is what lies beside them. */
+  const isBeside = ({ path }: FileError, others: readonly unknown[]) => !named.has(path) && others.length > 0;
+  const [empty, emptyOfLogs] = [stepProblems, found.problems].map(
+    (problems) => new Map(problems.filter((one) => one instanceof NothingFoundError).map((one) => [one.path, one])),
+  ) as [Map<string, FileError>, Map<string, FileError>];
+  const said = new Set<string>();
+  for (const problem of stepProblems) {
+    if (problem instanceof NothingFoundError) {
+      const other = emptyOfLogs.get(problem.path);
+      if (other !== undefined) report(together(problem, other));
+    } else if (problem instanceof NoStepError && isBeside(problem, found.steps)) onSkipped?.(problem);
+    else report(problem);
+    said.add(problem.message);
+  }
+  for (const problem of found.problems) {
+    // Both searches say what is wrong with a path.
+    if (said.has(problem.message)) continue;
+    if (problem instanceof NothingFoundError) {
+      if (!paths.both.has(problem.path)) report(problem);
+      else if (!empty.has(problem.path) && files.length === 0 && found.steps.length === 0) report(problem);
+    } else if (found.steps.length === 0 && isBeside(problem, files)) onSkipped?.(problem);
+    else report(problem);
+  }
+  if (found.steps.length > 0 || files.length === 0) for (const note of found.notes) onNote?.(note);
+  return joined(files, found.steps);
+}
+
+/** Nothing of either kind. */
+function together(problem: FileError, other: FileError): FileError {
+  const words = problem.message.slice(`${problem.path}: `.length);
+  const others = other.message.slice(`${other.path}: `.length);
+  return new FileError({ path: problem.path }, `${words}; nor rollouts: ${others}`);
+}
+
+/** Which of the paths are looked through for steps, for logs, and for both. */
+async function sortedPaths(
+  paths: readonly string[],
+  isForced: boolean,
+): Promise<{ steps: string[]; logs: string[]; both: Set<string> }> {
+  const found = { steps: [] as string[], logs: [] as string[], both: new Set<string>() };
+  for (const path of paths) {
+    const isLog = !isStepName(nameOf(path)) && (isLogName(path) || isForced);
+    const isFile = isAddress(path) || (await stat(path).catch(() => undefined))?.isFile() === true;
+    if (isFile) found[isLog ? 'logs' : 'steps'].push(path);
+    else {
+      found.steps.push(path);
+      found.logs.push(path);
+      found.both.add(path);
+    }
+  }
+  return found;
+}
+
 /** @throws FileError as listSteps does */
-export async function stepFiles(source: string | readonly string[], options: ListStepsOptions): Promise<StepFile[]> {
+async function listedFiles(paths: readonly string[], options: ListStepsOptions): Promise<StepFile[]> {
+  if (paths.length === 0) return [];
   // Of thousands of files in a directory each would hold its own copy of these.
   const known = new Map<string, string>();
   const once = (text: string): string => {
@@ -95,7 +198,7 @@ export async function stepFiles(source: string | readonly string[], options: Lis
     known.set(text, text);
     return text;
   };
-  return listStepsAs(source, options, ({ file, step, run, runDirectory, bytes, identity, layout }) => ({
+  return listStepsAs(paths, options, ({ file, step, run, runDirectory, bytes, identity, layout }) => ({
     file,
     step,
     run: once(run),
@@ -105,6 +208,42 @@ export async function stepFiles(source: string | readonly string[], options: Lis
     prompts: layout.prompts,
     rows: layout.rows,
   }));
+}
+
+/** By run, then step. */
+function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): StepFile[] {
+  if (logged.length === 0) return [...files];
+  const keyOf = ({ runDirectory, run, step }: Pick<StepOfRun, 'runDirectory' | 'run' | 'step'>) =>
+    `${runDirectory}\n${run}\n${step}`;
+  const byKey = new Map(logged.map((one) => [keyOf(one), one]));
+  const taken = new Set<LoggedStep>();
+  const steps = files.map((file): StepFile => {
+    const rollouts = byKey.get(keyOf(file));
+    if (rollouts === undefined || taken.has(rollouts)) return file;
+    taken.add(rollouts);
+    return { ...file, rollouts, bytes: file.bytes + rollouts.bytes };
+  });
+  for (const rollouts of logged) {
+    if (taken.has(rollouts)) continue;
+    const { step, run, runDirectory, bytes, identity, parts } = rollouts;
+    const [{ path: file }] = parts as readonly [LoggedPart];
+    steps.push({ file, step, run, runDirectory, bytes, identity, prompts: 0, rows: 0, isLog: true, rollouts });
+  }
+  steps.sort(
+    (a, b) =>
+      naturalOrder(a.runDirectory, b.runDirectory) ||
+      naturalOrder(a.run, b.run) ||
+      a.step - b.step ||
+      naturalOrder(a.file, b.file),
+  );
+  const first = new FirstSteps();
+  for (const step of steps) first.add(step);
+  return steps.map((step) => {
+    if (step.rollouts === undefined) return step;
+    // Phrases are held against the run's first step.
+    const digest = headerDigest(step.rollouts.identity, first.identityOf(step) ?? '', step.isLog ? '' : step.identity);
+    return { ...step, identity: digest };
+  });
 }
 
 export function stepOfRun({ file, step, run, bytes }: StepData): StepOfRun {

@@ -19,7 +19,9 @@ const CHECKSUM_BYTES = 9;
 /** Which step, with which content. */
 export interface JournalStep {
   readonly file: string;
-  /** StepHeader.identity */
+  /** Which of several steps that stand there. */
+  readonly part?: string | undefined;
+  /** StepHeader.identity, or that of the step's rows in logs. */
   readonly identity: string;
 }
 
@@ -115,7 +117,8 @@ function differing(found: string | undefined, head: string): string {
   if (came.version !== wanted.version)
     return `it was of version ${printable(String(came.version))}, this is ${wanted.version}`;
   const names = Object.keys({ ...came.measuring, ...wanted.measuring }) as (keyof MeasureOptions)[];
-  const changed = names.filter((name) => came.measuring?.[name] !== wanted.measuring[name]);
-  const options = changed.map((name) => `${name} ${came.measuring?.[name]}`).join(', ');
+  const shownAs = (value: unknown): string => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+  const changed = names.filter((name) => shownAs(came.measuring?.[name]) !== shownAs(wanted.measuring[name]));
+  const options = changed.map((name) => `${name} ${shownAs(came.measuring?.[name])}`).join(', ');
   return `it had other options: ${printable(options)}`;
 }

@@ -103,10 +103,10 @@ export class Journal {
    * use.
    * @param number of the step, which the measurement must be of
    */
-  async find({ file, identity }: JournalStep, number: number): Promise<StepMeasurement | undefined> {
+  async find(step: JournalStep, number: number): Promise<StepMeasurement | undefined> {
     if (this.#entries.size === 0) return undefined;
-    const entry = this.#entries.get(keyOf(file));
-    if (entry === undefined || entry.identity !== identity) return undefined;
+    const entry = this.#entries.get(keyOf(step));
+    if (entry === undefined || entry.identity !== step.identity) return undefined;
     const bytes = Buffer.allocUnsafe(entry.bytes);
     try {
       const { bytesRead } = await this.#handle.read(bytes, 0, entry.bytes, entry.position);
@@ -122,17 +122,20 @@ export class Journal {
     }
   }
 
-  has({ file, identity }: JournalStep): boolean {
-    return this.#entries.size > 0 && this.#entries.get(keyOf(file))?.identity === identity;
+  has(step: JournalStep): boolean {
+    return this.#entries.size > 0 && this.#entries.get(keyOf(step))?.identity === step.identity;
   }
 
   /**
    * Writes a measurement within moments: lines of small steps go in together.
    * @throws {FileError} when a line could not be written, this one or one before it; those written before stay
    */
-  async keep({ file, identity }: JournalStep, measurement: StepMeasurement): Promise<void> {
+  async keep(step: JournalStep, measurement: StepMeasurement): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const bytes = journalLine(JSON.stringify({ file: keyOf(file), identity }), stringifyLossless(measurement));
+    const bytes = journalLine(
+      JSON.stringify({ file: keyOf(step), identity: step.identity }),
+      stringifyLossless(measurement),
+    );
     this.#lines.push(bytes);
     this.#waiting += bytes.length;
     this.#kept++;
@@ -205,6 +208,7 @@ export class Journal {
 /**
  * Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is.
  */
-function keyOf(file: string): string {
-  return isAddress(file) ? file : resolve(file);
+function keyOf({ file, part }: JournalStep): string {
+  const place = isAddress(file) ? file : resolve(file);
+  return part === undefined ? place : `${place}\n${part}`;
 }

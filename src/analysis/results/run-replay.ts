@@ -21,13 +21,18 @@ export class RunReplay {
    * @param step training step
    * @param disorder why it is no later than one taken before: then it has no verdicts
    */
-  take(step: number, { metrics: measured, reading, filter, notes }: StepMeasurement, disorder?: string): StepFindings {
+  take(
+    step: number,
+    { metrics: measured, texts, reading, filter, notes }: StepMeasurement,
+    disorder?: string,
+  ): StepFindings {
     const metrics = measured.map((sample) => withAverages(sample, this.#averages, step));
     // `ragen` gives what the reference logs and nothing else.
-    if (this.#profile === 'ragen') return { metrics };
-    const beside = filter && { filter };
+    const written = texts && { texts };
+    if (this.#profile === 'ragen') return { metrics, ...written };
+    const beside = { ...written, ...(filter && { filter }) };
     if (disorder !== undefined) return { metrics, ...beside, notes: [...notes, disorder] };
-    const judgement = reading && this.#judge.take(reading, metrics[0]);
+    const judgement = reading && this.#judge.take(reading, metrics[0], texts);
     return { metrics, ...(judgement && { judgement }), ...beside, notes };
   }
 

@@ -6,6 +6,7 @@ import { packageVersion } from '../../checks/package-version.js';
 import { shellWord } from '../../checks/shell-words.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
 import { checkMetrics, MetricChoice } from '../measuring/metric-choice.js';
+import { badRow } from '../measuring/step-measurement.js';
 import { RunSequence } from '../run-sequence.js';
 import type { StepReport } from '../step-report.js';
 import { checkManifest, checkVersion, type Manifest } from './manifest.js';
@@ -84,6 +85,7 @@ export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepRe
       const outcome = stepOutcome(line, step, line.state);
       bytes += step.bytes;
       if (outcome instanceof FileError) fail(outcome);
+      else for (const bad of outcome.badRows ?? []) fail(badRow(bad));
       const through = { done: step.index + 1, total: manifest.steps, bytes, totalBytes: manifest.bytes };
       onProgress?.({ ...through, resumed: 0, resumedBytes: 0, file: step.file });
       if (!(outcome instanceof FileError)) yield runs.report(step, outcome, choice);

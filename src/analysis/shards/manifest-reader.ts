@@ -5,6 +5,7 @@ import { ArgumentError, type FileError, StateError } from '../../checks/errors.j
 import { isCount } from '../../checks/saved-shape.js';
 import { printable, shown } from '../../checks/words.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
+import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { CheckedLines } from './checked-lines.js';
 import {
@@ -17,6 +18,7 @@ import {
   type PlanSettings,
   type Shard,
 } from './manifest.js';
+import { rolloutsFrom } from './planned-rollouts.js';
 import { problemAt } from './saved-problem.js';
 
 /**
@@ -161,6 +163,7 @@ function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
     (permutations === undefined || isCount(permutations)) &&
     isCount(seed) &&
     isCount(samples) &&
+    hasSoundLogs(settings) &&
     (metrics === undefined || (Array.isArray(metrics) && metrics.every((name) => typeof name === 'string')));
   if (!sound) throw lines.damaged('its settings');
   return {
@@ -171,8 +174,29 @@ function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
     nonFinite,
     placeholders,
     turnRewards: turnRewards as TurnRewards,
+    ...logOptions(settings as LogOptions),
     ...(metrics !== undefined && { metrics: metrics as string[] }),
   };
+}
+
+function logOptions({ format, columns, reasoning, tagTokens, groupSize }: LogOptions): LogOptions {
+  return {
+    ...(format !== undefined && { format }),
+    ...(columns !== undefined && { columns }),
+    ...(reasoning !== undefined && { reasoning }),
+    ...(tagTokens !== undefined && { tagTokens }),
+    ...(groupSize !== undefined && { groupSize }),
+  };
+}
+
+function hasSoundLogs(settings: object): boolean {
+  try {
+    logReading(logOptions(settings));
+    return true;
+  } catch (error) {
+    if (error instanceof ArgumentError) return false;
+    throw error;
+  }
 }
 
 function shardOf(
@@ -191,7 +215,7 @@ function runOf({ name, directory }: Record<string, unknown>, lines: CheckedLines
 }
 
 function stepOf(
-  { file, run: runNumber, step, bytes, identity, prompts, rows }: Record<string, unknown>,
+  { file, run: runNumber, step, bytes, identity, prompts, rows, isLog, rollouts }: Record<string, unknown>,
   index: number,
   { runs, directory }: Pick<Manifest, 'runs' | 'directory'>,
   lines: CheckedLines,
@@ -201,6 +225,10 @@ function stepOf(
   if (run === undefined || !named || !isCount(bytes) || !isCount(prompts) || !isCount(rows)) {
     throw lines.damaged(`entry ${index} of its list of steps`);
   }
+  const ofRun = { step: step as number, run: run.name, runDirectory: run.directory };
+  const logs = rollouts === undefined ? undefined : rolloutsFrom(rollouts, ofRun, (path) => placed(path, directory));
+  if (rollouts === undefined ? isLog !== undefined : logs === undefined)
+    throw lines.damaged(`entry ${index} of its list of steps`);
   return {
     index,
     runNumber: runNumber as number,
@@ -213,6 +241,7 @@ function stepOf(
     identity,
     prompts,
     rows,
+    ...(logs && { rollouts: logs, ...(isLog === true && { isLog }) }),
   };
 }
 

@@ -3,6 +3,7 @@
 import type { FileError } from '../../checks/errors.js';
 import type { StepFile } from '../measuring/step-source.js';
 import { MANIFEST_FORMAT, MANIFEST_VERSION, type PlannedRun, type PlanSettings, type Shard } from './manifest.js';
+import { plannedRollouts } from './planned-rollouts.js';
 import { savedProblem } from './saved-problem.js';
 import { StateWriter } from './state-writer.js';
 
@@ -65,8 +66,9 @@ function* plannedLines(steps: readonly StepFile[]) {
   for (const next of steps) {
     if (last?.run !== next.run || last.runDirectory !== next.runDirectory) run++;
     last = next;
-    const { file, step, bytes, identity, prompts, rows } = next;
-    yield { file, run, step, bytes, identity, prompts, rows };
+    const { file, step, bytes, identity, prompts, rows, isLog, rollouts } = next;
+    const logs = rollouts && { isLog, rollouts: plannedRollouts(rollouts) };
+    yield { file, run, step, bytes, identity, prompts, rows, ...logs };
   }
 }
 

@@ -6,14 +6,17 @@ import { packageVersion } from '../../checks/package-version.js';
 import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
+import { logReading } from '../../logs/rollouts/log-options.js';
 import { readStepHeader } from '../../logs/steps/step-file.js';
 import { isUnreachable } from '../../logs/stores/is-unreachable.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
 import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
+import { MOST_TRIED } from '../measuring/first-steps.js';
 import { mapAhead } from '../measuring/map-ahead.js';
+import { journalStep, MeasuredSteps } from '../measuring/measured-steps.js';
 import { bytesHeld, memoryPlan } from '../measuring/memory-plan.js';
-import { measureOptions, measureStep, type StepMeasurement } from '../measuring/step-measurement.js';
+import { badRow, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
 import type { Journal } from '../results/journal.js';
 import {
   completeState,
@@ -103,9 +106,17 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
     throw new ArgumentError('options.index', `got ${shown(index)}, expected the number of a shard`);
   }
   const steps: PlannedStep[] = [];
+  /** First steps of the shard's runs, also those that another shard measures. */
+  const firsts: PlannedStep[] = [];
+  let ofRun: PlannedStep[] = [];
   const manifest = await readManifest(options.manifest, (step, shards) => {
     const { first = 0, steps: count = 0 } = shards[index] ?? {};
-    if (step.index >= first && step.index < first + count) steps.push(step);
+    if (step.runNumber !== ofRun[0]?.runNumber) ofRun = [];
+    if (ofRun.length < MOST_TRIED) ofRun.push(step);
+    if (step.index < first || step.index >= first + count) return;
+    if (step.runNumber !== firsts.at(-1)?.runNumber) firsts.push(...ofRun);
+    else if (ofRun.at(-1) === step) firsts.push(step);
+    steps.push(step);
   });
   checkVersion(manifest, options.version ?? packageVersion());
   const count = manifest.shards.length;
@@ -127,12 +138,13 @@ export async function mapShard(options: MapOptions): Promise<MappedShard> {
     return { state, steps: total, failures, wasComplete, replaced };
   };
   if (found !== undefined && !(found instanceof StateError) && redo !== true) return done(found, true);
-  return done(await measureShard(manifest, steps, options), false);
+  return done(await measureShard(manifest, steps, firsts, options), false);
 }
 
 async function measureShard(
   manifest: Manifest,
   steps: readonly PlannedStep[],
+  firsts: readonly PlannedStep[],
   options: MapOptions,
 ): Promise<ShardCounts> {
   const writer = await StateWriter.open(statePath(options.out, options.index));
@@ -146,7 +158,7 @@ async function measureShard(
     const counts = { steps: steps.length, failures: 0, runs: 0 };
     if (engine !== undefined) {
       journal = await journalOf(manifest, options);
-      await writeSteps(engine, manifest, steps, { ...options, journal: journal?.journal }, writer, counts);
+      await writeSteps(engine, manifest, { steps, firsts }, { ...options, journal: journal?.journal }, writer, counts);
     }
     await writer.complete(lastLineStart(counts));
     isComplete = true;
@@ -197,7 +209,7 @@ interface Outcome {
 async function writeSteps(
   engine: Engine,
   { settings }: Manifest,
-  steps: readonly PlannedStep[],
+  { steps, firsts }: { readonly steps: readonly PlannedStep[]; readonly firsts: readonly PlannedStep[] },
   options: MapOptions & { readonly journal: Journal | undefined },
   writer: StateWriter,
   counts: { failures: number; runs: number },
@@ -206,17 +218,26 @@ async function writeSteps(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   const progress = new ProgressCount(options.onProgress);
   const { journal } = options;
-  const keyOf = ({ path, identity }: PlannedStep) => ({ file: path, identity });
-  for (const step of steps) progress.expect(step, journal?.has(keyOf(step)) === true);
+  const keyOf = (step: PlannedStep) => journalStep(step, step.path);
+  const measured = new MeasuredSteps({ ...logReading(settings), threads: options.threads }, signal);
+  for (const first of firsts) measured.note(first);
+  for (const step of steps) {
+    progress.expect(step, journal?.has(keyOf(step)) === true);
+    if (step.rollouts !== undefined) measured.logs.expect(step.rollouts);
+  }
   const plan = memoryPlan(options);
   const measure = async (step: PlannedStep): Promise<Outcome> => {
     const known = await journal?.find(keyOf(step), step.step);
-    if (known !== undefined) return { step, outcome: known, wasMeasured: true };
+    if (known !== undefined) {
+      await measured.skip(step);
+      return { step, outcome: known, wasMeasured: true };
+    }
     const onBytes = (bytes: number): void => progress.advance(step, bytes);
     let outcome: StepMeasurement;
     try {
-      const measuring = { identity: step.identity, onBytes };
-      outcome = await measureStep(engine, step.path, settings, plan.blockBytes, signal, measuring);
+      if (step.rollouts !== undefined) await measured.logs.checkUnchanged(step.rollouts);
+      const context = { engine, measuring: settings, blockBytes: plan.blockBytes, signal };
+      outcome = await measured.measure(step, step.path, context, { identity: step.identity, onBytes });
     } catch (error) {
       // What the map was aborted with may be a FileError, and is not this step's.
       if (!(error instanceof FileError) || error === signal.reason) throw error;
@@ -234,7 +255,8 @@ async function writeSteps(
     counts.runs++;
   };
   const limits = { ahead: STEPS_AHEAD, weight: (step: PlannedStep) => bytesHeld(step, plan), capacity: plan.capacity };
-  for await (const { step, outcome, wasMeasured } of mapAhead(steps, limits, measure, () => ending.abort())) {
+  const outcomes = mapAhead(steps, limits, measure, () => ending.abort());
+  for await (const { step, outcome, wasMeasured } of closingAfter(outcomes, measured)) {
     if (run?.number !== step.runNumber) {
       await closeRun();
       run = new RunSoFar(step);
@@ -246,12 +268,22 @@ async function writeSteps(
       run.failures++;
       await writer.line(failedLine(step, outcome));
     } else {
+      for (const bad of outcome.badRows ?? []) options.onFailure?.(badRow(bad));
       run.steps++;
       run.aggregates.add(orderFreeMetrics(outcome));
       await writer.line(measuredLine(step, outcome));
     }
   }
   await closeRun();
+}
+
+/** The logs stay open as long as steps are measured. */
+async function* closingAfter<T>(source: AsyncGenerator<T, void, undefined>, steps: MeasuredSteps): AsyncGenerator<T> {
+  try {
+    yield* source;
+  } finally {
+    await steps.close();
+  }
 }
 
 /** Not the file is at fault: a state without it would be taken for all that there is of the shard. */
@@ -281,8 +313,8 @@ class RunSoFar {
 
 /** The failure under the path that the user gave; where the file is no longer the planned one, that is what to say. */
 async function explained(failure: FileError, step: PlannedStep): Promise<FileError> {
-  const header = await readStepHeader(step.path).catch(() => undefined);
-  if (header !== undefined && header.identity !== step.identity) {
+  const header = step.isLog ? undefined : await readStepHeader(step.path).catch(() => undefined);
+  if (header !== undefined && step.rollouts === undefined && header.identity !== step.identity) {
     const problem =
       'the file was replaced or changed after it was planned: run collapsar plan again when it is complete';
     return new FileError({ path: step.file }, problem, { cause: failure });

@@ -3,10 +3,12 @@ import { checkPath, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError, type FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { shown } from '../../checks/words.js';
+import { logReading } from '../../logs/rollouts/log-options.js';
+import { RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
 import type { FileChoiceOptions } from '../../logs/stores/file-choice.js';
 import { checkAnalysis } from '../analyze.js';
-import { measureOptions } from '../measuring/step-measurement.js';
+import { hasTexts, isForced, measureOptions } from '../measuring/step-measurement.js';
 import { isStream, type StepFile, stepFiles } from '../measuring/step-source.js';
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
@@ -31,6 +33,8 @@ export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   readonly onListing?: ((progress: ListingProgress) => void) | undefined;
   /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
   readonly onSkipped?: ((file: FileError) => void) | undefined;
+  /** Called with what was passed over among rollout logs, and why. */
+  readonly onNote?: ((note: string) => void) | undefined;
   /**
    * Called with each file or path that cannot be used; the others are planned. Default: the first one makes the call
    * reject.
@@ -57,6 +61,12 @@ const OPTIONS = optionNames<PlanOptions>({
   placeholders: true,
   turnRewards: true,
   metrics: true,
+  onNote: true,
+  format: true,
+  columns: true,
+  reasoning: true,
+  tagTokens: true,
+  groupSize: true,
 });
 
 /** By default there are so many shards: enough for the workers of most clusters. */
@@ -79,7 +89,7 @@ export async function plan(
 ): Promise<Omit<Manifest, 'runs'> | undefined> {
   checkAnalysis(source, options, OPTIONS);
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
-  const { onSkipped, include, exclude } = options;
+  const { onSkipped, onNote, include, exclude } = options;
   checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
   if (targetBytes !== undefined && !(Number.isSafeInteger(targetBytes) && targetBytes >= 1)) {
@@ -95,12 +105,17 @@ export async function plan(
     options.onFailure(failure);
     failures.push(failure);
   };
-  const steps = await stepFiles(source, { onError, onListing, onSkipped, include, exclude, signal });
+  const measuring = measureOptions(options);
+  const logs = new RolloutLogs(logReading(measuring), signal);
+  const listing = { onError, onListing, onSkipped, onNote, include, exclude, signal };
+  const steps = await stepFiles(source, listing, hasTexts(measuring) ? logs : undefined, isForced(measuring)).finally(
+    () => logs.close(),
+  );
   if (steps.length === 0) return undefined;
   const bytes = steps.reduce((total, step) => total + step.bytes, 0);
   const planned: Plan = {
     collapsar: version,
-    settings: { ...measureOptions(options), ...(metrics !== undefined && { metrics }) },
+    settings: { ...measuring, ...(metrics !== undefined && { metrics }) },
     directory: process.cwd(),
     shards: count === undefined ? shardsOfSize(steps, targetBytes ?? usualBytes(bytes)) : shardsByNumber(steps, count),
     steps,

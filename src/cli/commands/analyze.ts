@@ -1,9 +1,10 @@
-// `collapsar analyze`: step files in, tables or JSON on stdout, results in a directory, progress and failures on
-// stderr.
+// `collapsar analyze`: step files and rollout logs in, tables or JSON on stdout, results in a directory, progress and
+// failures on stderr.
 import { analyze } from '../../analysis/analyze.js';
 import { measureOptions } from '../../analysis/measuring/step-measurement.js';
 import type { Journal } from '../../analysis/results/journal.js';
 import { escaped } from '../../checks/words.js';
+import { logFlags } from '../options/log-options.js';
 import { type ReportFlags, reportSteps } from '../output/report-steps.js';
 import type { Streams } from '../output/streams.js';
 
@@ -32,7 +33,7 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
     include,
     exclude,
   } = flags;
-  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logFlags(flags) };
   return reportSteps(flags, streams, async ({ directory, ...context }) => {
     const journal = await directory?.journal({
       resume: flags.resume,

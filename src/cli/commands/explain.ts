@@ -3,6 +3,7 @@
 import { printable } from '../../checks/words.js';
 import { FILTER_EXPLANATIONS } from '../../filter/explanations.js';
 import { METRIC_EXPLANATIONS, type MetricExplanation } from '../../metrics/reporting/explanations.js';
+import { TEXT_EXPLANATIONS } from '../../metrics/reporting/text-explanations.js';
 import { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from '../../verdicts/explanations.js';
 import type { Regime, VerdictKind } from '../../verdicts/index.js';
 import { nearest } from '../options/nearest.js';
@@ -13,7 +14,7 @@ import { widthOf } from '../output/table.js';
 import { isUnicode, type Look, painter, plain } from '../output/text-style.js';
 import { wrap } from '../output/text-wrap.js';
 
-const METRICS: readonly MetricExplanation[] = [...METRIC_EXPLANATIONS, ...FILTER_EXPLANATIONS];
+const METRICS: readonly MetricExplanation[] = [...METRIC_EXPLANATIONS, ...TEXT_EXPLANATIONS, ...FILTER_EXPLANATIONS];
 const KINDS = Object.keys(VERDICT_EXPLANATIONS) as VerdictKind[];
 const REGIMES = Object.keys(REGIME_EXPLANATIONS) as Regime[];
 
@@ -27,6 +28,9 @@ const SHORT: Readonly<Record<string, string>> = {
   'h(z)': 'reasoning_entropy_est',
   retrieval: 'retrieval_accuracy',
   chance: 'retrieval_chance_level',
+  'mi bound': 'mi_bound',
+  novelty: 'sibling_novelty',
+  template: 'template_share',
   z: 'mi_zscore_floored',
   p: '<key>_p_value',
   'p(mi)': '<key>_p_value',
@@ -74,7 +78,7 @@ const normal = (name: string): string =>
   name
     .trim()
     .toLowerCase()
-    .replace(/^collapse_(first_turn|trajectory|turn)_sample\//, '')
+    .replace(/^(collapse_(first_turn|trajectory|turn)_sample|text)\//, '')
     .replaceAll(/[\s-]+/g, '_');
 
 /** Every name that can be explained, for suggestions. */
@@ -110,7 +114,7 @@ function explain(name: string, look: Look): string | undefined {
     `Formula: ${formula}.`,
     ...(/\b[MS]\b|matched|marginal/.test(formula) && !isOfFilter ? [SYMBOLS] : []),
     `Read: ${advice}`,
-    `More: ${isOfFilter ? 'docs/reference/filter.md' : 'docs/reference/metrics.md'}.`,
+    `More: docs/reference/${isOfFilter ? 'filter' : TEXT_EXPLANATIONS.includes(metric) ? 'text-figures' : 'metrics'}.md.`,
   ];
   return section(keys.join(', '), 'metric', paragraphs, look);
 }
@@ -145,6 +149,10 @@ function list({ width, paint }: Look): string {
     group(
       'metrics',
       METRIC_EXPLANATIONS.flatMap(({ keys }) => keys),
+    ),
+    group(
+      'text figures',
+      TEXT_EXPLANATIONS.flatMap(({ keys }) => keys),
     ),
     group(
       'metrics of the filter',

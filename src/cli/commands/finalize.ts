@@ -2,6 +2,7 @@
 // bytes on stdout and in the directory, and the same exit status.
 import { finalize } from '../../analysis/shards/finalize.js';
 import { readManifest } from '../../analysis/shards/manifest-reader.js';
+import { type LogFlags, logFlags } from '../options/log-options.js';
 import type { TableFlags } from '../options/table-options.js';
 import { type ReportFlags, reportSteps } from '../output/report-steps.js';
 import type { Streams } from '../output/streams.js';
@@ -16,7 +17,8 @@ export async function finalizeCommand(flags: FinalizeFlags, streams: Streams): P
   const manifest = await readManifest(flags.manifest);
   const { profile, permutations = 999, seed, samples, nonFinite, placeholders, turnRewards } = manifest.settings;
   const metrics = flags.metrics ?? (manifest.settings.metrics as string[] | undefined);
-  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards };
+  const logs = logFlags(manifest.settings as LogFlags);
+  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logs };
   const measured = { ...figures, ...(metrics !== undefined && { metrics }) };
   const { state } = flags;
   return reportSteps({ ...flags, ...measured }, streams, async ({ signal, onProgress, onFailure }) =>

@@ -2,7 +2,7 @@
 import { type PlanOptions, plan } from '../../analysis/shards/plan.js';
 import type { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
-import { failedFiles, skippedFiles } from '../output/failure-list.js';
+import { failedFiles, remarks, skippedFiles } from '../output/failure-list.js';
 import { Progress } from '../output/progress.js';
 import type { Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
@@ -10,12 +10,13 @@ import { widthOf } from '../output/table.js';
 /** @returns what was planned, undefined where there is no step; and how many files were left out */
 export async function planSteps(
   paths: readonly string[],
-  options: Omit<PlanOptions, 'version' | 'signal' | 'onListing' | 'onSkipped' | 'onFailure'>,
+  options: Omit<PlanOptions, 'version' | 'signal' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'>,
   quiet: boolean | undefined,
   streams: Streams,
 ): Promise<{ planned: Awaited<ReturnType<typeof plan>>; failures: number }> {
   const failures: FileError[] = [];
   const skipped: FileError[] = [];
+  const notes: string[] = [];
   const { err, signal } = streams;
   const progress = Progress.of(streams, quiet);
   const planned = await plan(paths, {
@@ -23,8 +24,10 @@ export async function planSteps(
     signal,
     onListing: (state) => progress.listing(state),
     onSkipped: (file) => skipped.push(file),
+    onNote: (note) => notes.push(note),
     onFailure: (failure) => failures.push(failure),
   }).finally(() => progress.clear());
+  if (notes.length > 0) await err.write(remarks(notes, widthOf(err)));
   if (skipped.length > 0) await err.write(skippedFiles(skipped, widthOf(err)));
   if (failures.length > 0) {
     const steps = planned?.steps ?? 0;

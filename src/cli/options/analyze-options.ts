@@ -9,12 +9,13 @@ import { byteCount, outputPath, wholeNumber } from './option-values.js';
 import { addTableOptions } from './table-options.js';
 
 const HELP = `
-Each PATH is a step file (.safetensors, .safetensors.gz, .npz, .npy), a directory of them (searched
-recursively), s3://bucket/prefix, or a glob in quotes.
+Each PATH is a step file (.safetensors, .safetensors.gz, .npz, .npy), a trainer's rollout log (.jsonl,
+.parquet, .csv; see collapsar formats), a directory of them (searched recursively), s3://bucket/prefix, or a glob in quotes.
 
 Examples:
   collapsar analyze runs/grpo-7b
   collapsar analyze runs/a runs/b --jsonl > metrics.jsonl
+  collapsar analyze outputs/rollouts
   collapsar analyze runs/grpo-7b --fail-on critical --quiet || scancel $JOB
   collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
 
@@ -30,7 +31,7 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
       program
         .command('analyze')
         .description('collapse metrics of every training step in logs')
-        .argument('<PATH...>', 'step files, directories of them, or globs'),
+        .argument('<PATH...>', 'step files, rollout logs, directories of them, or globs'),
     ),
   )
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)

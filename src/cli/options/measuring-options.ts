@@ -2,10 +2,11 @@
 import { type Command, Option } from 'commander';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import type { Profile } from '../../metrics/step-metrics.js';
+import { addLogOptions, type LogFlags } from './log-options.js';
 import { globList, nameList, wholeNumber } from './option-values.js';
 
 /** What they give. */
-export interface MeasuringFlags {
+export interface MeasuringFlags extends LogFlags {
   profile: Profile;
   metrics?: string[];
   permutations: number;
@@ -19,7 +20,7 @@ export interface MeasuringFlags {
 }
 
 export function addMeasuringOptions(command: Command): Command {
-  return command
+  command
     .addOption(
       new Option('--profile <name>', "strict: the reference's defects repaired; ragen: exactly its numbers")
         .choices(['strict', 'ragen'])
@@ -57,4 +58,5 @@ export function addMeasuringOptions(command: Command): Command {
         .choices(TURN_REWARDS)
         .default('same'),
     );
+  return addLogOptions(command);
 }

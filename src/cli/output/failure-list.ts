@@ -18,6 +18,11 @@ export function skippedFiles(skipped: readonly FileError[], width: number): stri
   return `${wrap(escaped(note), width, 'note: ')}\n`;
 }
 
+/** What was passed over, a note each. */
+export function remarks(notes: readonly string[], width: number): string {
+  return notes.map((note) => `${wrap(escaped(note), width, 'note: ')}\n`).join('');
+}
+
 /** @param rest what became of the others, in words */
 export function failedFiles(failures: readonly FileError[], rest: string): string {
   const what = failures.length === 1 ? '1 file or path' : `${failures.length} files or paths`;

@@ -8,13 +8,15 @@ import type { FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped } from '../../checks/words.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
+import { TEXT_PREFIX } from '../../metrics/text-metrics.js';
 import type { Severity } from '../../verdicts/index.js';
 import { impossibleMetrics, unmatchedList } from '../commands/metric-check.js';
+import { type LogFlags, logFlags, logFlagText } from '../options/log-options.js';
 import type { MeasuringFlags } from '../options/measuring-options.js';
 import type { TableFlags } from '../options/table-options.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
-import { failedFiles, skippedFiles } from './failure-list.js';
+import { failedFiles, remarks, skippedFiles } from './failure-list.js';
 import { Progress } from './progress.js';
 import { ReaderGone, type Streams } from './streams.js';
 import { widthOf } from './table.js';
@@ -34,6 +36,7 @@ export interface ReportContext {
   readonly onProgress: (progress: AnalysisProgress) => void;
   readonly onListing: (progress: ListingProgress) => void;
   readonly onSkipped: (file: FileError) => void;
+  readonly onNote: (note: string) => void;
   readonly onFailure: (failure: FileError) => void;
 }
 
@@ -64,6 +67,7 @@ export async function reportSteps(
   const choice = new MetricChoice(flags.metrics);
   const failures: FileError[] = [];
   const skipped: FileError[] = [];
+  const notes: string[] = [];
   const alarms = new AlarmWatch(flags.failOn);
   let reported = 0;
   let keepsJournal = false;
@@ -74,6 +78,7 @@ export async function reportSteps(
       onProgress: (state) => progress.update(state),
       onListing: (state) => progress.listing(state),
       onSkipped: (file) => skipped.push(file),
+      onNote: (note) => notes.push(note),
       onFailure: (failure) => failures.push(failure),
     });
     for await (const report of reports) {
@@ -97,6 +102,7 @@ export async function reportSteps(
     if (failures.length > 0) await err.write(failureList(failures, reported));
     throw error;
   }
+  if (notes.length > 0 && !flags.quiet) await err.write(remarks(notes, widthOf(err)));
   if (skipped.length > 0) await err.write(skippedFiles(skipped, widthOf(err)));
   if (failures.length > 0) {
     await err.write(failureList(failures, reported));
@@ -159,7 +165,9 @@ function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): An
 }
 
 /** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */
-function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice): void {
+function note({ metrics, texts, filter, judgement }: StepReport, choice: MetricChoice): void {
+  for (const key of [...Object.keys(texts?.values ?? {}), ...Object.keys(texts?.absent ?? {})])
+    choice.has(TEXT_PREFIX + key);
   for (const key of Object.keys(filter?.metrics ?? {})) choice.has(key);
   if (judgement !== undefined) for (const part of RECORD_PARTS) choice.has(part);
   for (const { logged, absent, label } of metrics) {
@@ -172,7 +180,21 @@ function note({ metrics, filter, judgement }: StepReport, choice: MetricChoice):
 function settingsOf(flags: ReportFlags) {
   const { profile, metrics, permutations, seed, samples, nonFinite, placeholders, turnRewards } = flags;
   const strict = { permutations, nonFinite, placeholders, turnRewards };
-  return { collapsar: packageVersion(), profile, ...(profile === 'strict' ? strict : {}), seed, samples, metrics };
+  const logs = settingsOfLogs(flags);
+  return {
+    collapsar: packageVersion(),
+    profile,
+    ...(profile === 'strict' ? strict : {}),
+    seed,
+    samples,
+    metrics,
+    ...logs,
+  };
+}
+
+/** As they were typed. */
+function settingsOfLogs(flags: LogFlags): Record<string, string> {
+  return Object.fromEntries(Object.entries(logFlags(flags)).map(([name, value]) => [name, logFlagText(name, value)]));
 }
 
 function failureList(failures: readonly FileError[], reported: number): string {

@@ -51,6 +51,10 @@ export class CsvFile {
     return this.file.storedBytes;
   }
 
+  get stamp(): string {
+    return this.file.stamp;
+  }
+
   async close(): Promise<void> {
     await this.#cursor?.rows.return();
     await this.file.close();

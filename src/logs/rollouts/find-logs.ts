@@ -5,8 +5,10 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/words.js';
 import { isAddress } from '../stores/address.js';
+import type { FileChoice } from '../stores/file-choice.js';
 import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';
+import { NothingFoundError } from '../stores/nothing-found.js';
 import { isRemote, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
 import { CsvFile } from './csv-log.js';
@@ -23,6 +25,8 @@ export interface LogFile {
   readonly container: Container;
   readonly place: Place;
   readonly bytes: number;
+  /** Tells one content of the file from another. */
+  readonly stamp: string;
 }
 
 export interface FoundLogs {
@@ -57,13 +61,15 @@ const MOST_NAMED = 5;
  * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what
  * no reader knows in it is passed over with a note. Never rejects because of a path.
  * @param choice reader that is forced
+ * @param wanted of the files found in folders
  */
 export async function findLogs(
   source: string | readonly string[],
   choice: FormatChoice | undefined,
   signal: AbortSignal | undefined,
+  wanted: FileChoice,
 ): Promise<FoundLogs> {
-  const search = new Search(signal);
+  const search = new Search(signal, wanted);
   for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
   const candidates = [...search.files.values()].sort((a, b) => naturalOrder(a.path, b.path));
   const { problems, notes } = search;
@@ -111,7 +117,10 @@ class Search {
   readonly #roots: string[] = [];
   readonly #searched = new Set<string>();
 
-  constructor(private readonly signal: AbortSignal | undefined) {}
+  constructor(
+    private readonly signal: AbortSignal | undefined,
+    private readonly wanted: FileChoice,
+  ) {}
 
   async argument(path: string): Promise<void> {
     if (isRemote(path)) return this.#add({ path, root: undefined }, path);
@@ -140,7 +149,12 @@ class Search {
       if (this.problems.some(({ path }) => resolve(path).startsWith(inside) || path === root)) continue;
       const pickled = this.pickled.find((path) => resolve(path).startsWith(inside));
       if (pickled !== undefined) {
-        this.#problem(root, `holds ${printable(basename(pickled))} and the like: ${PICKLED_ADVICE}`);
+        this.problems.push(
+          new NothingFoundError(
+            { path: root },
+            `holds ${printable(basename(pickled))} and the like: ${PICKLED_ADVICE}`,
+          ),
+        );
         continue;
       }
       const seen = unknown.slice(0, MOST_NAMED).join('; ');
@@ -148,7 +162,7 @@ class Search {
         unknown.length === 0
           ? `neither this directory nor those below it hold a ${ENDINGS}: name the folder that the trainer writes its rollouts to`
           : `holds no rollouts that a reader knows: ${seen}. ${whatIsRead()}`;
-      this.#problem(root, problem);
+      this.problems.push(new NothingFoundError({ path: root }, problem));
     }
   }
 
@@ -157,8 +171,10 @@ class Search {
     if (!isDynamicPattern(pattern)) return false;
     const matches = await glob(pattern, { absolute: isAbsolute(pattern), onlyFiles: false, expandDirectories: false });
     const usable = matches.filter((match) => match.endsWith('/') || containerOf(match) !== undefined);
-    if (usable.length === 0)
-      this.#problem(pattern, `no such file, and as a pattern it matches no directory and no ${ENDINGS}`);
+    if (usable.length === 0) {
+      const problem = `no such file, and as a pattern it matches no directory and no ${ENDINGS}`;
+      this.problems.push(new NothingFoundError({ path: pattern }, problem));
+    }
     for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
     return true;
   }
@@ -180,6 +196,7 @@ class Search {
     for (const entry of entries) {
       if (entry.name.startsWith('.')) continue;
       const inside = join(path, entry.name);
+      if (this.wanted.leavesOut(slashed(relative(root, inside)))) continue;
       if (entry.isDirectory()) await this.#directory(inside, root, depth + 1);
       else if (entry.isSymbolicLink()) await this.#link(inside, root, depth + 1);
       else this.#file(inside, join(real, entry.name), root);
@@ -196,6 +213,7 @@ class Search {
   }
 
   #file(path: string, real: string, root: string): void {
+    if (!this.wanted.takes(slashed(relative(root, path)))) return;
     if (PICKLED.test(path)) this.pickled.push(path);
     else if (containerOf(path) !== undefined) this.#add({ path, root }, real);
   }
@@ -207,6 +225,13 @@ class Search {
   #problem(path: string, problem: string, cause?: unknown): void {
     this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
   }
+}
+
+const slashed = (path: string): string => path.split(sep).join('/');
+
+/** Whether a file of this name can be a log, or is a pickle, of which something is said. */
+export function isLogName(path: string): boolean {
+  return containerOf(path) !== undefined || PICKLED.test(path);
 }
 
 function containerOf(path: string): Container | undefined {
@@ -231,7 +256,7 @@ async function lookAt(
   }
   const container = containerOf(path) ?? 'json-lines';
   try {
-    const { keys, bytes } = await keysIn(path, container, signal);
+    const { keys, bytes, stamp } = await keysIn(path, container, signal);
     if (keys === undefined)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
     const format = choice === undefined ? recognised(path, container, keys) : formatOf(choice);
@@ -241,7 +266,14 @@ async function lookAt(
     }
     const place = format.place(path);
     const runDirectory = isRemote(path) ? place.runDirectory : resolve(place.runDirectory);
-    return { path, choice: choice ?? { name: format.name }, container, place: { ...place, runDirectory }, bytes };
+    return {
+      path,
+      choice: choice ?? { name: format.name },
+      container,
+      place: { ...place, runDirectory },
+      bytes,
+      stamp,
+    };
   } catch (error) {
     if (error instanceof FileError && error !== signal?.reason) return error;
     throw error;
@@ -257,29 +289,30 @@ function recognised(path: string, container: Container, keys: ReadonlySet<string
   throw new FileError({ path }, problem);
 }
 
-/** What a file's rows have; undefined for an empty file. */
-async function keysIn(
-  path: string,
-  container: Container,
-  signal: AbortSignal | undefined,
-): Promise<{ keys: ReadonlySet<string> | undefined; bytes: number }> {
+interface FileHead {
+  /** Of its rows; undefined for an empty file. */
+  readonly keys: ReadonlySet<string> | undefined;
+  readonly bytes: number;
+  readonly stamp: string;
+}
+
+/** What a file's rows have. */
+async function keysIn(path: string, container: Container, signal: AbortSignal | undefined): Promise<FileHead> {
   if (container === 'json-lines') return firstKeys(path, signal);
   const file = await (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
   try {
     const names = file.columns.map((column) => (typeof column === 'string' ? column : column.name));
-    return { keys: names.length === 0 ? undefined : new Set(names), bytes: file.storedBytes };
+    const { storedBytes: bytes, stamp } = file;
+    return { keys: names.length === 0 ? undefined : new Set(names), bytes, stamp };
   } finally {
     await file.close();
   }
 }
 
-async function firstKeys(
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<{ keys: ReadonlySet<string> | undefined; bytes: number }> {
+async function firstKeys(path: string, signal: AbortSignal | undefined): Promise<FileHead> {
   const file = await LineFile.open(path, signal);
   try {
-    const bytes = file.storedBytes;
+    const { storedBytes: bytes, stamp } = file;
     for (let head = HEAD_BYTES; ; head *= 8) {
       for await (const block of file.blocks(0, head, signal, head)) {
         const begin = contentBegin(block.bytes);
@@ -287,11 +320,11 @@ async function firstKeys(
         if (begin === block.bytes.length) break;
         const lineEnd = block.bytes.indexOf(0x0a, begin);
         if (lineEnd >= 0 || block.bytes.length < head || head >= LONGEST_HEAD) {
-          return { keys: keysOf(block.bytes, begin, lineEnd < 0 ? block.bytes.length : lineEnd), bytes };
+          return { keys: keysOf(block.bytes, begin, lineEnd < 0 ? block.bytes.length : lineEnd), bytes, stamp };
         }
         break;
       }
-      if (head >= LONGEST_HEAD || head >= bytes) return { keys: undefined, bytes };
+      if (head >= LONGEST_HEAD || head >= bytes) return { keys: undefined, bytes, stamp };
     }
   } finally {
     await file.close();

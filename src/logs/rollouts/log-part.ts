@@ -13,4 +13,6 @@ export interface LogPart {
   readonly step?: number | undefined;
   readonly run?: string | undefined;
   readonly ranges: readonly Range[];
+  /** Of the bytes in them, where they stand in a file that may grow. */
+  readonly digest?: string | undefined;
 }

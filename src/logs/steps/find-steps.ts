@@ -9,6 +9,7 @@ import { isAddress } from '../stores/address.js';
 import { FileChoice, type FileChoiceOptions } from '../stores/file-choice.js';
 import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';
+import { NothingFoundError } from '../stores/nothing-found.js';
 import { findObjects } from '../stores/s3/listing.js';
 import { directoryOf, isRemote, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
@@ -119,7 +120,7 @@ class Search {
       if (real === undefined || this.#holdsSteps(real)) continue;
       if (this.problems.some((problem) => isBelow(problem.path, path))) continue;
       const problem = `neither this directory nor those below it hold a ${STEP_ENDINGS}${this.choice.words}: name the folder that step files are written to`;
-      this.#problem(path, problem);
+      this.problems.push(new NothingFoundError({ path }, problem));
     }
   }
 
@@ -142,10 +143,8 @@ class Search {
         : isStepName(basename(match)) && this.choice.takes(slashed(match)),
     );
     if (usable.length === 0) {
-      this.#problem(
-        pattern,
-        `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}${this.choice.words}`,
-      );
+      const problem = `no such file, and as a pattern it matches no directory and no ${STEP_ENDINGS}${this.choice.words}`;
+      this.problems.push(new NothingFoundError({ path: pattern }, problem));
     }
     for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''), false);
     return true;

@@ -6,12 +6,14 @@ import { argumentProblem, counted, shown } from '../../checks/words.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { episodeRewards } from '../../filter/input/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
+import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
 import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
 
 const FIELDS = optionNames<StepEvidence>({
   step: true,
   metrics: true,
+  texts: true,
   groups: true,
   rows: true,
   filter: true,
@@ -56,6 +58,7 @@ export function checkEvidence(evidence: StepEvidence): void {
     );
   }
   if (metrics !== undefined) checkMetrics(metrics);
+  if (evidence.texts !== undefined) checkTexts(evidence.texts);
   checkFigures(figures);
   if (filter !== undefined) {
     checkObject(filter, 'evidence.filter');
@@ -100,6 +103,13 @@ function checkMetrics(metrics: StepMetrics): void {
     'an object without values and certainty: give all that crossScoreMetrics() resolved to ' +
       '(report.stepMetrics of a monitor), not its figures alone',
   );
+}
+
+function checkTexts(texts: TextMetrics): void {
+  checkObject(texts, 'evidence.texts');
+  const { values, logged, phrases } = texts as Partial<TextMetrics>;
+  if (isRecord(values) && isRecord(logged) && Array.isArray(phrases)) return;
+  throw new ArgumentError('evidence.texts', `got ${shown(texts)}, expected all that textMetrics() resolved to`);
 }
 
 function isRecord(value: unknown): boolean {

@@ -2,6 +2,7 @@
 // not given.
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
+import type { TextMetrics } from '../../metrics/text-metrics.js';
 
 /** One group of rollouts, for callers that have rewards by group; `RowEvidence` says the same row by row. */
 export interface GroupEvidence {
@@ -61,6 +62,8 @@ export interface StepEvidence {
    * also serve retrieval split by reward.
    */
   readonly metrics?: StepMetrics | undefined;
+  /** Text figures of the step (`textMetrics`): regimes and warnings rest on them in a run that has no cross-scores. */
+  readonly texts?: TextMetrics | undefined;
   readonly groups?: readonly GroupEvidence[] | undefined;
   readonly rows?: RowEvidence | undefined;
   readonly filter?: FilterEvidence | undefined;

@@ -1,5 +1,6 @@
 // A computed step's metrics -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
 import type { Interval, StepMetrics } from '../../metrics/step-metrics.js';
+import { CROSS_SCORES, type Instrument } from './instrument.js';
 import { isMeasurable } from './run-level.js';
 
 const MI = 'mi_seq_estimate';
@@ -25,13 +26,14 @@ export interface MiAt extends Estimate {
 
 /** One computed step's figures, as far as regimes and trends need them. */
 export interface StepLevels {
+  readonly instrument: Instrument;
   /** By rising number of prompts; the last is of all. Never empty. */
   readonly mi: readonly MiAt[];
-  /** mi_seq_estimate. */
+  /** Of all prompts. */
   readonly whole: Estimate;
-  /** Contrastive margin, nats a response; null where it is absent. */
+  /** The figure without a ceiling: contrastive margin, or specificity of texts; null where it is absent. */
   readonly margin: Estimate | null;
-  /** H(Z|X), nats a token. */
+  /** How varied the reasoning is for one prompt: H(Z|X), nats a token, or what siblings do not share. */
   readonly entropy: number;
   /** Mean tokens a response, as far as the entropies tell; null where they do not. */
   readonly tokens: number | null;
@@ -64,6 +66,7 @@ export function stepLevels(metrics: StepMetrics | undefined): StepLevels | strin
   if (whole === null) return 'the interval of MI is beyond 1e150';
   const tokens = (values.conditional_entropy_seq_est ?? Number.NaN) / entropy;
   return {
+    instrument: CROSS_SCORES,
     mi: byPrompts(metrics, prompts, whole),
     whole,
     margin: figureOf(metrics, MARGIN),

@@ -50,7 +50,7 @@ export class InputAgnostic {
 }
 
 function inputAgnostic(since: number, levels: StepLevels, depended: boolean): Finding {
-  const { whole, retrieval, chance, retrievalP, prompts, rows } = levels;
+  const { whole, retrieval, chance, retrievalP, prompts, rows, instrument } = levels;
   const p = retrievalP === null ? '' : ` (p = ${figure(retrievalP)})`;
   const hits =
     retrieval === null || chance === null
@@ -67,7 +67,7 @@ function inputAgnostic(since: number, levels: StepLevels, depended: boolean): Fi
       : 'Check that the prompt reaches the model where log-probs are scored, and that rows and prompts are labelled rightly; ' +
         'if both are right, this policy has ignored its prompts from the beginning.',
     sentence:
-      `The reasoning cannot be told from one that ignores its prompt: I(X;Z) is ${figure(whole.value)} ` +
-      `[${figure(whole.low)}, ${figure(whole.high)}] nats a response${hits}; so since step ${since}.`,
+      `The reasoning cannot be told from one that ignores its prompt: ${instrument.mi} is ${figure(whole.value)} ` +
+      `[${figure(whole.low)}, ${figure(whole.high)}] nats a response${hits}; so since step ${since}.${instrument.remark}`,
   };
 }

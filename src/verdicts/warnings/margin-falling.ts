@@ -3,6 +3,7 @@
 
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
+import type { Instrument } from '../levels/instrument.js';
 import { RunLevel, runLevelShape } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import { figure, percent } from '../sentence-numbers.js';
@@ -69,7 +70,7 @@ export class MarginFalling {
     const lengthShare = tokens === null || this.#tokens.start <= 0 ? 1 : Math.min(1, tokens / this.#tokens.start);
     // A margin a token that is no loss: the responses have become shorter.
     if (share >= HEALTHY_SHARE * lengthShare && !miIsBelowStart) return undefined;
-    return marginFalling(this.#standing.since, margin, start, lengthShare);
+    return marginFalling(this.#standing.since, margin, start, lengthShare, levels.instrument);
   }
 
   /** A collapse says more: when it is over, only new evidence may warn again. */
@@ -83,18 +84,21 @@ function marginFalling(
   { value, low, high }: NonNullable<StepLevels['margin']>,
   start: number,
   lengthShare: number,
+  { source, margin, marginUnit, remark }: Instrument,
 ): Finding {
+  const isScored = source === 'scores';
   return {
     kind: 'margin_falling',
     severity: 'warning',
     since,
-    evidence: { margin: value, marginLow: low, marginHigh: high, marginStart: start, lengthShare },
+    evidence: isScored
+      ? { margin: value, marginLow: low, marginHigh: high, marginStart: start, lengthShare }
+      : { specificity: value, specificityStart: start },
     advice:
       'Responses tell their prompt less and less, which I(X;Z) shows late where it stands near its ceiling: look at the ' +
       'reward variance of the batch now, turn the filter on or make it stricter, and keep a checkpoint from before this step.',
     sentence:
-      `The contrastive margin, by how much a response is likelier under its own prompt than under others, is ` +
-      `${figure(value)} [${figure(low)}, ${figure(high)}] nats a response, ${percent(value / start)} of its start ` +
-      `(${figure(start)}); so since step ${since}.`,
+      `${margin} is ${figure(value)}${isScored ? ` [${figure(low)}, ${figure(high)}]` : ''} ${marginUnit}, ` +
+      `${percent(value / start)} of its start (${figure(start)}); so since step ${since}.${remark}`,
   };
 }

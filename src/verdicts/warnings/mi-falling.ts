@@ -1,10 +1,14 @@
 // Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
 
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import type { FollowedLevel } from '../levels/followed-level.js';
+import { CROSS_SCORES, type Instrument } from '../levels/instrument.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
-import { figure, percent, percentOf } from '../sentence-numbers.js';
+import type { MiAt } from '../levels/step-levels.js';
+import { capital, figure, percent, percentOf } from '../sentence-numbers.js';
 import { HEALTHY_SHARE, holds, levelBelow, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { rankTrend } from '../statistics/rank-trend.js';
+import { studentTail } from '../statistics/tail-probabilities.js';
 import type { Finding } from '../verdict.js';
 
 /** The trend over TREND_STEPS must be as unlikely as this by chance, at every look (exact Mann–Kendall). */
@@ -15,6 +19,33 @@ const TREND_LEVEL = 0.05;
  * most of it back. bench/false-alarms.mjs measures what is left: docs/reference/verdicts.md states it.
  */
 const BUDGET = 7;
+
+/** What tells a fall from texts that begins within the run's start. */
+export interface TextFall {
+  /** The step's bound, and its errors as of the last value that stood. */
+  readonly at: MiAt;
+  readonly errors: FollowedLevel['errors'];
+  /** Specificity, which has no ceiling. */
+  readonly specificity: RunLevel;
+}
+
+/** After so many steps it can be told … */
+const EARLY_LOOKS = 3;
+
+/** … where specificity is as unlikely by chance below the same floor. */
+const CONFIRMED_LEVEL = 0.05;
+
+/**
+ * P(the bound of this step is as low or lower), were the run's level `floor`; 1 where specificity does not confirm it.
+ * Texts start at their ceiling or near it, where nothing scatters: what the run scatters by is then known from the fall
+ * itself.
+ */
+function textFallP({ at, errors, specificity }: TextFall, floor: number, look: number): number {
+  if (look < EARLY_LOOKS || !specificity.comparable || specificity.start <= 0) return 1;
+  if (levelBelow(specificity, HEALTHY_SHARE * specificity.start) > CONFIRMED_LEVEL) return 1;
+  const spread = Math.hypot(at.error, errors.sigma, HEALTHY_SHARE * errors.start);
+  return studentTail((floor - at.value) / spread, at.prompts - 1);
+}
 
 export const miFallingShape = nullable(fields({ since: count }));
 export type MiFallingJson = Shaped<typeof miFallingShape>;
@@ -31,14 +62,20 @@ export class MiFalling {
   }
 
   /** After the step's values were added, and the start is complete. */
-  look(mi: RunLevel, entropy: RunLevel): Finding | undefined {
+  look(
+    mi: RunLevel,
+    entropy: RunLevel,
+    instrument: Instrument = CROSS_SCORES,
+    texts: TextFall | undefined = undefined,
+  ): Finding | undefined {
     const look = mi.seen - START_STEPS;
     const floor = HEALTHY_SHARE * mi.start;
     const trend = rankTrend(mi.recent.map(({ value }) => value));
-    const levelP = levelBelow(mi, floor);
+    const ofStep = texts === undefined ? 1 : textFallP(texts, floor, look);
+    const levelP = Math.min(levelBelow(mi, floor), ofStep);
     if (this.#state === null) {
-      // The trend must lie after the start: the step from one to the other is none.
-      if (look < TREND_STEPS || !holds(entropy)) return undefined;
+      // The trend must lie after the start, as the step from one to the other is none; or the step by itself be clear.
+      if ((look < TREND_STEPS && ofStep === 1) || !holds(entropy)) return undefined;
       if (trend.pDown > TREND_LEVEL || levelP > BUDGET * lookShare(look)) return undefined;
       const highest = mi.recent.reduce((top, entry) => (entry.value >= top.value ? entry : top));
       this.#state = { since: highest.step };
@@ -67,9 +104,9 @@ export class MiFalling {
         'Look at the reward variance of the batch now: turn the filter on or make it stricter, lower the entropy bonus, ' +
         'and keep a checkpoint from before this step.',
       sentence:
-        `I(X;Z) has been falling since step ${since}: it is ${figure(last)}, ${percent(last / mi.start)} of its start ` +
-        `(${figure(mi.start)}), while H(Z|X) holds (${percentOf(entropyRecent, entropy.start)} of its start); ` +
-        `trend p = ${figure(trend.pDown)}, level p = ${figure(levelP)}.`,
+        `${capital(instrument.mi)} has been falling since step ${since}: it is ${figure(last)}, ${percent(last / mi.start)} of its start ` +
+        `(${figure(mi.start)}), while ${instrument.entropy} holds (${percentOf(entropyRecent, entropy.start)} of its start); ` +
+        `trend p = ${figure(trend.pDown)}, level p = ${figure(levelP)}.${instrument.remark}`,
     };
   }
 

@@ -2,6 +2,7 @@
 // first ones.
 
 import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved-shape.js';
+import type { Instrument } from '../levels/instrument.js';
 import type { MiLevels } from '../levels/mi-levels.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from '../levels/run-level.js';
 import { fallsFromStart } from '../levels/start-fall.js';
@@ -27,14 +28,14 @@ export class StartFalling {
   }
 
   /** After the step's values were added. */
-  look(mi: MiLevels, margin: RunLevel, entropy: RunLevel): Finding | undefined {
+  look(mi: MiLevels, margin: RunLevel, entropy: RunLevel, instrument: Instrument): Finding | undefined {
     const ofMi = mi.fullest;
     if (ofMi === undefined) return undefined;
     if (this.#state === null) this.#state = this.#found(mi, ofMi, margin, entropy);
     if (this.#state === null) return undefined;
     const level = this.#state.figure === 'mi' ? ofMi : margin;
     const now = level.recentMean(PRESENT_STEPS);
-    if (now < HEALTHY_SHARE * level.start) return startFalling(this.#state, level, now);
+    if (now < HEALTHY_SHARE * level.start) return startFalling(this.#state, level, now, instrument);
     this.#state = null;
     return undefined;
   }
@@ -58,8 +59,15 @@ export class StartFalling {
   }
 }
 
-function startFalling({ since, figure: of }: NonNullable<StartFallingJson>, level: RunLevel, now: number): Finding {
-  const name = of === 'mi' ? 'I(X;Z)' : 'the contrastive margin of I(X;Z)';
+function startFalling(
+  { since, figure: of }: NonNullable<StartFallingJson>,
+  level: RunLevel,
+  now: number,
+  { source, mi, marginUnit, remark }: Instrument,
+): Finding {
+  const isMi = of === 'mi';
+  const margin = source === 'scores' ? 'the contrastive margin of I(X;Z)' : 'the specificity of the texts';
+  const name = isMi ? mi : margin;
   return {
     kind: 'start_falling',
     severity: 'warning',
@@ -69,7 +77,7 @@ function startFalling({ since, figure: of }: NonNullable<StartFallingJson>, leve
       'The first steps are no start to compare with: go back to a checkpoint from before the run, and train on prompts with ' +
       'high reward variance only, with a lower learning rate or entropy bonus.',
     sentence:
-      `From the run's first steps on, ${name} falls: it is ${figure(now)} nats a response, ${percent(now / level.start)} of ` +
-      `its highest level there (${figure(level.start)}), which later steps are compared with.`,
+      `From the run's first steps on, ${name} falls: it is ${figure(now)} ${isMi ? 'nats a response' : marginUnit}, ${percent(now / level.start)} of ` +
+      `its highest level there (${figure(level.start)}), which later steps are compared with.${remark}`,
   };
 }

@@ -5,13 +5,18 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError, FileError, type RolloutStep, readRollouts } from '../../../src/index.js';
 import { JsonFields } from '../../../src/logs/rollouts/json-lines/json-fields.js';
 import { LineFile } from '../../../src/logs/rollouts/json-lines/line-blocks.js';
+import { ParsePool } from '../../../src/logs/rollouts/json-lines/parse-pool.js';
 import { unpackPages } from '../../../src/logs/rollouts/parquet/parquet-pages.js';
+import { buildIfStale } from '../../support/built-command.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { jsonLines, putLogs, readAll, readOne } from './rollout-logs.js';
+
+// Threads run what is in dist/.
+beforeAll(buildIfStale, 180_000);
 
 const root = temporaryDirectory();
 let count = 0;
@@ -211,6 +216,7 @@ describe('steps and files', () => {
     );
     lines[4999] = '{';
     const path = folder({ 'x.jsonl': lines });
+    expect(new ParsePool(3).threads).toBe(3);
     const [one, several] = [await readAll(path, { threads: 1 }), await readAll(path, { threads: 3 })];
     expect(several.steps).toEqual(one.steps);
     expect(one.steps.map(({ rows: count }) => count)).toEqual([3000, 2999]);

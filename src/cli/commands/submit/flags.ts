@@ -1,5 +1,7 @@
 // What the command line of `collapsar submit` gives: the options as they were read, and as the words that give them
 // again.
+
+import { LOG_FLAGS } from '../../options/log-options.js';
 import type { PlanningFlags } from '../../options/planning-options.js';
 
 /** The options of the command line, checked one by one. */
@@ -57,4 +59,5 @@ export const PLAN_OPTIONS = [
   'turnRewards',
   'include',
   'exclude',
+  ...LOG_FLAGS,
 ] as const;

@@ -1,6 +1,7 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { LOG_FLAGS, logFlagText } from '../../options/log-options.js';
 import { byteCount, nonEmpty, notEmpty, outputPath, wholeNumber } from '../../options/option-values.js';
 import { addPlanningOptions } from '../../options/planning-options.js';
 import { addTableOptions } from '../../options/table-options.js';
@@ -105,6 +106,7 @@ function givenWords(command: Command): Map<string, string[]> {
     // With "=": a value may begin with a dash.
     if (value === true) given.set(name, [key]);
     else if (name === 'metrics') given.set(name, [`${key}=${(value as string[]).join(',')}`]);
+    else if (LOG_FLAGS.some((flag) => flag === name)) given.set(name, [`${key}=${logFlagText(name, value)}`]);
     else
       given.set(
         name,

@@ -1,9 +1,9 @@
 // The reports of one run -> where it stands now, in a line: how grave, since when, and the figures behind.
 import type { StepReport } from '../../../analysis/step-report.js';
 import { printable } from '../../../checks/words.js';
-import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import type { RunVerdict, Verdict } from '../../../verdicts/index.js';
 import { MISSING, shortNumber } from '../number-format.js';
+import { figureKeys, type ShownMetrics, shownMetrics } from './shown-metrics.js';
 import { GRADES, type Grade, inWords, stateMark } from './state-marks.js';
 import { figureCell } from './step-columns.js';
 
@@ -20,7 +20,7 @@ export interface RunStatus {
   /** Why there is no state. */
   readonly reason: string | undefined;
   /** Of the last step, under its first sample label. */
-  readonly metrics: StepMetrics | undefined;
+  readonly metrics: ShownMetrics | undefined;
   /** Of the run's start: MI and H(Z|X) at the last step that has a state. */
   readonly shares: { readonly mi: number | undefined; readonly entropy: number | undefined };
 }
@@ -51,7 +51,7 @@ export class StatusReader {
 
   /** After the run's last report. */
   status(): RunStatus {
-    const metrics = this.#last?.metrics[0];
+    const [metrics] = this.#last === undefined ? [] : shownMetrics(this.#last);
     return {
       name: printable(this.#first?.run ?? ''),
       place: this.#first?.file ?? '',
@@ -108,9 +108,10 @@ export function figures({ metrics, shares }: RunStatus): string[] {
   const ofStart = (share: number | undefined, words: string): string =>
     share === undefined ? '' : `, ${percentText(share)}${words}`;
   const text = (key: string): string => figureCell(metrics, key).text;
+  const { mi, miTitle, entropy, entropyTitle } = figureKeys(metrics);
   return [
-    `MI ${text('mi_seq_estimate')}${ofStart(shares.mi, ' of start')}`,
+    `${miTitle} ${text(mi)}${ofStart(shares.mi, ' of start')}`,
     `retrieval ${text('retrieval_accuracy')}, chance ${shortNumber(metrics?.values.retrieval_chance_level)}`,
-    `H(Z|X) ${text('conditional_entropy_est')}${ofStart(shares.entropy, '')}`,
+    `${entropyTitle} ${text(entropy)}${ofStart(shares.entropy, '')}`,
   ];
 }

@@ -11,6 +11,7 @@ import { wrap } from '../text-wrap.js';
 import { type RunStatus, StatusReader } from './run-status.js';
 import { RunVerdicts } from './run-verdicts.js';
 import { SampleTable, type TableOptions } from './sample-table.js';
+import { shownMetrics } from './shown-metrics.js';
 import { columnOf, ribbon } from './sparkline.js';
 import { glyph, stateMark, styleOf } from './state-marks.js';
 import type { Scales } from './trends.js';
@@ -48,13 +49,14 @@ export class RunView {
   }
 
   add(report: StepReport): void {
-    this.#prompts.add(report.metrics[0]?.columns.total ?? 0);
+    const shown = shownMetrics(report);
+    this.#prompts.add(shown[0]?.columns.total ?? 0);
     this.#reader.add(report);
     this.verdicts.add(report);
     this.#steps.push(report.step);
     this.#letters.push(stateMark(report.judgement?.regime.regime).letter);
     const rank = this.#rankOf(report);
-    for (const metrics of report.metrics) {
+    for (const metrics of shown) {
       let sample = this.#samples.get(metrics.label);
       if (sample === undefined) {
         sample = new SampleTable(metrics, this.#options, this.#scales);

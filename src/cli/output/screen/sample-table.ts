@@ -2,13 +2,13 @@
 // remarks. Of each step no more is held than is shown: the cells of those that may have a line, and the figures behind
 // the trends.
 import type { StepReport } from '../../../analysis/step-report.js';
-import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import { MISSING } from '../number-format.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { type Look, plain } from '../text-style.js';
 import { wrap } from '../text-wrap.js';
 import { Footnotes } from './footnotes.js';
 import { RowChoice } from './row-choice.js';
+import { type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
 import { chosenColumn, rowsColumn, type StepColumn, usualColumns } from './step-columns.js';
 import { type Scales, Trends } from './trends.js';
 
@@ -43,21 +43,22 @@ export class SampleTable {
   readonly #lines: RowChoice<Line>;
   #lacksRows = false;
 
-  constructor(first: StepMetrics, options: TableOptions, scales: Scales) {
+  constructor(first: ShownMetrics, options: TableOptions, scales: Scales) {
     this.#options = options;
-    this.#usual = usualColumns(first.profile, options.permutations);
+    this.#usual = usualColumns(first, options.permutations);
     this.#lines = new RowChoice(options.rows ?? USUAL_ROWS);
     this.trends = new Trends(scales);
   }
 
   /** @param rank how grave what changes with this step is; 0 where nothing does */
-  add(report: StepReport, metrics: StepMetrics, rank: number): void {
+  add(report: StepReport, metrics: ShownMetrics, rank: number): void {
     const { chosen } = this.#options;
     if (chosen)
       for (const key of chosenKeys(report, metrics)) this.#keys.set(key, this.#keys.get(key) ?? chosenColumn(key));
     const columns = this.#columns;
     // Over all steps, shown or not: a remark about a step left out must not get lost.
-    const ofStep = metrics === report.metrics[0] ? (report.notes ?? []) : [];
+    const isFirst = metrics.label === (report.metrics[0]?.label ?? TEXT_LABEL);
+    const ofStep = isFirst ? (report.notes ?? []) : [];
     const marks = this.#footnotes.marks(report.step, [...ofStep, ...metrics.notes]);
     this.trends.add(columns, report, metrics);
     if (metrics.rows.used < metrics.rows.total) this.#lacksRows = true;
@@ -118,7 +119,7 @@ function aligned(cells: readonly Cell[]): Cell[] {
 }
 
 /** Keys of this sample that the user chose; common ones stand with every sample. */
-function* chosenKeys({ record, filter }: StepReport, { logged, label }: StepMetrics): Generator<string> {
+function* chosenKeys({ record, filter }: StepReport, { logged, label }: ShownMetrics): Generator<string> {
   for (const key of Object.keys(record)) if (key in logged || key in (filter?.metrics ?? {})) yield key;
   for (const key of Object.keys(record.absent ?? {})) if (key.startsWith(`${label}/`)) yield key;
 }

@@ -10,6 +10,7 @@ import { wrap } from '../text-wrap.js';
 import { byGravity, figures, headline, percentText, type RunStatus } from './run-status.js';
 import { legend, RunView } from './run-view.js';
 import type { TableOptions } from './sample-table.js';
+import { figureKeys } from './shown-metrics.js';
 import { GRADES, type Grade, glyph, paintedGlyph, styleOf } from './state-marks.js';
 import { figureCell } from './step-columns.js';
 import { Scales } from './trends.js';
@@ -171,13 +172,16 @@ export function comparisonColumns(statuses: readonly RunStatus[], profile: Profi
           ),
         ]
       : []),
-    column('MI', figure('mi_seq_estimate')),
+    column('MI', (status) => figureCell(status.metrics, figureKeys(status.metrics).mi)),
     ...(isStrict
       ? [column('%', ({ shares }) => ({ text: percentText(shares.mi) }), { align: 'right', dispensable: 2 })]
       : []),
     column('retrieval', figure('retrieval_accuracy'), { align: 'right', dispensable: 1 }),
     column('chance', figure('retrieval_chance_level'), { align: 'right', dispensable: 4 }),
-    column('H(Z|X)', figure('conditional_entropy_est'), { align: 'right', dispensable: 1 }),
+    column(varietyTitle(statuses), (status) => figureCell(status.metrics, figureKeys(status.metrics).entropy), {
+      align: 'right',
+      dispensable: 1,
+    }),
     ...(isStrict
       ? [
           column('%', ({ shares }) => ({ text: percentText(shares.entropy) }), {
@@ -187,6 +191,11 @@ export function comparisonColumns(statuses: readonly RunStatus[], profile: Profi
         ]
       : []),
   ];
+}
+
+/** H(Z|X), or what stands in for it where runs have texts alone. */
+function varietyTitle(statuses: readonly RunStatus[]): string {
+  return [...new Set(statuses.map(({ metrics }) => figureKeys(metrics).entropyTitle))].join(' or ');
 }
 
 /** The beginning of a name, the end of a path. */

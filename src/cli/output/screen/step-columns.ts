@@ -1,9 +1,10 @@
 // Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
 import type { StepReport } from '../../../analysis/step-report.js';
 import { printable } from '../../../checks/words.js';
-import type { Certainty, StepMetrics } from '../../../metrics/step-metrics.js';
+import type { Certainty } from '../../../metrics/step-metrics.js';
 import { MISSING, shortNumber } from '../number-format.js';
 import type { Cell } from '../table.js';
+import { type FigureKeys, figureKeys, type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
 import { stateMark } from './state-marks.js';
 
 export interface StepColumn {
@@ -11,28 +12,28 @@ export interface StepColumn {
   readonly align: 'left' | 'right';
   /** As of a table's column. */
   readonly dispensable?: number;
-  cell(report: StepReport, metrics: StepMetrics): Cell;
+  cell(report: StepReport, metrics: ShownMetrics): Cell;
   /** The figure behind the cell, of columns that have a trend. */
-  readonly figure?: (report: StepReport, metrics: StepMetrics) => number | undefined;
+  readonly figure?: (report: StepReport, metrics: ShownMetrics) => number | undefined;
   /**
    * Where its trend is drawn. `positive`: from 0 to the highest of all runs; `share`: from 0 to 1; `signed`: as
    * `positive`, but down to the lowest where that is below 0.
    */
   readonly scale?: 'positive' | 'share' | 'signed';
   /** A level that the trend is drawn against: what is not above it is drawn as a line. */
-  readonly chance?: (metrics: StepMetrics) => number | undefined;
+  readonly chance?: (metrics: ShownMetrics) => number | undefined;
 }
 
 /** A p-value above this leaves it open whether there is any signal: the figure is marked. */
 const DOUBTFUL = 0.05;
 
-export function isDoubtful({ certainty }: StepMetrics, key: string): boolean {
+export function isDoubtful({ certainty }: ShownMetrics, key: string): boolean {
   const p = certainty[key]?.pValue;
   return typeof p === 'number' && p > DOUBTFUL;
 }
 
 /** A figure as a cell, with a mark where chance may have made it. */
-export function figureCell(metrics: StepMetrics | undefined, key: string): Cell {
+export function figureCell(metrics: ShownMetrics | undefined, key: string): Cell {
   const text = shortNumber(metrics?.values[key]);
   return metrics !== undefined && isDoubtful(metrics, key) ? { text: `${text}?`, style: 'red' } : { text };
 }
@@ -116,6 +117,19 @@ const strict = (permutations: number): StepColumn[] => [
   zScore('mi_zscore_floored'),
 ];
 
+/** What texts say, whatever the profile. */
+const texts = (permutations: number, { entropy: key, entropyTitle }: FigureKeys): StepColumn[] => [
+  state,
+  valueColumn('MI bound', 'mi_bound', { scale: 'signed' }),
+  certaintyColumn('95%', 'mi_bound', 1, batchInterval),
+  ...(permutations > 0 ? [certaintyColumn('p', 'mi_bound', 1, (of) => pValueText(of, permutations))] : []),
+  retrieval,
+  chance,
+  valueColumn(entropyTitle, key, { scale: entropyTitle === 'novelty' ? 'share' : 'positive' }),
+  valueColumn('template', 'template_share', { scale: 'share' }),
+  valueColumn('specificity', 'specificity', { dispensable: 4 }),
+];
+
 const RAGEN: readonly StepColumn[] = [
   mi,
   valueColumn('MI/token', 'mi_estimate', { scale: 'positive' }),
@@ -126,7 +140,12 @@ const RAGEN: readonly StepColumn[] = [
 ];
 
 /** The figures that tell collapse from health. */
-export function usualColumns(profile: StepMetrics['profile'], permutations: number): readonly StepColumn[] {
+export function usualColumns(
+  first: Pick<ShownMetrics, 'profile' | 'label' | 'values'>,
+  permutations: number,
+): readonly StepColumn[] {
+  const { profile, label } = first;
+  if (label === TEXT_LABEL) return texts(permutations, figureKeys(first));
   return profile === 'strict' ? strict(permutations) : RAGEN;
 }
 

@@ -1,9 +1,9 @@
 // The figures of one run, step by step -> a line of bars a figure, drawn where other runs draw theirs.
 import type { StepReport } from '../../../analysis/step-report.js';
-import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import { shortNumber } from '../number-format.js';
 import { type Look, plain } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';
+import type { ShownMetrics } from './shown-metrics.js';
 import { CHANCE, type Scale, sparkline } from './sparkline.js';
 import type { StepColumn } from './step-columns.js';
 
@@ -51,7 +51,7 @@ export class Trends {
   }
 
   /** A step with the columns that it has; columns may come later, and those without a scale have no trend. */
-  add(columns: Iterable<StepColumn>, report: StepReport, metrics: StepMetrics): void {
+  add(columns: Iterable<StepColumn>, report: StepReport, metrics: ShownMetrics): void {
     for (const column of columns) {
       if (column.figure === undefined || column.scale === undefined) continue;
       let series = this.#series.get(column.title);

@@ -63,6 +63,10 @@ export class LineFile {
     return this.source.path;
   }
 
+  get stamp(): string {
+    return this.source.stamp;
+  }
+
   close(): Promise<void> {
     return this.source.close();
   }

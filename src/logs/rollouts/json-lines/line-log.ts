@@ -1,5 +1,6 @@
 // Logs of JSON lines: which lines are of which step, and the rows of those lines, parsed on threads where there are
 // many.
+import { crc32 } from 'node:zlib';
 import { LineProblem } from '../fields.js';
 import type { RolloutFormat } from '../format.js';
 import type { LogPart, Range } from '../log-part.js';
@@ -19,13 +20,16 @@ export async function indexLines(
 ): Promise<LogPart[]> {
   const names = [format.stepField, format.runField].filter((name) => name !== undefined);
   if (names.length === 0) return [{ ranges: [wholeFile()] }];
-  const parts = new Map<string, LogPart & { ranges: Range[] }>();
+  const parts = new Map<string, LogPart & { ranges: Range[]; checksum: number }>();
   const fields = new JsonFields(names, true);
   let number = 0;
   let range: Range | undefined;
+  let part: (LogPart & { ranges: Range[]; checksum: number }) | undefined;
   let key: string | undefined;
   for await (const { bytes, offset, tooLong } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) {
     if (tooLong !== undefined) number++;
+    // Lines of one step mostly come together: their bytes are taken into its checksum in one go.
+    let unchecked = 0;
     for (let begin = 0; begin < bytes.length; ) {
       const found = bytes.indexOf(LINE_END, begin);
       const end = found < 0 ? bytes.length : found;
@@ -33,9 +37,11 @@ export async function indexLines(
       // A line that says nothing goes with those before it, and is named when they are read.
       if (said !== undefined && said.key !== key) {
         const first = range === undefined;
+        if (part !== undefined) part.checksum = crc32(bytes.subarray(unchecked, begin), part.checksum);
+        unchecked = first ? 0 : begin;
         range = { begin: first ? 0 : offset + begin, end: offset + end + 1, line: first ? 0 : number };
         key = said.key;
-        const part = parts.get(key) ?? { step: said.step, run: said.run, ranges: [] };
+        part = parts.get(key) ?? { step: said.step, run: said.run, ranges: [], checksum: 0 };
         part.ranges.push(range);
         parts.set(key, part);
       } else if (range !== undefined) {
@@ -44,9 +50,11 @@ export async function indexLines(
       begin = end + 1;
       number++;
     }
+    if (part !== undefined) part.checksum = crc32(bytes.subarray(unchecked), part.checksum);
     giveBack(bytes);
   }
-  return parts.size === 0 ? [{ ranges: [wholeFile()] }] : [...parts.values()];
+  if (parts.size === 0) return [{ ranges: [wholeFile()] }];
+  return [...parts.values()].map(({ checksum, ...found }) => ({ ...found, digest: digestOf(found.ranges, checksum) }));
 }
 
 export function wholeFile(): Range {
@@ -80,6 +88,30 @@ function stepOf(fields: JsonFields, name: string): number | undefined {
 function firstOf(values: readonly unknown[]): number | undefined {
   const [first] = values;
   return typeof first === 'number' && Number.isSafeInteger(first) && first >= 0 ? first : undefined;
+}
+
+/**
+ * The digest that `indexLines` gives these ranges while they have this content. @throws FileError when the file cannot
+ * be read
+ */
+export async function rangesDigest(
+  file: LineFile,
+  ranges: readonly Range[],
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  let checksum = 0;
+  for (const { begin, end } of ranges) {
+    for await (const { bytes } of file.blocks(begin, end, signal)) {
+      checksum = crc32(bytes, checksum);
+      giveBack(bytes);
+    }
+  }
+  return digestOf(ranges, checksum);
+}
+
+function digestOf(ranges: readonly Range[], checksum: number): string {
+  const bytes = ranges.reduce((sum, { begin, end }) => sum + end - begin, 0);
+  return `${bytes}-${checksum.toString(16)}`;
 }
 
 /** Rows of these ranges, in the order of the file. @throws FileError when the file cannot be read */

@@ -15,7 +15,7 @@ const WORTH_A_THREAD = 2 ** 17;
 const YOUNG_MB = 64;
 
 /** Compiled beside the package's other modules; the command's bundle and the tests' sources find it there as well. */
-const WORKER = join(packageRoot, 'dist', 'logs', 'rollouts', 'parse-worker.js');
+const WORKER = join(packageRoot, 'dist', 'logs', 'rollouts', 'json-lines', 'parse-worker.js');
 
 export interface ParseRequest {
   readonly bytes: Uint8Array;

@@ -46,6 +46,10 @@ export class ParquetFile {
     return this.source.bytes;
   }
 
+  get stamp(): string {
+    return this.source.stamp;
+  }
+
   close(): Promise<void> {
     return this.source.close();
   }

@@ -1,0 +1,101 @@
+// Steps as they were found -> what each says on its own, whichever of step file and rollout logs it has.
+import { FileError } from '../../checks/errors.js';
+import type { Engine } from '../../engine/engine.js';
+import { type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
+import type { StepReading } from '../../verdicts/index.js';
+import type { JournalStep } from '../results/journal-lines.js';
+import { FirstSteps } from './first-steps.js';
+import { badRowsOf, measureRollouts } from './rollout-measurement.js';
+import { type MeasureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
+import type { StepFile, StepOfRun } from './step-source.js';
+
+export interface MeasuringContext {
+  readonly engine: Engine;
+  readonly measuring: MeasureOptions;
+  /** Of scores to hold of a step file at a time. */
+  readonly blockBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** What measures steps: it knows the runs' first steps, and reads their logs. */
+export class MeasuredSteps {
+  readonly logs: RolloutLogs;
+  readonly #first = new FirstSteps();
+
+  constructor(reading: LogReading, signal: AbortSignal) {
+    this.logs = new RolloutLogs(reading, signal);
+  }
+
+  /** Takes in a step that is in a run, measured here or not; those of a run come in their order. */
+  note(step: StepOfRun & Pick<StepFile, 'rollouts'>): void {
+    this.#first.add(step);
+  }
+
+  /** The step is not to be measured: what it stands in need not stay open. */
+  async skip({ rollouts }: Pick<StepFile, 'rollouts'>): Promise<void> {
+    if (rollouts !== undefined) await this.logs.skip(rollouts);
+  }
+
+  /**
+   * @param path of the step's file, as it is to be opened
+   * @param onBytes called with the size of each piece that is through
+   * @throws {FileError} when the step cannot be used; `signal.reason` when aborted
+   */
+  async measure(
+    step: StepFile,
+    path: string,
+    { engine, measuring, blockBytes, signal }: MeasuringContext,
+    { identity, onBytes }: { readonly identity?: string | undefined; readonly onBytes: (bytes: number) => void },
+  ): Promise<StepMeasurement> {
+    const { rollouts, isLog } = step;
+    if (rollouts === undefined) return measureStep(engine, path, measuring, blockBytes, signal, { identity, onBytes });
+    const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
+    const written = this.logs
+      .read(rollouts)
+      .then((read) => measureRollouts(engine, rollouts, read, measuring, isLog === true, firstRows, signal));
+    if (isLog) return written;
+    written.catch(() => undefined);
+    const scored = await measureStep(engine, path, measuring, blockBytes, signal, { onBytes });
+    return together(
+      scored,
+      await written.catch((error: unknown): StepMeasurement => {
+        if (!(error instanceof FileError) || error === signal.reason) throw error;
+        return { metrics: [], notes: [], badRows: badRowsOf([error], rollouts) };
+      }),
+    );
+  }
+
+  close(): Promise<void> {
+    return this.logs.close();
+  }
+}
+
+/** What a step file says counts where both say it. */
+function together(scored: StepMeasurement, written: StepMeasurement): StepMeasurement {
+  const { texts, badRows } = written;
+  const filter = scored.filter ?? written.filter;
+  const reading = bothRead(scored.reading, written.reading);
+  return {
+    metrics: scored.metrics,
+    ...(texts && { texts }),
+    ...(reading && { reading }),
+    ...(filter && { filter }),
+    notes: [...scored.notes, ...written.notes],
+    ...(badRows && { badRows }),
+  };
+}
+
+function bothRead(scored: StepReading | undefined, written: StepReading | undefined): StepReading | undefined {
+  if (scored === undefined || written === undefined) return scored ?? written;
+  const known = Object.entries(scored).filter(
+    ([name, value]) => value !== null && !(name === 'prompts' && value.length === 0),
+  );
+  const { lowest } = scored.rewardRange;
+  return { ...written, ...Object.fromEntries(known), ...(lowest === null && { rewardRange: written.rewardRange }) };
+}
+
+/** What a journal knows a step by: of logs neither file nor place in it, which may change as others are written. */
+export function journalStep(step: StepFile, path = step.file): JournalStep {
+  const { run, runDirectory, identity, isLog } = step;
+  return isLog ? { file: runDirectory, part: `${run}\n${step.step}`, identity } : { file: path, identity };
+}

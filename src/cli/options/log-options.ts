@@ -1,0 +1,92 @@
+// How rollout logs are to be read, as options of the commands that read them.
+import { type Command, InvalidArgumentError } from 'commander';
+import { OWN_COLUMNS, type OwnColumn } from '../../logs/rollouts/formats/own.js';
+import type { LogOptions } from '../../logs/rollouts/log-options.js';
+import { notEmpty, wholeNumber } from './option-values.js';
+
+/** What they give. */
+export interface LogFlags {
+  format?: string;
+  columns?: NonNullable<LogOptions['columns']>;
+  groupSize?: number;
+  reasoning?: NonNullable<LogOptions['reasoning']>;
+  tagTokens?: readonly [number, number];
+}
+
+/** Their names, for commands that hand options on. */
+export const LOG_FLAGS = [
+  'format',
+  'columns',
+  'groupSize',
+  'reasoning',
+  'tagTokens',
+] as const satisfies (keyof LogFlags)[];
+
+export function addLogOptions(command: Command): Command {
+  return command
+    .option(
+      '--format <name>',
+      'of rollout logs: the reader, where their fields do not tell (see collapsar formats)',
+      notEmpty,
+    )
+    .option(
+      '--columns <map>',
+      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file",
+      columnMap,
+    )
+    .option(
+      '--group-size <n>',
+      'rows a prompt, one after the other, in logs with neither group ids nor prompts',
+      wholeNumber(1),
+    )
+    .option(
+      '--reasoning <tags>',
+      "tags around the reasoning, such as '<r> </r>', or all (default: '<think> </think>')",
+      tags,
+    )
+    .option('--tag-tokens <ids>', 'ids of these tags in logs of token ids, such as 151667,151668', tagTokens);
+}
+
+/** Those of them that were given. */
+export function logFlags({ format, columns, groupSize, reasoning, tagTokens: ids }: LogFlags): LogFlags {
+  return {
+    ...(format !== undefined && { format }),
+    ...(columns !== undefined && { columns }),
+    ...(groupSize !== undefined && { groupSize }),
+    ...(reasoning !== undefined && { reasoning }),
+    ...(ids !== undefined && { tagTokens: ids }),
+  };
+}
+
+/** What was typed for an option that is no plain word, as it is typed again. */
+export function logFlagText(name: string, value: unknown): string {
+  if (name === 'columns')
+    return Object.entries(value as object)
+      .map(([own, column]) => `${own}=${column}`)
+      .join(',');
+  return Array.isArray(value) ? value.join(name === 'reasoning' ? ' ' : ',') : String(value);
+}
+
+function columnMap(text: string, before: LogFlags['columns']): NonNullable<LogFlags['columns']> {
+  const pairs = text.split(',').map((pair) => {
+    const [, own = '', column = ''] = /^\s*([a-z_]+)=(.+)$/.exec(pair) ?? [];
+    if (!OWN_COLUMNS.includes(own as OwnColumn)) {
+      throw new InvalidArgumentError(`Expected NAME=COLUMN, separated by commas; names are ${OWN_COLUMNS.join(', ')}.`);
+    }
+    return [own, column] as const;
+  });
+  return { ...before, ...Object.fromEntries(pairs) };
+}
+
+function tags(text: string): NonNullable<LogFlags['reasoning']> {
+  if (text.trim() === 'all') return 'all';
+  const parts = text.trim().split(/\s+/);
+  if (parts.length === 2) return parts as [string, string];
+  throw new InvalidArgumentError("Expected two tags with a space between them, such as '<r> </r>', or all.");
+}
+
+function tagTokens(text: string): [number, number] {
+  const ids = text.split(',').map((id) => (/^\s*\d+\s*$/.test(id) ? Number(id) : Number.NaN));
+  if (ids.length === 2 && ids.every(Number.isSafeInteger)) return ids as [number, number];
+  throw new InvalidArgumentError('Expected two token ids with a comma between them.');
+}

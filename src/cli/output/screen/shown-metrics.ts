@@ -1,0 +1,54 @@
+// The figures of a step that a table shows, whichever instrument measured them: cross-scores, or texts.
+import type { StepReport } from '../../../analysis/step-report.js';
+import type { StepMetrics } from '../../../metrics/step-metrics.js';
+import type { TextMetrics } from '../../../metrics/text-metrics.js';
+
+export type ShownMetrics = Pick<
+  StepMetrics,
+  'profile' | 'values' | 'certainty' | 'notes' | 'rows' | 'columns' | 'logged'
+> & { readonly label: string };
+
+/** Label of text figures; their logged keys begin with it. */
+export const TEXT_LABEL = 'text';
+
+/** Of a step, the sample that the judge reads first. */
+export function shownMetrics({ metrics, texts }: StepReport): ShownMetrics[] {
+  if (texts === undefined) return [...metrics];
+  return metrics.length === 0 ? [ofTexts(texts)] : [...metrics, ofTexts(texts)];
+}
+
+function ofTexts({ values, interval, pValue, notes, rows, prompts, logged }: TextMetrics): ShownMetrics {
+  const { total, used, empty: zeroLength } = rows;
+  return {
+    profile: 'strict',
+    label: TEXT_LABEL,
+    values,
+    certainty: { mi_bound: { batch: interval, population: interval, pValue } },
+    notes,
+    rows: { total, used, zeroLength, nonFinite: [] },
+    columns: { total: prompts.used, distinct: prompts.used },
+    logged,
+  };
+}
+
+/** Under which key a step has what a column is about. */
+export interface FigureKeys {
+  readonly mi: string;
+  readonly miTitle: string;
+  readonly entropy: string;
+  readonly entropyTitle: string;
+}
+
+const OF_SCORES: FigureKeys = {
+  mi: 'mi_seq_estimate',
+  miTitle: 'MI',
+  entropy: 'conditional_entropy_est',
+  entropyTitle: 'H(Z|X)',
+};
+const OF_LOGPROBS: FigureKeys = { ...OF_SCORES, mi: 'mi_bound', miTitle: 'MI bound' };
+const OF_TEXTS: FigureKeys = { ...OF_LOGPROBS, entropy: 'sibling_novelty', entropyTitle: 'novelty' };
+
+export function figureKeys(metrics: Pick<ShownMetrics, 'label' | 'values'> | undefined): FigureKeys {
+  if (metrics?.label !== TEXT_LABEL) return OF_SCORES;
+  return OF_SCORES.entropy in metrics.values ? OF_LOGPROBS : OF_TEXTS;
+}

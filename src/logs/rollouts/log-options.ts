@@ -1,0 +1,55 @@
+// How a log is to be read, as a user says it -> as readers take it.
+import { optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { shown } from '../../checks/words.js';
+import { checkFormat } from './find-logs.js';
+import { type ColumnNames, mappedColumns } from './formats/own.js';
+import { checkTags, type ReasoningTags, THINK } from './reasoning.js';
+import type { LogReading } from './rollout-logs.js';
+
+/** Plain JSON. */
+export interface LogOptions {
+  /** Name of the reader, where the fields do not tell. Default: by the fields of each file. */
+  format?: string | undefined;
+  /** Columns of a table of anyone's: our name of each -> its name in the file. JSON lines, Parquet and CSV. */
+  columns?: ColumnNames | undefined;
+  /** Tags around the reasoning, or that all of the response is reasoning. Default: <think> and </think>. */
+  reasoning?: ReasoningTags | undefined;
+  /** Ids of these tags, for logs of token ids. */
+  tagTokens?: readonly [open: number, close: number] | undefined;
+  /** Rows a prompt, one after the other: for logs with neither group ids nor prompts. */
+  groupSize?: number | undefined;
+}
+
+export const LOG_OPTIONS = optionNames<LogOptions>({
+  format: true,
+  columns: true,
+  reasoning: true,
+  tagTokens: true,
+  groupSize: true,
+});
+
+/** @throws {ArgumentError} naming the option that is wrong */
+export function logReading(options: LogOptions): LogReading {
+  const { format, columns, reasoning = THINK, tagTokens, groupSize } = options;
+  if (format !== undefined) checkFormat(format);
+  if (columns !== undefined) {
+    if (format !== undefined)
+      throw new ArgumentError('options.columns', 'go without a format: they say what the columns are');
+    if (typeof columns !== 'object' || columns === null) {
+      throw new ArgumentError('options.columns', `got ${shown(columns)}, expected { step: '…', output: '…', … }`);
+    }
+    mappedColumns(columns);
+  }
+  checkTags(reasoning, 'options.reasoning');
+  if (groupSize !== undefined && !(Number.isSafeInteger(groupSize) && groupSize > 0)) {
+    throw new ArgumentError('options.groupSize', `got ${shown(groupSize)}, expected a whole number of 1 or more`);
+  }
+  const isPair = tagTokens?.length === 2 && tagTokens.every((id) => Number.isSafeInteger(id) && id >= 0);
+  if (tagTokens !== undefined && !isPair) {
+    throw new ArgumentError('options.tagTokens', 'expected the ids of the two tags, such as [151667, 151668]');
+  }
+  const choice =
+    columns !== undefined ? { name: 'columns', columns } : format !== undefined ? { name: format } : undefined;
+  return { choice, gathering: { reasoning, tagTokens, groupSize } };
+}

@@ -1,0 +1,330 @@
+// Files, folders and globs of a trainer's rollouts -> the steps in them, in order, each of which can be read on its
+// own: here, in another process, or again. Beside a step that is read, only where rows stand is held.
+import { basename } from 'node:path';
+import { FileError } from '../../checks/errors.js';
+import { headerDigest } from '../steps/step-digest.js';
+import { FileChoice } from '../stores/file-choice.js';
+import { naturalOrder } from '../stores/natural-order.js';
+import { CsvFile } from './csv-log.js';
+import { findLogs, type LogFile } from './find-logs.js';
+import type { Container, Place, RolloutFormat } from './format.js';
+import { type GatherOptions, gatherStep, type StepOrigin, StepRows } from './gather-step.js';
+import { LineFile } from './json-lines/line-blocks.js';
+import { indexLines, rangesDigest, readLines } from './json-lines/line-log.js';
+import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
+import { ParsePool } from './json-lines/parse-pool.js';
+import type { LogPart, Range } from './log-part.js';
+import { ParquetFile } from './parquet/parquet-log.js';
+import type { RolloutStep } from './rollout.js';
+import type { RowBatch } from './row-batch.js';
+
+/** How logs are read. */
+export interface LogReading {
+  /** The reader that is forced. */
+  readonly choice: FormatChoice | undefined;
+  readonly gathering: GatherOptions;
+  /** Threads that parse JSON lines. Default: one a processor. */
+  readonly threads?: number | undefined;
+}
+
+/** The rows of one step in one file. Plain data. */
+export interface LoggedPart {
+  readonly path: string;
+  /** As the user gave it, where that is not where it is opened. */
+  readonly file?: string | undefined;
+  readonly container: Container;
+  readonly place: Place;
+  /** Size of the file. */
+  readonly fileBytes: number;
+  /** Tells one content of the file from another. */
+  readonly stamp: string;
+  /** The same of these rows alone, where they stand in a file that may grow. */
+  readonly digest?: string | undefined;
+  /** The step that rows must say; undefined where the path says it. */
+  readonly step?: number | undefined;
+  /** Undefined: all rows of the file. */
+  readonly ranges?: readonly Range[] | undefined;
+}
+
+/** One step that a log has, before it is read. Plain data. */
+export interface LoggedStep {
+  readonly format: FormatChoice;
+  readonly step: number;
+  readonly run: string;
+  readonly runDirectory: string;
+  /** The path says the step. */
+  readonly isNamed: boolean;
+  readonly notes: readonly string[];
+  readonly parts: readonly LoggedPart[];
+  /** Of its rows, at most: of tables and compressed files it is not known what a part of them has. */
+  readonly bytes: number;
+  /** Differs when the content may have changed. */
+  readonly identity: string;
+}
+
+export interface FoundRollouts {
+  /** By run directory, run and step. */
+  readonly steps: readonly LoggedStep[];
+  readonly problems: readonly FileError[];
+  /** What was passed over, and why. */
+  readonly notes: readonly string[];
+}
+
+/** A step as it was read. */
+export interface ReadRollouts {
+  /** Undefined where no row of it can be used. */
+  readonly step: RolloutStep | undefined;
+  /** Files, lines and rows that cannot be used. */
+  readonly errors: readonly FileError[];
+}
+
+const WHOLE: Range = { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
+
+type OpenLog = LineFile | ParquetFile | CsvFile;
+
+/**
+ * Logs that are being read. A file with several steps stays open from the first to the last of them that is expected.
+ */
+export class RolloutLogs {
+  readonly #files = new Map<string, { file: Promise<OpenLog>; turn: Promise<unknown> }>();
+  /** Parts that are still to be read. */
+  readonly #left = new Map<string, number>();
+  readonly #pool: ParsePool;
+
+  constructor(
+    private readonly reading: LogReading,
+    private readonly signal: AbortSignal | undefined,
+  ) {
+    this.#pool = new ParsePool(reading.threads);
+  }
+
+  /**
+   * Finds the steps at `source`, and expects all of them to be read. Never rejects because of a path.
+   * @throws the signal's reason when it is aborted
+   */
+  async find(source: string | readonly string[], wanted = FileChoice.ALL): Promise<FoundRollouts> {
+    const { files, problems, notes } = await findLogs(source, this.reading.choice, this.signal, wanted);
+    const { steps, failures } = await planSteps(files, this.signal);
+    for (const step of steps) this.expect(step);
+    return { steps, problems: [...problems, ...failures], notes };
+  }
+
+  /** The step will be read once more. */
+  expect({ parts }: LoggedStep): void {
+    for (const { path } of parts) this.#left.set(path, (this.#left.get(path) ?? 0) + 1);
+  }
+
+  /** The step will not be read, though it was expected to be. */
+  async skip({ parts }: LoggedStep): Promise<void> {
+    for (const { path } of parts) await this.#done(path);
+  }
+
+  /**
+   * Reads a step. What is wrong with its files and rows is among the errors.
+   * @throws the signal's reason when it is aborted
+   */
+  async read(logged: LoggedStep): Promise<ReadRollouts> {
+    const rows = new StepRows();
+    const errors: FileError[] = [];
+    for (const part of logged.parts) {
+      const { path, place, step } = part;
+      try {
+        await this.#readPart(part, { path, place, choice: logged.format, step }, rows, errors);
+      } catch (error) {
+        if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
+        errors.push(error);
+      }
+    }
+    const { step, run, runDirectory, isNamed, notes } = logged;
+    const files = logged.parts.map(({ path }) => path);
+    const origin: StepOrigin = { format: formatOf(logged.format), files, step, run, runDirectory, isNamed, notes };
+    if (rows.rows === 0) return { step: undefined, errors };
+    try {
+      return { step: gatherStep(rows, origin, this.reading.gathering), errors };
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      return { step: undefined, errors: [...errors, error] };
+    }
+  }
+
+  /** @throws {FileError} naming a file whose rows of the step may no longer be those that were found */
+  async checkUnchanged({ parts }: LoggedStep): Promise<void> {
+    for (const part of parts) {
+      const file = await openLog(part, this.signal);
+      try {
+        if (file.stamp === part.stamp) continue;
+        const { ranges, digest } = part;
+        const isSame = digest !== undefined && ranges !== undefined && file instanceof LineFile;
+        if (isSame && (await rangesDigest(file, ranges, this.signal)) === digest) continue;
+      } finally {
+        await file.close();
+      }
+      const problem =
+        'the file was replaced or changed after it was planned: run collapsar plan again when it is complete';
+      throw new FileError({ path: part.path }, problem);
+    }
+  }
+
+  async close(): Promise<void> {
+    const files = [...this.#files.values()];
+    this.#files.clear();
+    for (const { file, turn } of files) {
+      await turn.catch(() => undefined);
+      await (await file.catch(() => undefined))?.close();
+    }
+    await this.#pool.close();
+  }
+
+  /** Reads of one file take turns: what it has unpacked or decoded serves the next step. */
+  #readPart(part: LoggedPart, context: BlockContext, rows: StepRows, errors: FileError[]): Promise<void> {
+    const { path, ranges = [WHOLE] } = part;
+    const opened = this.#files.get(path) ?? { file: openLog(part, this.signal), turn: Promise.resolve() };
+    this.#files.set(path, opened);
+    const reading = opened.turn.then(async () => {
+      const file = await opened.file;
+      const pieces =
+        file instanceof LineFile
+          ? readLines(file, ranges, context, this.#pool, this.signal)
+          : file.read(ranges, context, this.signal);
+      for await (const { batch, line, offset } of pieces) {
+        rows.add(batch, line);
+        nameProblems(batch, part, line, offset, errors);
+      }
+    });
+    const done = reading.finally(() => this.#done(path));
+    opened.turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #done(path: string): Promise<void> {
+    const left = (this.#left.get(path) ?? 1) - 1;
+    this.#left.set(path, left);
+    if (left > 0) return;
+    this.#left.delete(path);
+    const opened = this.#files.get(path);
+    this.#files.delete(path);
+    await (await opened?.file.catch(() => undefined))?.close();
+  }
+}
+
+/** A step under way to being listed. */
+type StepPlan = Omit<LoggedStep, 'bytes' | 'identity' | 'parts'> & { readonly parts: LoggedPart[] };
+
+/** Which rows of which files make each step. */
+async function planSteps(
+  files: readonly LogFile[],
+  signal: AbortSignal | undefined,
+): Promise<{ steps: LoggedStep[]; failures: FileError[] }> {
+  const steps = new Map<string, StepPlan>();
+  const failures: FileError[] = [];
+  /** Files of a folder that say no step at all are steps one after the other. */
+  const unnumbered = new Map<string, number>();
+  for (const file of files) {
+    signal?.throwIfAborted();
+    const { path, container, place, choice: format, bytes: fileBytes, stamp } = file;
+    const { runDirectory, step: named, split } = place;
+    let parts: LogPart[];
+    try {
+      parts = named === undefined ? await indexOf(file, formatOf(format), signal) : [{ ranges: [WHOLE] }];
+    } catch (error) {
+      if (!(error instanceof FileError) || error === signal?.reason) throw error;
+      failures.push(error);
+      continue;
+    }
+    for (const part of parts) {
+      const notes: string[] = [];
+      let step = named ?? part.step;
+      if (step === undefined) {
+        step = (unnumbered.get(runDirectory) ?? 0) + 1;
+        unnumbered.set(runDirectory, step);
+        notes.push('neither path nor rows say a step: files are taken to be steps, in the order of their names');
+      }
+      const run = part.run ?? nameOfRun(runDirectory, split);
+      const key = [format.name, runDirectory, run, step].join('\n');
+      const plan = steps.get(key) ?? {
+        format,
+        runDirectory,
+        run,
+        step,
+        isNamed: named !== undefined,
+        notes,
+        parts: [],
+      };
+      const isWhole = part.ranges.length === 1 && part.ranges[0]?.end === Number.POSITIVE_INFINITY;
+      plan.parts.push({
+        path,
+        container,
+        place,
+        fileBytes,
+        stamp,
+        step: part.step,
+        ...(!isWhole && { digest: part.digest, ranges: part.ranges }),
+      });
+      steps.set(key, plan);
+    }
+  }
+  const inOrder = [...steps.values()].sort(
+    (a, b) => naturalOrder(a.runDirectory, b.runDirectory) || naturalOrder(a.run, b.run) || a.step - b.step,
+  );
+  return { steps: inOrder.map(listed), failures };
+}
+
+function listed(plan: StepPlan): LoggedStep {
+  const bytes = plan.parts.reduce((sum, part) => sum + bytesOf(part), 0);
+  return { ...plan, bytes, identity: identityOf(plan) };
+}
+
+function bytesOf({ fileBytes, container, ranges }: LoggedPart): number {
+  if (container !== 'json-lines' || ranges === undefined) return fileBytes;
+  return Math.min(
+    fileBytes,
+    ranges.reduce((sum, { begin, end }) => sum + end - begin, 0),
+  );
+}
+
+/** Rows of a file that grows are known by themselves: else every step would seem to change with each that is added. */
+function identityOf({ format, parts }: Pick<LoggedStep, 'format' | 'parts'>): string {
+  const seen = parts.map(({ path, stamp, digest }) => JSON.stringify([basename(path), digest ?? stamp]));
+  return headerDigest(format.name, ...seen);
+}
+
+function nameOfRun(runDirectory: string, split: string | undefined): string {
+  const name = basename(runDirectory);
+  return split === undefined ? name : `${name}/${split}`;
+}
+
+async function indexOf(log: LogFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
+  const file = await openLog(log, signal);
+  try {
+    return await (file instanceof LineFile ? indexLines(file, format, signal) : file.index(format, signal));
+  } finally {
+    await file.close();
+  }
+}
+
+function openLog(
+  { path, container }: Pick<LogFile, 'path' | 'container'>,
+  signal: AbortSignal | undefined,
+): Promise<OpenLog> {
+  if (container === 'json-lines') return LineFile.open(path, signal);
+  return (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
+}
+
+function nameProblems(
+  { problems, bad }: RowBatch,
+  { path, container }: LoggedPart,
+  line: number,
+  offset: number,
+  errors: FileError[],
+): void {
+  const what = container === 'json-lines' ? 'line' : 'row';
+  const isPacked = /\.(gz|zst)$/.test(path);
+  for (const problem of problems) {
+    const at = problem.offset === undefined || isPacked ? undefined : offset + problem.offset;
+    const where = at === undefined ? { path } : { path, offset: at };
+    errors.push(new FileError(where, `${what} ${line + problem.line + 1}: ${problem.problem}`));
+  }
+  const more = bad - problems.length;
+  if (more > 0)
+    errors.push(new FileError({ path }, `and ${more} more ${what}s after ${what} ${line + 1} that cannot be used`));
+}

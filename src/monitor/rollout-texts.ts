@@ -1,0 +1,69 @@
+// The texts of a step's rows -> its text figures: what a trainer that scores nothing, or not at this step, has at hand.
+import { checkKnown, optionNames } from '../checks/argument-checks.js';
+import { ArgumentError } from '../checks/errors.js';
+import { optionsObject } from '../checks/option-checks.js';
+import type { Engine } from '../engine/engine.js';
+import { type TextMetrics, type TextStep, textMetrics } from '../metrics/text-metrics.js';
+import type { OpenLabels } from './outcomes/step-labels.js';
+
+/**
+ * One entry a row, [R], in the order of `groups`: `texts` (the reasoning, or all that was sampled) or `tokens`, and
+ * what else is known.
+ */
+export type RolloutRows = Omit<TextStep, 'groups'>;
+
+const FIELDS = optionNames<RolloutRows>({
+  texts: true,
+  tokens: true,
+  prompts: true,
+  promptTokens: true,
+  samples: true,
+  truncated: true,
+  logprobs: true,
+  entropies: true,
+});
+
+/** @throws {ArgumentError} (as a rejection) for rows that do not fit the labels; `signal.reason` when aborted */
+export async function rolloutTexts(
+  engine: Engine,
+  given: RolloutRows,
+  labels: OpenLabels,
+  options: { readonly permutations: number; readonly seed: number },
+  signal: AbortSignal | undefined,
+): Promise<TextMetrics> {
+  const step = onlyFirstTurns(given, labels);
+  return textMetrics(engine, step, { ...options, signal });
+}
+
+/** @throws {ArgumentError} naming what is unknown, or has another number of rows */
+export function checkRollouts(given: RolloutRows, { rows }: OpenLabels): void {
+  checkKnown(optionsObject(given, 'rollouts'), 'rollouts', FIELDS);
+  for (const [name, column] of Object.entries(given)) {
+    const length = (column as ArrayLike<unknown> | undefined)?.length;
+    if (column === undefined || length === rows) continue;
+    throw new ArgumentError(`rollouts.${name}`, `${length} entries for the ${rows} rows of the step`);
+  }
+  if ((given.texts === undefined) === (given.tokens === undefined)) {
+    throw new ArgumentError('rollouts', 'expected texts or tokens, one of the two');
+  }
+}
+
+/** Rows are to be independent draws given their prompt: of an episode of several turns the first. */
+function onlyFirstTurns(given: RolloutRows, { rows, groups, episodes, turns }: OpenLabels): TextStep {
+  const groupOf = (row: number) => groups[row] as number | bigint;
+  if (episodes === undefined || turns === undefined) {
+    return { ...given, groups: Array.from({ length: rows }, (_, row) => groupOf(row)) };
+  }
+  const first = new Map<string, number>();
+  const keyOf = (row: number): string => `${groupOf(row)} ${episodes[row]}`;
+  for (let row = 0; row < rows; row++) {
+    const least = first.get(keyOf(row));
+    if (least === undefined || (turns[row] as number) < (turns[least] as number)) first.set(keyOf(row), row);
+  }
+  const kept = [...first.values()];
+  const columns = Object.entries(given).map(([name, column]) => [
+    name,
+    column && kept.map((row) => (column as never)[row]),
+  ]);
+  return { ...(Object.fromEntries(columns) as RolloutRows), groups: kept.map(groupOf) };
+}

@@ -1,0 +1,76 @@
+// A share that is held against a multiple of its own start -> has it credibly risen above it?
+import { fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
+import {
+  advance,
+  compare,
+  isSurelyFallen,
+  type ThresholdState,
+  thresholdStateShape,
+  WIDTH_95,
+} from '../statistics/threshold-state.js';
+import { RunLevel, runLevelShape } from './run-level.js';
+
+export const risenLevelShape = fields({
+  level: runLevelShape,
+  /** `fallen` is risen here: what is followed is the value below zero. */
+  standing: nullable(thresholdStateShape),
+  /**
+   * Errors as of the last value that had not risen, made smaller by those after it: a rise must not lengthen its own
+   * yardstick.
+   */
+  errors: nullable(fields({ sigma: number, start: number })),
+});
+export type RisenLevelJson = Shaped<typeof risenLevelShape>;
+
+export class RisenLevel {
+  readonly level: RunLevel;
+  readonly #times: number;
+  readonly #least: number;
+  #standing: ThresholdState | null;
+  #errors: RisenLevelJson['errors'];
+
+  /** @param times of the start, and never less than `least`, from where on a value has risen */
+  constructor(times: number, least: number, saved?: RisenLevelJson) {
+    this.#times = times;
+    this.#least = least;
+    this.level = new RunLevel(saved?.level);
+    this.#standing = saved?.standing ?? null;
+    this.#errors = saved?.errors ?? null;
+  }
+
+  toJSON(): RisenLevelJson {
+    return {
+      level: this.level.toJSON(),
+      standing: this.#standing && { ...this.#standing },
+      errors: this.#errors && { ...this.#errors },
+    };
+  }
+
+  /**
+   * Takes in a step's share.
+   * @param prompts that it is a mean over: so many independent draws at least make its error
+   */
+  add(step: number, share: number, prompts: number): void {
+    const { level } = this;
+    level.add(step, share, Math.sqrt(Math.max(0, share * (1 - share)) / Math.max(1, prompts)));
+    if (!level.comparable) return;
+    const known = this.#errors ?? { sigma: level.sigma, start: level.startError };
+    const errors = { sigma: Math.min(known.sigma, level.sigma), start: Math.min(known.start, level.startError) };
+    const half = WIDTH_95 * errors.sigma;
+    const threshold = Math.max(this.#least, this.#times * level.start);
+    const found = compare(
+      -share,
+      half,
+      half,
+      -threshold,
+      this.#times * level.start < this.#least ? 0 : this.#times * errors.start,
+    );
+    this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
+    this.#standing = advance(this.#standing, found, step);
+  }
+
+  /** Since when two steps agree, or one leaves no doubt; undefined where they do not. */
+  get risenSince(): number | undefined {
+    return isSurelyFallen(this.#standing) ? this.#standing.since : undefined;
+  }
+}

@@ -1,0 +1,147 @@
+// Figures of one instrument step by step (cross-scores, or texts) -> regime and verdicts about how much the reasoning
+// depends on its prompt.
+import { fields, flag, type Shaped } from '../checks/saved-shape.js';
+import type { RegimeReading } from './judgement.js';
+import type { RunLevel } from './levels/run-level.js';
+import { START_STEPS } from './levels/run-level.js';
+import type { StepLevels } from './levels/step-levels.js';
+import { Regimes, regimesShape } from './regimes.js';
+import { levelBelow } from './statistics/present-level.js';
+import type { Finding, VerdictKind } from './verdict.js';
+import { entropyGaming } from './warnings/entropy-gaming.js';
+import { InputAgnostic, inputAgnosticShape } from './warnings/input-agnostic.js';
+import { MarginFalling, marginFallingShape } from './warnings/margin-falling.js';
+import { MiFalling, miFallingShape } from './warnings/mi-falling.js';
+import { MiOvershoot, miOvershootShape } from './warnings/mi-overshoot.js';
+import { StartFalling, startFallingShape } from './warnings/start-falling.js';
+
+export const promptDependenceFields = {
+  regimes: regimesShape,
+  inputAgnostic: inputAgnosticShape,
+  startFalling: startFallingShape,
+  marginFalling: marginFallingShape,
+  miFalling: miFallingShape,
+  miOvershoot: miOvershootShape,
+  /** A collapse that texts tell of has once shown no dependence at all. */
+  isGone: flag,
+};
+const promptDependenceShape = fields(promptDependenceFields);
+export type PromptDependenceJson = Shaped<typeof promptDependenceShape>;
+
+/** Kinds that a regime decides. */
+const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
+
+/** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
+const FALL_LEVEL = 0.05;
+
+/** From 95% to 99.9%, where one step decides. */
+const BEYOND_DOUBT = 3.29 / 1.96;
+
+/** What a step came to. */
+export interface DependenceStep {
+  readonly reading: RegimeReading;
+  readonly findings: readonly Finding[];
+  /** Kinds that the step had evidence on. */
+  readonly judged: readonly VerdictKind[];
+}
+
+export class PromptDependence {
+  readonly regimes: Regimes;
+  readonly #inputAgnostic: InputAgnostic;
+  readonly #startFalling: StartFalling;
+  readonly #marginFalling: MarginFalling;
+  readonly #miFalling: MiFalling;
+  readonly #miOvershoot: MiOvershoot;
+  #isGone: boolean;
+
+  constructor(saved?: PromptDependenceJson) {
+    this.regimes = new Regimes(saved?.regimes);
+    this.#inputAgnostic = new InputAgnostic(saved?.inputAgnostic);
+    this.#startFalling = new StartFalling(saved?.startFalling);
+    this.#marginFalling = new MarginFalling(saved?.marginFalling);
+    this.#miFalling = new MiFalling(saved?.miFalling);
+    this.#miOvershoot = new MiOvershoot(saved?.miOvershoot);
+    this.#isGone = saved?.isGone ?? false;
+  }
+
+  toJSON(): PromptDependenceJson {
+    return {
+      regimes: this.regimes.toJSON(),
+      inputAgnostic: this.#inputAgnostic.toJSON(),
+      startFalling: this.#startFalling.toJSON(),
+      marginFalling: this.#marginFalling.toJSON(),
+      miFalling: this.#miFalling.toJSON(),
+      miOvershoot: this.#miOvershoot.toJSON(),
+      isGone: this.#isGone,
+    };
+  }
+
+  /** Whether the run's start, which later steps are compared with, is still to come. */
+  get isStarting(): boolean {
+    return this.regimes.mi.steps < START_STEPS;
+  }
+
+  /** @param success of the run's steps so far */
+  read(step: number, levels: StepLevels, success: RunLevel): DependenceStep {
+    const findings: Finding[] = [];
+    const judged = new Set<VerdictKind>(REGIME_KINDS);
+    const say = (kind: VerdictKind, found: Finding | undefined): void => {
+      judged.add(kind);
+      if (found !== undefined) findings.push(found);
+    };
+    const { instrument } = levels;
+    const isScored = instrument.source === 'scores';
+    const { mi: compared, reading, finding } = this.regimes.read(step, levels);
+    const isCollapse = finding?.severity === 'critical';
+    if (finding !== undefined) findings.push(isScored || !isCollapse ? finding : this.#weighed(step, finding, levels));
+    if (!isCollapse) this.#isGone = false;
+    say('input_agnostic', this.#inputAgnostic.look(step, levels));
+    this.#marginFalling.add(step, levels);
+    const { level } = compared.followed;
+    const { mi, entropy } = this.regimes;
+    const { level: margin } = this.#marginFalling;
+    const startFalls = this.#startFalling.look(mi, margin, entropy, instrument);
+    if (isCollapse) {
+      // It says more than a warning; when it is over, only new evidence may warn again.
+      const warnings = [this.#startFalling, this.#marginFalling, this.#miFalling, this.#miOvershoot];
+      for (const warning of warnings) warning.forget();
+      for (const kind of ['start_falling', 'margin_falling', 'mi_falling', 'mi_overshoot'] as const) judged.add(kind);
+    } else {
+      say('start_falling', startFalls);
+      const isBelow = level.comparable && levelBelow(level, level.start) <= FALL_LEVEL;
+      if (levels.margin !== null) say('margin_falling', this.#marginFalling.look(levels, isBelow));
+      if (compared.comparison !== null) {
+        const { at, followed } = compared;
+        const fall = isScored ? undefined : { at, errors: followed.errors, specificity: margin };
+        say('mi_falling', this.#miFalling.look(level, entropy, instrument, fall));
+        // A bound rises and falls with the length and the words of the texts, too.
+        if (isScored && this.#miOvershoot.canTell(at.prompts)) {
+          say('mi_overshoot', this.#miOvershoot.look(step, level, at.prompts, entropy));
+        }
+      }
+    }
+    // What siblings do not share is no entropy: it has a ceiling.
+    if (compared.comparison !== null && instrument.entropy === 'H(Z|X)') {
+      say('entropy_gaming', entropyGaming(level, entropy, success));
+    }
+    return { reading, findings, judged: [...judged] };
+  }
+
+  /**
+   * A bound may fall because it gets looser: a collapse that it tells of is grave when no dependence is left that is
+   * beyond doubt.
+   */
+  #weighed(step: number, finding: Finding, { whole, pValue, instrument }: StepLevels): Finding {
+    const reachesZero = whole.value - BEYOND_DOUBT * (whole.value - whole.low) <= 0;
+    this.#isGone ||= reachesZero || (pValue !== null && pValue > 0.05);
+    if (this.#isGone) return finding;
+    const remark =
+      ` At step ${step} some dependence is left beyond doubt, which makes it a warning: a bound can also fall because it ` +
+      'gets looser.';
+    return {
+      ...finding,
+      severity: 'warning',
+      sentence: finding.sentence.replace(instrument.remark, instrument.remark + remark),
+    };
+  }
+}

@@ -1,0 +1,115 @@
+// A trainer that scores nothing, or not at every step, gives what its rows say: text figures, and verdicts that rest on
+// them.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ArgumentError, type Engine, Monitor, openEngine, textMetrics } from '../../src/index.js';
+import { uniformNumbers } from '../support/random-numbers.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.dispose());
+
+const PROMPTS = 16;
+const EACH = 4;
+
+/** Rows whose words are partly their prompt's. @param moved share of them that are about another prompt */
+function rowsOf(step: number, moved: number) {
+  const uniform = uniformNumbers(step);
+  const groups = Int32Array.from({ length: PROMPTS * EACH }, (_, row) => Math.floor(row / EACH));
+  const prompts = Array.from(groups, (group) => `question ${step} on topic${group}`);
+  const texts = Array.from(groups, (group) => {
+    const about = uniform() < moved ? Math.floor(uniform() * PROMPTS) : group;
+    const word = () =>
+      uniform() < 0.5 ? `topic${about} w${about * 6 + Math.floor(uniform() * 6)}` : `c${Math.floor(uniform() * 40)}`;
+    return Array.from({ length: 20 }, word).join(' ');
+  });
+  return { groups, prompts, texts };
+}
+
+const options = { everySteps: 'never', permutations: 99 } as const;
+
+describe('Monitor.step().rollouts()', () => {
+  it('gives the text figures of textMetrics, verdicts and the judge’s correlations, and goes on from a saved state', async () => {
+    let monitor = new Monitor({ engine, ...options });
+    const whole = new Monitor({ engine, ...options });
+    const kinds: string[] = [];
+    for (let number = 1; number <= 14; number++) {
+      const { groups, ...rows } = rowsOf(number, number <= 7 ? 0 : 1);
+      const rewards = Array.from(groups, (_, row) => row % 2);
+      const reports = [];
+      for (const one of [monitor, whole]) {
+        const step = one.step(number, { groups });
+        expect(step.due).toBe(false);
+        await step.rollouts(rows);
+        reports.push(await step.finish({ rewards }));
+      }
+      const [report, other] = reports;
+      expect(report).toEqual(other);
+      const expected = await textMetrics(engine, { ...rows, groups: Array.from(groups) }, { permutations: 99 });
+      expect(report?.texts).toEqual(expected);
+      expect(report?.metrics).toMatchObject(expected.logged);
+      expect(report?.absent['text/truncated_share']).toContain('does not say');
+      kinds.push(
+        ...(report?.judgement?.verdicts ?? []).filter(({ raised }) => raised === number).map(({ kind }) => kind),
+      );
+      monitor = Monitor.restore(JSON.parse(JSON.stringify(monitor.save())), { engine, ...options });
+    }
+    expect(kinds).toContain('template_collapse');
+  });
+
+  it('with scores gives both, and cross-scores decide', async () => {
+    const monitor = new Monitor({ engine, permutations: 0 });
+    const { groups, ...rows } = rowsOf(1, 0);
+    const step = monitor.step(1, { groups, lengths: Int32Array.from(groups, () => 20) });
+    const sums = Float64Array.from({ length: groups.length * PROMPTS }, (_, at) =>
+      Math.floor(at / PROMPTS / EACH) === at % PROMPTS ? -20 : -40 - (at % 7),
+    );
+    await Promise.all([
+      step.scoreAll({ sums: { data: sums, dtype: 'float64', shape: [groups.length, PROMPTS] } }),
+      step.rollouts(rows),
+    ]);
+    const report = await step.finish();
+    expect(report.stepMetrics?.values.mi_seq_estimate).toBeGreaterThan(1);
+    expect(report.texts?.values.mi_bound).toBeGreaterThan(1);
+    expect(report.judgement?.regime.instrument).toBeUndefined();
+  });
+
+  it('takes the first turn of every episode', async () => {
+    const { groups, ...rows } = rowsOf(2, 0);
+    const twice = Int32Array.from([...groups, ...groups]);
+    const episodes = Int32Array.from({ length: twice.length }, (_, row) => row % groups.length);
+    const turns = Int32Array.from({ length: twice.length }, (_, row) => (row < groups.length ? 1 : 0));
+    const step = new Monitor({ engine, ...options }).step(1, { groups: twice, episodes, turns });
+    const later = rows.texts.map(() => 'the same for all of them');
+    await step.rollouts({ texts: [...later, ...rows.texts], prompts: [...rows.prompts, ...rows.prompts] });
+    const { texts } = await step.finish();
+    const expected = await textMetrics(engine, { ...rows, groups: Array.from(groups) }, { permutations: 99 });
+    expect(texts?.values).toEqual(expected.values);
+  });
+
+  it('comes through reports() as well', async () => {
+    const { groups, ...rollouts } = rowsOf(3, 0);
+    const monitor = new Monitor({ engine, ...options });
+    const inputs = [{ step: 1, labels: { groups }, rollouts }];
+    for await (const { texts } of monitor.reports(inputs)) expect(texts?.values.mi_bound).toBeGreaterThan(1);
+    expect(monitor.lastStep).toBe(1);
+  });
+
+  it('refuses what does not fit, and may then be called again', async () => {
+    const { groups, texts } = rowsOf(4, 0);
+    const step = new Monitor({ engine, ...options }).step(1, { groups });
+    for (const [rows, problem] of [
+      [{ texts: texts.slice(1) }, '63 entries for the 64 rows'],
+      [{ texts, tokens: texts.map(() => [1]) }, 'one of the two'],
+      [{ words: texts }, 'words'],
+      [{ texts: texts.map(() => 1) }, 'expected a string'],
+    ] as const) {
+      await expect(step.rollouts(rows as never)).rejects.toThrow(ArgumentError);
+      await expect(step.rollouts(rows as never)).rejects.toThrow(problem);
+    }
+    await step.rollouts({ texts });
+    await expect(step.rollouts({ texts })).rejects.toThrow('given before');
+    expect((await step.finish()).texts?.rows.total).toBe(64);
+  });
+});
