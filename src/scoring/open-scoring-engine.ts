@@ -1,6 +1,6 @@
 // A name and a URL -> an engine that has answered.
 import { ArgumentError } from '../checks/errors.js';
-import { shown } from '../checks/shown.js';
+import { shown } from '../checks/words.js';
 import type { Patience } from './post-json.js';
 import type { ScoringEngine } from './scoring-engine.js';
 import { openSglang } from './sglang.js';

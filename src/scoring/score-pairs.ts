@@ -1,5 +1,5 @@
 // Many (row, prompt) pairs -> their log-prob sums: requests side by side, as many tokens in flight as allowed.
-import type { PromptPairs } from '../metrics/planned/plan.js';
+import type { PromptPairs } from '../metrics/sampled/plan.js';
 import { type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 
 /** A row as it is scored: tokens of the response before the reasoning are context. */

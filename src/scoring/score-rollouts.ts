@@ -1,9 +1,10 @@
 // A step of a trainer's rollout log -> its cross-scores, by an inference engine.
 import { ArgumentError, FileError } from '../checks/errors.js';
+import { openEngine } from '../engine/index.js';
 import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { StepToWrite } from '../logs/steps/write-step.js';
-import { estimateFromPairs, type PairEstimates } from '../metrics/planned/estimates.js';
-import { planScores } from '../metrics/planned/plan.js';
+import { estimateFromPairs, type PairEstimates } from '../metrics/sampled/estimates.js';
+import { planScores } from '../metrics/sampled/plan.js';
 import { type ScoredRow, type ScorePairsOptions, scorePairs } from './score-pairs.js';
 import type { ScoringEngine } from './scoring-engine.js';
 
@@ -46,7 +47,9 @@ export async function scoreRollouts(
       sums[place.get(`${row},${prompt}`) as number] = sum;
     };
     await scorePairs(engine, prompts, rows, plan.byPrompt, take, options);
-    return { kind: 'estimates', estimates: estimateFromPairs(plan, { sums }) };
+    await using computing = await openEngine({ device: 'cpu', signal: options.signal });
+    const estimates = await estimateFromPairs(computing, plan, { sums }, { signal: options.signal });
+    return { kind: 'estimates', estimates };
   }
   const R = rows.length;
   const P = prompts.length;

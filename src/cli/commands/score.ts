@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
-import { escaped } from '../../checks/printable.js';
+import { escaped } from '../../checks/words.js';
 import { readRollouts, writeStep } from '../../logs/index.js';
 import { openScoringEngine, type ScoringEngineName, scoreRollouts } from '../../scoring/index.js';
 import { EXIT } from '../output/exit-codes.js';
