@@ -1,4 +1,4 @@
-// A sidecar for 100,000 steps: time and memory of a step over the wire, early and late. npm run build first.
+// A sidecar for 100,000 steps: time and memory of a step over the wire, early and late. npm run compile first.
 //   node bench/sidecar.mjs [steps]
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // `npm run python`: the wheel of the Python package, with the command as one file of JavaScript and the addon of this
-// platform inside, so that `pip install` of it needs Node on the PATH and nothing else. Run `npm run build` first.
+// platform inside, so that `pip install` of it needs Node on the PATH and nothing else. Run `npm run compile` first.
 //   node scripts/python.mjs [--out FOLDER]      default: build/python
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const { out } = parseArgs({ options: { out: { type: 'string', default: join(root
 const command = join(root, 'dist', 'cli', 'main.js');
 const addons = ['cmake/Release', 'Release'].map((folder) => join(root, 'build', folder, 'collapsar.node'));
 const addon = addons.find((path) => existsSync(path));
-check(existsSync(command) && addon !== undefined, 'there is no dist/ or no addon: run npm run build');
+check(existsSync(command) && addon !== undefined, 'there is no dist/ or no addon: run npm run compile');
 
 const engine = join(root, 'build', 'python-engine');
 rmSync(engine, { recursive: true, force: true });

@@ -16,11 +16,12 @@ import random
 import tempfile
 
 import torch
-from collapsar.trl import watch
 from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
+
+from collapsar.trl import watch
 
 SIZE = 5
 MOVES = ["up", "down", "left", "right"]

@@ -150,7 +150,7 @@ class TestErrors:
         with pytest.raises(SidecarError, match="status 3: out of luck"):
             Monitor(threads=1)
         monkeypatch.setenv("COLLAPSAR_COMMAND", str(tmp_path / "none.js"))
-        with pytest.raises(NodeError, match="npm run build"):
+        with pytest.raises(NodeError, match="npm run compile"):
             Monitor(threads=1)
 
     def test_of_a_sidecar_that_does_not_answer(self, monkeypatch, tmp_path):

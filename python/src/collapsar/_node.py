@@ -97,7 +97,7 @@ def find_command() -> str:
             return str(candidate)
     raise NodeError(
         f"the engine is not there: looked for {', '.join(map(str, candidates))}. Install a wheel of this platform, or "
-        "in a clone run `npm run build`"
+        "in a clone run `npm run compile`"
     )
 
 
