@@ -1,7 +1,6 @@
 // Ids of groups and episodes -> dense indices in the order of first appearance.
 
 import { ArgumentError } from '../../checks/errors.js';
-import { IdNumbers } from '../../checks/ids.js';
 import { counted, shown } from '../../checks/words.js';
 
 /** Whole numbers, one a row. */
@@ -31,7 +30,9 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
     );
   }
   const index = new Int32Array(rows);
-  const numbers = new IdNumbers<number | bigint>();
+  const distinct: (number | bigint)[] = [];
+  // Ids that count up from 0, as most do, are their own index and need no table, which V8 ends at 16.8 million.
+  let table: Map<number | bigint, number> | undefined;
   // No id, so that the first one is looked at whatever it is.
   let last: number | bigint = Number.NaN;
   let lastIndex = -1;
@@ -45,11 +46,18 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
       last = id;
       // 5n names what 5 names.
       if (typeof id === 'bigint' && Number.isSafeInteger(Number(id))) id = Number(id);
-      lastIndex = numbers.numberOf(id);
+      if (table === undefined && (typeof id === 'bigint' || id < 0 || id > distinct.length)) {
+        table = new Map(distinct.map((known, at) => [known, at]));
+      }
+      lastIndex = table === undefined ? (id as number) : (table.get(id) ?? distinct.length);
+      if (lastIndex === distinct.length) {
+        distinct.push(id);
+        table?.set(id, lastIndex);
+      }
     }
     index[row] = lastIndex;
   }
-  return { index, distinct: numbers.ids };
+  return { index, distinct };
 }
 
 /** Ids of groups: plain numbers, and bigints where one of them is beyond 2^53. */
