@@ -134,7 +134,8 @@ describe('docs/guide/cheaper-scoring.md', () => {
   it('scores in rounds', async () => {
     const score = (rows: Int32Array, prompts: Int32Array) =>
       Float64Array.from(rows, (row, at) => sumOf(prompts[at] as number, row));
-    const given = { groups, lengths, promptTokens, step, score };
+    await using engine = await collapsar.openEngine({ device: 'cpu', threads: 1 });
+    const given = { engine, groups, lengths, promptTokens, step, score };
     const found = await run('docs/guide/cheaper-scoring.md', 1, given, 'return { reason, estimates };');
     expect(found).toMatchObject({ reason: expect.stringMatching(/^(width|all scored|responses)$/) });
     expect(found).toHaveProperty('estimates.values.mi_seq_estimate');
