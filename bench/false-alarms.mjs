@@ -11,6 +11,7 @@ import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { stepMetrics } from './step-metrics.mjs';
 import { storeResult } from './stored.mjs';
+import { drawnTexts, writtenTexts } from './text-runs.mjs';
 
 const { runs, steps, seed, only } = readOptions({
   runs: { read: whole(1), default: '200' },
@@ -29,6 +30,9 @@ const ALARMS = new Set([
   'mi_falling',
   'mi_overshoot',
   'entropy_gaming',
+  'template_grows',
+  'repetition_loop',
+  'copies',
 ]);
 
 /**
@@ -50,7 +54,10 @@ function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.0
         error: 0.6 * height * spread,
       });
       const { value, error } = figure(1.5, mi);
-      yield stepMetrics(value, error, 0.8 * (1 + entropySpread * entropy), { mi_seq_margin: figure(12, margin) });
+      const metrics = stepMetrics(value, error, 0.8 * (1 + entropySpread * entropy), {
+        mi_seq_margin: figure(12, margin),
+      });
+      yield { metrics };
     }
   };
 }
@@ -83,7 +90,7 @@ function drawnPolicy(engine, { scale = 1.8, prompts: promptsOf = () => 16, permu
         while (z < kinds - 1 && left > Math.exp(columns[own][z])) left -= Math.exp(columns[own][z++]);
         for (let p = 0; p < prompts; p++) sums[row * prompts + p] = columns[p][z];
       }
-      yield await crossScoreMetrics(
+      const metrics = await crossScoreMetrics(
         engine,
         {
           sums: { data: sums, dtype: 'float64', shape: [groups.length, prompts] },
@@ -92,6 +99,7 @@ function drawnPolicy(engine, { scale = 1.8, prompts: promptsOf = () => 16, permu
         },
         { permutations },
       );
+      yield { metrics };
     }
   };
 }
@@ -149,6 +157,51 @@ const MODELS = {
     words: 'a fixed policy that depends little on its prompt, 4 to 64 prompts a step',
     draw: drawnPolicy(engine, { scale: 1, prompts: ragged, permutations: 99 }),
   },
+  'texts-ceiling': {
+    stated: [0.01, 0.02],
+    words: 'texts at their ceiling, scatter 5%',
+    draw: drawnTexts({ height: 3.2, spread: 0.05 }, steps),
+  },
+  'texts-level': {
+    stated: [0.01, 0.02],
+    words: 'texts, bound at half of its ceiling, scatter 10%',
+    draw: drawnTexts({ height: 1.4, spread: 0.1 }, steps),
+  },
+  'texts-alike': {
+    stated: [0.02, 0.03],
+    words: 'texts, the same, neighbours alike (.5)',
+    draw: drawnTexts({ height: 1.4, spread: 0.1, memory: 0.5 }, steps),
+  },
+  'texts-noisy': {
+    stated: [0.025, 0.05],
+    words: 'texts, bound at half of its ceiling, scatter 25%',
+    draw: drawnTexts({ height: 1.4, spread: 0.25 }, steps),
+  },
+  'texts-edge': {
+    stated: [0.025, 0.05],
+    words: 'texts settle at 3/4 of their start, scatter 10%',
+    draw: drawnTexts({ height: 1.4, spread: 0.1, level: (at) => (at <= 5 ? 1 : 0.75) }, steps),
+  },
+  'texts-alike-edge': {
+    stated: [0.025, 0.05],
+    words: 'texts settle at 3/4 of their start, scatter 10%, neighbours alike (.5)',
+    draw: drawnTexts({ height: 1.4, spread: 0.1, memory: 0.5, level: (at) => (at <= 5 ? 1 : 0.75) }, steps),
+  },
+  'texts-written': {
+    stated: [0.01, 0.02],
+    words: 'texts of a fixed policy, other prompts at each step',
+    draw: writtenTexts(engine, { own: 0.3 }, steps),
+  },
+  'texts-weak': {
+    stated: [0.02, 0.03],
+    words: 'texts of a fixed policy that depend little on their prompt',
+    draw: writtenTexts(engine, { own: 0.15 }, steps),
+  },
+  'texts-ragged': {
+    stated: [0.01, 0.02],
+    words: 'texts of a fixed policy, 4 to 64 prompts a step',
+    draw: writtenTexts(engine, { own: 0.3, promptsOf: ragged }, steps),
+  },
 };
 
 /** log of the binomial coefficient times the powers, summed: P(at most k of n). */
@@ -196,8 +249,8 @@ for (const name of wanted) {
   for (let run = 0; run < runs; run++) {
     const judge = new Judge();
     let step = 0;
-    for await (const metrics of draw(uniformNumbers(seed * 1_000_003 + run * 7919)))
-      judge.add({ step: ++step, metrics });
+    for await (const evidence of draw(uniformNumbers(seed * 1_000_003 + run * 7919)))
+      judge.add({ step: ++step, ...evidence });
     const found = judge.summary().verdicts.filter(({ kind }) => ALARMS.has(kind));
     if (found.length > 0) alarmed++;
     for (const { kind } of found) kinds[kind] = (kinds[kind] ?? 0) + 1;

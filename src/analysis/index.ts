@@ -15,3 +15,4 @@ export { type MergedStates, type MergeOptions, mergeStates } from './shards/merg
 export { type PlanOptions, plan as planShards } from './shards/plan.js';
 export type { RunAggregates } from './shards/state-file.js';
 export type { FilterRecord, RecordValue, RegimeRecord, StepFindings, StepRecord, StepReport } from './step-report.js';
+export { type WatchOptions, watch } from './watching/watch.js';

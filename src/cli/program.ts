@@ -10,6 +10,7 @@ import { addMonitorCommand } from './options/monitor-options.js';
 import { addPlanScoresCommand } from './options/plan-scores-options.js';
 import { addScoreCommand } from './options/score-options.js';
 import { addShardCommands } from './options/shard-commands.js';
+import { addWatchCommand } from './options/watch-options.js';
 import { EXIT } from './output/exit-codes.js';
 import { Interrupted, ReaderGone, type Streams } from './output/streams.js';
 
@@ -73,6 +74,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addPlanScoresCommand(program, streams, done);
   addScoreCommand(program, streams, done);
   addFilterCommand(program, streams, done);
+  addWatchCommand(program, streams, done);
   addMonitorCommand(program, streams, done);
   program
     .command('explain')

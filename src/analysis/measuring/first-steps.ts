@@ -23,9 +23,11 @@ export class FirstSteps {
   add(step: RunName & { readonly rollouts?: LoggedStep | undefined }): void {
     if (step.rollouts === undefined) return;
     const key = keyOf(step);
-    const steps = this.#steps.get(key) ?? [];
-    if (steps.length < MOST_TRIED) steps.push(step.rollouts);
-    this.#steps.set(key, steps);
+    const { rollouts } = step;
+    // One that was looked at again takes its own place.
+    const others = (this.#steps.get(key) ?? []).filter((other) => other.step !== rollouts.step);
+    const steps = [...others, rollouts].sort((one, other) => one.step - other.step);
+    this.#steps.set(key, steps.slice(0, MOST_TRIED));
   }
 
   /** Of the first of all, with or without figures. */
@@ -35,10 +37,10 @@ export class FirstSteps {
 
   /** @returns undefined where none of the run's first steps has text figures */
   rows(engine: Engine, logs: RolloutLogs, run: RunName, signal: AbortSignal): Promise<TextRows | undefined> {
-    const key = keyOf(run);
+    const key = `${keyOf(run)}\n${this.identityOf(run)}`;
     const held = this.#held.get(key);
     if (held !== undefined) return held;
-    const reading = firstWithFigures(engine, logs, this.#steps.get(key) ?? [], signal);
+    const reading = firstWithFigures(engine, logs, this.#steps.get(keyOf(run)) ?? [], signal);
     reading.catch(() => undefined);
     this.#held.set(key, reading);
     for (const oldest of this.#held.keys()) {

@@ -20,9 +20,11 @@ export interface MeasuringContext {
 /** What measures steps: it knows the runs' first steps, and reads their logs. */
 export class MeasuredSteps {
   readonly logs: RolloutLogs;
-  readonly #first = new FirstSteps();
+  readonly #first: FirstSteps;
 
-  constructor(reading: LogReading, signal: AbortSignal) {
+  /** @param first those of an earlier look, to go on with */
+  constructor(reading: LogReading, signal: AbortSignal, first = new FirstSteps()) {
+    this.#first = first;
     this.logs = new RolloutLogs(reading, signal);
   }
 

@@ -109,7 +109,8 @@ function parsed(text: string): object | undefined {
   }
 }
 
-function differing(found: string | undefined, head: string): string {
+/** Why what has another first line is not used; undefined where nothing that counts differs. */
+export function differing(found: string | undefined, head: string): string {
   const wanted = JSON.parse(head) as Head;
   const came = found === undefined ? undefined : (parsed(found) as Partial<Head> | undefined);
   if (came?.journal !== wanted.journal || came.measuring === undefined)

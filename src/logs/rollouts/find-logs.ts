@@ -62,12 +62,14 @@ const MOST_NAMED = 5;
  * no reader knows in it is passed over with a note. Never rejects because of a path.
  * @param choice reader that is forced
  * @param wanted of the files found in folders
+ * @param seen files as an earlier look had them, which is filled: those that have not changed are not read again
  */
 export async function findLogs(
   source: string | readonly string[],
   choice: FormatChoice | undefined,
   signal: AbortSignal | undefined,
   wanted: FileChoice,
+  seen?: Map<string, LogFile> | undefined,
 ): Promise<FoundLogs> {
   const search = new Search(signal, wanted);
   for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
@@ -78,7 +80,11 @@ export async function findLogs(
   const lookAtSome = async () => {
     for (const [index, candidate] of queue) {
       signal?.throwIfAborted();
-      outcomes[index] = await lookAt(candidate, choice, signal);
+      const before = seen?.get(candidate.path);
+      const isSame = before !== undefined && before.stamp === (await stampOf(candidate.path, signal));
+      const outcome = isSame ? before : await lookAt(candidate, choice, signal);
+      if (typeof outcome === 'object' && !(outcome instanceof FileError)) seen?.set(candidate.path, outcome);
+      outcomes[index] = outcome;
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, lookAtSome));
@@ -236,6 +242,13 @@ export function isLogName(path: string): boolean {
 
 function containerOf(path: string): Container | undefined {
   return CONTAINERS.find(({ ending }) => ending.test(path))?.container;
+}
+
+/** Undefined for a file that cannot be opened. */
+async function stampOf(path: string, signal: AbortSignal | undefined): Promise<string | undefined> {
+  const file = await LineFile.open(path, signal).catch(() => undefined);
+  await file?.close();
+  return file?.stamp;
 }
 
 /**

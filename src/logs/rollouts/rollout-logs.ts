@@ -10,7 +10,8 @@ import { findLogs, type LogFile } from './find-logs.js';
 import type { Container, Place, RolloutFormat } from './format.js';
 import { type GatherOptions, gatherStep, type StepOrigin, StepRows } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
-import { indexLines, rangesDigest, readLines } from './json-lines/line-log.js';
+import { LineIndex, rangesDigest } from './json-lines/line-index.js';
+import { readLines } from './json-lines/line-log.js';
 import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
 import { ParsePool } from './json-lines/parse-pool.js';
 import type { LogPart, Range } from './log-part.js';
@@ -25,6 +26,14 @@ export interface LogReading {
   readonly gathering: GatherOptions;
   /** Threads that parse JSON lines. Default: one a processor. */
   readonly threads?: number | undefined;
+  /** What is known of the files from an earlier look: filled, and used again. */
+  readonly seen?: SeenLogs | undefined;
+}
+
+/** What was seen of logs: files that have not changed since, and lines that were there before, are not read again. */
+export interface SeenLogs {
+  readonly files: Map<string, LogFile>;
+  readonly lines: Map<string, LineIndex>;
 }
 
 /** The rows of one step in one file. Plain data. */
@@ -103,8 +112,9 @@ export class RolloutLogs {
    * @throws the signal's reason when it is aborted
    */
   async find(source: string | readonly string[], wanted = FileChoice.ALL): Promise<FoundRollouts> {
-    const { files, problems, notes } = await findLogs(source, this.reading.choice, this.signal, wanted);
-    const { steps, failures } = await planSteps(files, this.signal);
+    const { choice, seen } = this.reading;
+    const { files, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
+    const { steps, failures } = await planSteps(files, seen, this.signal);
     for (const step of steps) this.expect(step);
     return { steps, problems: [...problems, ...failures], notes };
   }
@@ -213,6 +223,7 @@ type StepPlan = Omit<LoggedStep, 'bytes' | 'identity' | 'parts'> & { readonly pa
 /** Which rows of which files make each step. */
 async function planSteps(
   files: readonly LogFile[],
+  seen: SeenLogs | undefined,
   signal: AbortSignal | undefined,
 ): Promise<{ steps: LoggedStep[]; failures: FileError[] }> {
   const steps = new Map<string, StepPlan>();
@@ -225,7 +236,7 @@ async function planSteps(
     const { runDirectory, step: named, split } = place;
     let parts: LogPart[];
     try {
-      parts = named === undefined ? await indexOf(file, formatOf(format), signal) : [{ ranges: [WHOLE] }];
+      parts = named === undefined ? await indexOf(file, formatOf(format), seen, signal) : [{ ranges: [WHOLE] }];
     } catch (error) {
       if (!(error instanceof FileError) || error === signal?.reason) throw error;
       failures.push(error);
@@ -293,10 +304,18 @@ function nameOfRun(runDirectory: string, split: string | undefined): string {
   return split === undefined ? name : `${name}/${split}`;
 }
 
-async function indexOf(log: LogFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
+async function indexOf(
+  log: LogFile,
+  format: RolloutFormat,
+  seen: SeenLogs | undefined,
+  signal: AbortSignal | undefined,
+): Promise<LogPart[]> {
   const file = await openLog(log, signal);
   try {
-    return await (file instanceof LineFile ? indexLines(file, format, signal) : file.index(format, signal));
+    if (!(file instanceof LineFile)) return await file.index(format, signal);
+    const index = seen?.lines.get(log.path) ?? new LineIndex();
+    seen?.lines.set(log.path, index);
+    return await index.advance(file, format, signal);
   } finally {
     await file.close();
   }

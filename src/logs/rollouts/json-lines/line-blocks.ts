@@ -63,6 +63,11 @@ export class LineFile {
     return this.source.path;
   }
 
+  /** Whether the bytes that are read are those that lie there. */
+  get isPlain(): boolean {
+    return !isPacked(this.path);
+  }
+
   get stamp(): string {
     return this.source.stamp;
   }

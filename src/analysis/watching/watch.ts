@@ -1,0 +1,276 @@
+// Folders that a trainer writes to, in; a report a step out, when the step is complete, for as long as the trainer runs.
+import { checkOptions, optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError, FileError } from '../../checks/errors.js';
+import { counted, shown } from '../../checks/words.js';
+import type { Engine } from '../../engine/engine.js';
+import { openEngine } from '../../engine/open-engine.js';
+import { logReading } from '../../logs/rollouts/log-options.js';
+import type { SeenLogs } from '../../logs/rollouts/rollout-logs.js';
+import { type AnalyzeOptions, checkAnalysis } from '../analyze.js';
+import { FirstSteps } from '../measuring/first-steps.js';
+import { MeasuredSteps } from '../measuring/measured-steps.js';
+import { memoryPlan } from '../measuring/memory-plan.js';
+import { MetricChoice } from '../measuring/metric-choice.js';
+import { badRow, hasTexts, isForced, type MeasureOptions, measureOptions } from '../measuring/step-measurement.js';
+import { type StepFile, stepFiles } from '../measuring/step-source.js';
+import { RunSequence } from '../run-sequence.js';
+import type { StepReport } from '../step-report.js';
+import { ToldSteps } from './told-steps.js';
+import { Wake } from './wake.js';
+
+export interface WatchOptions
+  extends Omit<AnalyzeOptions, 'journal' | 'onProgress' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'> {
+  /** Directory where it is kept what was told: watching again with it goes on there. */
+  readonly state: string;
+  /**
+   * A step is taken when nothing of it has changed for so many seconds and a later step of its run has begun, or for six times as
+   * long. Default 10.
+   */
+  readonly settle?: number | undefined;
+  /** Seconds between looks, where the system does not tell of changes sooner. Default 5. */
+  readonly interval?: number | undefined;
+  /** Only look at intervals. Default: also when the system tells of a change. */
+  readonly poll?: boolean | undefined;
+  /** Take all that is there, complete or not, and end. */
+  readonly once?: boolean | undefined;
+  /** Called once with each file, path, line or step that cannot be used; the others go on. */
+  readonly onFailure?: ((failure: FileError) => void) | undefined;
+  /** Called with what whoever watches should know. */
+  readonly onNote?: ((note: string) => void) | undefined;
+}
+
+const OPTIONS = optionNames<WatchOptions>({
+  state: true,
+  settle: true,
+  interval: true,
+  poll: true,
+  once: true,
+  onFailure: true,
+  onNote: true,
+  profile: true,
+  engine: true,
+  threads: true,
+  permutations: true,
+  seed: true,
+  samples: true,
+  metrics: true,
+  nonFinite: true,
+  placeholders: true,
+  turnRewards: true,
+  blockBytes: true,
+  maxMemory: true,
+  signal: true,
+  include: true,
+  exclude: true,
+  format: true,
+  columns: true,
+  reasoning: true,
+  tagTokens: true,
+  groupSize: true,
+});
+
+const [DEFAULT_SETTLE, DEFAULT_INTERVAL] = [10, 5];
+
+/** A run's last step has nothing after it that tells that it is complete. */
+const LAST_TIMES = 6;
+
+/**
+ * Follows folders of step files and rollout logs that appear, grow and are rotated away. What was told is kept in `state` when the
+ * next report is asked for: whoever watches again gets each step once, and verdicts go on from there.
+ * @returns reports, those of a run by step; ends by itself only with `once`
+ * @throws {ArgumentError} for a bad option; {FileError} when `state` cannot be written; `signal.reason` when aborted
+ */
+export async function* watch(
+  source: string | readonly string[],
+  options: WatchOptions,
+): AsyncGenerator<StepReport, void, undefined> {
+  checkWatching(source, options);
+  const measuring = measureOptions(options);
+  const told = await ToldSteps.open(options.state, measuring);
+  const ending = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
+  const paths = typeof source === 'string' ? [source] : source;
+  const wake = new Wake(options.poll ? [] : paths, 1000 * (options.interval ?? DEFAULT_INTERVAL));
+  let engine: Engine | undefined;
+  try {
+    engine = options.engine ?? (await openEngine({ device: 'cpu', threads: options.threads, signal }));
+    const watching = new Watching(engine, measuring, options, told, signal);
+    for (;;) {
+      for await (const report of watching.look(paths)) yield report;
+      if (options.once) return;
+      await wake.next(signal);
+    }
+  } finally {
+    ending.abort();
+    wake.close();
+    await told.close();
+    if (options.engine === undefined) await engine?.dispose();
+  }
+}
+
+function checkWatching(source: string | readonly string[], options: WatchOptions): void {
+  checkOptions(options, OPTIONS);
+  const { state, settle, interval, poll: _, once: __, ...analysis } = options;
+  checkAnalysis(source, analysis as AnalyzeOptions);
+  if (typeof state !== 'string' || state === '') {
+    throw new ArgumentError('options.state', `got ${shown(state)}, expected a directory`);
+  }
+  for (const [name, seconds] of Object.entries({ settle, interval })) {
+    if (seconds === undefined || (typeof seconds === 'number' && seconds >= 0 && seconds < 1e6)) continue;
+    throw new ArgumentError(`options.${name}`, `got ${shown(seconds)}, expected seconds`);
+  }
+}
+
+/** A content that was seen, and since when it has been so. */
+interface Seen {
+  readonly identity: string;
+  readonly since: number;
+}
+
+class Watching {
+  readonly #runs: RunSequence;
+  readonly #choice: MetricChoice;
+  readonly #logs: SeenLogs = { files: new Map(), lines: new Map() };
+  readonly #first = new FirstSteps();
+  /** By step: those that wait to be complete. */
+  readonly #waiting = new Map<string, Seen>();
+  /** By step: the content that was told of, or that failed. */
+  readonly #done = new Map<string, string>();
+  /** By message, when a problem was first met: a file that is being written has problems of its own. */
+  readonly #problems = new Map<string, number>();
+  readonly #said = new Set<string>();
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly measuring: MeasureOptions,
+    private readonly options: WatchOptions,
+    private readonly told: ToldSteps,
+    private readonly signal: AbortSignal,
+  ) {
+    this.#runs = new RunSequence(measuring, { interleaved: true });
+    this.#choice = new MetricChoice(options.metrics);
+    if (told.startedAnew !== undefined) {
+      options.onNote?.(`${options.state} was of another watch: ${told.startedAnew}; all steps are told anew`);
+    }
+    for (const { step, identity, measurement } of told.earlier) {
+      this.#runs.report(step, measurement, this.#choice);
+      this.#done.set(keyOf(step), identity);
+    }
+    if (told.earlier.length > 0) options.onNote?.(`${counted(told.earlier.length, 'steps')} were told before`);
+  }
+
+  /** Reports of steps that are complete. */
+  async *look(paths: readonly string[]): AsyncGenerator<StepReport, void, undefined> {
+    const { measuring, options, signal } = this;
+    const reading = { ...logReading(measuring), threads: options.threads, seen: this.#logs };
+    const measured = new MeasuredSteps(reading, signal, this.#first);
+    try {
+      const failures: FileError[] = [];
+      const notes: string[] = [];
+      const steps = await stepFiles(
+        paths,
+        {
+          onError: (failure) => failures.push(failure),
+          onSkipped: () => undefined,
+          onNote: (note) => notes.push(note),
+          include: options.include,
+          exclude: options.exclude,
+          signal,
+        },
+        hasTexts(measuring) ? measured.logs : undefined,
+        isForced(measuring),
+      );
+      for (const note of notes) this.#sayOnce(note);
+      this.#note(failures);
+      for (const step of steps) measured.note(step);
+      for (const step of this.#complete(steps)) {
+        const report = await this.#report(step, measured);
+        if (report !== undefined) yield* report;
+      }
+    } finally {
+      await measured.close();
+    }
+  }
+
+  async #report(step: StepFile, measured: MeasuredSteps): Promise<AsyncGenerator<StepReport> | undefined> {
+    const { engine, measuring, options, signal } = this;
+    const { blockBytes } = memoryPlan(options);
+    const key = keyOf(step);
+    const identity = ownIdentity(step);
+    try {
+      const context = { engine, measuring, blockBytes, signal };
+      const measurement = await measured.measure(step, step.file, context, { onBytes: () => undefined });
+      for (const bad of measurement.badRows ?? []) options.onFailure?.(badRow(bad));
+      const report = this.#runs.report(step, measurement, this.#choice);
+      const { told } = this;
+      const done = this.#done;
+      this.#waiting.delete(key);
+      return (async function* () {
+        yield report;
+        // Whoever was told asks for more: what was told before a kill and is not noted is told again.
+        await told.add({ step, identity, measurement });
+        done.set(key, identity);
+      })();
+    } catch (error) {
+      if (!(error instanceof FileError) || error === signal.reason) throw error;
+      options.onFailure?.(error);
+      // Until it changes.
+      this.#done.set(key, identity);
+      this.#waiting.delete(key);
+      return undefined;
+    }
+  }
+
+  /** Those that nobody was told of, and that will not change any more, as far as that can be known. */
+  #complete(steps: readonly StepFile[]): StepFile[] {
+    const { settle = DEFAULT_SETTLE, once } = this.options;
+    const now = performance.now();
+    const last = new Map(steps.map((step) => [runOf(step), step.step]));
+    return steps.filter((step) => {
+      const key = keyOf(step);
+      const identity = ownIdentity(step);
+      const done = this.#done.get(key);
+      if (done !== undefined) {
+        if (done !== identity) this.#sayOnce(changed(step));
+        return false;
+      }
+      const seen = this.#waiting.get(key);
+      const since = seen?.identity === identity ? seen.since : now;
+      this.#waiting.set(key, { identity, since });
+      const isLast = last.get(runOf(step)) === step.step;
+      return once === true || now - since >= 1000 * settle * (isLast ? LAST_TIMES : 1);
+    });
+  }
+
+  /** Says what stays wrong. */
+  #note(failures: readonly FileError[]): void {
+    const { settle = DEFAULT_SETTLE, once, onFailure } = this.options;
+    const now = performance.now();
+    const messages = new Set(failures.map(({ message }) => message));
+    for (const message of this.#problems.keys()) if (!messages.has(message)) this.#problems.delete(message);
+    for (const failure of failures) {
+      const since = this.#problems.get(failure.message) ?? now;
+      this.#problems.set(failure.message, since);
+      if (this.#said.has(failure.message) || !(once || now - since >= 1000 * settle * LAST_TIMES)) continue;
+      this.#said.add(failure.message);
+      onFailure?.(failure);
+    }
+  }
+
+  #sayOnce(note: string): void {
+    if (this.#said.has(note)) return;
+    this.#said.add(note);
+    this.options.onNote?.(note);
+  }
+}
+
+const changed = ({ run, step }: StepFile): string =>
+  `step ${step} of run ${run} was written to after it was told of: what was said of it stands`;
+
+/** Not what phrases are held against: that step may be gone by now. */
+function ownIdentity({ identity, rollouts }: StepFile): string {
+  return rollouts === undefined ? identity : rollouts.identity;
+}
+
+const runOf = ({ runDirectory, run }: Pick<StepFile, 'runDirectory' | 'run'>): string => `${runDirectory}\n${run}`;
+const keyOf = (step: Pick<StepFile, 'runDirectory' | 'run' | 'step'>): string => `${runOf(step)}\n${step.step}`;

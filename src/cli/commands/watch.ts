@@ -1,0 +1,171 @@
+// `collapsar watch`: folders that a trainer writes to, in; a line a step on stdout, every new verdict on stderr, and a command that
+// is run on an alarm.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { recordLine } from '../../analysis/results/record-line.js';
+import type { StepReport } from '../../analysis/step-report.js';
+import { watch } from '../../analysis/watching/watch.js';
+import { escaped } from '../../checks/words.js';
+import type { Severity, Verdict } from '../../verdicts/index.js';
+import { logFlags } from '../options/log-options.js';
+import type { MeasuringFlags } from '../options/measuring-options.js';
+import { EXIT } from '../output/exit-codes.js';
+import { shortNumber } from '../output/number-format.js';
+import { figureKeys, shownMetrics } from '../output/screen/shown-metrics.js';
+import { paintedGlyph, stateMark, styleOf } from '../output/screen/state-marks.js';
+import { figureCell } from '../output/screen/step-columns.js';
+import { ReaderGone, type Streams } from '../output/streams.js';
+import { widthOf } from '../output/table.js';
+import { isUnicode, painter } from '../output/text-style.js';
+import { wrap } from '../output/text-wrap.js';
+import { impossibleMetrics } from './metric-check.js';
+
+/** The options of the command line, checked. */
+export interface WatchFlags extends MeasuringFlags {
+  state?: string;
+  settle: number;
+  interval: number;
+  poll?: true;
+  once?: true;
+  exec?: string;
+  execOn: 'warning' | 'critical';
+  jsonl?: true;
+  threads?: number;
+  maxMemory?: number;
+}
+
+/** In the first folder; a search passes it over. */
+const STATE = '.collapsar-watch';
+
+/** A command on an alarm that takes longer is not waited for. */
+const PATIENCE_MS = 60_000;
+
+/** @returns exit status; only with `--once` it ends by itself */
+export async function watchCommand(paths: readonly string[], flags: WatchFlags, streams: Streams): Promise<number> {
+  const { out, err, environment } = streams;
+  const impossible = impossibleMetrics(flags.metrics, flags.profile);
+  if (impossible !== undefined) {
+    await err.write(impossible);
+    return EXIT.usage;
+  }
+  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics } = flags;
+  const { settle, interval, poll, once, threads, maxMemory, include, exclude } = flags;
+  const look = { unicode: isUnicode(environment), width: widthOf(err, environment), paint: painter(err, environment) };
+  const writing: Promise<void>[] = [];
+  const remark = (text: string) => writing.push(err.write(`${wrap(escaped(text), look.width, 'note: ')}\n`));
+  let failures = 0;
+  const reports = watch(paths, {
+    state: flags.state ?? join(paths[0] as string, STATE),
+    ...{ profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics, ...logFlags(flags) },
+    ...{ settle, interval, poll, once, threads, maxMemory, include, exclude },
+    signal: AbortSignal.any([streams.signal, out.closed]),
+    onNote: remark,
+    onFailure: ({ message }) => {
+      failures++;
+      writing.push(err.write(`${escaped(message)}\n`));
+    },
+  });
+  const alarms = new Alarms(flags.execOn);
+  try {
+    for await (const report of reports) {
+      await out.write(flags.jsonl ? recordLine(report.record) : stepLine(report));
+      for (const verdict of alarms.news(report)) {
+        const { kind, severity, sentence, advice } = verdict;
+        const head = `${paintedGlyph(severity, look)} ${escaped(report.run)} step ${report.step}: ${look.paint(styleOf(severity), kind)}`;
+        const said = severity === 'info' ? sentence : `${sentence} ${advice}`;
+        await err.write(`${head} (${severity})\n${wrap(escaped(said), look.width, '  ')}\n`);
+        if (flags.exec !== undefined && alarms.isAlarm(verdict)) await run(flags.exec, report, verdict, streams);
+      }
+    }
+  } catch (error) {
+    if (error instanceof ReaderGone) return failures > 0 ? EXIT.failures : EXIT.ok;
+    throw error;
+  } finally {
+    await Promise.all(writing);
+  }
+  return failures > 0 ? EXIT.failures : EXIT.ok;
+}
+
+const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
+
+/** What a run is told anew: verdicts that begin, and those that became graver than they had been. */
+class Alarms {
+  /** By run and kind: the stretch, and its gravest severity so far. */
+  readonly #said = new Map<string, { raised: number; gravity: number }>();
+
+  constructor(private readonly least: Severity) {}
+
+  news({ directory, run, judgement }: StepReport): Verdict[] {
+    return (judgement?.verdicts ?? []).filter(({ kind, raised, severity, step }) => {
+      const key = `${directory}\n${run}\n${kind}`;
+      const before = this.#said.get(key);
+      const gravity = GRAVITY.indexOf(severity);
+      const isSame = before?.raised === raised;
+      this.#said.set(key, { raised, gravity: Math.max(gravity, isSame ? before.gravity : 0) });
+      // After a start from what was kept, what was raised before has been said.
+      if (before === undefined) return raised === step;
+      return !isSame || gravity > before.gravity;
+    });
+  }
+
+  isAlarm({ severity }: Verdict): boolean {
+    return GRAVITY.indexOf(severity) >= GRAVITY.indexOf(this.least);
+  }
+}
+
+/** `drift  step 13  T  MI bound 0.629 [0.294, 0.965]  retrieval 0.453  novelty 0.869  template 0.102` */
+function stepLine(report: StepReport): string {
+  const { run, step, judgement } = report;
+  const [metrics] = shownMetrics(report);
+  const { mi, miTitle, entropy, entropyTitle } = figureKeys(metrics);
+  const text = (key: string): string => figureCell(metrics, key).text;
+  const batch = metrics?.certainty[mi]?.batch;
+  const interval =
+    batch !== undefined && 'low' in batch ? ` [${shortNumber(batch.low)}, ${shortNumber(batch.high)}]` : '';
+  const parts = [
+    escaped(run),
+    `step ${step}`,
+    stateMark(judgement?.regime.regime).letter ?? '-',
+    `${miTitle} ${text(mi)}${interval}`,
+    `retrieval ${text('retrieval_accuracy')}`,
+    `${entropyTitle} ${text(entropy)}`,
+    ...(metrics !== undefined && 'template_share' in metrics.values ? [`template ${text('template_share')}`] : []),
+  ];
+  return `${parts.join('  ')}\n`;
+}
+
+/** Runs the user's command: what happened is in its environment, and as JSON on its stdin. */
+async function run(
+  command: string,
+  report: StepReport,
+  verdict: Verdict,
+  { err, environment }: Streams,
+): Promise<void> {
+  const child = spawn(command, {
+    shell: true,
+    stdio: ['pipe', 'inherit', 'inherit'],
+    env: {
+      ...environment,
+      COLLAPSAR_RUN: report.run,
+      COLLAPSAR_STEP: String(report.step),
+      COLLAPSAR_FILE: report.file,
+      COLLAPSAR_VERDICT: verdict.kind,
+      COLLAPSAR_SEVERITY: verdict.severity,
+      COLLAPSAR_SENTENCE: verdict.sentence,
+    },
+  });
+  // One that does not read its input is none the worse.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(`${JSON.stringify({ run: report.run, file: report.file, ...verdict })}\n`);
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.on('error', ({ message }) => resolve(message));
+    child.on('exit', (code, signal) => resolve(code === 0 ? undefined : `ended with ${signal ?? code}`));
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`is still running after ${PATIENCE_MS / 1000} s: not waited for`), PATIENCE_MS);
+  });
+  const problem = await Promise.race([ended, patience]);
+  clearTimeout(timer);
+  if (problem !== undefined) await err.write(`note: the command on ${verdict.kind} ${escaped(problem)}\n`);
+}

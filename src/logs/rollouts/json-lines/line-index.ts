@@ -1,0 +1,183 @@
+// Where the lines of each step stand in a log of JSON lines. A log that grows is read on from where it ended before.
+import { crc32 } from 'node:zlib';
+import { LineProblem } from '../fields.js';
+import type { RolloutFormat } from '../format.js';
+import type { LogPart, Range } from '../log-part.js';
+import { JsonFields } from './json-fields.js';
+import { giveBack, type LineFile } from './line-blocks.js';
+
+const LINE_END = 0x0a;
+
+/** Bytes at a file's beginning that tell whether it is still the one that was read. */
+const HEAD_BYTES = 4096;
+
+interface Part extends LogPart {
+  readonly ranges: Range[];
+  checksum: number;
+}
+
+interface State {
+  readonly parts: Map<string, Part>;
+  /** Lines so far. */
+  lines: number;
+  /** Of the latest line that said its step. */
+  key: string | undefined;
+}
+
+export class LineIndex {
+  #state: State = { parts: new Map(), lines: 0, key: undefined };
+  /** Behind the last whole line. */
+  #end = 0;
+  #head: { readonly bytes: number; readonly checksum: number } = { bytes: 0, checksum: 0 };
+
+  /**
+   * Reads what has been added since the last call.
+   * @returns a part a step; one part, without a step, where no line says one
+   * @throws FileError when the file cannot be read
+   */
+  async advance(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
+    const names = [format.stepField, format.runField].filter((name) => name !== undefined);
+    if (names.length === 0) return [{ ranges: [wholeFile()] }];
+    if (!(await this.#isSame(file, signal))) {
+      this.#state = { parts: new Map(), lines: 0, key: undefined };
+      this.#end = 0;
+    }
+    const fields = new JsonFields(names, true);
+    let found = this.#state;
+    for await (const { bytes, offset, tooLong } of file.blocks(this.#end, Number.POSITIVE_INFINITY, signal)) {
+      if (tooLong !== undefined) this.#state.lines++;
+      const whole = bytes.lastIndexOf(LINE_END) + 1;
+      takeLines(this.#state, fields, bytes.subarray(0, whole), offset, format);
+      this.#end = offset + whole;
+      if (offset === 0) this.#head = headOf(bytes);
+      // The last line may be one that is being written: it is looked at again.
+      if (whole < bytes.length) found = withRest(this.#state, names, bytes.subarray(whole), this.#end, format);
+      giveBack(bytes);
+    }
+    if (found.parts.size === 0) return [{ ranges: [wholeFile()] }];
+    return [...found.parts.values()].map(({ checksum, ranges, ...rest }) => ({
+      ...rest,
+      ranges: ranges.map((range) => ({ ...range })),
+      digest: digestOf(ranges, checksum),
+    }));
+  }
+
+  /** Whether it is the file that was read before, and no shorter. */
+  async #isSame(file: LineFile, signal: AbortSignal | undefined): Promise<boolean> {
+    const { bytes, checksum } = this.#head;
+    if (this.#end === 0 || !file.isPlain || file.storedBytes < this.#end) return false;
+    for await (const block of file.blocks(0, bytes, signal, bytes)) return headOf(block.bytes).checksum === checksum;
+    return false;
+  }
+}
+
+/** All of a file's lines. @throws FileError when the file cannot be read */
+export function indexLines(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
+  return new LineIndex().advance(file, format, signal);
+}
+
+/**
+ * The digest that `indexLines` gives these ranges while they have this content.
+ * @throws FileError when the file cannot be read
+ */
+export async function rangesDigest(
+  file: LineFile,
+  ranges: readonly Range[],
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  let checksum = 0;
+  for (const { begin, end } of ranges) {
+    for await (const { bytes } of file.blocks(begin, end, signal)) {
+      checksum = crc32(bytes, checksum);
+      giveBack(bytes);
+    }
+  }
+  return digestOf(ranges, checksum);
+}
+
+function digestOf(ranges: readonly Range[], checksum: number): string {
+  const bytes = ranges.reduce((sum, { begin, end }) => sum + end - begin, 0);
+  return `${bytes}-${checksum.toString(16)}`;
+}
+
+function headOf(bytes: Buffer): { bytes: number; checksum: number } {
+  const head = bytes.subarray(0, HEAD_BYTES);
+  return { bytes: head.length, checksum: crc32(head) };
+}
+
+export function wholeFile(): Range {
+  return { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
+}
+
+/** Takes in whole lines. */
+function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: number, format: RolloutFormat): void {
+  // Lines of one step mostly come together: their bytes are taken into its checksum in one go.
+  let unchecked = 0;
+  for (let begin = 0; begin < bytes.length; ) {
+    const end = bytes.indexOf(LINE_END, begin);
+    const said = stepIn(fields, bytes, begin, end, format);
+    const before = currentPart(state);
+    // A line that says nothing goes with those before it, and is named when they are read.
+    if (said !== undefined && said.key !== state.key) {
+      if (before !== undefined) before.checksum = crc32(bytes.subarray(unchecked, begin), before.checksum);
+      // What stands before the first line that says its step goes with it.
+      const from = before === undefined ? 0 : offset + begin;
+      unchecked = before === undefined ? 0 : begin;
+      const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, ranges: [], checksum: 0 };
+      part.ranges.push({ begin: from, end: offset + end + 1, line: before === undefined ? 0 : state.lines });
+      state.parts.set(said.key, part);
+      state.key = said.key;
+    } else if (before !== undefined) {
+      (before.ranges.at(-1) as Range).end = offset + end + 1;
+    }
+    begin = end + 1;
+    state.lines++;
+  }
+  const part = currentPart(state);
+  if (part !== undefined) part.checksum = crc32(bytes.subarray(unchecked), part.checksum);
+}
+
+function currentPart({ parts, key }: State): Part | undefined {
+  return key === undefined ? undefined : parts.get(key);
+}
+
+/** The same with what follows the last whole line: a line of its own if it is complete, else part of the step before. */
+function withRest(state: State, names: readonly string[], bytes: Buffer, offset: number, format: RolloutFormat): State {
+  const parts = new Map<string, Part>();
+  for (const [key, part] of state.parts)
+    parts.set(key, { ...part, ranges: part.ranges.map((range) => ({ ...range })) });
+  const copy = { ...state, parts };
+  // A line that is cut may say its step before it ends.
+  const all = new JsonFields(names);
+  takeLines(copy, all, Buffer.concat([bytes, Buffer.from([LINE_END])]), offset, format);
+  return copy;
+}
+
+function stepIn(
+  fields: JsonFields,
+  bytes: Buffer,
+  begin: number,
+  end: number,
+  { stepField, runField }: RolloutFormat,
+): { key: string; step: number | undefined; run: string | undefined } | undefined {
+  try {
+    fields.read(bytes, begin, end);
+    const step = stepField === undefined ? undefined : stepOf(fields, stepField);
+    const run = runField === undefined ? undefined : fields.id(runField);
+    return step === undefined && run === undefined ? undefined : { key: `${step}\n${run}`, step, run };
+  } catch (error) {
+    if (error instanceof LineProblem) return undefined;
+    throw error;
+  }
+}
+
+/** A step for each line, or a column of them that are all the same. */
+function stepOf(fields: JsonFields, name: string): number | undefined {
+  const value = fields.value(name);
+  return Array.isArray(value) ? (fields.single(name).count(name) ?? firstOf(value)) : fields.count(name);
+}
+
+function firstOf(values: readonly unknown[]): number | undefined {
+  const [first] = values;
+  return typeof first === 'number' && Number.isSafeInteger(first) && first >= 0 ? first : undefined;
+}
