@@ -174,6 +174,7 @@ export class MonitorStep {
    * (docs/text-figures.md). At any step, due or not; with scores the report has both. Resolves when they are measured;
    * until then they must not change.
    * @param rows one entry a row of the labels' `groups`
+   * @returns the figures, which the report has, too
    * @throws {ArgumentError} (as a rejection) for rows that do not fit, or a second call; `signal.reason` when
    *   aborted: then they may be given again
    * @example
@@ -181,7 +182,7 @@ export class MonitorStep {
    * await step.rollouts({ texts, prompts });
    * const { judgement } = await step.finish({ rewards });
    */
-  async rollouts(rows: RolloutRows, options: ScoreOptions = {}): Promise<void> {
+  async rollouts(rows: RolloutRows, options: ScoreOptions = {}): Promise<TextMetrics> {
     const { signal } = scoreOptions(options);
     if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     if (this.#texts !== undefined) throw new ArgumentError('rollouts', 'the rollouts of this step were given before');
@@ -193,7 +194,7 @@ export class MonitorStep {
       .then((engine) => rolloutTexts(engine, rows, labels, { permutations, seed }, signal));
     this.#texts = measured;
     try {
-      await measured;
+      return await measured;
     } catch (error) {
       this.#texts = undefined;
       throw error;

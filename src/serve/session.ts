@@ -5,12 +5,12 @@ import { checkChoice, checkInteger, optionsObject } from '../checks/option-check
 import { packageVersion } from '../checks/package-version.js';
 import { shown } from '../checks/words.js';
 import type { DeviceImport, Tensor } from '../engine/index.js';
-import { type TextMetrics, type TextStep, textMetrics } from '../metrics/index.js';
+import type { TextStep } from '../metrics/index.js';
 import {
   Monitor,
   type MonitorOptions,
-  type MonitorReport,
   type MonitorStep,
+  type RolloutRows,
   type StepLabels,
   type StepOutcomes,
 } from '../monitor/index.js';
@@ -31,8 +31,6 @@ interface OpenStep {
   readonly step: MonitorStep;
   readonly labels: Pick<StepLabels, 'groups' | 'columnGroups' | 'promptTokens'>;
   readonly lengths: readonly number[];
-  /** What the step's texts said. */
-  texts?: TextMetrics;
 }
 
 type Operation = (request: Request) => Promise<Answer>;
@@ -263,11 +261,7 @@ export class Session {
       open = this.#hold(monitor.step(number as number, labels), labels, []);
     }
     try {
-      const { permutations, seed } = monitor.options;
-      const engine = await this.#engines.get('cpu');
-      const options = { permutations, seed: (seed + open.step.number) % Number.MAX_SAFE_INTEGER };
-      open.texts = await textMetrics(engine, labelled(texts, open), { ...options, signal: this.#signal });
-      const { value, nonFinite } = plainJson(open.texts);
+      const { value, nonFinite } = plainJson(await open.step.rollouts(ofStep(texts, open), { signal: this.#signal }));
       if (held) return { text: value, nonFinite: nonFinite as PlainJson };
       const report = await this.#report(open, outcomes);
       return { text: value, ...report };
@@ -284,7 +278,7 @@ export class Session {
   async #report(open: OpenStep, outcomes: unknown): Promise<Answer> {
     const report = await open.step.finish(readOutcomes(outcomes), { signal: this.#signal });
     this.#forget(open);
-    const { value, nonFinite } = plainJson(withTexts(report, open.texts));
+    const { value, nonFinite } = plainJson(report);
     return { report: value, nonFinite: nonFinite as PlainJson };
   }
 
@@ -301,30 +295,17 @@ export class Session {
   }
 }
 
-/** What the step says already need not be said again: groups, and with token ids the prompts'. */
-function labelled(texts: TextStep, { labels }: OpenStep): TextStep {
-  if (texts.groups !== undefined) return texts;
+/** The rows as the step takes them: of its own groups, and with token ids with its own prompts' unless others are given. */
+function ofStep({ groups: given, ...rows }: TextStep, { labels }: OpenStep): RolloutRows {
   const groups = Array.from(labels.groups as readonly number[]);
-  const { promptTokens } = labels;
-  if (texts.tokens === undefined || texts.promptTokens !== undefined || promptTokens === undefined) {
-    return { ...texts, groups };
+  if (given !== undefined && String(groupNumbers(given)) !== String(groups)) {
+    throw new ArgumentError('rows.groups', 'not those that the step was opened with: leave them out');
   }
+  const { promptTokens } = labels;
+  if (rows.tokens === undefined || rows.promptTokens !== undefined || promptTokens === undefined) return rows;
   const ids = (labels.columnGroups as readonly number[] | undefined) ?? [...new Set(groups)].sort((a, b) => a - b);
   const columns = new Map(ids.map((id, column) => [id, column]));
-  return { ...texts, groups, promptTokens: groups.map((group) => promptTokens[columns.get(group) as number]) };
-}
-
-/** Text figures stand beside the others, under `text/`. */
-function withTexts(report: MonitorReport, texts: TextMetrics | undefined): object {
-  if (texts === undefined) return report;
-  const absent = Object.fromEntries(Object.entries(texts.absent).map(([key, why]) => [`text/${key}`, why]));
-  return {
-    ...report,
-    metrics: { ...report.metrics, ...texts.logged },
-    absent: { ...report.absent, ...absent },
-    notes: [...report.notes, ...texts.notes],
-    texts,
-  };
+  return { ...rows, promptTokens: groups.map((group) => promptTokens[columns.get(group) as number]) };
 }
 
 function rowIndices(rows: unknown): number[] {
