@@ -46,7 +46,7 @@ struct ShortRow {
 // A warp's part of shared memory.
 template <class T>
 struct WarpRows {
-  HeldRow<T> rows[kWarpLanes];
+  ShortRow<T> rows[kWarpLanes];
 };
 
 // A lane's elements of a row: as vectors, and numbered in bits.
@@ -235,7 +235,7 @@ struct Candidates {
 // The sums of what is not hidden, and which of it is the largest.
 template <int kLanes, class T, class Elements>
 __device__ __forceinline__ Candidates sumOthers(const RowVectors<T>& columns, int lane, bool writes,
-                                                const Elements& elements, HeldRow<T>& row) {
+                                                const Elements& elements, ShortRow<T>& row) {
   using C = typename Element<T>::Compute;
   C best = largestOf<T>(elements.v);
   best = reduceLanes<kLanes>(best, [](C a, C b) { return maxOrNan(a, b); });
