@@ -295,6 +295,28 @@ describe('the journal of rollout logs', () => {
   });
 });
 
+describe('collapsar filter', () => {
+  it('takes a step of a rollout log, by the names of its groups', async () => {
+    const varied = (row: number) => ({ reward: row >> 2 === 5 ? 1 : row % 2, group: `g${row >> 2}` });
+    const logs = putLogs(fresh(), { 'x.jsonl': [...rowsOf(1, varied), ...rowsOf(2, varied)] });
+    const file = join(logs, 'x.jsonl');
+    const { status, out } = await collapsar(['filter', file, '--step', '2', '--json']);
+    expect(status).toBe(0);
+    expect(JSON.parse(out).kept).toEqual(['g0', 'g1', 'g2', 'g3', 'g4']);
+    expect((await collapsar(['filter', logs, '--step', '2', '--json'])).out).toBe(out.replace(file, logs));
+    expect(await collapsar(['filter', file])).toMatchObject({
+      status: 1,
+      err: expect.stringContaining('has 2 steps, 1 to 2, say which is meant (--step N)'),
+    });
+    expect((await collapsar(['filter', file, '--step', '7'])).err).toContain('none of them is 7');
+    const trl = join(exampleRollouts, 'completions', 'completions_00001.parquet');
+    const kept = JSON.parse((await collapsar(['filter', trl, '--json'])).out).groups;
+    expect(kept).toHaveLength(16);
+    const lines = putLogs(fresh(), { 'r.jsonl': rowsOf(1, varied).map(({ group, reward }) => ({ group, reward })) });
+    expect(JSON.parse((await collapsar(['filter', join(lines, 'r.jsonl'), '--json'])).out).kept).toHaveLength(5);
+  });
+});
+
 describe('the command', () => {
   it('lists the formats', async () => {
     const { status, out } = await collapsar(['formats']);

@@ -9,6 +9,7 @@ import type { FilterWords } from '../../filter/input/filter-words.js';
 import type { FilterSource } from '../input/filter-source.js';
 import { readFilterSource } from '../input/reward-source.js';
 import type { Delimiter } from '../input/separated-fields.js';
+import { type LogFlags, logFlags, withoutLogFlags } from '../options/log-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { jsonPieces } from '../output/json-pieces.js';
 import { shortNumber } from '../output/number-format.js';
@@ -18,7 +19,8 @@ import { painter } from '../output/text-style.js';
 import { wrap } from '../output/text-wrap.js';
 
 /** The options of the command line, each checked alone. */
-export interface FilterFlags extends FilterOptions {
+export interface FilterFlags extends FilterOptions, LogFlags {
+  step?: number;
   json?: true;
   encoding?: string;
   delimiter?: Delimiter;
@@ -37,7 +39,9 @@ const REASONS: Readonly<Record<DropReason, string>> = {
 
 /** @returns exit status */
 export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
-  const { json, encoding, delimiter, ...options } = flags;
+  const { json, encoding, delimiter, step, ...rest } = flags;
+  const options: FilterOptions = withoutLogFlags(rest);
+  const logs = { ...logFlags(flags), ...(step !== undefined && { step }) };
   let settings: FilterSettings;
   try {
     settings = resolveFilterOptions(options);
@@ -47,7 +51,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     await streams.err.write('(see collapsar filter --help and docs/reference/filter.md)\n');
     return EXIT.usage;
   }
-  const source = await readFilterSource(path, settings, { encoding, delimiter }, streams.signal);
+  const source = await readFilterSource(path, settings, { encoding, delimiter }, logs, streams.signal);
   const result = filterSource(source, options);
   for (const warning of result.warnings)
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);

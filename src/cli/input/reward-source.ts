@@ -14,6 +14,7 @@ import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
 import type { FilterSource } from './filter-source.js';
 import { RewardLines } from './reward-lines.js';
+import { fromRollouts, type LogChoice } from './rollout-rewards.js';
 import type { Delimiter } from './separated-fields.js';
 import { readLines } from './text-lines.js';
 
@@ -26,18 +27,24 @@ export interface TextForm {
 }
 
 /**
- * @param path of a step file (*.safetensors), of lines of text, or `-` for lines on stdin
+ * @param path of a step file (*.safetensors), of a rollout log, of lines of text, or `-` for lines on stdin
  * @param form of lines of text
+ * @param logs how a rollout log is read, and which step of it is meant
  * @throws FileError naming the path, and the line where there is one
  */
 export async function readFilterSource(
   path: string,
   settings: FilterSettings,
   form: TextForm,
+  logs: LogChoice,
   signal: AbortSignal,
 ): Promise<FilterSource> {
   if (isStepName(nameOf(path))) return fromStep(await readStepFile(path, { signal }), settings, signal);
   const stdin = path === '-';
+  // What says how lines of text are written is about lines of rewards.
+  const isText = stdin || form.encoding !== undefined || form.delimiter !== undefined;
+  const logged = isText ? undefined : await fromRollouts(path, logs, signal);
+  if (logged !== undefined) return logged;
   return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
 }
 

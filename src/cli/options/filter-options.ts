@@ -13,15 +13,19 @@ import {
 import type { FilterFlags } from '../commands/filter.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
+import { addLogOptions } from './log-options.js';
 import { anyNumber, delimiterNamed, encodingName, wholeNumber } from './option-values.js';
 
 const HELP = `
 A line is "group, reward" (commas, semicolons, tabs or spaces, all lines alike; a third field is the outcome), or has the fields that a first line of names
 gives, or is a JSON object. Names are group (or group_id, uid), reward (or score) and, where they exist, outcome, episode, turn,
 entropy, length. On a terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
+A rollout log (Parquet, JSON lines or a folder, see collapsar formats) has the rewards of one step, or of several, of which --step
+names one.
 
 Examples:
   collapsar filter runs/grpo-7b/step_00120.safetensors
+  collapsar filter outputs/rollouts --step 120
   collapsar filter rewards.jsonl --dialect upstream --json
   cut -f 2,5 rollouts.tsv | collapsar filter - --strategy top_k --value 0.25
 
@@ -29,10 +33,10 @@ Exit status: 0, also when no group is kept; 1 when the file cannot be used; 2 fo
 
 /** @param done takes the exit status */
 export function addFilterCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  program
+  const command = program
     .command('filter')
     .description('groups (prompts) of a step that are worth an update: the variance-based filter')
-    .argument('<FILE>', 'a step file with rewards, lines of group and reward, or - for stdin')
+    .argument('<FILE>', 'a step file with rewards, a rollout log, lines of group and reward, or - for stdin')
     .addOption(new Option('--dialect <name>', 'whose rules to follow').choices(DIALECTS).default('strict'))
     .addOption(new Option('--strategy <name>', 'rule for how many groups to keep').choices(STRATEGIES).default('top_p'))
     .option(
@@ -79,8 +83,10 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
       'what separates fields of lines: comma, semicolon, tab or space (default: as the first line shows)',
       delimiterNamed,
     )
+    .option('--step <n>', 'which step of a rollout log', wholeNumber(0))
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
-    .showHelpAfterError('(see collapsar filter --help)')
+    .showHelpAfterError('(see collapsar filter --help)');
+  addLogOptions(command)
     .addHelpText('after', afterOptions(HELP))
     .action(async (file: string, flags: FilterFlags) => {
       const { filterCommand } = await import('../commands/filter.js');

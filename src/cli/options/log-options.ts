@@ -58,6 +58,12 @@ export function logFlags({ format, columns, groupSize, reasoning, tagTokens: ids
   };
 }
 
+/** The other options. */
+export function withoutLogFlags<Flags extends LogFlags>(flags: Flags): Omit<Flags, keyof LogFlags> {
+  const rest = Object.entries(flags).filter(([name]) => !LOG_FLAGS.some((flag) => flag === name));
+  return Object.fromEntries(rest) as Omit<Flags, keyof LogFlags>;
+}
+
 /** What was typed for an option that is no plain word, as it is typed again. */
 export function logFlagText(name: string, value: unknown): string {
   if (name === 'columns')
