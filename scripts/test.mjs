@@ -72,14 +72,17 @@ process.env.COLLAPSAR_CUDA ??= 'off';
  * A stage passes when its command ends with 0. `advice` says what to do when it does not. One that is `early` begins
  * with the first, for it keeps no more than one processor busy, and shows its output when its turn comes.
  */
-const quick = [
-  { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },
+const built = [
   {
     name: 'build',
     run: script('build-addon.mjs', { COLLAPSAR_BUILD: 'cmake' }),
     advice: 'docs/internals/build.md has a table of what goes wrong; npm run install repeats it',
   },
   { name: 'dist', run: script('compile.mjs'), advice: 'npm run prepare repeats it' },
+];
+const quick = [
+  { name: 'lint', run: script('lint.mjs'), advice: 'npx biome check --write . mends most of it' },
+  ...built,
   { name: 'C++ tests', run: script('test-cpp.mjs'), advice: 'npm run test:cpp; one alone: build/cmake/<name>_test' },
   {
     name: 'types',
@@ -90,6 +93,7 @@ const quick = [
   { name: 'unit tests', run: () => unitTests('quick'), advice: 'npx vitest run test/<file> repeats one file' },
 ];
 const long = [
+  ...built,
   {
     name: 'emulated GPU',
     run: emulatedDeviceTests,
