@@ -1,6 +1,7 @@
 // Plain values -> YAML that no reader takes for something else (no, 1e3, 0x1f, ~): strings stand in double quotes, or
 // in blocks where they have lines.
-import { Document, visit } from 'yaml';
+import { createRequire } from 'node:module';
+import { moduleUrl } from '../checks/package-root.js';
 
 export type YamlValue =
   | string
@@ -16,6 +17,8 @@ const UNSAFE = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 /** kubectl reads YAML 1.1, which takes more words for something else than strings: keys among them are quoted. */
 export function yamlDocuments(values: readonly YamlValue[]): string {
+  // Loaded where jobs are written: every other command would wait for it.
+  const { Document, visit } = createRequire(moduleUrl)('yaml') as typeof import('yaml');
   const documents = values.map((value) => {
     const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });
     visit(document, {
