@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Half of the time of all files: services, clusters, killed processes, sizes. `npm run ci` runs them, `npm test` the rest. */
+/** More than half of the time of all files: services, clusters, killed processes, sizes. `npm run ci` runs them, `npm test` the rest. */
 const long = [
   ...[
     'bench-budget',
@@ -15,6 +15,8 @@ const long = [
   ],
   ...['install', 'intervals-uneven', 'logs-s3', 'monitor-memory', 'results-faults', 'results-many', 'score-plan-large'],
   ...['shards-killed', 'shards-s3', 'submit', 'text-calibration', 'trainer'],
+  ...['addon-loading', 'bench-compare', 'bench-suite', 'engine-device-loading', 'metrics-samplers', 'monitor-restore'],
+  ...['score-plan', 'shards', 'sidecar'],
 ].map((name) => `test/**/${name}.test.ts`);
 const set = process.env.COLLAPSAR_TESTS;
 
