@@ -10,7 +10,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   chooseBuild,
@@ -81,7 +81,8 @@ function cachedCompiler() {
   return readFileSync(cmakeCache, 'utf8').match(/^CMAKE_CXX_COMPILER:\w+=(.+)$/m)?.[1];
 }
 
-const headerFolders = () => [require('node-api-headers').include_dir, require('node-addon-api').include_dir];
+// The package tells its folder from the working directory, CMake would from the sources'.
+const headerFolders = () => [require('node-api-headers').include_dir, resolve(require('node-addon-api').include_dir)];
 
 const configure = (tools, env, ...options) =>
   runTool(

@@ -2,7 +2,7 @@
 // skipped.
 import { spawn, spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The folder of package.json. */
@@ -14,7 +14,7 @@ export const tool = (name) => join(root, 'node_modules', '.bin', name);
 /** Configures a CMake build of the addon in a folder; options as CMake's without -D. */
 export async function configure(folder, options) {
   const require = createRequire(import.meta.url);
-  const headers = [require('node-api-headers').include_dir, require('node-addon-api').include_dir].join(';');
+  const headers = [require('node-api-headers').include_dir, resolve(require('node-addon-api').include_dir)].join(';');
   const generator = versionOf('ninja') === null ? [] : ['-G', 'Ninja'];
   const given = [`COLLAPSAR_NODE_HEADERS=${headers}`, ...options].map((option) => `-D${option}`);
   await run('cmake', ['-S', root, '-B', folder, ...generator, ...given], { quiet: true });
