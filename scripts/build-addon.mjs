@@ -43,7 +43,7 @@ const cudaChoice = join(root, 'build', 'cuda-choice.txt');
 const gypBuild = join(root, 'native', 'build');
 
 /** Seconds of one processor that a build takes, to say how long it will be. */
-const work = { cmake: 70, gyp: 110, cudaBase: 15, cudaArchitecture: 25 };
+const work = { cmake: 130, gyp: 260, cudaBase: 15, cudaArchitecture: 25 };
 const seconds = (milliseconds) => (milliseconds / 1000).toFixed(0);
 function about(processorSeconds) {
   const cores = availableParallelism();
