@@ -2,8 +2,10 @@
 // each member lies and how it is packed. Members may not overlap, which is what zip bombs are made of, and what is read
 // at once is bounded.
 import { isUtf8 } from 'node:buffer';
-import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl';
+import { createRequire } from 'node:module';
+import type { Entry, RandomAccessReader } from 'yauzl';
 import { FileError } from '../../checks/errors.js';
+import { moduleUrl } from '../../checks/package-root.js';
 import { printable } from '../../checks/words.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { MOST_DEFLATED } from './decompression-limits.js';
@@ -43,10 +45,11 @@ export async function readZipDirectory(
   options: ReadOptions,
 ): Promise<{ members: ReadonlyMap<string, ZipMember>; directory: Buffer }> {
   const { path } = source;
-  const reader = new SourceReader(source, options);
+  const { RandomAccessReader, fromRandomAccessReaderPromise } = loadYauzl();
+  const reader = new BlockReader(source, options);
   try {
     const settings = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false };
-    const zip = await fromRandomAccessReaderPromise(reader, source.bytes, settings);
+    const zip = await fromRandomAccessReaderPromise(asked(reader, RandomAccessReader), source.bytes, settings);
     // A number, whatever its type says.
     const cursor = () => Number(zip.readEntryCursor);
     const begin = cursor();
@@ -102,7 +105,7 @@ function parseEntry(path: string, entry: Entry, here: number): Declared {
 
 /** Finds where each member's bytes begin: local headers have fields of their own length. */
 async function locate(
-  reader: SourceReader,
+  reader: BlockReader,
   path: string,
   found: ReadonlyMap<string, Declared>,
   directoryAt: number,
@@ -133,27 +136,14 @@ const AHEAD_BYTES = 64 * 2 ** 10;
 /**
  * Reads through a block, so that a remote store sees few requests: the end of the file first, often the whole of it.
  */
-class SourceReader extends RandomAccessReader {
+class BlockReader {
   #block: Buffer = Buffer.alloc(0);
   #blockAt = 0;
 
   constructor(
     private readonly source: ByteSource,
     private readonly options: ReadOptions,
-  ) {
-    super();
-  }
-
-  override read(...[target, offset, length, position, callback]: Parameters<RandomAccessReader['read']>): void {
-    this.bytes(position, length).then(
-      (bytes) => {
-        bytes.copy(target, offset);
-        callback(null);
-      },
-      // The reason of an abort may be anything.
-      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error))),
-    );
-  }
+  ) {}
 
   async bytes(position: number, length: number, ahead = AHEAD_BYTES): Promise<Buffer> {
     const { path, bytes } = this.source;
@@ -165,6 +155,26 @@ class SourceReader extends RandomAccessReader {
     if (ahead > 0) [this.#block, this.#blockAt] = [block, position];
     return block.subarray(0, length);
   }
+}
+
+/** Loaded with the first zip file: every start of the command would wait for it. */
+const loadYauzl = () => createRequire(moduleUrl)('yauzl') as typeof import('yauzl');
+
+/** The same reader as yauzl asks it. */
+function asked(blocks: BlockReader, Base: typeof RandomAccessReader): RandomAccessReader {
+  class Asked extends Base {
+    override read(...[target, offset, length, position, callback]: Parameters<RandomAccessReader['read']>): void {
+      blocks.bytes(position, length).then(
+        (bytes) => {
+          bytes.copy(target, offset);
+          callback(null);
+        },
+        // The reason of an abort may be anything.
+        (error: unknown) => callback(error instanceof Error ? error : new Error(String(error))),
+      );
+    }
+  }
+  return new Asked();
 }
 
 function fail(path: string, offset: number, problem: string): never {
