@@ -18,7 +18,6 @@ const missingFor = [
   [/rollout-data\.test/, 'the data sets that the test names, in shared/data'],
   [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
   [/engine-device/, 'a CUDA backend or a GPU: COLLAPSAR_CUDA=on npm run install, COLLAPSAR_TEST_DEVICE=cuda'],
-  [/zstd/, 'Node 22.15 or newer'],
   [/Float16Array/, 'Node 24 or newer'],
   [/rights|redo|unprivileged/, 'a user other than root'],
 ];

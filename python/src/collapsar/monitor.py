@@ -113,7 +113,11 @@ class Step:
         self._ask("score", file=file, prompt=prompt)
 
     def score_ipc(self, tensor: Mapping[str, Json], prompt: int | None = None) -> None:
-        """Takes log-probs in this process's GPU memory, as ``collapsar.cuda_handle(tensor)`` describes them."""
+        """Takes log-probs in this process's GPU memory.
+
+        Args:
+            tensor: ``handle`` (of CUDA IPC), ``bytes``, ``dtype``, ``shape``, …: ``ipc`` in docs/reference/sidecar.md.
+        """
         self._ask("score", ipc=dict(tensor), prompt=prompt)
 
     def score_logprobs(self, logprobs: npt.ArrayLike, prompt: int | None = None) -> None:
