@@ -46,6 +46,7 @@ __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob 
       COLLAPSAR_ROLLED_BY_4
       for (int64_t column = lane; column < job.columns; column += kLanes) before += isBefore(at(column), best) ? 1 : 0;
       before = Group::sum(before);
+      __syncwarp();  // before the first lane writes what the others have looked at
       if (lane == 0) job.out.hitRank[row] = before;
     }
 
