@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(si
     if (threadIdx.x >= kWarpLanes) return;
     whole = reduceLanes<kWarps>(ofWarp[threadIdx.x % kWarps], Merging{kLog2e / job.temperature});
   }
-  const int again = launder(number);
+  const int again = launder(static_cast<int>(blockIdx.x)) * Group::kGroups + Group::index();
   if (Group::lane() != 0 || again >= job.cut.units()) return;
   if constexpr (kLanes == kWarpLanes) whole = ofWarp[Group::index()];
   const Unit unit = unitOf(job, again);
