@@ -4,7 +4,7 @@ import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlo
 import { fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } from './filter-metrics.js';
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
-import { type Columns, measureColumns } from './input/filter-columns.js';
+import { type FilterColumns, measureColumns } from './input/filter-columns.js';
 import { type FilterInput, readInput } from './input/filter-input.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from './input/filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './input/filter-words.js';
@@ -40,7 +40,7 @@ export function filterGroupsInWords(input: FilterInput, options: FilterOptions, 
 
 function assemble(
   rollouts: GroupedRollouts,
-  columns: Columns,
+  columns: FilterColumns,
   { scores, kept: chosen, reasonOf, warnings: found }: Choice,
   settings: FilterSettings,
   words: FilterWords,
@@ -111,7 +111,7 @@ function droppedGroups(
 
 function metricsOf(
   measured: MeasuredGroups,
-  columns: Columns,
+  columns: FilterColumns,
   { dialect }: FilterSettings,
   shapingOnly: number | null,
 ): Record<string, number> {

@@ -1,4 +1,4 @@
-// The room's public face.
+// What `collapsar` exports of this folder.
 export type { Source } from '../checks/abortable-source.js';
 export type { EarlyStopOptions } from '../verdicts/early-stop/early-stops.js';
 export type { EmptyFilterStopOptions } from '../verdicts/early-stop/empty-filter-stop.js';

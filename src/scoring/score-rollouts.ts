@@ -1,6 +1,6 @@
 // A step of a trainer's rollout log -> its cross-scores, by an inference engine.
 import { ArgumentError, FileError } from '../checks/errors.js';
-import { openEngine } from '../engine/index.js';
+import { openEngine } from '../engine/open-engine.js';
 import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { StepToWrite } from '../logs/steps/write-step.js';
 import { estimateFromPairs, type PairEstimates } from '../metrics/sampled/estimates.js';

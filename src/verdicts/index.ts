@@ -1,4 +1,4 @@
-// The room's public face.
+// What `collapsar` exports of this folder.
 
 export type {
   FilterEvidence,

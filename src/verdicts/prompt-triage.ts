@@ -124,7 +124,7 @@ export function rewardRange(groups: readonly RolloutGroup[]): RewardRange {
 }
 
 /** The range of both. */
-export function widened(a: RewardRange, b: RewardRange): RewardRange {
+export function unionRange(a: RewardRange, b: RewardRange): RewardRange {
   const pick = (choose: (x: number, y: number) => number, x: number | null, y: number | null): number | null =>
     x === null || y === null ? (x ?? y) : choose(x, y);
   return { lowest: pick(Math.min, a.lowest, b.lowest), highest: pick(Math.max, a.highest, b.highest) };

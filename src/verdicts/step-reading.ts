@@ -6,7 +6,7 @@ import { ArgumentError } from '../checks/errors.js';
 import { idOf } from '../checks/ids.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
-import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
+import { checkEvidence, evidenceOfEpisodes } from './evidence/check-evidence.js';
 import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './evidence/step-evidence.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
@@ -93,7 +93,7 @@ export async function readEvidenceOn(
 function* readingOf(given: StepEvidence, options: JudgeOptions): Counting<StepReading> {
   const { permutations, seed } = resolveJudgeOptions(options);
   checkEvidence(given);
-  const evidence = withEpisodeRewards(given);
+  const evidence = evidenceOfEpisodes(given);
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
   // The seed and the step alone decide the permutations, so that a restored judge draws the same.
