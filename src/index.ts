@@ -2,10 +2,11 @@
  * `collapsar`: what a trainer embeds and what analyses logs. What goes deeper has a level of its own: `collapsar/logs`,
  * `collapsar/shards`, `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is in
  * one level alone.
- * @module
+ * @module collapsar
  */
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
+export type { FilterView } from './analysis/measuring/beside-metrics.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
 export type {
   FilterRecord,
@@ -14,6 +15,7 @@ export type {
   StepFindings,
   StepRecord,
   StepReport,
+  TemplateRecord,
 } from './analysis/step-report.js';
 export * from './checks/errors.js';
 export type { OperationOptions } from './checks/operation-options.js';
@@ -44,6 +46,7 @@ export type {
   Profile,
   SampleLabel,
   StepMetrics,
+  StepSpread,
 } from './metrics/step-metrics.js';
 export {
   type MeasuredPhrase,

@@ -1,7 +1,7 @@
 /**
  * `collapsar/logs`: step files one by one, what trainers log themselves, logs that grow, and results kept in a
  * directory.
- * @module
+ * @module collapsar/logs
  */
 export { analysisStream } from '../analysis/analysis-stream.js';
 export { textStepOf } from '../analysis/measuring/rollout-measurement.js';
@@ -11,9 +11,9 @@ export { type WatchOptions, watch } from '../analysis/watching/watch.js';
 export type { ColumnNames, OwnColumn } from '../logs/rollouts/formats/own.js';
 export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';
 export type { ReasoningTags } from '../logs/rollouts/reasoning.js';
-export type { GroupSource, RolloutColumn, RolloutStep, Texts, TokenLists } from '../logs/rollouts/rollout.js';
+export type { GroupSource, Rollout, RolloutColumn, RolloutStep, Texts, TokenLists } from '../logs/rollouts/rollout.js';
 export { type FindStepsOptions, type FoundSteps, findSteps, type StepLocation } from '../logs/steps/find-steps.js';
-export type { ReadStepOptions } from '../logs/steps/read-step-options.js';
+export type { OptionalTensor, ReadStepOptions } from '../logs/steps/read-step-options.js';
 export { type ListedStep, type ListingProgress, type ListStepsOptions, listSteps } from '../logs/steps/read-steps.js';
 export { readStepFile, readStepHeader, type StepHeader } from '../logs/steps/step-file.js';
 export type { StepLayout } from '../logs/steps/step-layout.js';

@@ -1,7 +1,7 @@
 /**
  * `collapsar/sampling`: figures from fewer scores (which pairs to score, estimates from them, rounds until they are
  * certain enough) and the samplers of multi-turn runs.
- * @module
+ * @module collapsar/sampling
  */
 export {
   type ErrorParts,

@@ -1,5 +1,5 @@
 /**
  * `collapsar/scoring`: cross-scores from an inference engine: vLLM, SGLang or TRL's server.
- * @module
+ * @module collapsar/scoring
  */
 export * from '../scoring/index.js';

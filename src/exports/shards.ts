@@ -1,7 +1,7 @@
 /**
  * `collapsar/shards`: logs too large for one machine, as shards: plan, map each anywhere, merge, finalize. And
  * statistics of metrics over steps, which merge exactly.
- * @module
+ * @module collapsar/shards
  */
 export {
   Aggregates,
@@ -10,7 +10,7 @@ export {
   orderFreeMetrics,
 } from '../analysis/aggregates/aggregates.js';
 export { type FinalizeOptions, finalize as finalizeShards } from '../analysis/shards/finalize.js';
-export type { Manifest, PlanSettings, Shard } from '../analysis/shards/manifest.js';
+export type { Manifest, PlannedRun, PlannedStep, PlanSettings, Shard } from '../analysis/shards/manifest.js';
 export { readManifest } from '../analysis/shards/manifest-reader.js';
 export { type MapOptions, type MappedShard, mapShard } from '../analysis/shards/map.js';
 export { type MergedStates, type MergeOptions, mergeStates } from '../analysis/shards/merge.js';

@@ -21,6 +21,12 @@ import type { GroupIds, NumberIds } from './input/row-ids.js';
  * @throws ArgumentError naming the argument, row or option, and what to do: bad options, an unknown key, columns of
  *   different lengths, a reward that is null, NaN or infinite, an empty group, turns of an episode that disagree, a
  *   singleton under `singletons: 'error'`
+ * @example
+ * import { filterGroups } from 'collapsar';
+ *
+ * const rewards = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1]];
+ * const { kept, dropped } = filterGroups({ rewards }, { strategy: 'top_p', value: 0.9 });
+ * console.log(kept, dropped); // [0, 2], [{ group: 1, reason: 'zero_score' }]
  */
 export function filterGroups(input: FilterInput<NumberIds>, options?: FilterOptions): FilterResult<number>;
 export function filterGroups(input: FilterInput, options?: FilterOptions): FilterResult;

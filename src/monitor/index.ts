@@ -18,7 +18,7 @@ export type {
   GradientNorms,
 } from './outcomes/gradient-decomposition.js';
 export type { BucketOptions, RewardBucket } from './outcomes/reward-buckets.js';
-export type { RowFlags, RowNumbers } from './outcomes/row-values.js';
+export type { RowFlags, RowNumbers, RowRewards } from './outcomes/row-values.js';
 export type { StepLabels } from './outcomes/step-labels.js';
 export type { StepOutcomes } from './outcomes/step-outcomes.js';
 export type { MonitorInput } from './report-stream.js';

@@ -69,7 +69,15 @@ export type JudgeJson = Shaped<typeof judgeShape>;
 
 const VERSION = 3;
 
-/** One object a run. */
+/**
+ * Judges a run step by step: its regime, and verdicts with evidence and advice (docs/reference/verdicts.md).
+ * @example
+ * import { Judge } from 'collapsar';
+ *
+ * const judge = new Judge(); // one object a run
+ * const { regime, verdicts } = judge.add({ step: n, metrics, rows: { groups, rewards } });
+ * const later = Judge.from(JSON.parse(JSON.stringify(judge))); // continues to the bit
+ */
 export class Judge {
   readonly #options: JudgeJson['options'];
   #firstStep: number | null = null;

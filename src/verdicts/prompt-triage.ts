@@ -6,6 +6,7 @@ import type { RolloutGroup } from './evidence/group-outcomes.js';
 import { percent } from './sentence-numbers.js';
 import type { Finding, VerdictKind } from './verdict.js';
 
+/** Whether a prompt’s rewards carry a learning signal, and why not. */
 export type TriageCause =
   | 'varied' // the rewards differ: there is something to learn
   | 'too_easy' // all rollouts succeed
@@ -14,6 +15,7 @@ export type TriageCause =
   | 'alike' // all did the same for the same reward, neither best nor worst: nothing to compare
   | 'unknown'; // the same reward, and nothing that tells why
 
+/** One prompt of a step: its rewards, and whether they carry a learning signal. */
 export interface PromptTriage {
   readonly group: number | bigint;
   readonly cause: TriageCause;

@@ -62,7 +62,7 @@ export function checkReading(reading: StepReading): void {
 /**
  * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at
  * once.
- * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
+ * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
  *   missing
  * @returns plain data, null where the evidence for it is missing
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
@@ -71,6 +71,7 @@ export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {})
   return countNow(readingOf(evidence, options));
 }
 
+/** Options of `readEvidenceOn`: those of a judge, and a signal. */
 export interface EngineJudgeOptions extends JudgeOptions {
   readonly signal?: AbortSignal | undefined;
 }

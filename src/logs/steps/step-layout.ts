@@ -55,6 +55,7 @@ export interface Declared {
   readonly shape: readonly number[];
 }
 
+/** Extents of a step file’s tensors. */
 export interface StepLayout {
   readonly prompts: number;
   readonly rows: number;

@@ -32,7 +32,7 @@ export interface StepToWrite {
   run?: string | undefined;
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
-  /** [P, R, T]: log p(token t of row r | prompt p, its tokens before t). Past a row's length anything may stand. */
+  /** log p(token t of row r | prompt p, its tokens before t), [P, R, T]. Past a row's length anything may stand. */
   logprobs?: WrittenTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
   sums?: HostTensor | undefined;
@@ -74,6 +74,7 @@ export type WrittenTensor = Omit<HostTensor, 'data'> & { readonly data: HostTens
 /** Numbers of which the reader makes float64. */
 export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
 
+/** Options of `writeStep`. */
 export interface WriteStepOptions {
   signal?: AbortSignal | undefined;
 }
@@ -110,6 +111,11 @@ const WRITE_BYTES = 16 * 2 ** 20;
  * Writes `step` to `path`, in place of what is there. When the promise resolves the file is on disk, whole; when it
  * rejects, `path` is as it was. Do not change the arrays until then.
  * @throws ArgumentError for a step that the reader would refuse; FileError when the file cannot be written
+ * @example
+ * import { writeStep } from 'collapsar';
+ *
+ * const logprobs = { data, dtype: 'float32', shape: [P, R, T] } as const; // prompt after prompt, nats
+ * await writeStep('run/step_00120.safetensors', { step: 120, logprobs, lengths, group: groups, rewards });
  */
 export async function writeStep(path: string, step: StepToWrite, options: WriteStepOptions = {}): Promise<void> {
   checkPath(path, 'path');

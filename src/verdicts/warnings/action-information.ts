@@ -12,6 +12,7 @@ import { figure } from '../sentence-numbers.js';
 import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 
+/** Information between labels, with its permutation p-value. */
 export interface Information {
   /** nats; can come out slightly negative where there is none. */
   readonly estimate: number;

@@ -7,6 +7,7 @@ import { figure, percent } from '../sentence-numbers.js';
 import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 
+/** How often actions alternate between two. */
 export interface ActionOscillation {
   /** Episodes of at least PERIODIC_TURNS turns: the others cannot show a period. */
   readonly episodes: number;
