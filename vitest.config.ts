@@ -22,7 +22,12 @@ const set = process.env.COLLAPSAR_TESTS;
 
 export default defineConfig({
   // The example trainer imports the package by its name.
-  resolve: { alias: { collapsar: new URL('./src/index.ts', import.meta.url).pathname } },
+  resolve: {
+    alias: [
+      { find: /^collapsar$/, replacement: new URL('./src/index.ts', import.meta.url).pathname },
+      { find: /^collapsar\/([a-z]+)$/, replacement: new URL('./src/exports/$1.ts', import.meta.url).pathname },
+    ],
+  },
   test: {
     include: set === 'long' ? long : ['test/**/*.test.ts'],
     exclude: set === 'quick' ? long : [],

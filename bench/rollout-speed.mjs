@@ -39,7 +39,8 @@ async function parseAll() {
 }
 
 async function main() {
-  const { analyze, openEngine, readRollouts } = await import('../dist/index.js');
+  const { analyze, openEngine } = await import('../dist/index.js');
+  const { readRollouts } = await import('../dist/exports/logs.js');
   const { readOptions, whole } = await import('../scripts/options.mjs');
   const { mb, threads, rounds } = readOptions({
     mb: { read: whole(1), default: '1000' },

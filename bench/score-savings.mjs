@@ -5,7 +5,9 @@
 //   npm run compile && node bench/score-savings.mjs [--seeds 10] [--draws 200] [--negatives 3,4,5,6,8,11]
 //
 // What the columns mean: docs/guide/cheaper-scoring.md.
-import { estimateFromPairs, openEngine, planScores, readSteps, ScoreRounds } from '../dist/index.js';
+
+import { estimateFromPairs, planScores, ScoreRounds } from '../dist/exports/sampling.js';
+import { openEngine, readSteps } from '../dist/index.js';
 import { list, readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { storeResult } from './stored.mjs';

@@ -8,7 +8,8 @@
 import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { analyze, openEngine, readRollouts, readSteps, textMetrics, textStepOf } from '../dist/index.js';
+import { readRollouts, textStepOf } from '../dist/exports/logs.js';
+import { analyze, openEngine, readSteps, textMetrics } from '../dist/index.js';
 import { correlate } from '../dist/verdicts/statistics/correlation.js';
 
 const shipped = ['collapse', 'filtered', 'healthy'].map((run) =>

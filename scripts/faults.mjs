@@ -37,7 +37,7 @@ function expectThat(condition, problem) {
 
 /** Writes a step of `prompts` × `rows` scores of `tokens` tokens. */
 async function putStep(main, path, step, { prompts = 8, rows = 64, tokens = 24, seed = step } = {}) {
-  const { writeStep } = await import(pathToFileURL(join(dirname(main), '..', 'logs', 'index.js')).href);
+  const { writeStep } = await import(pathToFileURL(join(dirname(main), '..', 'index.js')).href);
   const random = randomFrom(seed);
   const data = new Float32Array(prompts * rows * tokens);
   for (let at = 0; at < data.length; at++) data[at] = -0.1 - 2 * random();

@@ -9,7 +9,7 @@ import { root } from './stage.mjs';
  * other.
  */
 const ROOMS = [
-  ['cli'],
+  ['exports', 'cli'],
   ['serve'],
   ['report', 'sinks', 'cluster'],
   ['analysis'],

@@ -1,7 +1,17 @@
 // The package as its users get it: packed, checked by publint and attw, and installed into an empty folder with an
 // empty npm config and nothing reachable but the registry: compiled without CMake; released, with a prebuilt package
 // and no compiler; without that package, by `collapsar build`; and without the tools for any.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { registryOnly, unreachable } from './offline.mjs';
@@ -76,6 +86,11 @@ const withGyp = await use('collapsar', ['npx', '--no-install', 'collapsar']);
 const withCMake = await use(join(root, 'dist', 'index.js'), ['node', join(root, 'dist', 'cli', 'main.js')]);
 check(withGyp.isa === withCMake.isa, 'the two builds know different instruction sets');
 check(withGyp.metrics === withCMake.metrics, 'the addon of node-gyp gives other metrics than that of CMake');
+const { exports } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'));
+const subpaths = Object.keys(exports).filter((subpath) => !subpath.endsWith('.json'));
+const names = subpaths.map((subpath) => `collapsar${subpath.slice(1)}`);
+const imports = names.map((name) => `if (Object.keys(await import('${name}')).length === 0) throw '${name} is empty';`);
+await run('node', ['--input-type=module', '-e', imports.join('\n')], { cwd: consumer });
 const left = readdirSync(join(packageFolder, 'build'), { recursive: true });
 check(!left.some((name) => /\.(o|a|cxx)$/.test(name)), `objects are left in the package: ${left.join(', ')}`);
 

@@ -94,6 +94,11 @@ const quick = [
 const long = [
   ...built,
   {
+    name: 'docs',
+    run: () => start(tool('typedoc'), []),
+    advice: 'npm run docs; typedoc.json lists the types that are kept back on purpose',
+  },
+  {
     name: 'emulated GPU',
     run: emulatedDeviceTests,
     advice: 'npm run test:cpp -- --emulated; then COLLAPSAR_TEST_DEVICE=cuda npx vitest run test/engine/device',

@@ -1,11 +1,59 @@
-// Everything that `import … from 'collapsar'` gives.
-export * from './analysis/index.js';
+/**
+ * `collapsar`: what a trainer embeds and what analyses logs. What goes deeper has a level of its own: `collapsar/logs`,
+ * `collapsar/shards`, `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is in
+ * one level alone.
+ * @module collapsar
+ */
+export type { AnalysisProgress } from './analysis/analysis-progress.js';
+export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
+export type { FilterView } from './analysis/measuring/beside-metrics.js';
+export type { StepSource } from './analysis/measuring/step-source.js';
+export type {
+  FilterRecord,
+  RecordValue,
+  RegimeRecord,
+  StepFindings,
+  StepRecord,
+  StepReport,
+  TemplateRecord,
+} from './analysis/step-report.js';
 export * from './checks/errors.js';
-export * from './engine/index.js';
-export { FileReadError } from './engine/tokens/file-read-error.js';
+export type { OperationOptions } from './checks/operation-options.js';
+export { Engine } from './engine/engine.js';
+export type { EngineInfo } from './engine/engine-info.js';
+export { type EngineOptions, openEngine } from './engine/open-engine.js';
+export type * from './engine/tensor/tensor.js';
 export * from './filter/index.js';
-export * from './logs/index.js';
-export * from './metrics/index.js';
+export { type ReadStepsOptions, readSteps } from './logs/steps/read-steps.js';
+export type { LogprobBlock, StepData, StepScores, StoredIntegers } from './logs/steps/step-data.js';
+export {
+  type RewardArray,
+  type StepToWrite,
+  type WriteStepOptions,
+  type WrittenTensor,
+  writeStep,
+} from './logs/steps/write-step.js';
+export type { FileChoiceOptions } from './logs/stores/file-choice.js';
+export { crossScoreMetrics } from './metrics/cross-score-metrics.js';
+export type { CrossScores, MetricOptions } from './metrics/cross-scores.js';
+export { RunningState, type RunningStateJson } from './metrics/reporting/running-state.js';
+export type { SamplerKind, SamplerOptions } from './metrics/sampling/samplers.js';
+export type {
+  Certainty,
+  Interval,
+  MarginalSpread,
+  PerRow,
+  Profile,
+  SampleLabel,
+  StepMetrics,
+  StepSpread,
+} from './metrics/step-metrics.js';
+export {
+  type MeasuredPhrase,
+  type TextMetricOptions,
+  type TextMetrics,
+  type TextStep,
+  textMetrics,
+} from './metrics/text-metrics.js';
 export * from './monitor/index.js';
-export * from './scoring/index.js';
 export * from './verdicts/index.js';

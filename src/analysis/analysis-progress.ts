@@ -1,5 +1,6 @@
 // Steps and blocks that are through -> how far the analysis is.
 
+/** How far an analysis is: steps and bytes that are through. */
 export interface AnalysisProgress {
   /** Steps that are through, failed ones and those of an earlier analysis included, of how many. */
   readonly done: number;

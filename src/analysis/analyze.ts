@@ -41,6 +41,7 @@ import { Journal } from './results/journal.js';
 import { RunSequence } from './run-sequence.js';
 import type { StepReport } from './step-report.js';
 
+/** Options of `analyze`: what is computed, in how much memory, and who hears of what goes wrong. */
 export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;
@@ -145,6 +146,12 @@ const STEPS_AHEAD = 3;
  * @returns reports by run, then step; of a stream in its order
  * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError}
  *   only without `onFailure`, or when the journal cannot be written; whatever a stream throws
+ * @example
+ * import { analyze } from 'collapsar';
+ *
+ * for await (const report of analyze('runs/', { onFailure: (error) => console.error(error.message) })) {
+ *   console.log(report.run, report.step, report.record);
+ * }
  */
 export async function* analyze(
   source: StepSource,

@@ -31,14 +31,17 @@ export interface StepRecord {
   readonly [metric: string]: RecordValue | undefined;
 }
 
+/** The template that texts share, in a step’s record. */
 export type TemplateRecord = Omit<MeasuredPhrase, 'ids'>;
 
+/** The regime that a run is in, in a step’s record. */
 export interface RegimeRecord {
   readonly name: string | null;
   readonly since: number;
   readonly sentence: string;
 }
 
+/** What the filter made of a step, in its record. */
 export interface FilterRecord {
   /** Group ids; those that no number holds exactly as text. */
   readonly kept: readonly (number | string)[];
@@ -47,6 +50,7 @@ export interface FilterRecord {
   readonly warnings?: readonly string[];
 }
 
+/** A value of a step’s record: what JSON can hold. */
 export type RecordValue =
   | number
   | string

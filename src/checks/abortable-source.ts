@@ -5,6 +5,7 @@ import { unlessAborted } from './abort.js';
 import { ArgumentError } from './errors.js';
 import { shown } from './words.js';
 
+/** What gives values one after another. */
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 
 /** Whether it can be iterated; a string is no source. */

@@ -1,6 +1,7 @@
 // Every error that collapsar throws on purpose. `code` is stable; `message` names what came, what was expected and what
 // to do.
 
+/** What kind of error it is: stable from version to version. */
 export type ErrorCode =
   | 'ERR_ARGUMENT' // an argument of a call: wrong type, shape, range
   | 'ERR_DISPOSED' // the engine or the device tensor was disposed
@@ -13,6 +14,7 @@ export type ErrorCode =
 
 /** Base of all errors of this package; test with `instanceof` or by `code`. */
 export class CollapsarError extends Error {
+  /** What kind of error it is. */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -24,6 +26,7 @@ export class CollapsarError extends Error {
 
 /** A bad argument. `argument` is its name as the caller wrote it, for example `options.own`. */
 export class ArgumentError extends CollapsarError {
+  /** Its name as the caller wrote it. */
   readonly argument: string;
 
   constructor(argument: string, problem: string, options?: ErrorOptions) {
@@ -41,8 +44,11 @@ export interface FileLocation {
 
 /** A file that cannot be used: unreadable, truncated, malformed, or with values that cannot be right. */
 export class FileError extends CollapsarError {
+  /** As it was given, or found. */
   readonly path: string;
+  /** Bytes from the start of the file. */
   readonly offset: number | undefined;
+  /** Name of the tensor. */
   readonly tensor: string | undefined;
 
   constructor(where: FileLocation, problem: string, options?: ErrorOptions) {
@@ -85,6 +91,7 @@ export type DeviceProblem =
   | 'device_lost' // the device failed for good; only a new process can use it again
   | 'failed'; // anything else
 
+/** What a DeviceError knows beside its message. */
 export interface DeviceErrorOptions extends ErrorOptions {
   reason?: DeviceProblem | undefined;
   askedBytes?: number | undefined;
@@ -93,9 +100,11 @@ export interface DeviceErrorOptions extends ErrorOptions {
 
 /** A device cannot be had, or failed at work. `reason` is for programs, `message` says what to do next. */
 export class DeviceError extends CollapsarError {
+  /** What is wrong, for programs. */
   readonly reason: DeviceProblem;
-  /** With `out_of_memory`: the bytes asked for, and of a GPU those that were free. */
+  /** With `out_of_memory`: the bytes asked for. */
   readonly askedBytes: number | undefined;
+  /** With `out_of_memory` of a GPU: the bytes that were free. */
   readonly freeBytes: number | undefined;
 
   constructor(message: string, options: DeviceErrorOptions = {}) {

@@ -1,5 +1,6 @@
 // How whoever asks for something long may stop it and hear of its progress.
 
+/** Options of every long-running call: how to stop it and hear of its progress. */
 export interface OperationOptions {
   /** Aborting rejects the promise with `signal.reason` and frees the engine's threads within about a millisecond. */
   signal?: AbortSignal | undefined;

@@ -100,7 +100,7 @@ export async function nextNumber(work: string): Promise<string> {
   return String(Number(last ?? 0) + 1).padStart(3, '0');
 }
 
-export function directoryOf(work: string, number: string): string {
+export function submissionDirectory(work: string, number: string): string {
   return join(work, SUBMISSIONS, number);
 }
 

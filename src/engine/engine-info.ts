@@ -1,6 +1,7 @@
 // Where an engine computes, and with what.
 import type { CudaDevice } from './device/cuda-device.js';
 
+/** Where an engine computes, and with what. */
 export interface EngineInfo {
   /**
    * Where computations run on tensors that are on the GPU. Those on the host run there, too, if a GPU was asked for by

@@ -7,6 +7,7 @@ import { loadAddon } from './addon.js';
 import { probeCuda } from './device/cuda-probe.js';
 import { Engine } from './engine.js';
 
+/** Options of `openEngine`. */
 export interface EngineOptions {
   /**
    * - `'cpu'`: the CPU, and nothing of CUDA is looked at.
@@ -36,6 +37,11 @@ export function checkThreads(threads: unknown): void {
 /**
  * Opens an engine: loads the addon and starts its threads.
  * @throws ArgumentError, AddonError (no addon), DeviceError (the device asked for cannot be had), or `signal.reason`
+ * @example
+ * import { openEngine } from 'collapsar';
+ *
+ * await using engine = await openEngine({ device: 'auto' });
+ * console.log(engine.info.device, engine.info.isa, engine.info.fallback);
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   checkOptions(options, OPTIONS);

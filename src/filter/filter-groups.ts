@@ -4,7 +4,7 @@ import { looksNormalised, NORMALISED_WARNING, shapingWarning, variesByShapingAlo
 import { fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } from './filter-metrics.js';
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
-import { type Columns, measureColumns } from './input/filter-columns.js';
+import { type FilterColumns, measureColumns } from './input/filter-columns.js';
 import { type FilterInput, readInput } from './input/filter-input.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from './input/filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './input/filter-words.js';
@@ -21,6 +21,12 @@ import type { GroupIds, NumberIds } from './input/row-ids.js';
  * @throws ArgumentError naming the argument, row or option, and what to do: bad options, an unknown key, columns of
  *   different lengths, a reward that is null, NaN or infinite, an empty group, turns of an episode that disagree, a
  *   singleton under `singletons: 'error'`
+ * @example
+ * import { filterGroups } from 'collapsar';
+ *
+ * const rewards = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1]];
+ * const { kept, dropped } = filterGroups({ rewards }, { strategy: 'top_p', value: 0.9 });
+ * console.log(kept, dropped); // [0, 2], [{ group: 1, reason: 'zero_score' }]
  */
 export function filterGroups(input: FilterInput<NumberIds>, options?: FilterOptions): FilterResult<number>;
 export function filterGroups(input: FilterInput, options?: FilterOptions): FilterResult;
@@ -40,7 +46,7 @@ export function filterGroupsInWords(input: FilterInput, options: FilterOptions, 
 
 function assemble(
   rollouts: GroupedRollouts,
-  columns: Columns,
+  columns: FilterColumns,
   { scores, kept: chosen, reasonOf, warnings: found }: Choice,
   settings: FilterSettings,
   words: FilterWords,
@@ -111,7 +117,7 @@ function droppedGroups(
 
 function metricsOf(
   measured: MeasuredGroups,
-  columns: Columns,
+  columns: FilterColumns,
   { dialect }: FilterSettings,
   shapingOnly: number | null,
 ): Record<string, number> {

@@ -21,6 +21,7 @@ export type DropReason =
   | 'all_fail'
   | 'same_outcome';
 
+/** A group that the filter dropped, and why. */
 export interface DroppedGroup<Id extends number | bigint = number | bigint> {
   /** Id of the group; its index where groups have no ids. */
   readonly group: Id;

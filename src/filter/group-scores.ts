@@ -3,11 +3,11 @@
 
 import { columnOf } from './filter-metrics.js';
 import type { Float32Statistics, GroupStatistics, SpreadStatistics } from './group-statistics.js';
-import type { Columns } from './input/filter-columns.js';
+import type { FilterColumns } from './input/filter-columns.js';
 import type { FilterSettings } from './input/filter-options.js';
 
 export function scoresOf(
-  { rewards, entropies, lengths }: Columns['ranked'],
+  { rewards, entropies, lengths }: FilterColumns['ranked'],
   metric: FilterSettings['metric'],
 ): Float64Array {
   // What the reference calls a variance is the std.
@@ -36,7 +36,7 @@ const VALUE_ERROR = 2 ** -48;
  * be.
  */
 export function strictFigures(
-  columns: Columns,
+  columns: FilterColumns,
   scores: Float64Array,
   metric: FilterSettings['metric'],
 ): { figures: Float64Array; error: number } {
@@ -68,7 +68,7 @@ export function strictFigures(
 
 /** Which groups includeZero: false leaves out under strict. */
 export function strictZero(
-  columns: Columns,
+  columns: FilterColumns,
   scores: Float64Array,
   metric: FilterSettings['metric'],
 ): (group: number) => boolean {

@@ -1,4 +1,4 @@
-// The room's public face.
+// What `collapsar` exports of this folder.
 export { type FilterGate, filterGate } from './filter-gate.js';
 export { filterGroups } from './filter-groups.js';
 export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';

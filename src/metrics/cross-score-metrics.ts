@@ -25,6 +25,13 @@ import type { StepMetrics } from './step-metrics.js';
  *   given.
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted.
  * Source: RAGEN-2 (arXiv 2604.06268), Eq. 1 and §3; docs/reference/metrics.md lists every key with its formula.
+ * @example
+ * import { crossScoreMetrics, openEngine } from 'collapsar';
+ *
+ * await using engine = await openEngine();
+ * const logprobs = { data, dtype: 'float32', shape: [P, R, T] } as const; // prompt after prompt, nats
+ * const { values, certainty } = await crossScoreMetrics(engine, { logprobs, lengths, groups });
+ * console.log(values['mi_seq_estimate'], certainty['mi_seq_estimate']?.batch);
  */
 export async function crossScoreMetrics(
   engine: Engine,

@@ -11,7 +11,7 @@ export interface CrossScores {
    * [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand.
    */
   logprobs?: Tensor | undefined;
-  /** [R, P]: the same already summed over tokens. */
+  /** The same already summed over tokens, [R, P]. */
   sums?: Tensor | undefined;
   /** Reasoning tokens of each row. */
   lengths: Integers;
@@ -27,6 +27,7 @@ export interface CrossScores {
   turns?: Integers | undefined;
 }
 
+/** Options of `crossScoreMetrics`. */
 export interface MetricOptions extends OperationOptions {
   /** `strict` (default): defects of the reference repaired; `ragen`: the reference's numbers, key for key. */
   profile?: Profile | undefined;

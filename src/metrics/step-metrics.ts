@@ -11,6 +11,7 @@ export type Interval =
   | { readonly low: number; readonly high: number; readonly error: number }
   | { readonly absent: string };
 
+/** Standard deviation of the marginal log-probs over rows, nats: what z-scores divide by. */
 export interface MarginalSpread {
   /** Of per-token marginals. */
   readonly std: number;

@@ -26,6 +26,7 @@ export interface RolloutFigures {
   readonly entropies?: ArrayLike<number> | undefined;
 }
 
+/** Options of `textMetrics`. */
 export interface TextMetricOptions extends OperationOptions {
   /** Label permutations for the p-value; 0 for none. Default 999. */
   permutations?: number | undefined;
@@ -126,6 +127,8 @@ export const TEXT_KEYS = [
  * @throws {ArgumentError} (as a rejection) for arguments that contradict each other; `signal.reason` when aborted
  * Source: D. Barber and F. Agakov, "The IM algorithm" (2003), for the bound; docs/reference/text-figures.md.
  * @example
+ * import { textMetrics } from 'collapsar';
+ *
  * const { values, pValue, phrases } = await textMetrics(engine, { texts, groups, prompts });
  */
 export async function textMetrics(

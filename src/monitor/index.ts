@@ -1,4 +1,4 @@
-// The room's public face.
+// What `collapsar` exports of this folder.
 export type { Source } from '../checks/abortable-source.js';
 export type { EarlyStopOptions } from '../verdicts/early-stop/early-stops.js';
 export type { EmptyFilterStopOptions } from '../verdicts/early-stop/empty-filter-stop.js';
@@ -18,7 +18,7 @@ export type {
   GradientNorms,
 } from './outcomes/gradient-decomposition.js';
 export type { BucketOptions, RewardBucket } from './outcomes/reward-buckets.js';
-export type { RowFlags, RowNumbers } from './outcomes/row-values.js';
+export type { RowFlags, RowNumbers, RowRewards } from './outcomes/row-values.js';
 export type { StepLabels } from './outcomes/step-labels.js';
 export type { StepOutcomes } from './outcomes/step-outcomes.js';
 export type { MonitorInput } from './report-stream.js';

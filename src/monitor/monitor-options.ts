@@ -21,6 +21,7 @@ import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from 
 import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
 
+/** Options of a `Monitor` (docs/guide/monitor.md). */
 export interface MonitorOptions {
   /** Where to compute. Default: an engine that is opened when it is first needed, and goes with `dispose()`. */
   readonly engine?: Engine | undefined;

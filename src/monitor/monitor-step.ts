@@ -27,6 +27,7 @@ export interface StepHost {
   finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport>;
 }
 
+/** Options of `step.score`. */
 export interface ScoreOptions {
   readonly signal?: AbortSignal | undefined;
 }

@@ -19,6 +19,15 @@ import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
  * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps
  * depend on is in `save()`; a restored monitor continues to the bit.
  * @throws {ArgumentError} from the constructor for an option that is unknown or out of range
+ * @example
+ * import { Monitor } from 'collapsar';
+ *
+ * await using monitor = new Monitor({ everySteps: 10 });
+ * const step = monitor.step(n, { groups, lengths }); // [R] prompt id and reasoning tokens of each row
+ * for (const { prompt, rows } of step.pairs().byPrompt) {
+ *   await step.score(prompt, await policy.logprobs(prompt, rows)); // [R, T], nats; none at steps between
+ * }
+ * const { metrics, judgement, filter } = await step.finish({ rewards });
  */
 export class Monitor {
   /** The run's options, with defaults filled in. */

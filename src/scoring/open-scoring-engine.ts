@@ -9,6 +9,7 @@ import { openVllm } from './vllm.js';
 import { openVllmTokens } from './vllm-tokens.js';
 
 export const SCORING_ENGINES = ['vllm', 'sglang', 'trl'] as const;
+/** An inference engine that can score, and the way it is asked. */
 export type ScoringEngineName = (typeof SCORING_ENGINES)[number];
 
 /**

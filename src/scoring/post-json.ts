@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ScoringError } from './scoring-engine.js';
 
+/** How often and how long an engine is asked again. */
 export interface Patience {
   /** Times that a request is sent before it is given up. Default 5. */
   readonly attempts: number;

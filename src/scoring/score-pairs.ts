@@ -8,6 +8,7 @@ export interface ScoredRow {
   readonly reasoning: readonly number[];
 }
 
+/** Options of `scorePairs`. */
 export interface ScorePairsOptions {
   /** Replicas of one model. */
   readonly urls: readonly string[];
@@ -27,6 +28,7 @@ interface Work {
 const TOKENS_IN_FLIGHT = 262_144;
 
 /**
+ * Scores rows under prompts: requests side by side, as many tokens in flight as allowed.
  * @param take called with each pair's sum, in any order
  * @throws {ScoringError} naming row and prompt, at the first answer that cannot be right
  */

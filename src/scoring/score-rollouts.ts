@@ -1,6 +1,6 @@
 // A step of a trainer's rollout log -> its cross-scores, by an inference engine.
 import { ArgumentError, FileError } from '../checks/errors.js';
-import { openEngine } from '../engine/index.js';
+import { openEngine } from '../engine/open-engine.js';
 import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { StepToWrite } from '../logs/steps/write-step.js';
 import { estimateFromPairs, type PairEstimates } from '../metrics/sampled/estimates.js';
@@ -8,6 +8,7 @@ import { planScores } from '../metrics/sampled/plan.js';
 import { type ScoredRow, type ScorePairsOptions, scorePairs } from './score-pairs.js';
 import type { ScoringEngine } from './scoring-engine.js';
 
+/** Options of `scoreRollouts`. */
 export interface ScoreRolloutsOptions extends ScorePairsOptions {
   /** Score each row under its own prompt and so many others, at least 3. Default: under all. */
   readonly negatives?: number | undefined;
@@ -17,6 +18,7 @@ export interface ScoreRolloutsOptions extends ScorePairsOptions {
   readonly onPlan?: ((pairs: number) => void) | undefined;
 }
 
+/** What scoring a step of rollouts gives: a whole step, or estimates from sampled pairs. */
 export type ScoredRollouts =
   | { readonly kind: 'step'; readonly step: StepToWrite }
   | { readonly kind: 'estimates'; readonly estimates: PairEstimates };
@@ -25,6 +27,17 @@ export type ScoredRollouts =
  * Scores a step.
  * @returns a step to be written, or with `negatives` the estimates from them
  * @throws {FileError} for a step without token ids or groups; {ScoringError} naming row and prompt
+ * @example
+ * import { writeStep } from 'collapsar';
+ * import { readRollouts } from 'collapsar/logs';
+ * import { openScoringEngine, scoreRollouts } from 'collapsar/scoring';
+ *
+ * const url = 'http://127.0.0.1:8000';
+ * const engine = await openScoringEngine('vllm', url);
+ * for await (const rollouts of readRollouts('rollouts/')) {
+ *   const scored = await scoreRollouts(engine, rollouts, { urls: [url], signal });
+ *   if (scored.kind === 'step') await writeStep(`steps/step_${rollouts.step}.safetensors`, scored.step);
+ * }
  */
 export async function scoreRollouts(
   engine: ScoringEngine,

@@ -9,6 +9,7 @@ export interface TokenPair {
   readonly scored: readonly number[];
 }
 
+/** An inference engine that gives the log-probs of given tokens after given tokens. */
 export interface ScoringEngine {
   /** vllm, vllm-tokens, sglang or trl. */
   readonly name: string;
@@ -28,6 +29,7 @@ export interface ScoringEngine {
 
 /** An engine that refuses, answers nonsense, or cannot be reached. `pair` is which of a request's it is about. */
 export class ScoringError extends CollapsarError {
+  /** Which of the request’s pairs it is about. */
   readonly pair: number | undefined;
   /** The engine ran out of memory: fewer pairs at once may do. */
   readonly outOfMemory: boolean;

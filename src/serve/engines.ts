@@ -1,6 +1,7 @@
 // The engines of a sidecar: one on the CPU for all that it computes, and one on each GPU that scores were handed over
 // on.
-import { type Engine, openEngine } from '../engine/index.js';
+import type { Engine } from '../engine/engine.js';
+import { openEngine } from '../engine/open-engine.js';
 
 export class Engines {
   readonly #threads: number | undefined;

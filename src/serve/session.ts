@@ -4,8 +4,9 @@ import { ArgumentError } from '../checks/errors.js';
 import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
 import { packageVersion } from '../checks/package-version.js';
 import { shown } from '../checks/words.js';
-import type { DeviceImport, Tensor } from '../engine/index.js';
-import type { TextStep } from '../metrics/index.js';
+import type { DeviceImport } from '../engine/device/device-import.js';
+import type { Tensor } from '../engine/tensor/tensor.js';
+import type { TextStep } from '../metrics/text-metrics.js';
 import {
   Monitor,
   type MonitorOptions,

@@ -1,4 +1,4 @@
-// The room's public face.
+// What `collapsar` exports of this folder.
 
 export type {
   FilterEvidence,
@@ -10,7 +10,7 @@ export type {
 export { Judge, type JudgeJson } from './judge.js';
 export type { JudgeOptions } from './judge-options.js';
 export type { Judgement, RegimeReading } from './judgement.js';
-export type { PromptTriage, TriageCause } from './prompt-triage.js';
+export type { PromptRewards, PromptTriage, TriageCause } from './prompt-triage.js';
 export type { FigureCorrelation, RunSummary } from './run-summary.js';
 export type { Correlation, CorrelationPair } from './statistics/correlation.js';
 export { type EngineJudgeOptions, readEvidence, readEvidenceOn, type StepReading } from './step-reading.js';

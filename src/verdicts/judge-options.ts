@@ -2,6 +2,7 @@
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { checkInteger, optionsObject } from '../checks/option-checks.js';
 
+/** Options of a `Judge`. */
 export interface JudgeOptions {
   /**
    * Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. Default 99; 0 switches these verdicts

@@ -8,7 +8,7 @@ import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-sha
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
-import { checkStep } from './evidence/check-evidence.js';
+import { checkStepOrder } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
 import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
@@ -18,7 +18,7 @@ import { isMeasurable, RunLevel, runLevelShape, START_WINDOW } from './levels/ru
 import { stepLevels } from './levels/step-levels.js';
 import { textLevels, type Variety } from './levels/text-levels.js';
 import { type DependenceStep, PromptDependence, promptDependenceFields } from './prompt-dependence.js';
-import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, widened } from './prompt-triage.js';
+import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
 import { checkReading, readEvidence, type StepReading } from './step-reading.js';
@@ -69,7 +69,15 @@ export type JudgeJson = Shaped<typeof judgeShape>;
 
 const VERSION = 3;
 
-/** One object a run. */
+/**
+ * Judges a run step by step: its regime, and verdicts with evidence and advice (docs/reference/verdicts.md).
+ * @example
+ * import { Judge } from 'collapsar';
+ *
+ * const judge = new Judge(); // one object a run
+ * const { regime, verdicts } = judge.add({ step: n, metrics, rows: { groups, rewards } });
+ * const later = Judge.from(JSON.parse(JSON.stringify(judge))); // continues to the bit
+ */
 export class Judge {
   readonly #options: JudgeJson['options'];
   #firstStep: number | null = null;
@@ -111,7 +119,7 @@ export class Judge {
    */
   add(evidence: StepEvidence): Judgement {
     checkObject(evidence, 'evidence');
-    checkStep(evidence.step, this.#lastStep);
+    checkStepOrder(evidence.step, this.#lastStep);
     return this.take(readEvidence(evidence, this.#options), evidence.metrics, evidence.texts);
   }
 
@@ -125,7 +133,7 @@ export class Judge {
     checkReading(reading);
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
-    checkStep(step, this.#lastStep);
+    checkStepOrder(step, this.#lastStep);
     this.#lastStep = step;
     this.#firstStep ??= step;
     this.#steps++;
@@ -146,7 +154,7 @@ export class Judge {
       say(['copies'], copiesFinding(this.#copies, texts));
     }
 
-    this.#rewardRange = widened(this.#rewardRange, reading.rewardRange);
+    this.#rewardRange = unionRange(this.#rewardRange, reading.rewardRange);
     const triage = triagePrompts(prompts, this.#rewardRange);
     if (triage.length > 0) {
       say(['prompts_too_easy', 'prompts_too_hard', 'reward_blind'], undefined);

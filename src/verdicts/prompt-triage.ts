@@ -6,6 +6,7 @@ import type { RolloutGroup } from './evidence/group-outcomes.js';
 import { percent } from './sentence-numbers.js';
 import type { Finding, VerdictKind } from './verdict.js';
 
+/** Whether a prompt’s rewards carry a learning signal, and why not. */
 export type TriageCause =
   | 'varied' // the rewards differ: there is something to learn
   | 'too_easy' // all rollouts succeed
@@ -14,6 +15,7 @@ export type TriageCause =
   | 'alike' // all did the same for the same reward, neither best nor worst: nothing to compare
   | 'unknown'; // the same reward, and nothing that tells why
 
+/** One prompt of a step: its rewards, and whether they carry a learning signal. */
 export interface PromptTriage {
   readonly group: number | bigint;
   readonly cause: TriageCause;
@@ -124,7 +126,7 @@ export function rewardRange(groups: readonly RolloutGroup[]): RewardRange {
 }
 
 /** The range of both. */
-export function widened(a: RewardRange, b: RewardRange): RewardRange {
+export function unionRange(a: RewardRange, b: RewardRange): RewardRange {
   const pick = (choose: (x: number, y: number) => number, x: number | null, y: number | null): number | null =>
     x === null || y === null ? (x ?? y) : choose(x, y);
   return { lowest: pick(Math.min, a.lowest, b.lowest), highest: pick(Math.max, a.highest, b.highest) };

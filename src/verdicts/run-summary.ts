@@ -6,6 +6,7 @@ import type { FigureHistory } from './statistics/figure-history.js';
 import type { Regime } from './verdict.js';
 import type { RunVerdict, VerdictLog } from './verdict-log.js';
 
+/** How a figure went with success over the steps of a run. */
 export interface FigureCorrelation extends CorrelationPair {
   readonly figure: string;
 }

@@ -6,7 +6,7 @@ import { ArgumentError } from '../checks/errors.js';
 import { idOf } from '../checks/ids.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
-import { checkEvidence, withEpisodeRewards } from './evidence/check-evidence.js';
+import { checkEvidence, evidenceOfEpisodes } from './evidence/check-evidence.js';
 import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './evidence/step-evidence.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
@@ -62,7 +62,7 @@ export function checkReading(reading: StepReading): void {
 /**
  * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at
  * once.
- * @param given metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
+ * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
  *   missing
  * @returns plain data, null where the evidence for it is missing
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
@@ -71,6 +71,7 @@ export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {})
   return countNow(readingOf(evidence, options));
 }
 
+/** Options of `readEvidenceOn`: those of a judge, and a signal. */
 export interface EngineJudgeOptions extends JudgeOptions {
   readonly signal?: AbortSignal | undefined;
 }
@@ -93,7 +94,7 @@ export async function readEvidenceOn(
 function* readingOf(given: StepEvidence, options: JudgeOptions): Counting<StepReading> {
   const { permutations, seed } = resolveJudgeOptions(options);
   checkEvidence(given);
-  const evidence = withEpisodeRewards(given);
+  const evidence = evidenceOfEpisodes(given);
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
   // The seed and the step alone decide the permutations, so that a restored judge draws the same.

@@ -4,6 +4,7 @@
 /** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/reference/verdicts.md). */
 export type Regime = 'diverse' | 'template_collapse' | 'compressed' | 'low_entropy_collapse';
 
+/** Every verdict there is (docs/reference/verdicts.md). */
 export type VerdictKind =
   | 'template_collapse' // I(X;Z) is far below the run's start, entropy is not
   | 'low_entropy_collapse' // both are
@@ -27,6 +28,7 @@ export type VerdictKind =
   | 'copies' // most texts are those of another prompt, word for word
   | 'filter_not_advised'; // the "should I filter" gate: Std(RV)/Mean(RV) is low
 
+/** How bad a verdict is. */
 export type Severity = 'info' | 'warning' | 'critical';
 
 /**

@@ -5,7 +5,7 @@ import { nearest } from '../../src/cli/options/nearest.js';
 import { shortBytes, shortDuration, shortNumber } from '../../src/cli/output/number-format.js';
 import { Progress } from '../../src/cli/output/progress.js';
 import { RowChoice } from '../../src/cli/output/screen/row-choice.js';
-import { columnOf, ribbon, sparkline } from '../../src/cli/output/screen/sparkline.js';
+import { characterAt, ribbon, sparkline } from '../../src/cli/output/screen/sparkline.js';
 import { textStream } from '../../src/cli/output/streams.js';
 import { type Column, layoutTable, widthOf } from '../../src/cli/output/table.js';
 import { isUnicode } from '../../src/cli/output/text-style.js';
@@ -84,9 +84,9 @@ describe('sparkline', () => {
     ] as const) {
       const letters = Array.from({ length: count }, () => 'D');
       for (let index = 0; index < count; index++) {
-        const column = columnOf(index, count, width);
+        const column = characterAt(index, count, width);
         // A column that is all T shows it: all its steps are those that columnOf sends there.
-        const marked = letters.map((letter, at) => (columnOf(at, count, width) === column ? 'T' : letter));
+        const marked = letters.map((letter, at) => (characterAt(at, count, width) === column ? 'T' : letter));
         expect(ribbon(marked, width, true).indexOf('T')).toBe(column);
         expect(ribbon(marked, width, true).match(/T/g)).toHaveLength(1);
       }

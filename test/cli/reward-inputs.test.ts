@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { readStepFile } from '../../src/exports/logs.js';
 import {
   type AnalyzeOptions,
   analyze,
@@ -15,7 +16,6 @@ import {
   Monitor,
   type MonitorOptions,
   openEngine,
-  readStepFile,
   type StepReport,
   type TurnRewards,
   writeStep,

@@ -3,6 +3,7 @@ import { constants } from 'node:buffer';
 import { afterAll, describe, expect, it } from 'vitest';
 import { shown } from '../../src/checks/words.js';
 import * as collapsar from '../../src/index.js';
+import { levels } from '../support/package-levels.js';
 
 const { ArgumentError, openEngine } = collapsar;
 const engine = await openEngine({ device: 'cpu', threads: 1 });
@@ -13,7 +14,7 @@ const lengths = [1, 2, 3, 1, 2, 3];
 const sums = { data: new Float64Array(18).fill(-1), dtype: 'float64', shape: [6, 3] };
 const noPairs = { rows: new Int32Array(0), columns: new Int32Array(0), sums: new Float64Array(0) };
 const fourScores = { data: new Float64Array(4), dtype: 'float64', shape: [2, 2] } as const;
-const plan = collapsar.planScores({ groups, lengths }, { negatives: 3 });
+const plan = levels['collapsar/sampling'].planScores({ groups, lengths }, { negatives: 3 });
 const sinkOptions = { prompts: 1, rows: 1, lengths: [1] };
 
 function transferred<T extends ArrayBufferView>(array: T): T {
@@ -22,7 +23,7 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
-const given = collapsar as any;
+const given: any = Object.assign({}, collapsar, ...Object.values(levels));
 
 const monitorStep = (labels: object) => new given.Monitor({ engine }).step(1, { groups, lengths, ...labels });
 const step = () => ({ logprobs: { data: new Float32Array(1), dtype: 'float32', shape: [1, 1, 1] }, ...oneRow() });

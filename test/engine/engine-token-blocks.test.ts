@@ -2,16 +2,8 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ArgumentError,
-  DisposedError,
-  type DType,
-  type Engine,
-  openEngine,
-  type TokenBlock,
-  type TokenSums,
-  type TokenSumsSink,
-} from '../../src/index.js';
+import type { TokenBlock, TokenSums, TokenSumsSink } from '../../src/exports/engine.js';
+import { ArgumentError, DisposedError, type DType, type Engine, openEngine } from '../../src/index.js';
 import {
   type BoxOfStep,
   blockOf,

@@ -1,6 +1,7 @@
 // Steps of any shape for the tests of blocks: storage of every dtype, special values, and random partitions into boxes.
 import fc from 'fast-check';
-import type { DType, Tensor, TensorData, TokenBlock } from '../../src/index.js';
+import type { TokenBlock } from '../../src/exports/engine.js';
+import type { DType, Tensor, TensorData } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 export interface WholeStep {

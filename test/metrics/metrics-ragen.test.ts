@@ -1,7 +1,8 @@
 // The `ragen` profile against answers of the reference code itself: 40 matrices, and every step of three real runs.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { crossScoreMetrics, type Engine, openEngine, RunningState, readStepFile } from '../../src/index.js';
+import { readStepFile } from '../../src/exports/logs.js';
+import { crossScoreMetrics, type Engine, openEngine, RunningState } from '../../src/index.js';
 import { expectSameMetrics } from '../support/golden.js';
 
 interface Case {

@@ -1,16 +1,8 @@
 // The three samplers: exact numbers, the stated probabilities, seeded; and what crossScoreMetrics makes of their draws.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type CrossScores,
-  crossScoreMetrics,
-  type Engine,
-  effectiveSize,
-  firstTurnRows,
-  openEngine,
-  type SamplerKind,
-  sampleRows,
-} from '../../src/index.js';
+import { effectiveSize, firstTurnRows, sampleRows } from '../../src/exports/sampling.js';
+import { type CrossScores, crossScoreMetrics, type Engine, openEngine, type SamplerKind } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 /** Trajectory 10 has turns 0..3 (rows 0-3), 20 has one (row 4), 30 has two, listed backwards (rows 6, 5). */

@@ -1,13 +1,12 @@
 // The `strict` profile against a plain float64 reference, and the promises that go beyond it.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { estimateFromPairs, planScores } from '../../src/exports/sampling.js';
 import {
   type CrossScores,
   crossScoreMetrics,
   type Engine,
-  estimateFromPairs,
   openEngine,
-  planScores,
   RunningState,
   type StepMetrics,
   type Tensor,

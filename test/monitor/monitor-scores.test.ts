@@ -2,15 +2,8 @@
 // refused.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ArgumentError,
-  crossScoreMetrics,
-  type Engine,
-  estimateFromPairs,
-  openEngine,
-  planScores,
-  type SamplerOptions,
-} from '../../src/index.js';
+import { estimateFromPairs, planScores } from '../../src/exports/sampling.js';
+import { ArgumentError, crossScoreMetrics, type Engine, openEngine, type SamplerOptions } from '../../src/index.js';
 import { Monitor, type MonitorOptions, type MonitorStep } from '../../src/monitor/index.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 

@@ -2,7 +2,8 @@
 // in time.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { analyze, type Engine, openEngine, readStepFile } from '../../src/index.js';
+import { readStepFile } from '../../src/exports/logs.js';
+import { analyze, type Engine, openEngine } from '../../src/index.js';
 import { Monitor, type MonitorReport } from '../../src/monitor/index.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 

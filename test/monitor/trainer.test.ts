@@ -26,7 +26,8 @@ import { demonstrate, END, MOST_WORDS, START, WORDS } from '../../examples/train
 import { type Rollout, sampleRollouts } from '../../examples/trainer/rollouts.js';
 import { DEFAULTS, type RunSettings, type TrainingStep, train } from '../../examples/trainer/training-run.js';
 import { warmStart } from '../../examples/trainer/warm-start.js';
-import { analyze, openEngine, readStepFile } from '../../src/index.js';
+import { readStepFile } from '../../src/exports/logs.js';
+import { analyze, openEngine } from '../../src/index.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const folder = temporaryDirectory();

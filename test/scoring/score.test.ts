@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openScoringEngine, type ScoringEngineName, scorePairs } from '../../src/exports/scoring.js';
 import { readSteps } from '../../src/index.js';
-import { openScoringEngine, type ScoringEngineName, scorePairs } from '../../src/scoring/index.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { type EngineServer, type Faults, startEngine, sumUnder } from './engine-servers.js';

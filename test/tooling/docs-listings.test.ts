@@ -6,8 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LogitStats } from '../../src/exports/engine.js';
+import { listSteps } from '../../src/exports/logs.js';
+import type { PairEstimates } from '../../src/exports/sampling.js';
 import * as collapsar from '../../src/index.js';
 import { putStep, smallStep } from '../support/analysis-logs.js';
+import { levels } from '../support/package-levels.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,8 +27,9 @@ async function run(page: string, index: number, given: Record<string, unknown>, 
   const listing = [...text.matchAll(/```ts\n([\s\S]*?)```/g)][index]?.[1];
   if (listing === undefined) throw new Error(`${page} has no listing ${index}`);
   const imports: Record<string, unknown> = {};
+  const modules = { collapsar, ...levels, 'node:fs/promises': files } as Record<string, Record<string, unknown>>;
   const body = listing.replace(/^import \{([^}]*)\} from '([^']*)';$/gm, (_, names: string, from: string) => {
-    const module = { collapsar, 'node:fs/promises': files }[from] as Record<string, unknown>;
+    const module = modules[from] ?? {};
     for (const name of names.split(',').map((one) => one.trim())) {
       if (name.startsWith('type ')) continue;
       if (!(name in module)) throw new Error(`${page}: ${from} has no ${name}`);
@@ -126,7 +131,7 @@ describe('docs/guide/cheaper-scoring.md', () => {
     const scoreUnder = (prompt: number, rows: Int32Array) => Float64Array.from(rows, (row) => sumOf(prompt, row));
     const given = { groups, lengths, promptTokens, step, scoreUnder };
     const after = 'return { values, certainty, error, absent, bounds, cost };';
-    const found = (await run('docs/guide/cheaper-scoring.md', 0, given, after)) as collapsar.PairEstimates;
+    const found = (await run('docs/guide/cheaper-scoring.md', 0, given, after)) as PairEstimates;
     expect(found.values.mi_seq_estimate).toBeGreaterThan(0);
     expect(found.cost.pairs).toBe(P * R);
   });
@@ -169,12 +174,7 @@ describe('docs/reference/filter.md', () => {
 describe('docs/reference/logits.md', () => {
   it('gives a row’s entropy and a sequence’s', async () => {
     const given = { N: 4, V: 10, targets: [1, 2, 3, 4], lengths: [1, 3] };
-    const { entropy, meanEntropy } = (await run(
-      'docs/reference/logits.md',
-      0,
-      given,
-      'return stats;',
-    )) as collapsar.LogitStats;
+    const { entropy, meanEntropy } = (await run('docs/reference/logits.md', 0, given, 'return stats;')) as LogitStats;
     expect(entropy?.[3]).toBeCloseTo(Math.log(10), 9);
     expect(meanEntropy?.[0]).toBeCloseTo(Math.log(10), 9);
   });
@@ -217,7 +217,7 @@ describe('docs/reference/step-file.md', () => {
     const given = { prompts, rows, tokens, lengths, group: groups, rewards, data: new Uint16Array(P * R * T) };
     await files.mkdir('run', { recursive: true });
     await run('docs/reference/step-file.md', 0, given);
-    const [step] = await collapsar.listSteps('run');
+    const [step] = await listSteps('run');
     expect(step).toMatchObject({ step: 120, run: 'grid-noisy' });
     await run('docs/reference/step-file.md', 1, { console: { error: expect.unreachable } });
   });

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as collapsar from '../../src/index.js';
 import { collapsar as command } from '../cli/cli-streams.js';
+import { levels } from '../support/package-levels.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const docs = join(root, 'docs');
@@ -14,9 +15,23 @@ const read = (page: string): string => readFileSync(join(docs, page), 'utf8');
 describe('docs/reference/api.md', () => {
   const page = read('reference/api.md');
   const named = new Set([...page.matchAll(/`([A-Za-z]+)`/g)].map(([, name]) => name as string));
+  const everything = Object.assign({}, collapsar, ...Object.values(levels)) as Record<string, unknown>;
+
+  /** The first cells of tables: the names of functions and classes. */
+  const rowsOf = (section: string): string[] =>
+    [...section.matchAll(/^\| ((?:`[A-Za-z]+`(?:, )?)+) \|/gm)]
+      .flatMap(([, names]) => (names as string).split(', '))
+      .map((name) => name.slice(1, -1))
+      .filter((name) => /[A-Z]/.test(name) || name in everything);
 
   it('names every export', () => {
-    expect(Object.keys(collapsar).filter((name) => !named.has(name))).toEqual([]);
+    expect(Object.keys(everything).filter((name) => !named.has(name))).toEqual([]);
+  });
+
+  it.each(Object.entries(levels))('has the exports of %s under its heading', (level, module) => {
+    const section = page.split(/^## /m).find((text) => text.startsWith(`\`${level}\``)) ?? '';
+    const names = rowsOf(section).filter((name) => !(name in collapsar));
+    expect(names.sort()).toEqual(Object.keys(module).sort());
   });
 
   it('names every method of the engine', () => {
@@ -25,12 +40,9 @@ describe('docs/reference/api.md', () => {
   });
 
   it('names nothing that is not there', () => {
-    const rows = [...page.matchAll(/^\| ((?:`[A-Za-z]+`(?:, )?)+) \|/gm)].flatMap(([, names]) =>
-      (names as string).split(', '),
-    );
-    const exports = rows.map((name) => name.slice(1, -1)).filter((name) => /^[a-z]+[A-Z]|^[A-Z]/.test(name));
-    expect(exports.length).toBeGreaterThan(40);
-    expect(exports.filter((name) => !(name in collapsar))).toEqual([]);
+    const names = rowsOf(page);
+    expect(names.length).toBeGreaterThan(40);
+    expect(names.filter((name) => !(name in everything))).toEqual([]);
   });
 
   it('links to headings that are there', () => {

@@ -11,7 +11,7 @@ import {
   rewardRange,
   triageFindings,
   triagePrompts,
-  widened,
+  unionRange,
 } from '../../src/verdicts/prompt-triage.js';
 import { correlate } from '../../src/verdicts/statistics/correlation.js';
 import { FigureHistory } from '../../src/verdicts/statistics/figure-history.js';
@@ -182,8 +182,8 @@ describe('why the rewards of a prompt do not vary', () => {
       [none, { lowest: 3, highest: 4 }],
       [{ lowest: 3, highest: 4 }, none],
     ] as const)
-      expect(widened(a, b)).toEqual({ lowest: 3, highest: 4 });
-    expect(widened({ lowest: 0, highest: 2 }, { lowest: 1, highest: 3 })).toEqual({ lowest: 0, highest: 3 });
+      expect(unionRange(a, b)).toEqual({ lowest: 3, highest: 4 });
+    expect(unionRange({ lowest: 0, highest: 2 }, { lowest: 1, highest: 3 })).toEqual({ lowest: 0, highest: 3 });
   });
 
   it('half of the prompts make a verdict, no prompts none', () => {

@@ -1,11 +1,11 @@
 // What the judge says of runs whose texts are all there is: a real one of TRL, and ones whose dependence on the prompt
 // is known.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readRollouts } from '../../src/exports/logs.js';
 import {
   type Engine,
   Judge,
   openEngine,
-  readRollouts,
   type StepMetrics,
   type TextMetrics,
   textMetrics,

@@ -31,6 +31,7 @@ const SYNC_EVERY_MS = 2000;
 const PIECE_BYTES = 64 * 2 ** 10;
 const PIECE_MS = 20;
 
+/** Options of `Journal.open`. */
 export interface JournalOptions {
   /** False forgets what an earlier analysis left. Default true. */
   readonly resume?: boolean | undefined;
@@ -78,7 +79,10 @@ export class Journal {
     this.startedAnew = found.startedAnew;
   }
 
-  /** @throws {FileError} when the directory cannot be written to */
+  /**
+   * Opens the journal of a directory, and reads what an earlier analysis left in it.
+   * @throws {FileError} when the directory cannot be written to
+   */
   static async open(directory: string, options: JournalOptions): Promise<Journal> {
     const path = join(directory, NAME);
     const { version = packageVersion() } = options;
@@ -122,6 +126,7 @@ export class Journal {
     }
   }
 
+  /** Whether a step was measured before. */
   has(step: JournalStep): boolean {
     return this.#entries.size > 0 && this.#entries.get(keyOf(step))?.identity === step.identity;
   }

@@ -85,6 +85,7 @@ export class ResultDirectory {
   }
 
   /**
+   * Opens a directory for results, and locks it.
    * @throws FileError when the directory cannot be made or written to, or another process writes to it: before anything
    *   was computed for it
    */

@@ -14,6 +14,7 @@ import { plannedSteps, readManifest } from './manifest-reader.js';
 import { stepOutcome } from './state-file.js';
 import { type MergedLine, StateMerge, statePaths } from './state-merge.js';
 
+/** Options of `finalizeShards`. */
 export interface FinalizeOptions {
   /** Path of the manifest, or what `readManifest` gave. */
   readonly manifest: string | Manifest;

@@ -21,6 +21,7 @@ export interface Shard {
   readonly bytes: number;
 }
 
+/** A run of a manifest. */
 export interface PlannedRun {
   readonly name: string;
   /** Absolute path, where the plan was made, of the directory whose files are this run. */

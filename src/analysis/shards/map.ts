@@ -35,6 +35,7 @@ import { aggregatesLine, failedLine, headerLine, lastLineStart, measuredLine, NO
 import { StateWriter } from './state-writer.js';
 import { removeUnfinished } from './unfinished-files.js';
 
+/** Options of `mapShard`. */
 export interface MapOptions {
   /** Path of the manifest. */
   readonly manifest: string;

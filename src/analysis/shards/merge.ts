@@ -13,6 +13,7 @@ import { StateMerge, statePaths } from './state-merge.js';
 import { StateWriter } from './state-writer.js';
 import { partsPath, removeAbandoned } from './unfinished-files.js';
 
+/** Options of `mergeStates`. */
 export interface MergeOptions {
   /** Path of the merged state. */
   readonly out: string;
@@ -27,6 +28,7 @@ export interface MergeOptions {
 
 const OPTIONS = optionNames<MergeOptions>({ out: true, fanIn: true, signal: true, onProgress: true, onRun: true });
 
+/** What a merged state holds. */
 export interface MergedStates extends ShardCounts {
   readonly states: number;
   readonly runs: number;

@@ -13,6 +13,7 @@ import { isStream, type StepFile, stepFiles } from '../measuring/step-source.js'
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
 
+/** Options of `planShards`. */
 export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   /** Path of the manifest. */
   readonly out: string;
@@ -82,6 +83,15 @@ const MOST_BYTES = 64 * 2 ** 30;
  * Finds the steps at `source` (files, directories, globs), reads their headers and writes the manifest.
  * @returns what was planned; undefined, and no manifest, where there is no step at all
  * @throws {ArgumentError} for a bad option; {FileError} when the manifest cannot be written, and without `onFailure`
+ * @example
+ * import { finalizeShards, mapShard, planShards } from 'collapsar/shards';
+ *
+ * const manifest = 'manifest.json';
+ * const plan = await planShards('runs/', { out: manifest, shards: 4 });
+ * for (let index = 0; index < (plan?.shards.length ?? 0); index++) {
+ *   await mapShard({ manifest, index, out: 'state' }); // in any order, in any process, on any machine
+ * }
+ * for await (const { record } of finalizeShards({ manifest, state: 'state' })) console.log(record);
  */
 export async function plan(
   source: string | readonly string[],

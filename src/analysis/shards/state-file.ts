@@ -29,6 +29,7 @@ export interface StateHeader {
   readonly firstRun: number;
 }
 
+/** Statistics over the steps of a run that are in a state. */
 export interface RunAggregates {
   readonly name: string;
   /** As in the manifest. */

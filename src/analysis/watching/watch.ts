@@ -18,6 +18,7 @@ import type { StepReport } from '../step-report.js';
 import { ToldSteps } from './told-steps.js';
 import { Wake } from './wake.js';
 
+/** Options of `watch`. */
 export interface WatchOptions
   extends Omit<AnalyzeOptions, 'journal' | 'onProgress' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'> {
   /** Directory where it is kept what was told: watching again with it goes on there. */
@@ -79,6 +80,12 @@ const LAST_TIMES = 6;
  * next report is asked for: whoever watches again gets each step once, and verdicts go on from there.
  * @returns reports, those of a run by step; ends by itself only with `once`
  * @throws {ArgumentError} for a bad option; {FileError} when `state` cannot be written; `signal.reason` when aborted
+ * @example
+ * import { watch } from 'collapsar/logs';
+ *
+ * for await (const { run, step, judgement } of watch('runs/', { state: 'watched', signal })) {
+ *   for (const { sentence } of judgement?.verdicts ?? []) console.log(run, step, sentence);
+ * }
  */
 export async function* watch(
   source: string | readonly string[],

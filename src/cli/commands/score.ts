@@ -3,8 +3,10 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { escaped } from '../../checks/words.js';
-import { readRollouts, writeStep } from '../../logs/index.js';
-import { openScoringEngine, type ScoringEngineName, scoreRollouts } from '../../scoring/index.js';
+import { readRollouts } from '../../logs/rollouts/read-rollouts.js';
+import { writeStep } from '../../logs/steps/write-step.js';
+import { openScoringEngine, type ScoringEngineName } from '../../scoring/open-scoring-engine.js';
+import { scoreRollouts } from '../../scoring/score-rollouts.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
 

@@ -10,6 +10,7 @@ import type { HostTensor, Integers, Tensor } from '../tensor/tensor.js';
 import { matrixArguments } from '../tensor/tensor-arguments.js';
 import { viewHostTensor } from '../tensor/tensor-view.js';
 
+/** Options of `engine.gatherScores`. */
 export interface GatherOptions extends OperationOptions {
   rows?: Integers | undefined;
   columns?: Integers | undefined;

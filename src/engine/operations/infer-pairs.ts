@@ -57,6 +57,7 @@ export interface SampledFigure {
 }
 
 export const SAMPLED_FIGURES = ['miSeq', 'miSeqLoo', 'miPerToken', 'miToken', 'entropySeq', 'entropyToken'] as const;
+/** A figure that sampled pairs estimate. */
 export type SampledFigureName = (typeof SAMPLED_FIGURES)[number];
 
 /** What the pairs tell of the figures from all pairs (docs/guide/cheaper-scoring.md). Nats. */

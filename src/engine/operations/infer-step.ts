@@ -42,6 +42,7 @@ export interface SubsetInference {
   batchError: number;
 }
 
+/** Intervals and p-values of one step’s figures. */
 export interface StepInference {
   rows: number;
   figures: Record<Figure, FigureInference>;
@@ -65,6 +66,7 @@ export interface StepInference {
   calibrated: boolean;
 }
 
+/** Options of `engine.inferStep`. */
 export interface InferenceOptions extends RowLabels, OperationOptions {
   /** Label permutations for the p-values; 0 for none. */
   permutations: number;

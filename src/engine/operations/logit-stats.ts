@@ -14,6 +14,7 @@ import { matrixArguments } from '../tensor/tensor-arguments.js';
 import { viewTensor } from '../tensor/tensor-view.js';
 import type { DeviceLogitStats, LogitField, LogitStats } from './logit-fields.js';
 
+/** Options of `engine.logitStats`. */
 export interface LogitStatsOptions extends OperationOptions {
   /**
    * One column in [0, V) a row, anything in rows that `mask` leaves out: needed for `targetLogprob`, `rankAbove` and
@@ -33,6 +34,7 @@ export interface LogitStatsOptions extends OperationOptions {
   sequences?: { readonly lengths: Integers } | { readonly offsets: Integers } | undefined;
 }
 
+/** Options of `engine.logitStats` that leave its results on the GPU. */
 export interface DeviceLogitStatsOptions extends Omit<LogitStatsOptions, 'out'> {
   /** Leaves the fields on the GPU: all that can be computed, or those that `device` names. */
   out: 'device' | { readonly device: readonly LogitField[] };

@@ -11,11 +11,13 @@ import { viewTensor } from '../tensor/tensor-view.js';
 import type { DeviceRowStats, RowLabels, RowStats } from './row-stats.js';
 import { labelArguments, staysOnDevice, topKOf } from './score-options.js';
 
+/** Options of `engine.scoreStats`. */
 export interface ScoreStatsOptions extends RowLabels, OperationOptions {
   /** How many best columns to name, 0 to 8, in a second pass over the sums; cut to the number of columns. Default 0. */
   topK?: number | undefined;
 }
 
+/** Options of `engine.scoreStats` that leave its results on the GPU. */
 export interface DeviceScoreStatsOptions extends ScoreStatsOptions {
   /** Leaves the statistics on the GPU. */
   out: 'device';

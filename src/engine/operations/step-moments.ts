@@ -8,6 +8,7 @@ import type { RowLabels, RowStats } from './row-stats.js';
 import { statsArguments, statsExtents } from './row-stats-arguments.js';
 import { labelArguments } from './score-options.js';
 
+/** Moments of one figure over rows. */
 export interface Moments {
   mean: number;
   /** Population standard deviation. */

@@ -25,6 +25,7 @@ export interface FileScores {
   readonly shape: readonly [prompts: number, rows: number, tokens: number];
 }
 
+/** Options of `engine.sumFileTokens`. */
 export interface SumFileTokensOptions extends OperationOptions {
   /** A dense float64 [R, P] tensor to write into instead of a new one (allocate it with `engine.alloc`). */
   out?: HostTensor | undefined;

@@ -11,6 +11,7 @@ import type { HostTensor, Integers, Tensor } from '../tensor/tensor.js';
 import { tokenArguments } from '../tensor/tensor-arguments.js';
 import { viewDenseFloat64, viewTensor } from '../tensor/tensor-view.js';
 
+/** Options of `engine.sumTokens`. */
 export interface SumTokensOptions extends OperationOptions {
   /** Packed scores only: element offset of each row on the token axis. Default: the running sum of `lengths`. */
   offsets?: Integers | undefined;
@@ -24,6 +25,7 @@ export interface SumTokensOptions extends OperationOptions {
   columns?: Integers | undefined;
 }
 
+/** Sums of token log-probs, nats, and the first one that is none. */
 export interface TokenSums<Sums extends Tensor = HostTensor> {
   /**
    * float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. Is `options.out` if given.

@@ -6,6 +6,7 @@ import type { NativeResults, NativeTextFigures } from '../native.js';
 import type { Integers } from '../tensor/tensor.js';
 import { phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
 
+/** Options of `engine.textFigures`. */
 export interface TextFiguresOptions extends OperationOptions {
   /** Label permutations for the p-value; 0 for none. */
   permutations: number;

@@ -15,6 +15,7 @@ import { staysOnDevice, topKOf } from './score-options.js';
 import { scoreStats } from './score-stats.js';
 import { sumTokens, type TokenSums, tokenShapes } from './sum-tokens.js';
 
+/** Options of `engine.tokenRowStats`. */
 export interface TokenRowStatsOptions extends OperationOptions {
   /** Index of the prompt that each row was sampled from. */
   own: Integers;
@@ -26,10 +27,12 @@ export interface TokenRowStatsOptions extends OperationOptions {
   topK?: number | undefined;
 }
 
+/** Sums over tokens, and what each row says of its prompt. */
 export interface TokenRowStats extends TokenSums {
   stats: RowStats;
 }
 
+/** Options of `engine.tokenRowStats` that leave its results on the GPU. */
 export interface DeviceTokenRowStatsOptions extends TokenRowStatsOptions {
   /** Leaves the statistics and the sums on the GPU. */
   out: 'device';

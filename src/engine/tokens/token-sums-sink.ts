@@ -29,6 +29,7 @@ import {
   type TokenBox,
 } from './token-block.js';
 
+/** What a sink is opened with: the step’s extents and the rows’ lengths. */
 export interface TokenSumsSinkOptions {
   /** P */
   readonly prompts: number;
@@ -42,6 +43,7 @@ export interface TokenSumsSinkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Options of a block that is given to a sink. */
 export interface BlockOptions {
   readonly signal?: AbortSignal | undefined;
 }
@@ -87,7 +89,9 @@ export interface BlockSession {
  * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` tells what is held.
  */
 export class TokenSumsSink {
+  /** P */
   readonly prompts: number;
+  /** R */
   readonly rows: number;
   readonly #engine: () => Promise<BlockEngine>;
   readonly #lengths: Float64Array;

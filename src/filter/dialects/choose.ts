@@ -2,7 +2,7 @@
 import { ArgumentError } from '../../checks/errors.js';
 import type { DropReason } from '../filter-result.js';
 import { scoresOf, strictFigures, strictZero, withDdof } from '../group-scores.js';
-import type { Columns } from '../input/filter-columns.js';
+import type { FilterColumns } from '../input/filter-columns.js';
 import { type FilterSettings, isSpread } from '../input/filter-options.js';
 import type { FilterWords } from '../input/filter-words.js';
 import type { GroupedRollouts } from '../input/grouped-rollouts.js';
@@ -23,7 +23,7 @@ type Reasons = (DropReason | undefined)[];
 
 export function chooseGroups(
   rollouts: GroupedRollouts,
-  columns: Columns,
+  columns: FilterColumns,
   settings: FilterSettings,
   words: FilterWords,
 ): Choice {
@@ -73,7 +73,7 @@ export function chooseGroups(
 function chooseAmong(
   members: Uint32Array,
   rollouts: GroupedRollouts,
-  columns: Columns,
+  columns: FilterColumns,
   settings: FilterSettings,
   words: FilterWords,
   reasons: Reasons,
@@ -145,7 +145,7 @@ function selectUpstream(
 function chooseDapo(
   members: Uint32Array,
   rollouts: GroupedRollouts,
-  columns: Columns,
+  columns: FilterColumns,
   reasons: Reasons,
   warnings: string[],
 ): { scores: Float64Array; kept: Uint32Array } {

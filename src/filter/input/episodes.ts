@@ -24,7 +24,7 @@ export interface Rollouts {
 /**
  * @throws ArgumentError under `same` for an episode whose turns have different rewards; for a turn that is there twice
  */
-export function episodesOf(input: InputRows, rowGroup: Int32Array, rule: TurnRewards, words: FilterWords): Rollouts {
+export function mergedTurns(input: InputRows, rowGroup: Int32Array, rule: TurnRewards, words: FilterWords): Rollouts {
   const { index, distinct } = input.episodes as NonNullable<InputRows['episodes']>;
   const { turns, nameOf, rewards, outcomes, entropies, lengths } = input;
   const episodes = findEpisodes(rowGroup, index, distinct.length, turns, nameOf);

@@ -12,7 +12,7 @@ import type { ColumnName } from './filter-input.js';
 import type { FilterSettings } from './filter-options.js';
 import type { GroupedRollouts } from './grouped-rollouts.js';
 
-export interface Columns {
+export interface FilterColumns {
   /** float64, with the relative zero test, whatever the dialect. */
   readonly rewards: SpreadStatistics;
   readonly outcomes: SpreadStatistics | null;
@@ -28,7 +28,7 @@ export function measureColumns(
   rollouts: GroupedRollouts,
   { dialect, metric }: FilterSettings,
   refuse: () => void,
-): Columns {
+): FilterColumns {
   const { offsets, outcomes, entropies, lengths, float32 } = rollouts;
   const column = columnOf(metric);
   if (column === 'entropy' && entropies === null) {

@@ -47,6 +47,7 @@ export interface LabelledRows<GroupNames extends Ids = Ids> {
   readonly turns?: RowValues | BigInt64Array | undefined;
 }
 
+/** Rewards of a step, and what the filter may also look at. */
 export interface FilterInput<GroupNames extends Ids = Ids> {
   readonly rewards: GroupedRewards | FlatGroups | LabelledRows<GroupNames>;
   /**

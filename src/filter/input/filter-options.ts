@@ -15,6 +15,7 @@ export type FilterStrategy = 'top_p' | 'top_k' | 'top_k_abs' | 'min_p';
 /** What the score of a group is made of. */
 export type FilterMetric = 'reward_variance' | 'reward' | 'reward_sum' | 'entropy' | 'entropy_variance' | 'length';
 
+/** Which end of the scores is kept. */
 export type FilterDirection = 'largest' | 'smallest';
 
 /** What becomes of a group of one rollout where the metric is a spread, which one rollout does not have. */
@@ -26,6 +27,7 @@ export type LossScaling = 'none' | 'linear' | 'sqrt' | 'rho';
 /** What the rewards of an episode's turns make the episode's. `same`: they must agree. */
 export type TurnRewards = 'same' | 'first' | 'last' | 'sum' | 'mean';
 
+/** Options of `filterGroups`; defaults depend on the dialect (docs/reference/filter.md). */
 export interface FilterOptions {
   /** Default `strict`. */
   dialect?: FilterDialect | undefined;

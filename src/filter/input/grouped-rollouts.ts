@@ -1,6 +1,6 @@
 // Rows -> rollouts, group by group: what every dialect computes on.
 import { ArgumentError } from '../../checks/errors.js';
-import { episodesOf, type Rollouts } from './episodes.js';
+import { mergedTurns, type Rollouts } from './episodes.js';
 import { type ColumnName, firstNonFinite, type InputRows } from './filter-input.js';
 import type { FilterSettings } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';
@@ -73,7 +73,7 @@ export function groupRollouts(
   let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
   const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : groupIds(input.ids);
   let rollouts =
-    input.episodes === null ? rowsAsRollouts(input, rowGroup) : episodesOf(input, rowGroup, turnRewards, words);
+    input.episodes === null ? rowsAsRollouts(input, rowGroup) : mergedTurns(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];
   if (bad >= 0) {
     const { ofRow, rewards } = rollouts;

@@ -123,8 +123,10 @@ export interface TurnRows {
  * @returns [R] each; without `episodes` the columns as they came
  * @throws ArgumentError naming the row: turns that disagree under `same`, a turn that is there twice, ids that are none
  * @example
- * const { rewards } = episodeRewards({ groups: [0, 0], episodes: [7, 7], turns: [0, 1], rewards: [0, 1] }, 'sum'); //
- * [1, 1]
+ * import { episodeRewards } from 'collapsar';
+ *
+ * const turns = { groups: [0, 0], episodes: [7, 7], turns: [0, 1], rewards: [0, 1] };
+ * const { rewards } = episodeRewards(turns, 'sum'); // [1, 1]
  */
 export function episodeRewards(
   rows: TurnRows,

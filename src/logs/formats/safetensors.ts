@@ -70,7 +70,7 @@ const MAX_HEADER_BYTES = 100_000_000;
 const MAX_AXES = 64;
 
 /** Bytes of one element. Only for dtypes of whole bytes. */
-export function elementBytes(dtype: SafetensorsDType): number {
+export function storedBytes(dtype: SafetensorsDType): number {
   return DTYPE_BITS[dtype] / 8;
 }
 

@@ -16,7 +16,7 @@ import {
 } from './rollout.js';
 import type { RowBatch } from './row-batch.js';
 
-export interface GatherOptions {
+export interface GatherStepOptions {
   readonly reasoning: ReasoningTags;
   /** Ids of the tags among the tokens. */
   readonly tagTokens: readonly [number, number] | undefined;
@@ -84,7 +84,7 @@ export class StepRows {
 }
 
 /** @throws FileError where the rows cannot be split as the options say */
-export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherOptions): RolloutStep {
+export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherStepOptions): RolloutStep {
   const { format, files, step, run, runDirectory } = origin;
   const notes = [...format.notes, ...origin.notes];
   if (rows.isCut) notes.push('the last line is not complete: it is being written, or was cut, and is left out');
@@ -272,7 +272,7 @@ function splitTexts(
 
 function splitLists(
   rows: StepRows,
-  { reasoning, tagTokens }: GatherOptions,
+  { reasoning, tagTokens }: GatherStepOptions,
 ): { reasoning: TokenLists; cut: boolean[] } | undefined {
   const tokens = rows.column<Int32Array>('tokens');
   if (tokens === undefined) return undefined;

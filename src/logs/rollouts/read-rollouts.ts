@@ -8,6 +8,7 @@ import { THINK, tagIds } from './reasoning.js';
 import type { RolloutStep } from './rollout.js';
 import { type LoggedStep, RolloutLogs } from './rollout-logs.js';
 
+/** Options of `readRollouts`. */
 export interface ReadRolloutsOptions extends LogOptions {
   /** A tokenizer.json to look up `tagTokens` in. */
   tokenizer?: string | undefined;
@@ -42,6 +43,8 @@ const OPTIONS = [
  * @throws {ArgumentError} for what is no option, FileError for the first file, line or row that cannot be used, unless
  *   `onError` takes them; the signal's reason when it is aborted
  * @example
+ * import { readRollouts } from 'collapsar/logs';
+ *
  * for await (const { step, rows, reward } of readRollouts('rollouts/')) console.log(step, rows, reward);
  */
 export async function* readRollouts(

@@ -8,10 +8,10 @@ import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogFile } from './find-logs.js';
 import type { Container, Place, RolloutFormat } from './format.js';
-import { type GatherOptions, gatherStep, type StepOrigin, StepRows } from './gather-step.js';
+import { type GatherStepOptions, gatherStep, type StepOrigin, StepRows } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { LineIndex, rangesDigest } from './json-lines/line-index.js';
-import { readLines } from './json-lines/line-log.js';
+import { readLogLines } from './json-lines/line-log.js';
 import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
 import { ParsePool } from './json-lines/parse-pool.js';
 import type { LogPart, Range } from './log-part.js';
@@ -23,7 +23,7 @@ import type { RowBatch } from './row-batch.js';
 export interface LogReading {
   /** The reader that is forced. */
   readonly choice: FormatChoice | undefined;
-  readonly gathering: GatherOptions;
+  readonly gathering: GatherStepOptions;
   /** Threads that parse JSON lines. Default: one a processor. */
   readonly threads?: number | undefined;
   /** What is known of the files from an earlier look: filled, and used again. */
@@ -194,7 +194,7 @@ export class RolloutLogs {
       const file = await opened.file;
       const pieces =
         file instanceof LineFile
-          ? readLines(file, ranges, context, this.#pool, this.signal)
+          ? readLogLines(file, ranges, context, this.#pool, this.signal)
           : file.read(ranges, context, this.signal);
       for await (const { batch, line, offset } of pieces) {
         rows.add(batch, line);

@@ -33,6 +33,7 @@ export interface Rollout {
   turn?: number;
 }
 
+/** A column that a rollout log may have. */
 export type RolloutColumn = keyof Rollout;
 
 /** What every column is, for the reasons of absent ones: `the log has no ${…}`. */
@@ -119,5 +120,7 @@ export interface RolloutStep {
   readonly repeats: number;
 }
 
+/** A text a row; undefined where the log has none. */
 export type Texts = readonly (string | undefined)[];
+/** Token ids a row; undefined where the log has none. */
 export type TokenLists = readonly (Int32Array | undefined)[];

@@ -15,6 +15,7 @@ import { directoryOf, isRemote, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from './step-names.js';
 
+/** Where a step file is, and to which run it belongs. */
 export interface StepLocation {
   readonly path: string;
   /** Absolute path of the directory, or prefix of the store, that holds it: files of one directory are one run. */
@@ -23,12 +24,14 @@ export interface StepLocation {
   readonly isNamed: boolean;
 }
 
+/** Step files that were found, and what could not be used. */
 export interface FoundSteps {
   /** By run directory, then name, both in natural order. */
   readonly files: StepLocation[];
   readonly problems: FileError[];
 }
 
+/** Options of `findSteps`. */
 export interface FindStepsOptions extends FileChoiceOptions {
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,6 +1,7 @@
 // How a step file is read: what of it, in which memory.
 import { optionNames } from '../../checks/argument-checks.js';
 
+/** How a step file is read: in which blocks, into which memory. */
 export interface ReadStepOptions {
   /** Bytes of scores in one block: whole prompts, at least one. Default 64 MiB. */
   blockBytes?: number | undefined;

@@ -19,6 +19,7 @@ export interface ListingProgress {
   readonly file: string;
 }
 
+/** Options of `listSteps`. */
 export interface ListStepsOptions extends FileChoiceOptions {
   /**
    * Called with each file or path that cannot be used; the others are still given. Without it the first one makes the
@@ -36,6 +37,7 @@ export interface ListStepsOptions extends FileChoiceOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Options of `readSteps`. */
 export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
 
 const LIST_OPTIONS = optionNames<ListStepsOptions>({
@@ -124,6 +126,10 @@ function besideSteps(
  *   which are passed on as they come
  * @throws FileError for the first path or file that cannot be used, unless `onError` takes them: before the first step
  *   for what the headers tell, later for the rest
+ * @example
+ * import { readSteps } from 'collapsar';
+ *
+ * for await (const { step, lengths, rewards } of readSteps('runs/grpo-7b')) console.log(step, lengths.length, rewards);
  */
 export async function* readSteps(
   source: string | readonly string[] | AsyncIterable<StepData>,

@@ -3,7 +3,7 @@ import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 
 /** Integer columns arrive widened to 64 bits only where the file has 64. */
-export type IntegerArray = Int32Array | BigInt64Array;
+export type StoredIntegers = Int32Array | BigInt64Array;
 
 /** A block of consecutive prompts: logprobs [count, R, T], valid until the next block is asked for. */
 export interface LogprobBlock {
@@ -47,11 +47,11 @@ export interface StepData {
   readonly metadata: Readonly<Record<string, string>>;
   readonly bytes: number;
   readonly scores: StepScores;
-  readonly lengths: IntegerArray;
+  readonly lengths: StoredIntegers;
   /** Group id of each row. */
-  readonly group: IntegerArray;
+  readonly group: StoredIntegers;
   /** Group id of each column; the sorted distinct ids of `group` where the file has none. */
-  readonly columnGroup: IntegerArray;
+  readonly columnGroup: StoredIntegers;
   /** Prompt token ids of each column, where given: tells equivalent columns. */
   readonly prompts: readonly (Int32Array | BigInt64Array)[] | undefined;
   readonly rewards: Float64Array | undefined;
@@ -60,10 +60,10 @@ export interface StepData {
   readonly float32?: readonly ('rewards' | 'outcome')[] | undefined;
   readonly correct: Uint8Array | undefined;
   readonly valid: Uint8Array | undefined;
-  readonly actions: IntegerArray | undefined;
-  readonly episode: IntegerArray | undefined;
-  readonly turn: IntegerArray | undefined;
-  readonly responseIds: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
+  readonly actions: StoredIntegers | undefined;
+  readonly episode: StoredIntegers | undefined;
+  readonly turn: StoredIntegers | undefined;
+  readonly responseIds: { readonly data: StoredIntegers; readonly shape: readonly [number, number] } | undefined;
   readonly tokenEntropy: HostTensor | undefined;
   readonly ablatedLogprobs: HostTensor | undefined;
   readonly actionLogprobs: HostTensor | undefined;

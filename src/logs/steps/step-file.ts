@@ -6,14 +6,14 @@ import { ArgumentError, FileError } from '../../checks/errors.js';
 import { printable, shown } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
 import { openContainer } from '../formats/open-container.js';
-import { elementBytes, LENGTH_BYTES } from '../formats/safetensors.js';
+import { LENGTH_BYTES, storedBytes } from '../formats/safetensors.js';
 import { placeOf, withoutClose } from '../stores/byte-source.js';
 import { directoryOf, nameOf } from '../stores/store.js';
 import { hasNothingOfStep, NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
-import type { IntegerArray, StepData } from './step-data.js';
+import type { StepData, StoredIntegers } from './step-data.js';
 import { checkLayout, checkValues, type StepLayout, type StepTensorName } from './step-layout.js';
-import { scoresOf } from './step-scores.js';
+import { stepScores } from './step-scores.js';
 import { readTensors } from './step-tensors.js';
 import { flags, floats, integers, widened } from './tensor-memory.js';
 
@@ -84,10 +84,10 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
   };
   const fail = (tensor: StepTensorName, index: number | undefined, problem: string): never => {
     const entry = tensors.get(tensor)?.entry;
-    const offset = (entry?.begin ?? 0) + (index ?? 0) * elementBytes(entry?.dtype ?? 'U8');
+    const offset = (entry?.begin ?? 0) + (index ?? 0) * storedBytes(entry?.dtype ?? 'U8');
     throw new FileError({ ...placeOf(source, offset), tensor }, problem);
   };
-  let columnGroup: IntegerArray;
+  let columnGroup: StoredIntegers;
   try {
     columnGroup = checkValues(header.layout, values, fail);
   } catch (error) {
@@ -114,7 +114,7 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
     run,
     metadata,
     bytes,
-    scores: scoresOf(container, options),
+    scores: stepScores(container, options),
     lengths,
     group,
     columnGroup,
@@ -189,10 +189,10 @@ function stepNumber(path: string, text: string | undefined): number {
 }
 
 function splitPrompts(
-  ids: IntegerArray,
+  ids: StoredIntegers,
   { prompts, promptTokens = 0 }: StepLayout,
-  lengths: IntegerArray | undefined,
-): IntegerArray[] {
+  lengths: StoredIntegers | undefined,
+): StoredIntegers[] {
   return Array.from({ length: prompts }, (_, prompt) => {
     const begin = prompt * promptTokens;
     return ids.subarray(begin, begin + Number(lengths?.[prompt] ?? promptTokens));

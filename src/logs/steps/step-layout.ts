@@ -2,7 +2,7 @@
 // docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own
 // way.
 import type { SafetensorsDType } from '../formats/safetensors.js';
-import type { IntegerArray } from './step-data.js';
+import type { StoredIntegers } from './step-data.js';
 
 /** P prompts (columns), R responses (rows), T tokens of a row, L tokens of a prompt, Q reasonings per row. */
 type Dimension = 'P' | 'R' | 'T' | 'L' | 'Q';
@@ -55,6 +55,7 @@ export interface Declared {
   readonly shape: readonly number[];
 }
 
+/** Extents of a step file’s tensors. */
 export interface StepLayout {
   readonly prompts: number;
   readonly rows: number;
@@ -129,10 +130,10 @@ function checkTensor(
 
 /** The tensors whose values are checked when a step is read or written; the scores are checked where they are used. */
 export interface CheckedValues {
-  readonly lengths: IntegerArray;
-  readonly group: IntegerArray;
-  readonly columnGroup: IntegerArray | undefined;
-  readonly promptLengths: IntegerArray | undefined;
+  readonly lengths: StoredIntegers;
+  readonly group: StoredIntegers;
+  readonly columnGroup: StoredIntegers | undefined;
+  readonly promptLengths: StoredIntegers | undefined;
   readonly correct: Uint8Array | undefined;
   readonly valid: Uint8Array | undefined;
 }
@@ -144,7 +145,7 @@ export type ValueFailure = (tensor: StepTensorName, index: number | undefined, p
  * Checks the values that index something or tell rows apart.
  * @returns the group id of each column: `columnGroup`, else the sorted distinct ids of `group`
  */
-export function checkValues(layout: StepLayout, values: CheckedValues, fail: ValueFailure): IntegerArray {
+export function checkValues(layout: StepLayout, values: CheckedValues, fail: ValueFailure): StoredIntegers {
   checkRange('lengths', 'row', values.lengths, layout.tokens ?? Number.MAX_SAFE_INTEGER, fail);
   if (values.promptLengths !== undefined) {
     checkRange('prompt_lengths', 'column', values.promptLengths, layout.promptTokens ?? 0, fail);
@@ -166,7 +167,7 @@ export function checkValues(layout: StepLayout, values: CheckedValues, fail: Val
 function checkRange(
   tensor: StepTensorName,
   unit: string,
-  values: IntegerArray,
+  values: StoredIntegers,
   most: number,
   fail: ValueFailure,
 ): void {
@@ -181,7 +182,7 @@ function checkFlags(tensor: StepTensorName, values: Uint8Array | undefined, fail
   if (index >= 0) fail(tensor, index, `${values?.[index]} in row ${index}, expected 0 or 1`);
 }
 
-function checkColumns(group: IntegerArray, columnGroup: IntegerArray, fail: ValueFailure): void {
+function checkColumns(group: StoredIntegers, columnGroup: StoredIntegers, fail: ValueFailure): void {
   const columns = new Map<bigint, number>();
   for (let i = 0; i < columnGroup.length; i++) {
     const id = BigInt(columnGroup[i] as number | bigint);
@@ -195,7 +196,7 @@ function checkColumns(group: IntegerArray, columnGroup: IntegerArray, fail: Valu
   }
 }
 
-function distinctIds(group: IntegerArray): IntegerArray {
+function distinctIds(group: StoredIntegers): StoredIntegers {
   // Typed arrays sort by value, unlike arrays.
   if (group instanceof Int32Array) return Int32Array.from(idsIn(group)).sort();
   return BigInt64Array.from(idsIn(group)).sort();

@@ -7,7 +7,7 @@ import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import { FileReadError } from '../../engine/tokens/file-read-error.js';
 import type { StepContainer } from '../formats/container.js';
-import { elementBytes, type TensorEntry } from '../formats/safetensors.js';
+import { storedBytes, type TensorEntry } from '../formats/safetensors.js';
 import { cutShort, placeOf, type ReadOptions } from '../stores/byte-source.js';
 import { systemProblem } from '../stores/system-problem.js';
 import { readAhead } from './read-ahead.js';
@@ -17,11 +17,11 @@ import { allocated, elementsOf, floatDType, floatView } from './tensor-memory.js
 
 const DEFAULT_BLOCK_BYTES = 64 * 2 ** 20;
 
-export function scoresOf({ source, tensors, reopen }: StepContainer, options: ReadStepOptions): StepScores {
+export function stepScores({ source, tensors, reopen }: StepContainer, options: ReadStepOptions): StepScores {
   const logprobs = tensors.get('cross_logprobs');
   if (logprobs !== undefined) {
     const [prompts = 0, rows = 0, tokens = 0] = logprobs.shape;
-    const size = elementBytes(logprobs.dtype);
+    const size = storedBytes(logprobs.dtype);
     return {
       kind: 'logprobs',
       dtype: floatDType(logprobs),
@@ -39,7 +39,7 @@ export function scoresOf({ source, tensors, reopen }: StepContainer, options: Re
     dtype: floatDType(sums),
     shape: [rows, prompts],
     read: (signal = options.signal) => readSums(reopen, sums, { ...options, signal }),
-    offsetOf: (row, column) => placeOf(source, sums.begin + (row * prompts + column) * elementBytes(sums.dtype)).offset,
+    offsetOf: (row, column) => placeOf(source, sums.begin + (row * prompts + column) * storedBytes(sums.dtype)).offset,
   };
 }
 
@@ -78,7 +78,7 @@ async function* readBlocks(
   checkSignal(options.signal, 'signal');
   const [prompts = 0, rows = 0, tokens = 0] = entry.shape;
   const dtype = floatDType(entry);
-  const promptBytes = rows * tokens * elementBytes(entry.dtype);
+  const promptBytes = rows * tokens * storedBytes(entry.dtype);
   const fitting = Math.floor((options.blockBytes ?? DEFAULT_BLOCK_BYTES) / Math.max(1, promptBytes));
   const most = Math.min(prompts, Math.max(1, fitting));
   const blocks = most === 0 ? 0 : Math.ceil(prompts / most);

@@ -3,9 +3,9 @@ import { types } from 'node:util';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { DType, HostTensor, TensorData } from '../../engine/tensor/tensor.js';
-import { elementBytes, type SafetensorsDType, type TensorEntry } from '../formats/safetensors.js';
+import { type SafetensorsDType, storedBytes, type TensorEntry } from '../formats/safetensors.js';
 import type { ReadStepOptions } from './read-step-options.js';
-import type { IntegerArray } from './step-data.js';
+import type { StoredIntegers } from './step-data.js';
 
 /** What to do about a step that memory cannot hold. */
 export const FEWER_ROWS = 'write steps of fewer rows, or read them where there is more memory';
@@ -61,7 +61,7 @@ export function floatView(dtype: DType, memory: ArrayBufferLike, elements: numbe
 }
 
 export function elementsOf(entry: TensorEntry): number {
-  return (entry.end - entry.begin) / elementBytes(entry.dtype);
+  return (entry.end - entry.begin) / storedBytes(entry.dtype);
 }
 
 export function floats(tensor: ReadTensor | undefined): HostTensor | undefined {
@@ -70,7 +70,7 @@ export function floats(tensor: ReadTensor | undefined): HostTensor | undefined {
   return { data: floatView(dtype, tensor.memory, elementsOf(tensor.entry)), dtype, shape: tensor.entry.shape };
 }
 
-export function integers(tensor: ReadTensor | undefined): IntegerArray | undefined {
+export function integers(tensor: ReadTensor | undefined): StoredIntegers | undefined {
   if (tensor === undefined) return undefined;
   const elements = elementsOf(tensor.entry);
   if (tensor.entry.dtype === 'I64') return new BigInt64Array(tensor.memory, 0, elements);

@@ -18,9 +18,9 @@ import { type Float16ArrayLike, halfBits, isFloat16Array } from '../../engine/te
 import type { DType, HostTensor } from '../../engine/tensor/tensor.js';
 import { checkShape, isDense } from '../../engine/tensor/tensor-view.js';
 import { LONE_SURROGATE } from '../formats/json-scanner.js';
-import { elementBytes, encodeHeader, type SafetensorsDType, type TensorToWrite } from '../formats/safetensors.js';
+import { encodeHeader, type SafetensorsDType, storedBytes, type TensorToWrite } from '../formats/safetensors.js';
 import { AtomicFile, syncDirectory } from '../stores/atomic-file.js';
-import type { IntegerArray, StepData } from './step-data.js';
+import type { StepData, StoredIntegers } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
 
 /**
@@ -32,20 +32,20 @@ export interface StepToWrite {
   run?: string | undefined;
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
-  /** [P, R, T]: log p(token t of row r | prompt p, its tokens before t). Past a row's length anything may stand. */
+  /** log p(token t of row r | prompt p, its tokens before t), [P, R, T]. Past a row's length anything may stand. */
   logprobs?: WrittenTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
   sums?: HostTensor | undefined;
   /** [R] reasoning tokens of each row. */
-  lengths: IntegerArray;
+  lengths: StoredIntegers;
   /** [R] group id of each row: the prompt that it was sampled from. */
-  group: IntegerArray;
+  group: StoredIntegers;
   /** [P] group id of each column. Needed unless the columns are the sorted distinct ids of `group`. */
-  columnGroup?: IntegerArray | undefined;
+  columnGroup?: StoredIntegers | undefined;
   /** [P] token ids of each prompt: tells equivalent columns. */
-  prompts?: readonly IntegerArray[] | undefined;
+  prompts?: readonly StoredIntegers[] | undefined;
   /** [R, T] token ids. */
-  responseIds?: { readonly data: IntegerArray; readonly shape: readonly [number, number] } | undefined;
+  responseIds?: { readonly data: StoredIntegers; readonly shape: readonly [number, number] } | undefined;
   /** [R] */
   rewards?: RewardArray | undefined;
   /** [R] the unshaped outcome, where `rewards` is shaped. */
@@ -55,11 +55,11 @@ export interface StepToWrite {
   /** [R] 0 or 1: the reasoning was well formed. */
   valid?: Uint8Array | undefined;
   /** [R] a discrete action, or its hash. */
-  actions?: IntegerArray | undefined;
+  actions?: StoredIntegers | undefined;
   /** [R] the trajectory that the row is a turn of. */
-  episode?: IntegerArray | undefined;
+  episode?: StoredIntegers | undefined;
   /** [R] its number within the trajectory. */
-  turn?: IntegerArray | undefined;
+  turn?: StoredIntegers | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
   tokenEntropy?: WrittenTensor | undefined;
   /** [R, T] the row's log-probs with the state or image removed. */
@@ -74,6 +74,7 @@ export type WrittenTensor = Omit<HostTensor, 'data'> & { readonly data: HostTens
 /** Numbers of which the reader makes float64. */
 export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
 
+/** Options of `writeStep`. */
 export interface WriteStepOptions {
   signal?: AbortSignal | undefined;
 }
@@ -110,6 +111,11 @@ const WRITE_BYTES = 16 * 2 ** 20;
  * Writes `step` to `path`, in place of what is there. When the promise resolves the file is on disk, whole; when it
  * rejects, `path` is as it was. Do not change the arrays until then.
  * @throws ArgumentError for a step that the reader would refuse; FileError when the file cannot be written
+ * @example
+ * import { writeStep } from 'collapsar';
+ *
+ * const logprobs = { data, dtype: 'float32', shape: [P, R, T] } as const; // prompt after prompt, nats
+ * await writeStep('run/step_00120.safetensors', { step: 120, logprobs, lengths, group: groups, rewards });
  */
 export async function writeStep(path: string, step: StepToWrite, options: WriteStepOptions = {}): Promise<void> {
   checkPath(path, 'path');
@@ -118,7 +124,7 @@ export async function writeStep(path: string, step: StepToWrite, options: WriteS
   checkOptions(options, ['signal']);
   const tensors = collectTensors(step);
   // Wide elements first: with the header padded to 8 bytes, each tensor is then aligned to its element.
-  tensors.sort((a, b) => elementBytes(b.dtype) - elementBytes(a.dtype));
+  tensors.sort((a, b) => storedBytes(b.dtype) - storedBytes(a.dtype));
   const header = encodeHeader(tensors, collectMetadata(step));
   await writeWhole(path, [{ memory: header, bytes: header.length }, ...tensors], options.signal);
 }
@@ -178,7 +184,7 @@ function rewardArray(argument: string, values: RewardArray | undefined): RewardA
   );
 }
 
-type Elements = HostTensor['data'] | IntegerArray | Uint8Array;
+type Elements = HostTensor['data'] | StoredIntegers | Uint8Array;
 
 /** A Tensor, or an array of a type that names its own dtype. */
 interface Source {
@@ -236,7 +242,7 @@ function arrayDType(argument: string, data: Elements): SafetensorsDType {
   throw new ArgumentError(argument, `got ${shown(data)}, expected a typed array of the kind that StepToWrite names`);
 }
 
-function checkPrompts(prompts: readonly IntegerArray[]): void {
+function checkPrompts(prompts: readonly StoredIntegers[]): void {
   checkArray(prompts, 'step.prompts');
   for (const [at, prompt] of Array.from(prompts).entries()) {
     // Of a number, an array that is not nested enough, JavaScript makes a prompt without tokens.
@@ -249,7 +255,7 @@ function checkPrompts(prompts: readonly IntegerArray[]): void {
 }
 
 /** Prompts of their own lengths -> [P, L] padded with zeros, and the lengths. */
-function padPrompts(prompts: readonly IntegerArray[]): { ids: Source; lengths: Int32Array } {
+function padPrompts(prompts: readonly StoredIntegers[]): { ids: Source; lengths: Int32Array } {
   checkPrompts(prompts);
   const lengths = Int32Array.from(prompts, (prompt) => prompt.length);
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);

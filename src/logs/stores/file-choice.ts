@@ -4,6 +4,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import { patternExpression } from './glob-pattern.js';
 
+/** Which of the files that a search finds are taken. */
 export interface FileChoiceOptions {
   /**
    * Globs (`*`, `?`, `[…]`, `{a,b}`, and `**` across folders) of the files to take. One without a slash is that of a

@@ -20,6 +20,7 @@ interface SavedSpread extends MarginalSpread {
   readonly step: number;
 }
 
+/** A saved `RunningState`. */
 export interface RunningStateJson {
   readonly format: 'collapsar/running-state';
   readonly version: 1;

@@ -20,6 +20,7 @@ import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
 import type { PlanCost, ScorePlan } from './plan.js';
 import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retrieval-figures.js';
 
+/** Options of `estimateFromPairs`. */
 export interface EstimateOptions extends OperationOptions {
   /** Of the intervals, in (0, 1). Default .95. */
   readonly confidence?: number | undefined;
@@ -83,6 +84,12 @@ const NO_PROMPTS = 'too few prompts with rows: at least three are needed';
  * @param scores one sum a pair, in any order; nats
  * @throws {ArgumentError} (as a rejection) for scores that are not those of the plan's pairs, or a confidence outside
  *   (0, 1); `signal.reason` when aborted
+ * @example
+ * import { estimateFromPairs, planScores } from 'collapsar/sampling';
+ *
+ * const plan = planScores({ groups, lengths }, { negatives: 6 });
+ * const sums = await policy.scorePairs(plan.rows, plan.prompts); // one sum of log-probs a pair
+ * const { values, certainty } = await estimateFromPairs(engine, plan, { sums });
  */
 export async function estimateFromPairs(
   engine: Engine,

@@ -26,6 +26,7 @@ export interface ScorePlanInput {
   readonly promptTurns?: Integers | undefined;
 }
 
+/** Options of `planScores`. */
 export interface ScorePlanOptions {
   /** Negatives of each row, at least 3 (4 with `promptTurns`); where there are no more, every pair is scored. */
   readonly negatives: number;
@@ -59,6 +60,7 @@ export interface PromptPairs {
   readonly first: number;
 }
 
+/** How many pairs a plan scores, of how many there are. */
 export interface PlanCost {
   readonly pairs: number;
   /** Pairs of a row with its own prompt, which a trainer mostly has scored already. */
@@ -118,6 +120,11 @@ export interface ScorePlan extends Pairs {
  * Chooses the pairs to score: the own prompt of each row and `negatives` others, uniformly without replacement, or
  * `hardShare` of them among the prompts of the same turn. Every row draws for itself, by seed and row number alone.
  * @throws {ArgumentError} for arguments that contradict each other or are out of range
+ * @example
+ * import { planScores } from 'collapsar/sampling';
+ *
+ * const plan = planScores({ groups, lengths }, { negatives: 6, seed: n });
+ * for (const { prompt, rows } of plan.byPrompt) console.log(prompt, rows); // one KV cache a prompt
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
   checkObject(input, 'input');

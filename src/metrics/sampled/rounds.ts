@@ -24,6 +24,7 @@ import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
 import { type Pairs, PLAN_FIELDS, type PromptPairs, planScores, type ScorePlan, type ScorePlanInput } from './plan.js';
 
+/** When rounds may end, and how they grow. */
 export interface ScoreRoundsOptions {
   /** Wanted width (high − low) of the figure's interval, in its unit. */
   readonly width: number;
@@ -62,6 +63,7 @@ export interface ScoreRound extends Pairs {
 /** Why the scoring ended: narrow enough; all pairs are scored; or the noise of the responses alone is too wide. */
 export type RoundsEnd = 'width' | 'all scored' | 'responses';
 
+/** Where scoring in rounds stands. */
 export interface RoundsResult {
   readonly done: boolean;
   readonly reason: RoundsEnd | undefined;
@@ -70,6 +72,7 @@ export interface RoundsResult {
   readonly estimates: PairEstimates | undefined;
 }
 
+/** Saved `ScoreRounds`. */
 export interface ScoreRoundsJson {
   readonly format: 'collapsar/score-rounds';
   readonly version: 1;

@@ -13,6 +13,7 @@ import { Random } from './random.js';
  */
 export type SamplerKind = 'first_turn' | 'trajectory' | 'turn';
 
+/** Which rows a sampler draws, and how many. */
 export interface SamplerOptions {
   kind: SamplerKind;
   /**

@@ -20,6 +20,7 @@ export interface GradientNorms {
 /** By the name of the bucket; buckets may be left out. */
 export type BucketGradients = Readonly<Record<string, GradientNorms>>;
 
+/** Gradient norms of one bucket: the task’s, and that of regularisation. */
 export interface BucketDecomposition {
   readonly bucket: string;
   /** Mean in-group reward std of the bucket. */
@@ -31,6 +32,7 @@ export interface BucketDecomposition {
   readonly taskShare: number | null;
 }
 
+/** Which buckets of reward std the task moves, and which regularisation (RAGEN-2’s gradient analysis). */
 export interface GradientDecomposition {
   /** By rising reward std, without `all`. */
   readonly buckets: readonly BucketDecomposition[];

@@ -5,6 +5,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { checkChoice, checkInteger, optionsObject } from '../../checks/option-checks.js';
 import type { GroupRewards } from './group-rewards.js';
 
+/** How groups are sorted into buckets by the std of their rewards. */
 export interface BucketOptions {
   /**
    * `quantile` (default): as many groups in each, the rest in the last. `fixed_rv`: in-group std in [0,1), [1,2) …
@@ -51,6 +52,7 @@ export interface BucketValues {
   readonly responseLengths?: ArrayLike<number> | undefined;
 }
 
+/** Groups of similar reward std, and what is in them. */
 export interface RewardBucket {
   /** `all`, or `bucket_1` (lowest std) on. */
   readonly name: string;

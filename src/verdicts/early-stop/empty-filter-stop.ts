@@ -2,6 +2,7 @@
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import type { Stop } from './stop.js';
 
+/** When steps without a kept group stop a run. */
 export interface EmptyFilterStopOptions {
   /** Consecutive steps without a kept group before it stops. Default 10. */
   readonly steps: number;

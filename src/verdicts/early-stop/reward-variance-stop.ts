@@ -4,6 +4,7 @@ import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import { asNumber, asPercent } from './figures.js';
 import type { Stop } from './stop.js';
 
+/** When rewards that have become alike within groups stop a run. */
 export interface RewardVarianceStopOptions {
   /** Share of the start's mean in-group std below which a step counts; in (0, 1). Default .1. */
   readonly below: number;

@@ -5,6 +5,7 @@ import { counted } from '../../checks/words.js';
 import { asPercent } from './figures.js';
 import type { Stop } from './stop.js';
 
+/** When low success in validations stops a run. */
 export interface SuccessStopOptions {
   /** Success rate below which a validation counts; in (0, 1]. Default .01. */
   readonly below: number;

@@ -33,7 +33,7 @@ const ROW_FIELDS = optionNames<RowEvidence>({
 });
 
 /** @throws {ArgumentError} for a step that is none, or not later than the last */
-export function checkStep(step: number, last: number | null): void {
+export function checkStepOrder(step: number, last: number | null): void {
   if (!Number.isSafeInteger(step) || step < 0) {
     throw new ArgumentError('evidence.step', `expected a training step, a whole number from 0 on, got ${shown(step)}`);
   }
@@ -50,7 +50,7 @@ export function checkEvidence(evidence: StepEvidence): void {
   checkObject(evidence, 'evidence');
   checkKnown(evidence, 'evidence', FIELDS);
   const { step, success, rows, groups, filter, metrics, figures } = evidence;
-  checkStep(step, null);
+  checkStepOrder(step, null);
   if (success !== undefined && !Number.isFinite(success)) {
     throw new ArgumentError(
       'evidence.success',
@@ -170,7 +170,7 @@ function checkRows(rows: RowEvidence): void {
  * Whichever turn of an episode is looked at then tells what the episode was given.
  * @throws {ArgumentError} for an episode whose turns have different rewards
  */
-export function withEpisodeRewards(evidence: StepEvidence): StepEvidence {
+export function evidenceOfEpisodes(evidence: StepEvidence): StepEvidence {
   const { rows } = evidence;
   if (rows?.episodes === undefined) return evidence;
   const { groups, episodes, turns, rewards, outcomes } = rows;

@@ -54,6 +54,7 @@ export interface FilterEvidence {
   readonly dropped: readonly { readonly group: number | bigint; readonly reason: string }[];
 }
 
+/** What a judge takes of one step; verdicts whose evidence is missing are not given. */
 export interface StepEvidence {
   /** Training step; must be later than that of the evidence before. */
   readonly step: number;

@@ -1,11 +1,13 @@
 // Two figures over the steps of a run -> how they go together: Pearson and Spearman with 95% intervals.
 
+/** A correlation with its interval. */
 export interface Correlation {
   readonly estimate: number;
   readonly low: number;
   readonly high: number;
 }
 
+/** The correlation of two series, by value and by rank. */
 export interface CorrelationPair {
   readonly pearson: Correlation;
   readonly spearman: Correlation;

@@ -9,7 +9,7 @@ import type { ShuffleArguments, ShuffleCount, ShuffleCounts } from '../../engine
 export type Counting<Result> = Generator<ShuffleCount, Result, unknown>;
 
 /** To be delegated to: gives the count. */
-export function* counted<Kind extends keyof ShuffleArguments>(
+export function* shuffleCount<Kind extends keyof ShuffleArguments>(
   kind: Kind,
   ...given: ShuffleArguments[Kind]
 ): Counting<ShuffleCounts[Kind]> {

@@ -9,9 +9,10 @@ import { rowsByGroup } from '../evidence/group-outcomes.js';
 import type { ReasoningSwaps } from '../evidence/step-evidence.js';
 import { START_STEPS } from '../levels/run-level.js';
 import { figure } from '../sentence-numbers.js';
-import { type Counting, counted } from '../statistics/shuffle-counts.js';
+import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 
+/** Information between labels, with its permutation p-value. */
 export interface Information {
   /** nats; can come out slightly negative where there is none. */
   readonly estimate: number;
@@ -42,7 +43,7 @@ export function* actionInformation(
   );
   const { labels, count: kindCount } = kinds;
   const state = randomState(seed);
-  const seen = yield* counted(
+  const seen = yield* shuffleCount(
     'actionDependence',
     labels,
     byPrompt,
@@ -109,7 +110,7 @@ export function* reasoningInformation(
   // Sums of the same terms in another order differ by rounding: that is a tie.
   const least = observed - 1e-9 * Math.max(1, Math.abs(observed));
   const state = randomState(seed);
-  const reached = yield* counted(
+  const reached = yield* shuffleCount(
     'matchedOrders',
     squares.subarray(0, end),
     Int32Array.from(sizes),

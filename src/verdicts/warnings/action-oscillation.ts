@@ -4,9 +4,10 @@
 import { numbered } from '../../checks/ids.js';
 import { randomState } from '../../metrics/sampling/random.js';
 import { figure, percent } from '../sentence-numbers.js';
-import { type Counting, counted } from '../statistics/shuffle-counts.js';
+import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 
+/** How often actions alternate between two. */
 export interface ActionOscillation {
   /** Episodes of at least PERIODIC_TURNS turns: the others cannot show a period. */
   readonly episodes: number;
@@ -40,7 +41,7 @@ export function* actionOscillation(
   if (long.length === 0) return null;
   const lengths = Int32Array.from(long, (actions) => actions.length);
   const { labels } = numbered(long.flat());
-  const seen = yield* counted('periodicEpisodes', labels, lengths, permutations, randomState(seed));
+  const seen = yield* shuffleCount('periodicEpisodes', labels, lengths, permutations, randomState(seed));
   const mean = (measure: (actions: readonly (number | bigint)[]) => number): number =>
     long.reduce((total, actions) => total + measure(actions), 0) / long.length;
   return {

@@ -16,6 +16,7 @@ import {
 } from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
+/** What ablated prompts say of how much a response rests on its prompt. */
 export interface Grounding {
   /** Mean over rows of log p(z|x) − log p(z|x without state or image), nats a response. */
   readonly gain: number;

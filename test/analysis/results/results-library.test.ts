@@ -2,7 +2,8 @@
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type AnalyzeOptions, analyze, type FileError, ResultDirectory } from '../../../src/index.js';
+import { ResultDirectory } from '../../../src/exports/logs.js';
+import { type AnalyzeOptions, analyze, type FileError } from '../../../src/index.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { exampleRuns } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';

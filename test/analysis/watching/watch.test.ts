@@ -5,15 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  analyze,
-  type Engine,
-  FileError,
-  openEngine,
-  type StepReport,
-  type WatchOptions,
-  watch,
-} from '../../../src/index.js';
+import { type WatchOptions, watch } from '../../../src/exports/logs.js';
+import { analyze, type Engine, FileError, openEngine, type StepReport } from '../../../src/index.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { jsonLines } from '../../logs/rollouts/rollout-logs.js';
 import { putStep, smallStep } from '../../support/analysis-logs.js';

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FileError } from '../../../src/checks/errors.js';
-import { type ReadRolloutsOptions, type RolloutStep, readRollouts } from '../../../src/index.js';
+import { type ReadRolloutsOptions, type RolloutStep, readRollouts } from '../../../src/exports/logs.js';
 
 /** Writes files below `directory`: values are texts, bytes, or the objects of JSON lines. */
 export function putLogs(directory: string, files: Record<string, string | Uint8Array | readonly unknown[]>): string {

@@ -3,7 +3,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { analyze, FileError, findSteps, listSteps, planShards } from '../../../src/index.js';
+import { findSteps, listSteps } from '../../../src/exports/logs.js';
+import { planShards } from '../../../src/exports/shards.js';
+import { analyze, FileError } from '../../../src/index.js';
 import { FileChoice } from '../../../src/logs/stores/file-choice.js';
 import { patternExpression } from '../../../src/logs/stores/glob-pattern.js';
 import { collapsar } from '../../cli/cli-streams.js';

@@ -11,10 +11,10 @@ import { kubernetesJobs } from '../../../cluster/kubernetes.js';
 import { localFileSystem } from '../../../cluster/shared-directory.js';
 import {
   type ClusterBackend,
-  directoryOf,
   missingShards,
   nextNumber,
   type Submission,
+  submissionDirectory,
   writeSubmission,
 } from '../../../cluster/submission.js';
 import { submissionScript } from '../../../cluster/submission-script.js';
@@ -64,7 +64,7 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
   const number = await nextNumber(work);
   const submission: Submission = {
     number,
-    directory: directoryOf(work, number),
+    directory: submissionDirectory(work, number),
     work,
     out: resolve(flags.out),
     manifest: path,

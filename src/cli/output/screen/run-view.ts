@@ -12,7 +12,7 @@ import { type RunStatus, StatusReader } from './run-status.js';
 import { RunVerdicts } from './run-verdicts.js';
 import { SampleTable, type TableOptions } from './sample-table.js';
 import { shownMetrics } from './shown-metrics.js';
-import { columnOf, ribbon } from './sparkline.js';
+import { characterAt, ribbon } from './sparkline.js';
 import { glyph, stateMark, styleOf } from './state-marks.js';
 import type { Scales } from './trends.js';
 
@@ -172,7 +172,7 @@ export class RunView {
       ...this.verdicts.all,
     ].filter(({ severity }) => severity !== 'info');
     for (const { severity, since } of begins.sort((a, b) => RANK[b.severity] - RANK[a.severity])) {
-      const column = columnOf(Math.max(0, this.#steps.indexOf(since)), this.#steps.length, bars);
+      const column = characterAt(Math.max(0, this.#steps.indexOf(since)), this.#steps.length, bars);
       const mark = glyph(severity, this.#options);
       const text = [mark, ...String(since)];
       if (!isFree(column, text.length)) text.length = 1;

@@ -54,7 +54,7 @@ export function ribbon(letters: readonly (string | undefined)[], width: number, 
 }
 
 /** The column in which both draw the value at `index` of `count`. */
-export function columnOf(index: number, count: number, width: number): number {
+export function characterAt(index: number, count: number, width: number): number {
   if (count <= width) return index;
   let column = Math.floor((index * width) / count);
   while (Math.floor(((column + 1) * count) / width) <= index) column++;

@@ -29,6 +29,7 @@ export const OWN_COLUMNS = [
   'run',
 ] as const;
 
+/** A column of our own rollout logs. */
 export type OwnColumn = (typeof OWN_COLUMNS)[number];
 
 /** Our name of a column -> the name that it has in the file. */

@@ -6,7 +6,7 @@ import type { BlockContext } from './parse-lines.js';
 import type { ParsePool } from './parse-pool.js';
 
 /** Rows of these ranges, in the order of the file. @throws FileError when the file cannot be read */
-export async function* readLines(
+export async function* readLogLines(
   file: LineFile,
   ranges: readonly Range[],
   context: BlockContext,

@@ -1,0 +1,19 @@
+/**
+ * `collapsar/logs`: step files one by one, what trainers log themselves, logs that grow, and results kept in a
+ * directory.
+ * @module collapsar/logs
+ */
+export { analysisStream } from '../analysis/analysis-stream.js';
+export { textStepOf } from '../analysis/measuring/rollout-measurement.js';
+export type { Journal, JournalOptions } from '../analysis/results/journal.js';
+export { type AnalysisSettings, ResultDirectory } from '../analysis/results/result-directory.js';
+export { type WatchOptions, watch } from '../analysis/watching/watch.js';
+export type { ColumnNames, OwnColumn } from '../logs/rollouts/formats/own.js';
+export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';
+export type { ReasoningTags } from '../logs/rollouts/reasoning.js';
+export type { GroupSource, Rollout, RolloutColumn, RolloutStep, Texts, TokenLists } from '../logs/rollouts/rollout.js';
+export { type FindStepsOptions, type FoundSteps, findSteps, type StepLocation } from '../logs/steps/find-steps.js';
+export type { OptionalTensor, ReadStepOptions } from '../logs/steps/read-step-options.js';
+export { type ListedStep, type ListingProgress, type ListStepsOptions, listSteps } from '../logs/steps/read-steps.js';
+export { readStepFile, readStepHeader, type StepHeader } from '../logs/steps/step-file.js';
+export type { StepLayout } from '../logs/steps/step-layout.js';
