@@ -29,13 +29,13 @@ export interface ScoringEngine {
 /** An engine that refuses, answers nonsense, or cannot be reached. `pair` is which of a request's it is about. */
 export class ScoringError extends CollapsarError {
   readonly pair: number | undefined;
-  /** The engine ran out of memory: fewer pairs at once may do. */
-  readonly outOfMemory: boolean;
+  /** The engine ran out of memory or of time: fewer pairs at once may do. */
+  readonly tooMuch: boolean;
 
-  constructor(message: string, options: ErrorOptions & { pair?: number; outOfMemory?: boolean } = {}) {
+  constructor(message: string, options: ErrorOptions & { pair?: number; tooMuch?: boolean } = {}) {
     super('ERR_SCORING', message, options);
     this.pair = options.pair;
-    this.outOfMemory = options.outOfMemory ?? false;
+    this.tooMuch = options.tooMuch ?? false;
   }
 }
 
