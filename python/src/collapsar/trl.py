@@ -27,7 +27,7 @@ from transformers import TrainerCallback
 from .errors import ArgumentError, CollapsarError
 from .hf import Row, cross_scores
 from .monitor import Json
-from .spans import Span, SpanFinder
+from .spans import Span, SpanFinder, tags_of
 from .watching import Observation, Rollouts, Watching, logger
 
 STATE_FILE = "collapsar.json"
@@ -141,7 +141,7 @@ class Watch(TrainerCallback):
         self._loss_scale = 1.0
         self._stopping: str | None = None
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-        self._finder = SpanFinder(tokenizer, self._choose_tags(tokenizer) if tags == "auto" else tags)
+        self._finder = SpanFinder(tokenizer, tags_of(tokenizer) if tags == "auto" else tags)
         if watching.filter is not None:
             self._check_filter()
         self._wrap("_calculate_rewards", self._calculate_rewards)
@@ -505,12 +505,6 @@ class Watch(TrainerCallback):
         if outcome in names:
             return names.index(outcome)
         raise ArgumentError(f"got {outcome!r}, expected a reward function: {', '.join(names)}", "outcome")
-
-    def _choose_tags(self, tokenizer: Any) -> tuple[str, str] | None:
-        tags = ("<think>", "</think>")
-        template = getattr(tokenizer, "chat_template", None)
-        known = all(tag in tokenizer.get_vocab() for tag in tags)
-        return tags if known or (isinstance(template, str) and tags[1] in template) else None
 
 
 @dataclass(frozen=True)
