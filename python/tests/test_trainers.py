@@ -1,9 +1,8 @@
-"""verl, slime, SkyRL and Tinker: stand-ins with the signatures and layouts of the versions that the guides name."""
+"""slime, SkyRL and Tinker: stand-ins with the signatures and layouts of the versions that the guides name."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import sys
 import types
@@ -156,106 +155,6 @@ class TestTinker:
 
         with pytest.raises(CollapsarError, match="row 0 under prompt 0"):
             self.run(monkeypatch, Broken(), on_error="raise")
-
-
-class TestVerl:
-    """verl 0.10: V1's PPOTrainerSync._compute_advantage(batch, metrics), TransferQueue's kv_batch_get."""
-
-    @pytest.fixture
-    def package(self, monkeypatch, tmp_path):
-        """A package with verl's modules, as far as they are looked at."""
-        root = tmp_path / "verl" / "trainer" / "ppo" / "v1"
-        root.mkdir(parents=True)
-        for folder in (tmp_path / "verl", tmp_path / "verl/trainer", tmp_path / "verl/trainer/ppo", root):
-            (folder / "__init__.py").write_text("")
-        (root / "trainer_base.py").write_text(
-            "tq = None\nclass PPOTrainer:\n"
-            "    def _compute_advantage(self, batch, metrics):\n        metrics['adv'] = 1.0\n        return batch\n"
-        )
-        (root / "trainer_sync.py").write_text(
-            "from verl.trainer.ppo.v1.trainer_base import PPOTrainer\nclass PPOTrainerSync(PPOTrainer):\n    pass\n"
-        )
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.setenv("COLLAPSAR_VERL", json.dumps({"threads": 1, "filter": {"value": 0.9}}))
-        for name in [name for name in sys.modules if name == "verl" or name.startswith("verl.")]:
-            monkeypatch.delitem(sys.modules, name)
-        before = list(sys.meta_path)
-        yield importlib.import_module("collapsar.verl")
-        sys.meta_path[:] = before
-        for name in [name for name in sys.modules if name == "verl" or name.startswith("verl.")]:
-            sys.modules.pop(name)
-
-    def batch(self):
-        torch = pytest.importorskip("torch")
-        responses = [response(at // 4, at)[: 4 + at % 3] for at in range(16)] + [[0, 0]]
-        fields = {
-            "uid": [f"uid{at // 4}" for at in range(16)] + ["pad"],
-            "responses": torch.nested.as_nested_tensor([torch.tensor(row) for row in responses]),
-            "response_mask": torch.nested.as_nested_tensor([torch.ones(len(row)) for row in responses]),
-            "rm_scores": torch.nested.as_nested_tensor(
-                [torch.tensor([0.0] * (len(row) - 1) + [float(at % 2)]) for at, row in enumerate(responses)]
-            ),
-        }
-        keys = [f"{uid}_0_0" for uid in fields["uid"]]
-        tags = [{}] * 16 + [{"is_padding": True}]
-        return types.SimpleNamespace(keys=keys, partition_id="train", tags=tags), fields
-
-    def test_is_watched_when_it_is_imported(self, package):
-        package.install()
-        sync = importlib.import_module("verl.trainer.ppo.v1.trainer_sync")
-        base = sys.modules["verl.trainer.ppo.v1.trainer_base"]
-        batch, fields = self.batch()
-        asked = []
-
-        def get(keys, partition_id, select_fields):
-            asked.append((keys, partition_id, select_fields))
-            return {name: fields[name] for name in select_fields if name in fields}
-
-        base.tq = types.SimpleNamespace(kv_batch_get=get)
-        trainer, metrics = sync.PPOTrainerSync(), {}
-        assert trainer._compute_advantage(batch, metrics) is batch
-        assert metrics["adv"] == 1.0 and metrics["collapsar/text_mi"] > 0.5 and "collapsar/kept_share" in metrics
-        assert asked[0][1] == "train"
-        # The base class is left alone.
-        assert not hasattr(base.PPOTrainer._compute_advantage, "_collapsar")
-        trainer._collapsar.close()
-
-    def test_trains_on_where_fields_are_not_as_expected(self, package, caplog):
-        package.install()
-        sync = importlib.import_module("verl.trainer.ppo.v1.trainer_sync")
-        sys.modules["verl.trainer.ppo.v1.trainer_base"].tq = types.SimpleNamespace(
-            kv_batch_get=lambda **_: {"uid": ["a"]}
-        )
-        batch, _ = self.batch()
-        metrics: dict[str, Any] = {}
-        assert sync.PPOTrainerSync()._compute_advantage(batch, metrics) is batch
-        assert "stops watching" in caplog.text and metrics == {"adv": 1.0}
-
-    def test_can_be_switched_off(self, package, monkeypatch):
-        monkeypatch.setenv("COLLAPSAR_VERL", "off")
-        before = list(sys.meta_path)
-        package.install()
-        assert sys.meta_path == before
-
-    def test_has_a_hook_before_advantages(self, package):
-        torch = pytest.importorskip("torch")
-        rows = 16
-        data = types.SimpleNamespace(
-            batch={
-                "responses": torch.tensor([response(at // 4, at) for at in range(rows)]),
-                "response_mask": torch.ones(rows, 6, dtype=torch.long),
-                "token_level_scores": torch.tensor(
-                    [[0.0] * 5 + [float(at % 2 if at < 8 else 1)] for at in range(rows)]
-                ),
-            },
-            non_tensor_batch={"uid": np.array([f"u{at // 4}" for at in range(rows)], dtype=object)},
-        )
-        config = {"hook_class": "collapsar.verl.Hook", "enable": True, "threads": 1}
-        hook = package.Hook(None, config | {"filter": {"strategy": "top_p", "value": 0.9}})
-        after, metrics = hook(data, trainer=None)
-        hook.watching.close()
-        assert after.batch["response_mask"].sum(-1).tolist() == [6] * 8 + [0] * 8
-        assert metrics["collapsar/kept_share"] == 0.5
 
 
 def test_a_state_of_another_kind_is_refused(tmp_path):

@@ -18,6 +18,7 @@ pytest.importorskip("trl")
 datasets = pytest.importorskip("datasets")
 
 from models import gpt2, qwen, tokenizer  # noqa: E402
+from trl.trainer.grpo_trainer import shuffle_sequence_dict, split_tensor_dict  # noqa: E402
 from trl_run import WORDS, dataset, fix_generation, trainer_of  # noqa: E402
 
 from collapsar import ArgumentError, CollapsarError, SidecarError  # noqa: E402
@@ -278,38 +279,12 @@ LOSSES = [(loss, beta) for loss in ("dapo", "bnpo", "grpo", "dr_grpo") for beta 
 
 class TestFilter:
     @pytest.mark.parametrize(("loss", "beta"), LOSSES)
-    @pytest.mark.parametrize("bonus", [0.0, 0.01], ids=["", "entropy bonus"])
+    @pytest.mark.parametrize("bonus", [0.0, 0.5], ids=["", "entropy bonus"])
     def test_gives_the_gradient_of_the_kept_rows_alone(self, tmp_path, loss, beta, bonus):
-        model, settings = qwen(vocabulary=len(tokenizer(WORDS))), {}
-        if beta > 0:
-            # A reference model is loaded by name; the policy has moved away from it.
-            model.save_pretrained(tmp_path / "model")
-            tokenizer(WORDS).save_pretrained(tmp_path / "model")
-            model = str(tmp_path / "model")
-        if bonus > 0:
-            settings["entropy_coef"] = bonus
-        trainer = trainer_of(tmp_path, loss_type=loss, beta=beta, model=model, **settings)
-        watched = watch(trainer, filter=TOP, on_error="raise", threads=1)
-        plain = type(trainer)._generate_and_score_completions
-        trainer.model.train()
-        trainer.current_gradient_accumulation_steps = 1
-        trainer._metrics["train"].clear()
-        with torch.no_grad():
-            for parameter in trainer.model.parameters():
-                parameter.add_(0.05 * torch.randn_like(parameter))
-        data = dataset(4)
-        inputs = [data[at // 4] for at in range(16)]
-        torch.manual_seed(11)
-        output = plain(trainer, inputs)
+        trainer, watched, output = generation(tmp_path, loss, beta, bonus)
         keep = np.repeat([True, False, True, False], 4)
         keep[2] = False  # rows may be dropped, too, where a reward is missing
-        kept = torch.as_tensor(keep)
-        alone = {
-            name: value[kept] if isinstance(value, torch.Tensor) and value.shape[:1] == (16,) else value
-            for name, value in output.items()
-        }
-        alone["num_items_in_batch"] = alone["completion_mask"].sum()
-        expected = gradient(trainer, alone)
+        expected = gradient(trainer, alone(output, keep))
         watched._apply(output, Observation(1, keep=keep))
         found = gradient(trainer, output)
         cosine = torch.nn.functional.cosine_similarity(found, expected, dim=0).item()
@@ -317,6 +292,35 @@ class TestFilter:
         assert found.norm().item() == pytest.approx(expected.norm().item(), rel=1e-3)
         # It is not the gradient of all rows, nor that of zero advantages.
         assert found.norm() > 0
+
+    @pytest.mark.parametrize(("loss", "beta"), LOSSES)
+    @pytest.mark.parametrize("bonus", [0.0, 0.5], ids=["", "entropy bonus"])
+    def test_gives_it_over_several_micro_batches(self, tmp_path, loss, beta, bonus):
+        # 16 rows in 8 micro-batches of two, shuffled as TRL does: some have kept rows, some have none.
+        parts = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 8, "steps_per_generation": 8}
+        trainer, watched, output = generation(tmp_path, loss, beta, bonus, **parts)
+        keep = np.repeat([True, False, True, False], 4)
+        keep[2] = False
+        whole = alone(output, keep)
+        trainer.args.steps_per_generation = 1
+        expected = gradient(trainer, whole)
+        trainer.args.steps_per_generation = 8
+        watched._apply(output, Observation(1, keep=keep))
+        trainer.current_gradient_accumulation_steps = 8
+        torch.manual_seed(5)
+        micro = split_tensor_dict(shuffle_sequence_dict(output), 8)
+        kept_tokens = [int((part["completion_mask"] * part["tool_mask"]).sum()) for part in micro]
+        assert 0 in kept_tokens and len(set(kept_tokens)) > 2
+        found = gradient(trainer, *micro)
+        assert torch.nn.functional.cosine_similarity(found, expected, dim=0).item() >= 0.9999
+        assert found.norm().item() == pytest.approx(expected.norm().item(), rel=1e-3)
+
+    def test_leaves_evaluation_alone(self, tmp_path):
+        trainer, watched, output = generation(tmp_path, "bnpo", 0.05, 0.0)
+        trainer.model.eval()
+        expected = trainer.compute_loss(trainer.model, dict(output)).item()
+        watched._apply(dict(output), Observation(1, keep=np.arange(16) < 4))
+        assert trainer.compute_loss(trainer.model, dict(output)).item() == expected
 
     def test_reaches_the_trainer(self, tmp_path):
         for kind in ("GRPO", "RLOO"):
@@ -357,9 +361,43 @@ class TestFilter:
         assert same(before, weights(trainer))
 
 
-def gradient(trainer, inputs) -> torch.Tensor:
+def generation(folder, loss, beta, bonus, **settings):
+    """A watched trainer whose policy has moved away from the reference, and a generation of it: 4 prompts x 4 rows."""
+    model = qwen(vocabulary=len(tokenizer(WORDS)))
+    if beta > 0:
+        # A reference model is loaded by name.
+        model.save_pretrained(folder / "model")
+        tokenizer(WORDS).save_pretrained(folder / "model")
+        model = str(folder / "model")
+    if bonus > 0:
+        settings["entropy_coef"] = bonus
+    trainer = trainer_of(folder, loss_type=loss, beta=beta, model=model, **settings)
+    watched = watch(trainer, filter=TOP, on_error="raise", threads=1)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._metrics["train"].clear()
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    data = dataset(4)
+    torch.manual_seed(11)
+    return trainer, watched, type(trainer)._generate_and_score_completions(trainer, [data[at // 4] for at in range(16)])
+
+
+def alone(output, keep) -> dict:
+    """The kept rows of a generation as a batch of their own."""
+    kept = torch.as_tensor(keep)
+    rows = {
+        name: value[kept] if isinstance(value, torch.Tensor) and value.shape[:1] == (16,) else value
+        for name, value in output.items()
+    }
+    return rows | {"num_items_in_batch": rows["completion_mask"].sum()}
+
+
+def gradient(trainer, *micro_batches) -> torch.Tensor:
     trainer.model.zero_grad()
-    trainer.compute_loss(trainer.model, dict(inputs)).backward()
+    for inputs in micro_batches:
+        trainer.compute_loss(trainer.model, dict(inputs)).backward()
     return torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]).clone()
 
 

@@ -8,11 +8,11 @@ export interface Patience {
   readonly attempts: number;
   /** The wait after the first failure; it doubles. Default 250 ms. */
   readonly backoffMs: number;
-  /** An answer may take so long. Default 10 minutes: batches are large. */
+  /** An answer may take so long. Default 290 s: fetch itself waits for 300. */
   readonly timeoutMs: number;
 }
 
-export const PATIENCE: Patience = { attempts: 5, backoffMs: 250, timeoutMs: 600_000 };
+export const PATIENCE: Patience = { attempts: 5, backoffMs: 250, timeoutMs: 290_000 };
 
 /** Most of a refusal that is repeated. */
 const SAID = 500;
@@ -43,6 +43,7 @@ async function requestJson(
     signal.throwIfAborted();
     let problem: string;
     let cause: unknown;
+    let isLate = false;
     try {
       const answer = await fetch(url, {
         ...request,
@@ -55,15 +56,19 @@ async function requestJson(
       const outOfMemory = /out of memory/i.test(text);
       // What is wrong with the request stays wrong; what the engine has too much of may pass.
       if (outOfMemory || (answer.status < 500 && answer.status !== 429 && answer.status !== 408)) {
-        throw new ScoringError(problem, { outOfMemory });
+        throw new ScoringError(problem, { tooMuch: outOfMemory });
       }
     } catch (error) {
       if (error instanceof ScoringError) throw error;
       signal.throwIfAborted();
       cause = error;
-      problem = `${url} does not answer: ${reason(error)}`;
+      isLate = error instanceof DOMException && error.name === 'TimeoutError';
+      problem = `${url} does not answer${isLate ? ` within ${timeoutMs / 1000} s` : `: ${reason(error)}`}`;
     }
-    if (sent >= attempts) throw new ScoringError(`${problem} (asked ${sent} times)`, { cause });
+    // What took too long once more is too much.
+    if (sent >= (isLate ? Math.min(2, attempts) : attempts)) {
+      throw new ScoringError(`${problem} (asked ${sent} times)`, { cause, tooMuch: isLate });
+    }
     await pause(backoffMs * 2 ** (sent - 1) * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
   }
 }

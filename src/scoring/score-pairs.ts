@@ -76,13 +76,14 @@ export async function scorePairs(
     } catch (error) {
       if (!(error instanceof ScoringError)) throw error;
       // Half of it may fit.
-      if (error.outOfMemory && scored.length > 1) {
+      if (error.tooMuch && scored.length > 1) {
         const half = Math.ceil(scored.length / 2);
         await scoreWork(url, { prompt, rows: scored.slice(0, half), tokens: tokens / 2 });
         await scoreWork(url, { prompt, rows: scored.slice(half), tokens: tokens / 2 });
         return;
       }
-      const which = error.pair === undefined ? '' : `row ${scored[error.pair]} under prompt ${prompt}: `;
+      const pair = error.pair ?? (scored.length === 1 ? 0 : undefined);
+      const which = pair === undefined ? '' : `row ${scored[pair]} under prompt ${prompt}: `;
       throw new ScoringError(which + error.message, { cause: error });
     }
     for (const [at, logprobs] of found.entries()) {

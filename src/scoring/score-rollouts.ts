@@ -1,15 +1,22 @@
 // A step of a trainer's rollout log -> its cross-scores, by an inference engine.
 import { ArgumentError, FileError } from '../checks/errors.js';
 import { openEngine } from '../engine/open-engine.js';
+import type { ReasoningTags } from '../logs/rollouts/reasoning.js';
 import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { StepToWrite } from '../logs/steps/write-step.js';
 import { estimateFromPairs, type PairEstimates } from '../metrics/sampled/estimates.js';
 import { planScores } from '../metrics/sampled/plan.js';
 import { type ScoredRow, type ScorePairsOptions, scorePairs } from './score-pairs.js';
 import type { ScoringEngine } from './scoring-engine.js';
+import type { TextTokenizer } from './text-tokenizer.js';
+import { tokenized } from './tokenized.js';
 
 /** Options of `scoreRollouts`. */
 export interface ScoreRolloutsOptions extends ScorePairsOptions {
+  /** Of the policy, for logs of texts (`openTokenizer`). Step files note that their tokens are approximate. */
+  readonly tokenizer?: TextTokenizer | undefined;
+  /** Tags that the step was read with. Default <think>, </think>. */
+  readonly reasoning?: ReasoningTags | undefined;
   /** Score each row under its own prompt and so many others, at least 3. Default: under all. */
   readonly negatives?: number | undefined;
   /** Of the draw. Default 0. */
@@ -21,7 +28,12 @@ export interface ScoreRolloutsOptions extends ScorePairsOptions {
 /** What scoring a step of rollouts gives: a whole step, or estimates from sampled pairs. */
 export type ScoredRollouts =
   | { readonly kind: 'step'; readonly step: StepToWrite }
-  | { readonly kind: 'estimates'; readonly estimates: PairEstimates };
+  | {
+      readonly kind: 'estimates';
+      readonly estimates: PairEstimates;
+      /** What made them. */
+      readonly metadata: Readonly<Record<string, string>>;
+    };
 
 /**
  * Scores a step.
@@ -44,7 +56,15 @@ export async function scoreRollouts(
   rollouts: RolloutStep,
   options: ScoreRolloutsOptions,
 ): Promise<ScoredRollouts> {
-  const { rows, prompts, group } = scorable(rollouts);
+  const { tokenizer, reasoning: tags } = options;
+  const { rows, prompts, group } = scorable(tokenizer ? tokenized(rollouts, tokenizer, tags) : rollouts);
+  const isApproximate = tokenizer && (rollouts.tokens === undefined || rollouts.promptTokens === undefined);
+  const metadata = {
+    ...engine.described,
+    // Whatever the rollouts were sampled at: engines score at 1.
+    score_temperature: '1',
+    ...(isApproximate && { tokens: `approximate: of the texts, by the tokenizer of ${tokenizer.name}` }),
+  };
   const lengths = Int32Array.from(rows, ({ reasoning }) => reasoning.length);
   const { negatives, seed = 0 } = options;
   if (negatives !== undefined) {
@@ -62,7 +82,7 @@ export async function scoreRollouts(
     await scorePairs(engine, prompts, rows, plan.byPrompt, take, options);
     await using computing = await openEngine({ device: 'cpu', signal: options.signal });
     const estimates = await estimateFromPairs(computing, plan, { sums }, { signal: options.signal });
-    return { kind: 'estimates', estimates };
+    return { kind: 'estimates', estimates, metadata };
   }
   const R = rows.length;
   const P = prompts.length;
@@ -88,8 +108,7 @@ export async function scoreRollouts(
     step: {
       step: rollouts.step,
       run: rollouts.run,
-      // Whatever the rollouts were sampled at: engines score at 1.
-      metadata: { ...engine.described, score_temperature: '1' },
+      metadata,
       sums: { data: sums, dtype: 'float64', shape: [R, P] },
       lengths,
       group,
@@ -124,7 +143,7 @@ function scorable({
   };
   if (group === undefined) return fail('nothing tells which prompt a row is of: give --group-size');
   if (tokens === undefined || promptTokens === undefined) {
-    return fail('the log has no token ids of prompts and responses, and an engine scores tokens');
+    return fail("the log has no token ids of prompts and responses: give the policy's tokenizer (--tokenizer)");
   }
   const prompts: (number[] | undefined)[] = groupIds.map(() => undefined);
   const rows = Array.from({ length: R }, (_, row): ScoredRow => {
@@ -138,8 +157,8 @@ function scorable({
     else if (known.length !== prompt.length || known.some((id, at) => id !== prompt[at])) {
       return fail(`row ${row} has another prompt than the rows of its group before it`);
     }
-    const reasoning = Array.from(reasoningTokens?.[row] ?? ids);
-    return { lead: Array.from(ids.subarray(0, startOf(ids, reasoning))), reasoning };
+    const reasoning = reasoningTokens?.[row] ?? ids;
+    return { lead: Array.from(ids.subarray(0, startOf(ids, reasoning))), reasoning: Array.from(reasoning) };
   });
   const missing = prompts.indexOf(undefined);
   if (missing >= 0) throw new ArgumentError('rollouts.group', `group ${groupIds[missing]} has no row`);
@@ -147,7 +166,8 @@ function scorable({
 }
 
 /** Where the reasoning begins in the response; at 0 where it is not a part of it. */
-function startOf(ids: Int32Array, reasoning: readonly number[]): number {
+function startOf(ids: Int32Array, reasoning: Int32Array): number {
+  if (reasoning.buffer === ids.buffer) return (reasoning.byteOffset - ids.byteOffset) / 4;
   for (let from = 0; from + reasoning.length <= ids.length; from++) {
     if (reasoning.every((id, at) => ids[from + at] === id)) return from;
   }

@@ -31,13 +31,13 @@ export interface ScoringEngine {
 export class ScoringError extends CollapsarError {
   /** Which of the request’s pairs it is about. */
   readonly pair: number | undefined;
-  /** The engine ran out of memory: fewer pairs at once may do. */
-  readonly outOfMemory: boolean;
+  /** The engine ran out of memory or of time: fewer pairs at once may do. */
+  readonly tooMuch: boolean;
 
-  constructor(message: string, options: ErrorOptions & { pair?: number; outOfMemory?: boolean } = {}) {
+  constructor(message: string, options: ErrorOptions & { pair?: number; tooMuch?: boolean } = {}) {
     super('ERR_SCORING', message, options);
     this.pair = options.pair;
-    this.outOfMemory = options.outOfMemory ?? false;
+    this.tooMuch = options.tooMuch ?? false;
   }
 }
 

@@ -2,6 +2,7 @@
 // that every sum is known.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** ln p(token | tokens before): depends on both, and is never above 0. */
 export function logprob(before: readonly number[], token: number): number {
@@ -20,6 +21,8 @@ export interface Faults {
   dropped?: number;
   /** Pairs that a request may have before memory runs out. */
   mostPairs?: number;
+  /** Each answer takes so long, ms a pair. */
+  slowness?: number;
   wrongIds?: boolean;
   nulls?: boolean;
   short?: boolean;
@@ -32,6 +35,8 @@ export interface EngineServer {
   readonly url: string;
   /** Bodies of requests that scored. */
   readonly asked: Record<string, unknown>[];
+  /** Most tokens of requests that it had at once. */
+  mostTokens(): number;
   close(): Promise<void>;
 }
 
@@ -48,6 +53,8 @@ type Body = Record<string, never> & {
 export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Faults = {}): Promise<EngineServer> {
   const asked: Record<string, unknown>[] = [];
   let seen = 0;
+  let underWay = 0;
+  let most = 0;
   const of = (ids: readonly number[], place: number): number | null => {
     if (faults.nulls) return null;
     if (faults.positive) return 0.5;
@@ -116,6 +123,10 @@ export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Fault
       if (seen <= (faults.dropped ?? 0)) return void request.socket.destroy();
       if (pairs > (faults.mostPairs ?? Infinity)) return say(500, { error: 'CUDA out of memory. Tried to allocate' });
       asked.push(body);
+      underWay += tokensOf(body);
+      most = Math.max(most, underWay);
+      await pause((faults.slowness ?? 0) * pairs);
+      underWay -= tokensOf(body);
     }
     const said = answer(request.url ?? '', body);
     if (said === undefined) say(404, { detail: 'Not Found' });
@@ -128,12 +139,17 @@ export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Fault
   return {
     url: `http://127.0.0.1:${port}`,
     asked,
+    mostTokens: () => most,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+function tokensOf({ prompt, input_ids, sequences }: Body): number {
+  return (prompt ?? input_ids ?? sequences).reduce((sum, ids) => sum + ids.length, 0);
 }
 
 /** [rows, 1] float32 as numpy writes it. */

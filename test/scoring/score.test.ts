@@ -22,10 +22,10 @@ const rows = Array.from({ length: 7 }, (_, row) => ({
 }));
 const everything = prompts.map((_, prompt) => ({ prompt, rows: Int32Array.from(rows.keys()) }));
 
-async function scored(name: ScoringEngineName, faults: Faults = {}, tokensInFlight?: number) {
+async function scored(name: ScoringEngineName, faults: Faults = {}, tokensInFlight?: number, timeoutMs = 5000) {
   const server = await startEngine(name, faults);
   servers.push(server);
-  const engine = await openScoringEngine(name, server.url, { patience });
+  const engine = await openScoringEngine(name, server.url, { patience: { ...patience, timeoutMs } });
   const sums = rows.map(() => prompts.map(() => Number.NaN));
   const take = (row: number, prompt: number, sum: number): void => {
     (sums[row] as number[])[prompt] = sum;
@@ -99,6 +99,25 @@ describe('requests', () => {
   it('stay within the tokens in flight, and one that has more goes alone', async () => {
     const { sums } = await scored('trl', {}, 4);
     expect(sums.flat().every(Number.isFinite)).toBe(true);
+  });
+
+  it('wait for a slow engine, which never has more than the tokens in flight', async () => {
+    const { sums, server } = await scored('trl', { slowness: 5 }, 60);
+    expect(sums).toEqual((await scored('trl')).sums);
+    expect(server.asked.length).toBeGreaterThan(2);
+    expect(server.mostTokens()).toBeLessThanOrEqual(60);
+    expect(server.mostTokens()).toBeGreaterThan(30);
+  });
+
+  it('that take too long are sent again by halves, until they take too long alone', async () => {
+    // A request of 7 pairs takes 420 ms, half of it 240.
+    const { sums, server } = await scored('trl', { slowness: 60 }, undefined, 350);
+    expect(sums).toEqual((await scored('trl')).sums);
+    const pairs = server.asked.map(({ sequences }) => (sequences as unknown[]).length);
+    expect(new Set(pairs)).toEqual(new Set([7, 4, 3]));
+    await expect(scored('trl', { slowness: 400 }, undefined, 100)).rejects.toThrow(
+      /row \d under prompt \d: .*does not answer within 0.1 s \(asked 2 times\)/,
+    );
   });
 
   it('stop at an abort', async () => {

@@ -19,6 +19,16 @@ class Tokenizer(Protocol):
         """Text of token ids."""
 
 
+TAGS = ("<think>", "</think>")
+
+
+def tags_of(tokenizer: Any) -> tuple[str, str] | None:
+    """``<think>`` and ``</think>`` where the tokenizer or its chat template has them; else None."""
+    template = getattr(tokenizer, "chat_template", None)
+    known = all(tag in tokenizer.get_vocab() for tag in TAGS)
+    return TAGS if known or (isinstance(template, str) and TAGS[1] in template) else None
+
+
 @dataclass(frozen=True)
 class Span:
     """``completion[start:end]`` is the reasoning; what stands before is context, as the prompt is."""
@@ -48,7 +58,7 @@ class SpanFinder:
         tags: opener and closer; None: the whole completion is the reasoning, up to its end token.
     """
 
-    def __init__(self, tokenizer: Tokenizer, tags: tuple[str, str] | None = ("<think>", "</think>")):
+    def __init__(self, tokenizer: Tokenizer, tags: tuple[str, str] | None = TAGS):
         self._tokenizer = tokenizer
         self._tags = tags
         self._ids = [None, None] if tags is None else [self._one_id(tag) for tag in tags]

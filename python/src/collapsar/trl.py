@@ -14,7 +14,8 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from transformers import TrainerCallback
 from .errors import ArgumentError, CollapsarError
 from .hf import Row, cross_scores
 from .monitor import Json
-from .spans import Span, SpanFinder
+from .spans import Span, SpanFinder, tags_of
 from .watching import Observation, Rollouts, Watching, logger
 
 STATE_FILE = "collapsar.json"
@@ -136,11 +137,11 @@ class Watch(TrainerCallback):
         self._on_report = on_report
         self._rewards: torch.Tensor | None = None
         self._outcomes: Sequence[float] | None = None
-        self._scale = 1.0
+        self._kept: _Kept | None = None
         self._loss_scale = 1.0
         self._stopping: str | None = None
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-        self._finder = SpanFinder(tokenizer, self._choose_tags(tokenizer) if tags == "auto" else tags)
+        self._finder = SpanFinder(tokenizer, tags_of(tokenizer) if tags == "auto" else tags)
         if watching.filter is not None:
             self._check_filter()
         self._wrap("_calculate_rewards", self._calculate_rewards)
@@ -205,17 +206,22 @@ class Watch(TrainerCallback):
 
     def _compute_loss(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         trainer = self.trainer
-        if self._scale == 1.0 and self._loss_scale == 1.0:
+        if self._kept is None or not trainer.model.training:
             return original(*args, **kwargs)
-        # The loss is a mean over rows, those dropped included. Advantages have been divided by the kept share; this is
-        # the same for the KL term. The entropy bonus is a mean over the mask, and right as it is.
-        beta = getattr(trainer, "beta", 0.0)
-        trainer.beta = beta * self._scale
-        try:
+        inputs = kwargs["inputs"] if "inputs" in kwargs else args[1]
+        weight = self._kept.tokens_weight(inputs)
+        # Advantages have been divided by the kept share where the loss is a mean over rows; this is the same for KL.
+        terms = {"beta": getattr(trainer, "beta", 0.0) * self._kept.scale}
+        factor = self._loss_scale
+        if getattr(trainer, "loss_type", None) == "bnpo":
+            # A mean over the micro-batch's tokens, the entropy bonus included.
+            factor *= weight
+        elif getattr(trainer, "entropy_coef", 0.0) and not getattr(trainer, "use_adaptive_entropy", False):
+            # The bonus is one, whatever the loss.
+            terms["entropy_coef"] = trainer.entropy_coef * weight
+        with _changed(trainer, terms):
             loss = original(*args, **kwargs)
-        finally:
-            trainer.beta = beta
-        return loss if self._loss_scale == 1.0 else loss * self._loss_scale
+        return loss if factor == 1.0 else loss * factor
 
     def _load_optimizer_and_scheduler(self, original: Callable[..., Any], checkpoint: str | None) -> Any:
         loaded = original(checkpoint)
@@ -446,9 +452,11 @@ class Watch(TrainerCallback):
         Their mask goes, and with it their tokens from every normaliser. Zero advantages would leave the KL term, and
         the tokens in the denominator.
         """
-        self._scale, self._loss_scale = 1.0, observation.loss_scale
+        self._kept, self._loss_scale = None, observation.loss_scale
         keep = observation.keep
         if keep is None or bool(keep.all()):
+            if self._loss_scale != 1.0:
+                self._kept = _Kept()
             return
         accelerator = self.trainer.accelerator
         completion_mask = output["completion_mask"]
@@ -456,20 +464,22 @@ class Watch(TrainerCallback):
         first = accelerator.process_index * count
         mine = torch.as_tensor(keep[first : first + count], device=completion_mask.device)
         kept = float(keep.mean())
-        if kept > 0 and self._counts_rows():
-            self._scale = 1.0 / kept
-        output["advantages"] = output["advantages"] * self._scale
+        scale = 1.0 / kept if kept > 0 and self._counts_rows() else 1.0
+        output["advantages"] = output["advantages"] * scale
         if not hasattr(self.trainer, "loss_type"):
             # RLOO's loss is one number a row, whose advantage alone it has (KL is part of the reward).
             shape = [-1] + [1] * (output["advantages"].dim() - 1)
             output["advantages"] = output["advantages"] * mine.view(shape).to(output["advantages"].dtype)
+            self._kept = _Kept(scale)
             return
         tool_mask = output.get("tool_mask")
         mask = torch.ones_like(completion_mask) if tool_mask is None else tool_mask
         output["tool_mask"] = mask * mine.unsqueeze(1).to(mask.dtype)
+        tokens = accelerator.gather((completion_mask * output["tool_mask"]).sum()).sum()
         if output.get("num_items_in_batch") is not None:
-            local = (completion_mask * output["tool_mask"]).sum()
-            output["num_items_in_batch"] = accelerator.gather(local).sum()
+            output["num_items_in_batch"] = tokens
+        parts = int(self.trainer.args.steps_per_generation) * accelerator.num_processes
+        self._kept = _Kept(scale, float(tokens) / parts)
 
     def _counts_rows(self) -> bool:
         loss = getattr(self.trainer, "loss_type", None)
@@ -496,11 +506,34 @@ class Watch(TrainerCallback):
             return names.index(outcome)
         raise ArgumentError(f"got {outcome!r}, expected a reward function: {', '.join(names)}", "outcome")
 
-    def _choose_tags(self, tokenizer: Any) -> tuple[str, str] | None:
-        tags = ("<think>", "</think>")
-        template = getattr(tokenizer, "chat_template", None)
-        known = all(tag in tokenizer.get_vocab() for tag in tags)
-        return tags if known or (isinstance(template, str) and tags[1] in template) else None
+
+@dataclass(frozen=True)
+class _Kept:
+    """What the loss of a generation must know of the rows that the filter keeps."""
+
+    #: 1 / their share of all rows, where the loss is a mean over rows
+    scale: float = 1.0
+    #: their tokens in a micro-batch, on average over all of the generation; None where that does not matter
+    mean_tokens: float | None = None
+
+    def tokens_weight(self, inputs: Mapping[str, Any]) -> float:
+        """Weight of a micro-batch: with it, a mean of its means over tokens is the mean over all tokens."""
+        if not self.mean_tokens:
+            return 1.0
+        return float((inputs["completion_mask"] * inputs["tool_mask"]).sum()) / self.mean_tokens
+
+
+@contextlib.contextmanager
+def _changed(owner: Any, attributes: Mapping[str, float]) -> Iterator[None]:
+    """Attributes with other values for a while."""
+    before = {name: getattr(owner, name) for name in attributes if hasattr(owner, name)}
+    try:
+        for name in before:
+            setattr(owner, name, attributes[name])
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 def _by_prompt(rows: list[dict[str, Any]], size: int) -> tuple[list[int], list[list[int]]]:

@@ -7,17 +7,19 @@ import { readRollouts } from '../../logs/rollouts/read-rollouts.js';
 import { writeStep } from '../../logs/steps/write-step.js';
 import { openScoringEngine, type ScoringEngineName } from '../../scoring/open-scoring-engine.js';
 import { scoreRollouts } from '../../scoring/score-rollouts.js';
+import { openTokenizer } from '../../scoring/text-tokenizer.js';
+import { tagTokens } from '../../scoring/tokenized.js';
+import { type LogFlags, logFlags } from '../options/log-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
 
-export interface ScoreFlags {
+export interface ScoreFlags extends LogFlags {
   engine: ScoringEngineName;
   url: string[];
   out: string;
   negatives?: number;
   seed: number;
-  format?: string;
-  groupSize?: number;
+  tokenizer?: string;
   tokensInFlight?: number;
   resume?: true;
   quiet?: true;
@@ -25,10 +27,14 @@ export interface ScoreFlags {
 
 /** @returns exit status */
 export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, streams: Streams): Promise<number> {
-  const { engine: name, url: urls, out, negatives, seed, format, groupSize, tokensInFlight, resume, quiet } = flags;
+  const { engine: name, url: urls, out, negatives, seed, tokensInFlight, resume, quiet } = flags;
+  const { reasoning } = flags;
   const { err, signal } = streams;
   const servers = urls.map((url) => url.replace(/\/+$/, ''));
   const engine = await openScoringEngine(name, servers[0] as string, { signal });
+  const tokenizer = flags.tokenizer === undefined ? undefined : await openTokenizer(flags.tokenizer);
+  const tags = flags.tagTokens ?? (tokenizer && tagTokens(tokenizer, reasoning));
+  const reading = { ...logFlags(flags), ...(tags && { tagTokens: tags }) };
   mkdirSync(out, { recursive: true });
   let failures = 0;
   const onError = (error: FileError): void => {
@@ -36,7 +42,7 @@ export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, 
     void err.write(`${escaped(error.message)}\n`);
   };
   let written = 0;
-  for await (const rollouts of readRollouts(paths, { format, groupSize, onError, signal })) {
+  for await (const rollouts of readRollouts(paths, { ...reading, onError, signal })) {
     const path = join(out, fileName(rollouts.run, rollouts.step, negatives !== undefined));
     if (existsSync(path)) {
       if (!resume) throw new FileError({ path }, 'is there already: give --resume to go on after it, or another --out');
@@ -48,20 +54,15 @@ export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, 
         urls: servers,
         negatives,
         seed,
+        tokenizer,
+        reasoning,
         tokensInFlight,
         signal,
         onPlan: (pairs) => progress.plan(pairs),
         onScored: (pairs, tokens) => progress.add(pairs, tokens),
       });
       if (scored.kind === 'step') await writeStep(path, scored.step);
-      else
-        writeEstimates(
-          path,
-          rollouts.run,
-          rollouts.step,
-          { ...engine.described, score_temperature: '1' },
-          scored.estimates,
-        );
+      else writeEstimates(path, rollouts.run, rollouts.step, scored.metadata, scored.estimates);
       written++;
       await progress.end();
     } catch (error) {

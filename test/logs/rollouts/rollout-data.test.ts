@@ -1,11 +1,12 @@
-// Real logs, read in place where they are: not part of the repository. COLLAPSAR_ROLLOUTS names the folder with
-// `gsm-verl` and `trl-runs`.
+// Real logs, read in place where there is a folder `shared` beside this checkout: not part of the repository.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { readAll } from './rollout-logs.js';
 
-const data = process.env.COLLAPSAR_ROLLOUTS ?? '';
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const data = ['shared', '../shared', '../../shared'].map((folder) => join(root, folder, 'data')).find(existsSync) ?? '';
 const verl = join(data, 'gsm-verl');
 const trl = join(data, 'trl-runs');
 

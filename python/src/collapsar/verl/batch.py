@@ -1,0 +1,125 @@
+"""verl's columns as rows: what each response is, where its reasoning stands, which rows a prompt has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..spans import Span, SpanFinder, tags_of
+from ..watching import Observation, Rollouts, numbered
+from .options import VerlOptions
+
+#: losses whose mean counts dropped rows, too: verl divides by a number of rows that it has fixed
+MEANS_OVER_ROWS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a step, and what it takes to score them."""
+
+    rollouts: Rollouts
+    #: [R] token ids of the response, up to the end of the reasoning
+    responses: Sequence[Sequence[int]]
+    #: [R] where the reasoning begins in them
+    starts: Sequence[int]
+
+
+def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer: Any, options: VerlOptions) -> Batch:
+    """Some rows of columns without padding.
+
+    Args:
+        fields: ``uid`` names the prompt; ``responses`` and ``response_mask`` (1: the policy's token); ``prompts``,
+            ``rm_scores`` (rewards at tokens) and ``entropy`` where there are any.
+        rows: those that are no padding.
+        tokenizer: of the trainer; None: the whole response is the reasoning.
+        options: whose ``tags`` say where the reasoning is.
+    """
+    masks = [list(_flat(fields["response_mask"][row])) for row in rows]
+    responses = [list(_flat(fields["responses"][row])) for row in rows]
+    prompts = [list(_flat(fields["prompts"][row])) for row in rows] if "prompts" in fields else None
+    spans = _spans(responses, masks, prompts, tokenizer, options)
+    groups = numbered([str(_flat(fields["uid"][row])) for row in rows])
+    entropies = None
+    if "entropy" in fields:
+        entropies = [
+            float(np.average(_flat(fields["entropy"][row])[: len(mask)], weights=mask)) if any(mask) else 0.0
+            for row, mask in zip(rows, masks, strict=True)
+        ]
+    rollouts = Rollouts(
+        groups=groups,
+        rewards=[float(np.sum(fields["rm_scores"][row])) for row in rows] if "rm_scores" in fields else None,
+        lengths=[span.length for span in spans],
+        tokens=[response[span.start : span.end] for response, span in zip(responses, spans, strict=True)],
+        prompt_tokens=None if prompts is None else prompts_of(groups, prompts),
+        truncated=[span.truncated for span in spans] if tokenizer is not None else None,
+        response_lengths=[int(np.sum(mask)) for mask in masks],
+        entropies=entropies,
+    )
+    scored = [response[: span.end] for response, span in zip(responses, spans, strict=True)]
+    return Batch(rollouts, scored, [span.start for span in spans])
+
+
+def _spans(
+    responses: Sequence[list[int]],
+    masks: Sequence[Sequence[int]],
+    prompts: Sequence[list[int]] | None,
+    tokenizer: Any,
+    options: VerlOptions,
+) -> list[Span]:
+    """Of several turns, the first one that the policy wrote, and in it what stands between the tags."""
+    if tokenizer is None:
+        return [_first_run(mask) for mask in masks]
+    tags = tags_of(tokenizer) if options.tags == "auto" else options.tags
+    finder = SpanFinder(tokenizer, tags)  # type: ignore[arg-type]
+    return [
+        finder.find(response, prompts[at] if prompts is not None else (), masks[at])
+        for at, response in enumerate(responses)
+    ]
+
+
+def _first_run(mask: Sequence[int]) -> Span:
+    first = next((at for at, own in enumerate(mask) if own), len(mask))
+    last = next((at for at in range(first, len(mask)) if not mask[at]), len(mask))
+    return Span(first, last, valid=True, truncated=False)
+
+
+def prompts_of(groups: Sequence[int], prompts: Sequence[list[int]]) -> list[list[int]] | None:
+    """One a group; None where rows of a group saw different ones, as later outputs of a session do."""
+    found: list[list[int]] = []
+    for group, prompt in zip(groups, prompts, strict=True):
+        if group == len(found):
+            found.append(prompt)
+        elif found[group] != prompt:
+            return None
+    return found
+
+
+def rows_of(values: Any) -> list[Any]:
+    """Rows of a padded or nested tensor, or of a column of objects."""
+    if getattr(values, "is_nested", False):
+        return [row.tolist() for row in values.unbind()]
+    return list(values.tolist()) if hasattr(values, "tolist") else list(values)
+
+
+def unpadded(ids: Sequence[Sequence[int]], mask: Sequence[Sequence[float]]) -> list[list[int]]:
+    """What the mask has of each row."""
+    return [
+        [token for token, real in zip(row, real_of, strict=True) if real]
+        for row, real_of in zip(ids, mask, strict=True)
+    ]
+
+
+def _flat(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def advantage_scale(trainer: Any, observation: Observation) -> float:
+    """Factor for the advantages of kept rows: the loss scale, and 1 / their share where the loss is a mean of rows."""
+    keep = observation.keep
+    scale = observation.loss_scale
+    if keep is not None and keep.any() and trainer.config.actor_rollout_ref.actor.loss_agg_mode in MEANS_OVER_ROWS:
+        scale /= float(keep.mean())
+    return scale
