@@ -57,7 +57,7 @@ export async function readResults(folder: string, command: string): Promise<Repo
   });
   for await (const record of readRecords(join(folder, METRICS))) collection.add(record);
   for (const { run, directory, judged } of summary.runs ?? []) {
-    if (judged !== undefined) collection.summarize({ run, file: join(directory, '.') }, judged);
+    if (judged !== undefined) collection.summarize({ run, file: join(directory, METRICS) }, judged);
   }
   for await (const row of readTable(join(folder, PROMPTS))) {
     collection.addPrompt(String(row.run), { ...(row as unknown as PromptRow), step: Number(row.step) });
