@@ -6,6 +6,8 @@ import { FileError } from '../checks/errors.js';
 import { packageRoot } from '../checks/package-root.js';
 import { systemProblem } from '../logs/stores/system-problem.js';
 import type { ChartOption, Size } from './charts/chart-option.js';
+import { stillsOption } from './charts/heat-map.js';
+import { stillsOf } from './charts/matrix-cells.js';
 import { storyOption } from './charts/story.js';
 import { LIGHT } from './charts/theme.js';
 import type { Report } from './report.js';
@@ -41,11 +43,17 @@ export async function writeFigures(report: Report, folder: string): Promise<stri
   }
 }
 
+const figure = (name: string, size: Size, option: (size: Size) => ChartOption): Figure => {
+  return { name: `${name}.svg`, size, option: option(size) };
+};
+
 function* figuresOf({ runs }: Report): Generator<Figure> {
   for (const [at, run] of runs.entries()) {
     // Names of runs are anyone's: two of them must not become one file, nor lead out of the folder.
     const stem = `${String(at + 1).padStart(2, '0')}-${run.head.name.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)}`;
-    const size = { width: 900, height: 560 };
-    yield { name: `${stem}-story.svg`, option: storyOption({ run }, LIGHT, size), size };
+    yield figure(`${stem}-story`, { width: 900, height: 560 }, (size) => storyOption({ run }, LIGHT, size));
+    const stills = stillsOf(run);
+    if (stills.length > 0)
+      yield figure(`${stem}-heat-maps`, { width: 900, height: 236 }, (size) => stillsOption(stills, LIGHT, size));
   }
 }

@@ -9,6 +9,7 @@ export interface StepWords {
   readonly p: string;
   readonly entropy: string;
   readonly retrieval: string;
+  readonly chance: string;
   readonly reward: string;
   readonly state: string;
 }
@@ -22,20 +23,21 @@ export function stepWords({ steps, figures, regimes }: RunData, at: number): Ste
     mi: interval('mi'),
     p: pText(value('mi_p')),
     entropy: shortNumber(value('entropy')),
-    retrieval: `${interval('retrieval')}, chance ${shortNumber(value('chance'))}`,
+    retrieval: interval('retrieval'),
+    chance: shortNumber(value('chance')),
     reward: shortNumber(value('reward')),
     state: inWords(REGIME_CODES[regimes[at] ?? 0] || 'state not known'),
   };
 }
 
 /** `step 136: MI 0.480 [0.340, 0.620], p ≤ .001; H(Z|X) 2.36; retrieval …; template collapse` */
-export function stepSentence(run: RunData, at: number): string {
-  const { step, mi, p, entropy, retrieval, reward, state } = stepWords(run, at);
+export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole' = 'whole'): string {
+  const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at);
   const { instrument, hasEntropy } = run.head;
   const parts = [
     `${instrument === 'texts' ? 'MI bound' : 'MI'} ${mi}${p === '' ? '' : `, ${p}`}`,
     `${hasEntropy ? 'H(Z|X)' : 'novelty'} ${entropy}`,
-    `retrieval ${retrieval}`,
+    `retrieval ${retrieval}${length === 'brief' ? '' : `, chance ${chance}`}`,
     ...(run.figures.reward === undefined ? [] : [`reward ${reward}`]),
     state,
   ];

@@ -1,4 +1,5 @@
 // The whole page, from the verdict down.
+import { HeatMaps } from './heat-maps.js';
 import { Reading } from './reading.js';
 import { chosenTheme, live, problem, report, run, theme } from './state.js';
 import { StoryFigure } from './story-figure.js';
@@ -41,7 +42,10 @@ function Content() {
         </p>
       ))}
       <VerdictBar />
-      <StoryFigure run={run.value} />
+      <div class={run.value.matrices.length > 0 ? 'first with-map' : 'first'}>
+        <StoryFigure run={run.value} />
+        <HeatMaps run={run.value} />
+      </div>
       <Reading run={run.value} />
     </>
   );

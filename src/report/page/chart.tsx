@@ -23,9 +23,11 @@ interface ChartProps {
   readonly isSmall?: boolean;
   /** How to read it. */
   readonly note?: string;
+  /** Buttons of its own. */
+  readonly tools?: ComponentChildren;
 }
 
-export function Chart({ label, name, height, option, table, children, onSize, isSmall, note }: ChartProps) {
+export function Chart({ label, name, height, option, table, children, onSize, isSmall, note, tools }: ChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const chart = useRef<ECharts | undefined>(undefined);
   const width = useSignal(0);
@@ -73,6 +75,7 @@ export function Chart({ label, name, height, option, table, children, onSize, is
       </div>
       {!isSmall && (
         <div class="tools">
+          {tools}
           <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
             Numbers
           </button>

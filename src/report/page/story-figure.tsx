@@ -122,7 +122,7 @@ function CursorLine({ run, pixelOf }: { run: RunData; pixelOf: (step: number) =>
 }
 
 function Readout({ run }: { run: RunData }) {
-  return <span class="readout">{stepSentence(run, place.value)}</span>;
+  return <span class="readout">{stepSentence(run, place.value, 'brief')}</span>;
 }
 
 /** Steps at which an alarm begins, in order. */
