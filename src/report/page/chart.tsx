@@ -60,6 +60,7 @@ export function Chart({ label, name, height, option, table, children, onSize, is
     onSize?.(size);
     chart.current.resize(size);
     chart.current.setOption(option(size), true);
+    if (performance.getEntriesByName('story').length === 0) performance.mark('story');
     // A print does not wait for the next frame.
     if (isPrinted.value) chart.current.getZr().flush();
   }, [width.value, height, option, renderer]);

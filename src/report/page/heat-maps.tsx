@@ -54,7 +54,10 @@ export function HeatMaps({ run }: { run: RunData }) {
         option={smallOption}
         table={() => ({ columns: [], rows: [] })}
       >
-        <StillButtons stills={stills.map(({ title, matrix: { step: at } }) => ({ title, step: at }))} />
+        <StillButtons
+          stills={stills.map(({ title, matrix: { step: at } }) => ({ title, step: at }))}
+          size={{ ...size.value, height: STILLS }}
+        />
       </Chart>
       <p class="readout about">
         {hovered.value || sentence}
@@ -95,11 +98,11 @@ function ownMean(values: Float32Array, size: number): number {
 }
 
 /** A click on a still moves the cursor to its step. */
-function StillButtons({ stills }: { stills: readonly { title: string; step: number }[] }) {
+function StillButtons({ stills, size }: { stills: readonly { title: string; step: number }[]; size: Size }) {
   return (
     <div class="stills">
       {stills.map(({ title, step }, at) => {
-        const { x, width } = stillBox(at, stills.length, { width: 340, height: STILLS });
+        const { x, width } = stillBox(at, stills.length, size);
         return (
           <button
             key={step}
