@@ -1,10 +1,11 @@
-// src -> dist, and the command as one file, unless dist is younger: npm runs this (`prepare`) after every install,
+// src -> dist, the command as one file and the page of the report as another, unless dist is younger: npm runs this (`prepare`) after every install,
 // before packing, and when `npx collapsar` is first used in a clone, which should not wait for a compiler.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
+import { bundleReport } from './bundle-report.mjs';
 import { root } from './stage.mjs';
 
 const sources = readdirSync(join(root, 'src'), { recursive: true }).map((name) => join('src', name));
@@ -23,7 +24,7 @@ if (compiled <= changed) {
     rmSync(join(root, 'dist', 'index.js'), { force: true });
     process.exit(1);
   }
-  await bundleCommand();
+  await Promise.all([bundleCommand(), bundleReport()]);
   chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755); // the links that npx and npm made to it stay valid
 }
 

@@ -37,10 +37,15 @@ function readImports() {
     files.map((file) => {
       const text = readFileSync(join(source, file), 'utf8');
       const specifiers = [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, specifier]) => specifier);
-      return [file, specifiers.map((specifier) => normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts'))];
+      const targets = specifiers.map((specifier) => normalize(join(dirname(file), specifier)));
+      return [file, targets.map((target) => sourceOf(target, files))];
     }),
   );
 }
+
+/** What a specifier means: a component's source ends otherwise. */
+const sourceOf = (target, files) =>
+  ['.tsx', '.ts'].map((end) => target.replace(/\.js$/, end)).find((file) => files.includes(file)) ?? target;
 
 const roomOf = (file) => (file.includes(sep) ? file.slice(0, file.indexOf(sep)) : undefined);
 const floorOf = (room) => ROOMS.findIndex((floor) => floor.includes(room));

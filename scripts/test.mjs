@@ -86,7 +86,12 @@ const quick = [
   {
     name: 'types',
     early: true,
-    run: () => start(tool('tsc'), ['-p', 'tsconfig.json'], { quiet: true }),
+    run: async () => {
+      const [node, browser] = await Promise.all(
+        ['tsconfig.json', 'src/report/page'].map((project) => start(tool('tsc'), ['-p', project], { quiet: true })),
+      );
+      return node.status === 0 ? browser : node;
+    },
     advice: 'mend the types, then npm run typecheck',
   },
   { name: 'unit tests', run: () => unitTests('quick'), advice: 'npx vitest run test/<file> repeats one file' },

@@ -39,6 +39,15 @@ export interface RegimeRecord {
   readonly name: string | null;
   readonly since: number;
   readonly sentence: string;
+  /** I(X;Z), nats a response, and H(Z|X) with what they are compared with; left out where there is nothing yet. */
+  readonly mi?: Compared;
+  readonly entropy?: Compared;
+}
+
+/** A figure and the run's own start, both among as many prompts. */
+interface Compared {
+  readonly value: number;
+  readonly start: number;
 }
 
 /** What the filter made of a step, in its record. */
@@ -122,7 +131,7 @@ export function stepRecord(
   if (filter !== undefined) addChosen(record, filter.metrics, choice);
   if (judgement !== undefined) {
     const { regime, verdicts } = judgement;
-    if (choice.has('regime')) record.regime = { name: regime.regime, since: regime.since, sentence: regime.sentence };
+    if (choice.has('regime')) record.regime = regimeRecord(regime);
     if (choice.has('verdicts') && verdicts.length > 0) record.verdicts = verdicts;
   }
   if (filter !== undefined && choice.has('filter')) record.filter = filterRecord(filter);
@@ -132,6 +141,17 @@ export function stepRecord(
   if (Object.keys(absent).length > 0) record.absent = absent;
   if (notes.size > 0) record.notes = [...notes];
   return record as StepRecord;
+}
+
+function regimeRecord({ regime, since, sentence, mi, entropy }: Judgement['regime']): RegimeRecord {
+  const compared = { name: regime, since, sentence };
+  // Until there is a state the start is not known, or nothing to compare with.
+  if (regime === null || mi === null || entropy === null) return compared;
+  return {
+    ...compared,
+    mi: { value: mi.value, start: mi.start },
+    entropy: { value: entropy.value, start: entropy.start },
+  };
 }
 
 function addChosen(

@@ -8,6 +8,7 @@ import { addAnalyzeCommand } from './options/analyze-options.js';
 import { addFilterCommand } from './options/filter-options.js';
 import { addMonitorCommand } from './options/monitor-options.js';
 import { addPlanScoresCommand } from './options/plan-scores-options.js';
+import { addReportCommand } from './options/report-options.js';
 import { addScoreCommand } from './options/score-options.js';
 import { addShardCommands } from './options/shard-commands.js';
 import { addWatchCommand } from './options/watch-options.js';
@@ -76,6 +77,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addFilterCommand(program, streams, done);
   addWatchCommand(program, streams, done);
   addMonitorCommand(program, streams, done);
+  addReportCommand(program, streams, done);
   program
     .command('explain')
     .description('what a metric, a verdict or a word of the tables means, and what to do about it')

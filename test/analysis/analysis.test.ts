@@ -567,6 +567,10 @@ describe('verdicts and the filter’s view', () => {
         name: judgement?.regime.regime,
         since: judgement?.regime.since,
         sentence: judgement?.regime.sentence,
+        ...(judgement?.regime.regime && {
+          mi: { value: judgement.regime.mi?.value, start: judgement.regime.mi?.start },
+          entropy: { value: judgement.regime.entropy?.value, start: judgement.regime.entropy?.start },
+        }),
       });
       expect(record.verdicts ?? []).toEqual(judgement?.verdicts);
       expect(record.filter?.kept).toEqual(filter?.kept);

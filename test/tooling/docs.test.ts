@@ -109,6 +109,7 @@ describe('the command', () => {
     ['monitor', ['reference/sidecar.md']],
     ['score', ['guide/scoring.md']],
     ['explain', ['reference/cli.md']],
+    ['report', ['reference/cli.md']],
     ['watch', ['reference/cli.md']],
     ['formats', ['reference/cli.md']],
     ['doctor', ['reference/cli.md']],

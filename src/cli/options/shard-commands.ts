@@ -1,9 +1,9 @@
 // plan, map, merge and finalize: one analysis over many processes, as commands.
 import type { Command } from 'commander';
-import type { FinalizeFlags } from '../commands/finalize.js';
-import type { MapFlags } from '../commands/map.js';
-import type { MergeFlags } from '../commands/merge.js';
-import type { PlanFlags } from '../commands/plan.js';
+import type { FinalizeFlags } from '../commands/shards/finalize.js';
+import type { MapFlags } from '../commands/shards/map.js';
+import type { MergeFlags } from '../commands/shards/merge.js';
+import type { PlanFlags } from '../commands/shards/plan.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { byteCount, nameList, notEmpty, outputPath, wholeNumber } from './option-values.js';
@@ -70,7 +70,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .showHelpAfterError('(see collapsar plan --help)')
     .addHelpText('after', afterOptions(PLAN_HELP))
     .action(async (paths: string[], flags: PlanFlags) => {
-      const { planCommand } = await import('../commands/plan.js');
+      const { planCommand } = await import('../commands/shards/plan.js');
       done(await planCommand(paths, flags, streams));
     });
 
@@ -88,7 +88,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .showHelpAfterError('(see collapsar map --help)')
     .addHelpText('after', afterOptions(MAP_HELP))
     .action(async (flags: MapFlags) => {
-      const { mapCommand } = await import('../commands/map.js');
+      const { mapCommand } = await import('../commands/shards/map.js');
       done(await mapCommand(flags, streams));
     });
 
@@ -103,7 +103,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .showHelpAfterError('(see collapsar merge --help)')
     .addHelpText('after', afterOptions(MERGE_HELP))
     .action(async (paths: string[], flags: MergeFlags) => {
-      const { mergeCommand } = await import('../commands/merge.js');
+      const { mergeCommand } = await import('../commands/shards/merge.js');
       done(await mergeCommand(paths, flags, streams));
     });
 
@@ -124,7 +124,7 @@ export function addShardCommands(program: Command, streams: Streams, done: (stat
     .showHelpAfterError('(see collapsar finalize --help)')
     .addHelpText('after', afterOptions(FINALIZE_HELP))
     .action(async (flags: FinalizeFlags) => {
-      const { finalizeCommand } = await import('../commands/finalize.js');
+      const { finalizeCommand } = await import('../commands/shards/finalize.js');
       done(await finalizeCommand(flags, streams));
     });
 }

@@ -1,12 +1,12 @@
 // `collapsar map`: a manifest in, the state of one shard in a directory out.
-import { mapShard } from '../../analysis/shards/map.js';
-import { ArgumentError, type FileError } from '../../checks/errors.js';
-import { escaped } from '../../checks/words.js';
-import { shardIndex } from '../input/shard-index.js';
-import { EXIT } from '../output/exit-codes.js';
-import { failedFiles } from '../output/failure-list.js';
-import { Progress } from '../output/progress.js';
-import type { Streams } from '../output/streams.js';
+import { mapShard } from '../../../analysis/shards/map.js';
+import { ArgumentError, type FileError } from '../../../checks/errors.js';
+import { escaped } from '../../../checks/words.js';
+import { shardIndex } from '../../input/shard-index.js';
+import { EXIT } from '../../output/exit-codes.js';
+import { failedFiles } from '../../output/failure-list.js';
+import { Progress } from '../../output/progress.js';
+import type { Streams } from '../../output/streams.js';
 
 export interface MapFlags {
   manifest: string;

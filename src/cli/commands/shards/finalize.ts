@@ -1,11 +1,11 @@
 // `collapsar finalize`: a manifest and its states in, out what `collapsar analyze` gives for the same files: the same
 // bytes on stdout and in the directory, and the same exit status.
-import { finalize } from '../../analysis/shards/finalize.js';
-import { readManifest } from '../../analysis/shards/manifest-reader.js';
-import { type LogFlags, logFlags } from '../options/log-options.js';
-import type { TableFlags } from '../options/table-options.js';
-import { type ReportFlags, reportSteps } from '../output/report-steps.js';
-import type { Streams } from '../output/streams.js';
+import { finalize } from '../../../analysis/shards/finalize.js';
+import { readManifest } from '../../../analysis/shards/manifest-reader.js';
+import { type LogFlags, logFlags } from '../../options/log-options.js';
+import type { TableFlags } from '../../options/table-options.js';
+import { type ReportFlags, reportSteps } from '../../output/report-steps.js';
+import type { Streams } from '../../output/streams.js';
 
 export interface FinalizeFlags extends TableFlags, Pick<ReportFlags, 'metrics' | 'out' | 'quiet'> {
   manifest: string;

@@ -1,11 +1,11 @@
 // `collapsar merge`: states in, one state out, and on stdout what it holds.
-import { Aggregates } from '../../analysis/aggregates/aggregates.js';
-import { mergeStates } from '../../analysis/shards/merge.js';
-import { ArgumentError } from '../../checks/errors.js';
-import { argumentProblem, escaped } from '../../checks/words.js';
-import { EXIT } from '../output/exit-codes.js';
-import { Progress } from '../output/progress.js';
-import type { Streams } from '../output/streams.js';
+import { Aggregates } from '../../../analysis/aggregates/aggregates.js';
+import { mergeStates } from '../../../analysis/shards/merge.js';
+import { ArgumentError } from '../../../checks/errors.js';
+import { argumentProblem, escaped } from '../../../checks/words.js';
+import { EXIT } from '../../output/exit-codes.js';
+import { Progress } from '../../output/progress.js';
+import type { Streams } from '../../output/streams.js';
 
 export interface MergeFlags {
   out: string;

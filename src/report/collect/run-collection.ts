@@ -1,0 +1,127 @@
+// The records of one run, as they come -> its columns, and what is said about it.
+import { dirname } from 'node:path';
+import type { StepRecord } from '../../analysis/step-report.js';
+import type { RunSummary } from '../../verdicts/run-summary.js';
+import type { FigureName, Matrix, RunData, RunHead } from '../report.js';
+import { REGIME_CODES } from '../report.js';
+import { type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
+import { PromptColumns, type PromptRow } from './prompt-columns.js';
+import { RemarkList } from './remark-list.js';
+import { StatusReader } from './status-reader.js';
+
+export class RunCollection {
+  readonly name: string;
+  readonly place: string;
+  readonly prompts = new PromptColumns();
+  readonly matrices: Matrix[] = [];
+  #instrument: InstrumentOfRun | undefined;
+  #keys: [FigureName, string][] = [];
+  readonly #figures = new Map<FigureName, number[]>();
+  readonly #steps: number[] = [];
+  readonly #regimes: number[] = [];
+  readonly #status = new StatusReader();
+  readonly #notes = new RemarkList();
+  readonly #absent = new RemarkList();
+  #template: Pick<RunHead, 'template' | 'templateStep'> = { template: [], templateStep: null };
+  #summary: (() => RunSummary) | undefined;
+
+  constructor(first: StepRecord) {
+    this.name = first.run;
+    this.place = dirname(first.file);
+  }
+
+  isOf({ run, file }: Pick<StepRecord, 'run' | 'file'>): boolean {
+    return run === this.name && dirname(file) === this.place;
+  }
+
+  summarize(summary: RunSummary): void {
+    this.#summary = () => summary;
+  }
+
+  get count(): number {
+    return this.#steps.length;
+  }
+
+  /** @param summary of the run so far, as the report of the step has it */
+  add(record: StepRecord, summary?: () => RunSummary): void {
+    const { step, regime, notes = [], absent = {}, template } = record;
+    // A number that comes twice has no place of its own on an axis of steps; the later one would be drawn backwards.
+    const last = this.#steps.at(-1);
+    if (last !== undefined && step <= last) {
+      this.#notes.add('step', `step ${step} came after step ${last}: it is not drawn`, step);
+      return;
+    }
+    this.#summary = summary ?? this.#summary;
+    if (this.#instrument === undefined) {
+      this.#instrument = instrumentOf(record);
+      if (this.#instrument !== undefined) this.#keys = keysOf(this.#instrument);
+    }
+    for (const [name, key] of this.#keys) {
+      const value = record[key];
+      const column = this.#figures.get(name);
+      if (typeof value !== 'number') column?.push(Number.NaN);
+      else if (column !== undefined) column.push(value);
+      else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
+    }
+    this.#steps.push(step);
+    this.#regimes.push(Math.max(0, (REGIME_CODES as readonly string[]).indexOf(regime?.name ?? '')));
+    this.#status.add(record);
+    for (const note of notes) this.#notes.add('', note, step);
+    for (const [key, reason] of Object.entries(absent)) this.#absent.add(key, reason, step);
+    if (template !== undefined) {
+      const phrases = template.map(({ text, prompts, share, shareAtFirstStep }) => {
+        return { text, prompts, share, shareAtFirstStep: shareAtFirstStep ?? null };
+      });
+      this.#template = { template: phrases, templateStep: step };
+    }
+  }
+
+  addPrompt(row: PromptRow): void {
+    this.prompts.add(row);
+  }
+
+  /** @param from place of the first step to give */
+  data(from = 0): RunData {
+    const after = from === 0 ? Number.NEGATIVE_INFINITY : (this.#steps[from - 1] as number);
+    return {
+      head: this.#head(this.#summary?.()),
+      steps: Float64Array.from(this.#steps.slice(from)),
+      regimes: Uint8Array.from(this.#regimes.slice(from)),
+      figures: Object.fromEntries(
+        [...this.#figures].map(([name, column]) => [name, Float32Array.from(column.slice(from))]),
+      ),
+      prompts: this.prompts.table(after),
+      matrices: this.matrices.filter(({ step }) => step > after),
+    };
+  }
+
+  #head(summary: RunSummary | undefined): RunHead {
+    const { start, shares } = this.#status;
+    return {
+      name: this.name,
+      place: this.place,
+      instrument: this.#instrument?.instrument ?? 'scores',
+      hasEntropy: this.#instrument?.hasEntropy ?? true,
+      count: this.count,
+      status: this.#status.status(),
+      start,
+      shares,
+      verdicts: this.#status.stretches,
+      correlations: correlationsOf(summary),
+      notes: this.#notes.all,
+      absent: this.#absent.all,
+      ...this.#template,
+    };
+  }
+}
+
+function correlationsOf(summary: RunSummary | undefined): RunHead['correlations'] {
+  if (summary === undefined) return undefined;
+  const { against, figures } = summary.correlations;
+  return {
+    against,
+    figures: figures.map(({ figure, spearman: { estimate, low, high }, steps, effectiveSteps }) => {
+      return { figure, estimate, low, high, steps, effectiveSteps };
+    }),
+  };
+}

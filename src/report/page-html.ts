@@ -1,0 +1,59 @@
+// A report -> the page as one HTML file.
+//
+// The live page. Whoever serves it (serve/) gives `GET /` `pageHtml(undefined)`, and the page asks the same server:
+//   GET data?after=CURSOR   one payload: gzip of `encodeReport(collection.report(CURSOR))` as application/octet-stream
+//                           (no Content-Encoding). CURSOR is the head's `cursor` of the payload before, '' at first.
+//                           A cursor that the server does not know (it was started anew) is answered with everything.
+//   GET events              server-sent events; any message (its data are not read) means: there is more to ask for.
+//                           EventSource reconnects by itself, and the page then asks with its cursor again.
+// Both are addressed relative to the page and keep its query (?token=…). A host that embeds the page itself can push
+// instead: `window.dispatchEvent(new CustomEvent('collapsar:payload', { detail: bytes }))` with such gzipped bytes.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { FileError } from '../checks/errors.js';
+import { packageRoot } from '../checks/package-root.js';
+import { encodeReport } from './payload/payload.js';
+import { THINNINGS, thinned } from './payload/thinning.js';
+import type { Report } from './report.js';
+
+const compress = promisify(gzip);
+
+/** What the file may take; beyond it, the report is thinned. */
+export const MOST_BYTES = 5e6;
+
+const PAGE = join(packageRoot, 'dist', 'report', 'page.html');
+
+/** Where the bundle leaves room. */
+const PAYLOAD = '<!--payload-->';
+const CONNECT = "connect-src 'none'";
+
+/** What `data` of a live page answers, and what the file holds in base64. */
+export async function payloadOf(report: Report): Promise<Uint8Array> {
+  return compress(encodeReport(report), { level: 9 });
+}
+
+/**
+ * @param report undefined: a live page, which asks its server for everything
+ * @param mostBytes of the file
+ * @throws {FileError} where the package was built without the page
+ */
+export async function pageHtml(report: Report | undefined, mostBytes = MOST_BYTES): Promise<string> {
+  const template = await readFile(PAGE, 'utf8').catch(() => {
+    throw new FileError({ path: PAGE }, 'the page of the report is not there: npm run prepare makes it');
+  });
+  if (report === undefined) return template.replace(CONNECT, "connect-src 'self'");
+  for (const [at, thinning] of THINNINGS.entries()) {
+    const payload = Buffer.from(await payloadOf(thinned(report, thinning))).toString('base64');
+    if (template.length + payload.length > mostBytes && at < THINNINGS.length - 1) continue;
+    return template.replace(PAYLOAD, () => `<script type="text/plain" id="payload">${payload}</script>`);
+  }
+  throw new RangeError('no thinning at all');
+}
+
+/** Of the page's script and style, for the header of whoever serves it: the same that stands in the page. */
+export async function contentSecurityPolicy(): Promise<string> {
+  const html = await pageHtml(undefined);
+  return /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html)?.[1] ?? "default-src 'none'";
+}

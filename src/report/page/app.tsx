@@ -1,0 +1,58 @@
+// The whole page, from the verdict down.
+import { HeatMaps } from './heat-maps.js';
+import { Reading } from './reading.js';
+import { chosenTheme, live, problem, report, run, theme } from './state.js';
+import { StoryFigure } from './story-figure.js';
+import { VerdictBar } from './verdict-bar.js';
+
+export function App() {
+  return (
+    <>
+      <header>
+        <h1>
+          collapsar <span class="aim">does the reasoning still depend on its prompt?</span>
+        </h1>
+        <LiveMark />
+        <button
+          type="button"
+          class="plain"
+          aria-pressed={theme.value.name === 'dark'}
+          onClick={() => (chosenTheme.value = theme.value.name === 'dark' ? 'light' : 'dark')}
+        >
+          {theme.value.name === 'dark' ? '☀ Light' : '☾ Dark'}
+        </button>
+      </header>
+      <main>{report.value === undefined ? <Waiting /> : <Content />}</main>
+    </>
+  );
+}
+
+function Waiting() {
+  return problem.value === '' ? <p class="empty">Reading the report …</p> : <p class="empty">{problem.value}</p>;
+}
+
+function Content() {
+  if (run.value === undefined)
+    return <p class="empty">No step yet. A run appears here as soon as its first step is analysed.</p>;
+  return (
+    <>
+      {report.value?.head.thinned.map((sentence) => (
+        <p class="thinned" key={sentence}>
+          {sentence}
+        </p>
+      ))}
+      <VerdictBar />
+      <div class={run.value.matrices.length > 0 ? 'first with-map' : 'first'}>
+        <StoryFigure run={run.value} />
+        <HeatMaps run={run.value} />
+      </div>
+      <Reading run={run.value} />
+    </>
+  );
+}
+
+function LiveMark() {
+  const { state } = live.value;
+  if (state === 'none') return null;
+  return <span class={`live ${state}`}>{state === 'connected' ? '● live' : '○ connection lost, trying again'}</span>;
+}

@@ -1,0 +1,97 @@
+// What the page shows: the report, and what its reader has chosen. The choice stands in the address, so that it can be
+// sent to someone.
+import { computed, effect, signal } from '@preact/signals';
+import { DARK, LIGHT, type Theme } from '../charts/theme.js';
+import { nearestPlace } from '../charts/visible-points.js';
+import { byGravity, type Report, type RunData } from '../report.js';
+
+export const report = signal<Report | undefined>(undefined);
+/** Why there is none. */
+export const problem = signal('');
+/** Whether a server has more, and when it last had. */
+export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; readonly lastStep: number }>({
+  state: 'none',
+  lastStep: 0,
+});
+
+/** Name and folder of the run that is looked at; the gravest without. */
+const chosenRun = signal('');
+/** A training step; that of the last without. */
+export const cursorStep = signal<number | undefined>(undefined);
+export const range = signal<readonly [number, number] | undefined>(undefined);
+export const chosenTheme = signal<'light' | 'dark' | 'auto'>('auto');
+const prefersDark = signal(matchMedia('(prefers-color-scheme: dark)').matches);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', ({ matches }) => {
+  prefersDark.value = matches;
+});
+/** Paper is white. */
+export const isPrinted = signal(false);
+
+export const theme = computed<Theme>(() => {
+  if (isPrinted.value) return LIGHT;
+  return (chosenTheme.value === 'auto' ? prefersDark.value : chosenTheme.value === 'dark') ? DARK : LIGHT;
+});
+effect(() => {
+  document.documentElement.dataset.theme = theme.value.name;
+});
+
+export const runs = computed<readonly RunData[]>(() => [...(report.value?.runs ?? [])].sort(byGravity));
+
+/** Runs of one name in two folders are told apart by the folder. */
+export function titleOf({ head }: RunData): string {
+  const namesakes = runs.value.filter((other) => other.head.name === head.name);
+  return namesakes.length > 1 ? `${head.name} (${head.place})` : head.name;
+}
+
+export const run = computed<RunData | undefined>(
+  () => runs.value.find((one) => titleOf(one) === chosenRun.value) ?? runs.value[0],
+);
+
+export function choose(next: RunData): void {
+  chosenRun.value = titleOf(next);
+  range.value = undefined;
+  cursorStep.value = undefined;
+}
+
+/** Place of the step under the cursor in the run's columns. */
+export const place = computed<number>(() => {
+  const steps = run.value?.steps;
+  if (steps === undefined || steps.length === 0) return -1;
+  return cursorStep.value === undefined ? steps.length - 1 : nearestPlace(steps, cursorStep.value);
+});
+
+export function moveTo(at: number): void {
+  const steps = run.value?.steps;
+  if (steps === undefined || steps.length === 0) return;
+  cursorStep.value = steps[Math.max(0, Math.min(steps.length - 1, at))];
+}
+
+const ADDRESS = { run: chosenRun, step: cursorStep, x: range } as const;
+
+export function readAddress(): void {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  ADDRESS.run.value = fields.get('run') ?? '';
+  const step = Number.parseFloat(fields.get('step') ?? '');
+  ADDRESS.step.value = Number.isFinite(step) ? step : undefined;
+  const [, first, last] = /^(\d+)-(\d+)$/.exec(fields.get('x') ?? '') ?? [];
+  ADDRESS.x.value = first !== undefined && Number(first) < Number(last) ? [Number(first), Number(last)] : undefined;
+}
+
+/** Browsers count how often an address changes. */
+const ADDRESS_EVERY_MS = 300;
+
+export function keepAddress(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    const fields = new URLSearchParams();
+    if (chosenRun.value !== '') fields.set('run', chosenRun.value);
+    if (cursorStep.value !== undefined) fields.set('step', String(cursorStep.value));
+    if (range.value !== undefined) fields.set('x', range.value.join('-'));
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const hash = fields.toString();
+      if (hash !== location.hash.slice(1))
+        history.replaceState(null, '', hash === '' ? location.pathname + location.search : `#${hash}`);
+    }, ADDRESS_EVERY_MS);
+  });
+}

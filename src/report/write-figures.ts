@@ -1,0 +1,59 @@
+// A report -> its charts as SVG, a file each: for papers, and for pages that show no page of ours.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { FileError } from '../checks/errors.js';
+import { packageRoot } from '../checks/package-root.js';
+import { systemProblem } from '../logs/stores/system-problem.js';
+import type { ChartOption, Size } from './charts/chart-option.js';
+import { stillsOption } from './charts/heat-map.js';
+import { stillsOf } from './charts/matrix-cells.js';
+import { storyOption } from './charts/story.js';
+import { LIGHT } from './charts/theme.js';
+import type { Report } from './report.js';
+
+const DRAWING = join(packageRoot, 'dist', 'report', 'draw-figure.js');
+
+interface Figure {
+  readonly name: string;
+  readonly option: ChartOption;
+  readonly size: Size;
+}
+
+/**
+ * The same bytes for the same report, on any machine.
+ * @returns names of the files
+ * @throws {FileError} where the folder cannot be written to
+ */
+export async function writeFigures(report: Report, folder: string): Promise<string[]> {
+  // Whoever wants a page alone does not wait for the library of charts.
+  const { svgOf } = (await import(pathToFileURL(DRAWING).href)) as {
+    svgOf: (option: ChartOption, size: Size) => string;
+  };
+  try {
+    await mkdir(folder, { recursive: true });
+    const names: string[] = [];
+    for (const { name, option, size } of figuresOf(report)) {
+      await writeFile(join(folder, name), svgOf(option, size));
+      names.push(name);
+    }
+    return names;
+  } catch (error) {
+    throw new FileError({ path: folder }, systemProblem(error));
+  }
+}
+
+const figure = (name: string, size: Size, option: (size: Size) => ChartOption): Figure => {
+  return { name: `${name}.svg`, size, option: option(size) };
+};
+
+function* figuresOf({ runs }: Report): Generator<Figure> {
+  for (const [at, run] of runs.entries()) {
+    // Names of runs are anyone's: two of them must not become one file, nor lead out of the folder.
+    const stem = `${String(at + 1).padStart(2, '0')}-${run.head.name.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)}`;
+    yield figure(`${stem}-story`, { width: 900, height: 560 }, (size) => storyOption({ run }, LIGHT, size));
+    const stills = stillsOf(run);
+    if (stills.length > 0)
+      yield figure(`${stem}-heat-maps`, { width: 900, height: 236 }, (size) => stillsOption(stills, LIGHT, size));
+  }
+}

@@ -1,0 +1,132 @@
+// What `collapsar report` writes, read back from the file.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { StepRecord } from '../../src/analysis/step-report.js';
+import { decodeReport } from '../../src/report/payload/payload.js';
+import { byGravity, type Report } from '../../src/report/report.js';
+import { collapsar } from '../cli/cli-streams.js';
+import { buildIfStale } from '../support/built-command.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const folder = temporaryDirectory();
+const results = join(folder, 'results');
+const runs = ['examples/data', 'examples/rollouts'];
+
+function reportIn(path: string): Report {
+  const [, payload = ''] = /<script type="text\/plain" id="payload">([^<]*)</.exec(readFileSync(path, 'utf8')) ?? [];
+  return decodeReport(gunzipSync(Buffer.from(payload, 'base64')));
+}
+
+beforeAll(async () => {
+  buildIfStale();
+  await collapsar(['analyze', ...runs, '--out', results, '--quiet', '--jsonl']);
+}, 120_000);
+
+describe('collapsar report', () => {
+  it('writes the same columns from logs as from results, with the figures of the records', async () => {
+    const [ofLogs, ofResults] = [join(folder, 'logs.html'), join(folder, 'results.html')];
+    const { status, out } = await collapsar(['report', ...runs, '-o', ofLogs, '--quiet']);
+    expect(status).toBe(0);
+    expect(out).toMatch(/logs\.html: 4 runs, 213 steps, \d+ kB\n$/);
+    expect((await collapsar(['report', results, '-o', ofResults])).status).toBe(0);
+    const [a, b] = [reportIn(ofLogs), reportIn(ofResults)];
+    expect(a.runs).toEqual(b.runs);
+    expect(a.head.provenance.command).toBe('collapsar report examples/data examples/rollouts');
+
+    const records = readFileSync(join(results, 'metrics.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as StepRecord);
+    for (const { head, steps, figures } of a.runs) {
+      const own = records.filter(({ run }) => run === head.name);
+      expect([...steps]).toEqual(own.map(({ step }) => step));
+      const prefix = head.instrument === 'texts' ? 'text/' : 'collapse_first_turn_sample/';
+      const mi = head.instrument === 'texts' ? 'mi_bound' : 'mi_seq_estimate';
+      for (const [name, key] of [
+        ['mi', prefix + mi],
+        ['mi_low', `${prefix}${mi}_${head.instrument === 'texts' ? '' : 'batch_'}low`],
+        ['retrieval', `${prefix}retrieval_accuracy`],
+        ['chance', `${prefix}retrieval_chance_level`],
+        ['reward', 'rollout/in_group_reward_mean'],
+      ] as const) {
+        expect([...(figures[name] ?? [])], `${head.name} ${name}`).toEqual(
+          own.map((record) => Math.fround(record[key] as number)),
+        );
+      }
+    }
+  });
+
+  it('has the gravest run first, its state, since when, what it started from and what to do', async () => {
+    const path = join(folder, 'words.html');
+    await collapsar(['report', results, '-o', path]);
+    const sorted = [...reportIn(path).runs].sort(byGravity).map(({ head }) => head);
+    expect(sorted.map(({ name }) => name)).toEqual(['trl-falling', 'collapse', 'filtered', 'healthy']);
+    const [, collapse, , healthy] = sorted;
+    expect(collapse?.status).toMatchObject({ grade: 'critical', state: 'template collapse', since: 136, said: 140 });
+    expect(collapse?.status.advice).toContain('go back to a checkpoint');
+    expect(collapse?.shares.mi).toBeCloseTo(0.143, 3);
+    expect(collapse?.start?.mi).toBeCloseTo(1.4075, 4);
+    expect(collapse?.verdicts.map(({ kind, since, holds }) => [kind, since, holds])).toEqual([
+      ['prompts_too_easy', 68, false],
+      ['entropy_gaming', 124, false],
+      ['template_collapse', 136, true],
+      ['entropy_gaming', 192, true],
+      ['prompts_too_easy', 200, true],
+    ]);
+    expect(healthy?.status).toMatchObject({ grade: 'fine', state: 'diverse', since: 20 });
+    expect(healthy?.correlations?.against).toBe('success');
+    expect(sorted[0]?.template[0]?.text).toBe('so best must go');
+  });
+
+  it('loads nothing: no address but data, and a policy that allows no other script', async () => {
+    const path = join(folder, 'alone.html');
+    await collapsar(['report', results, '-o', path]);
+    const html = readFileSync(path, 'utf8');
+    expect(html).not.toMatch(/<(script|link|img|iframe)[^>]+(src|href)=/);
+    expect(html).toContain("default-src 'none'");
+    expect(html).toContain("connect-src 'none'");
+    expect(html.length).toBeLessThan(2e6);
+  });
+
+  it('writes figures with the same bytes each time', async () => {
+    const figures = join(folder, 'figures');
+    const { status, out } = await collapsar(['report', results, '--figures', figures]);
+    expect(status).toBe(0);
+    expect(out).toContain('4 runs, 213 steps');
+    const before = readdirSync(figures).map((name) => readFileSync(join(figures, name), 'utf8'));
+    await collapsar(['report', results, '--figures', figures]);
+    expect(readdirSync(figures).map((name) => readFileSync(join(figures, name), 'utf8'))).toEqual(before);
+    expect(readdirSync(figures)).toContain('01-collapse-story.svg');
+    for (const svg of before) expect(svg).toMatch(/^<svg [^>]*width="\d+"/);
+  });
+
+  it('says what is wrong with results and other paths together, and with broken results', async () => {
+    const mixed = await collapsar(['report', results, 'examples/data']);
+    expect(mixed.status).toBe(2);
+    expect(mixed.err).toContain('has the results of an analysis: report it alone');
+    const broken = join(folder, 'broken');
+    mkdirSync(broken);
+    writeFileSync(join(broken, 'summary.json'), '{}');
+    writeFileSync(join(broken, 'metrics.jsonl'), '{"file":"a","step":1,"run":"r"}\nnonsense\n');
+    const bad = await collapsar(['report', broken, '-o', join(folder, 'never.html')]);
+    expect(bad.status).toBe(1);
+    expect(bad.err).toContain('has no record at byte 32');
+    expect(readdirSync(folder)).not.toContain('never.html');
+  });
+
+  it('reports what could be read, and says with status 1 what could not', async () => {
+    const logs = join(folder, 'damaged');
+    mkdirSync(logs);
+    for (const name of readdirSync('examples/data/collapse').slice(0, 3))
+      copyFileSync(join('examples/data/collapse', name), join(logs, name));
+    writeFileSync(join(logs, 'step_00099.safetensors'), 'no tensors');
+    const path = join(folder, 'damaged.html');
+    const { status, err } = await collapsar(['report', logs, '-o', path, '--quiet']);
+    expect(status).toBe(1);
+    expect(err).toContain('step_00099.safetensors');
+    expect([...(reportIn(path).runs[0]?.steps ?? [])]).toEqual([1, 4, 8]);
+    expect(reportIn(path).runs[0]?.head.status).toMatchObject({ grade: 'unknown' });
+  });
+});
