@@ -5,6 +5,7 @@ export { analysisStream } from './analysis-stream.js';
 export { type AnalyzeOptions, analyze } from './analyze.js';
 export { textStepOf } from './measuring/rollout-measurement.js';
 export type { StepSource } from './measuring/step-source.js';
+export type { PromptMatrix, PromptReport } from './prompt-findings.js';
 export type { Journal, JournalOptions } from './results/journal.js';
 export { type AnalysisSettings, ResultDirectory } from './results/result-directory.js';
 export { type FinalizeOptions, finalize as finalizeShards } from './shards/finalize.js';

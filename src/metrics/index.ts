@@ -30,7 +30,16 @@ export {
   type SamplerOptions,
   sampleRows,
 } from './sampling/samplers.js';
-export type { Certainty, Interval, MarginalSpread, PerRow, Profile, SampleLabel, StepMetrics } from './step-metrics.js';
+export type {
+  Certainty,
+  Interval,
+  MarginalSpread,
+  PerPrompt,
+  PerRow,
+  Profile,
+  SampleLabel,
+  StepMetrics,
+} from './step-metrics.js';
 export {
   type MeasuredPhrase,
   type TextMetricOptions,
