@@ -8,6 +8,7 @@ export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
 export type { FilterView } from './analysis/measuring/beside-metrics.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
+export type { PromptMatrix, PromptReport } from './analysis/prompt-findings.js';
 export type {
   FilterRecord,
   RecordValue,
@@ -42,6 +43,7 @@ export type {
   Certainty,
   Interval,
   MarginalSpread,
+  PerPrompt,
   PerRow,
   Profile,
   SampleLabel,

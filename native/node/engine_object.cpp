@@ -110,6 +110,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
                       method<&EngineObject::call<takeSumsJob>>("takeSums"),
                       method<&EngineObject::call<stepMomentsJob>>("stepMoments"),
                       method<&EngineObject::call<inferStepJob>>("inferStep"),
+                      method<&EngineObject::call<promptMatricesJob>>("promptMatrices"),
                       method<&EngineObject::call<inferPairsJob>>("inferPairs"),
                       method<&EngineObject::call<actionDependenceJob>>("actionDependence"),
                       method<&EngineObject::call<matchedOrdersJob>>("matchedOrders"),

@@ -5,6 +5,7 @@ import { type MeasuredPhrase, TEXT_PREFIX, type TextMetrics } from '../metrics/t
 import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
 import type { FilterView } from './measuring/beside-metrics.js';
 import type { MetricChoice } from './measuring/metric-choice.js';
+import type { PromptMatrix, PromptReport } from './prompt-findings.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
 export interface StepRecord {
@@ -81,6 +82,10 @@ export interface StepFindings {
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */
   readonly filter?: FilterView;
+  /** One entry a prompt (`strict`). */
+  readonly prompts?: readonly PromptReport[];
+  /** Each prompt's rows under every prompt (`strict`); missing where there are no figures, or too many prompts. */
+  readonly matrix?: PromptMatrix;
   /** Why verdicts or filter are missing. */
   readonly notes?: readonly string[];
 }

@@ -16,13 +16,19 @@ import {
 import { type InferenceOptions, inferStep, type StepInference } from './operations/infer-step.js';
 import type { DeviceLogitStats, LogitStats } from './operations/logit-fields.js';
 import { type DeviceLogitStatsOptions, type LogitStatsOptions, logitStats } from './operations/logit-stats.js';
+import { type PromptMatrices, type PromptMatricesOptions, promptMatrices } from './operations/prompt-matrices.js';
 import type { DeviceRowStats, RowLabels, RowStats } from './operations/row-stats.js';
 import { type DeviceScoreStatsOptions, type ScoreStatsOptions, scoreStats } from './operations/score-stats.js';
 import { type StepMoments, stepMoments } from './operations/step-moments.js';
 import { type FileScores, type SumFileTokensOptions, sumFileTokens } from './operations/sum-file-tokens.js';
 import { type SumTokensOptions, sumTokens, type TokenSums } from './operations/sum-tokens.js';
-import { phraseShares, type TextFigures, type TextFiguresOptions, textFigures } from './operations/text-figures.js';
-import type { Text, TextRows } from './operations/text-rows.js';
+import {
+  phraseShares,
+  type TextFigures,
+  type TextFiguresOptions,
+  textFigures,
+} from './operations/texts/text-figures.js';
+import type { Text, TextRows } from './operations/texts/text-rows.js';
 import {
   type DeviceTokenRowStats,
   type DeviceTokenRowStatsOptions,
@@ -255,6 +261,16 @@ export class Engine {
    */
   inferStep(sums: Tensor, stats: RowStats, options: InferenceOptions): Promise<StepInference> {
     return inferStep(this.#core, sums, stats, options);
+  }
+
+  /**
+   * What a step's rows say of each prompt, and the P×P matrices of how likely the rows of prompt i are under prompt p.
+   * Cost O(R·P); on the CPU, whatever the device.
+   * @param sums dense float64 [R, P], every row with finite matched and marginal values
+   * @param stats of these very rows
+   */
+  promptMatrices(sums: Tensor, stats: RowStats, options: PromptMatricesOptions): Promise<PromptMatrices> {
+    return promptMatrices(this.#core, sums, stats, options);
   }
 
   /**

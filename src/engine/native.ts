@@ -190,6 +190,12 @@ export interface NativeEngine extends ShuffleJobs {
     isProtected: boolean,
     ...rest: [...RowStatsArguments, ...LabelArguments, permutations: number, seed: number]
   ): number;
+  promptMatrices(
+    settle: Settle,
+    data: TensorData,
+    isProtected: boolean,
+    ...rest: [...RowStatsArguments, ...LabelArguments, matrices: boolean]
+  ): number;
   inferPairs(
     settle: Settle,
     pairs: number,
@@ -282,6 +288,12 @@ export interface NativeResults {
   /** See packed-results.ts. */
   stepMoments: Float64Array;
   inferStep: Float64Array;
+  /** See prompt-matrices.ts. */
+  promptMatrices: {
+    numbers: Float64Array;
+    posterior: Uint8Array | undefined;
+    nats: Uint16Array | undefined;
+  };
   /** See infer-pairs.ts. */
   inferPairs: Float64Array;
   /** See text-rows.ts. */

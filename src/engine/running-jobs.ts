@@ -1,5 +1,6 @@
 // A native job -> a promise: abort, progress, dispose, and the errors it can end with.
 
+import { setMaxListeners } from 'node:events';
 import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { HeldBuffers } from './memory.js';
@@ -113,7 +114,11 @@ export class RunningJobs {
         return;
       }
       this.#stops.set(stop, operation);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal !== undefined) {
+        // The jobs of several steps may wait on the signal of an analysis: no leak, of which it would warn.
+        setMaxListeners(0, signal);
+        signal.addEventListener('abort', onAbort, { once: true });
+      }
       if (onProgress !== undefined) {
         timer = setInterval(() => {
           try {

@@ -24,6 +24,7 @@ export type {
 } from '../engine/operations/infer-step.js';
 export type { DeviceLogitStats, LogitField, LogitStats } from '../engine/operations/logit-fields.js';
 export type { DeviceLogitStatsOptions, LogitStatsOptions } from '../engine/operations/logit-stats.js';
+export type { PromptMatrices, PromptMatricesOptions } from '../engine/operations/prompt-matrices.js';
 export type { OnDevice, ResultOnDevice } from '../engine/operations/result-on-device.js';
 export type { DeviceRowStats, RowLabels, RowStats } from '../engine/operations/row-stats.js';
 export type { DeviceScoreStatsOptions, ScoreStatsOptions } from '../engine/operations/score-stats.js';
@@ -35,8 +36,8 @@ export type {
   TextFigures,
   TextFiguresOptions,
   TextProblem,
-} from '../engine/operations/text-figures.js';
-export type { Text, TextRows } from '../engine/operations/text-rows.js';
+} from '../engine/operations/texts/text-figures.js';
+export type { Text, TextRows } from '../engine/operations/texts/text-rows.js';
 export type {
   DeviceTokenRowStats,
   DeviceTokenRowStatsOptions,

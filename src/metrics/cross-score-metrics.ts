@@ -109,7 +109,8 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
     some === same ? known : measure(engine, sums, order, lengths, some, signal);
   const retrieval = await scored(promptsOnce, selection, measured);
   const drawn = await scored(rowsOnce, promptsOnce, retrieval);
-  return report.everything(engine, { measured, retrieval, drawn }, selection, leftOut, notes);
+  const prompts = promptsOnce.columns.map((column) => columns.order[column] as number);
+  return report.everything(engine, { measured, retrieval, drawn, prompts }, selection, leftOut, notes);
 }
 
 function equalNote(equal: readonly number[]): string {

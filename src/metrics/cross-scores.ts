@@ -41,6 +41,11 @@ export interface MetricOptions extends OperationOptions {
   state?: RunningState | undefined;
   /** Also gives each row's own score and whether it was retrieved. Default false. */
   perRow?: boolean | undefined;
+  /**
+   * Also gives each prompt's figures and, of no more than 1,024 prompts, the matrices of prompts by prompts (strict).
+   * Default false.
+   */
+  perPrompt?: boolean | undefined;
   /** Label permutations for the p-values (strict). Default 999; 0 gives none. */
   permutations?: number | undefined;
   /** Seed of the permutations. Default 0. */

@@ -29,6 +29,7 @@ const OPTIONS = optionNames<MetricOptions>({
   step: true,
   state: true,
   perRow: true,
+  perPrompt: true,
   permutations: true,
   seed: true,
   signal: true,
@@ -40,7 +41,7 @@ export function checkMetricArguments(scores: CrossScores, options: MetricOptions
   checkObject(scores, 'scores');
   checkFields(scores, 'scores', FIELDS, OPTIONS);
   checkOptions(options, OPTIONS);
-  const { state, label, step, perRow } = options;
+  const { state, label, step, perRow, perPrompt } = options;
   if (state !== undefined && !(state instanceof RunningState)) {
     throw new ArgumentError(
       'options.state',
@@ -51,8 +52,9 @@ export function checkMetricArguments(scores: CrossScores, options: MetricOptions
     throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
   }
   checkTrainingStep(step, 'options.step');
-  if (perRow !== undefined && typeof perRow !== 'boolean') {
-    throw new ArgumentError('options.perRow', `got ${shown(perRow)}, expected true or false`);
+  for (const [name, value] of Object.entries({ perRow, perPrompt })) {
+    if (value === undefined || typeof value === 'boolean') continue;
+    throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected true or false`);
   }
 }
 

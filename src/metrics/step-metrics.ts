@@ -1,4 +1,5 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
+import type { PromptMatrices } from '../engine/operations/prompt-matrices.js';
 
 /** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
@@ -40,6 +41,12 @@ export interface PerRow {
   readonly retrieved: Uint8Array;
 }
 
+/** One value a prompt among which the metrics were asked: the columns that were measured, once each. */
+export interface PerPrompt extends PromptMatrices {
+  /** Column of the scores that each prompt is. */
+  readonly column: Int32Array;
+}
+
 /** What the moving averages and the z-scores against them are made of. */
 export interface StepSpread {
   /** Standard deviation over rows of the marginals. */
@@ -77,6 +84,8 @@ export interface StepMetrics {
   };
   /** Only where the option `perRow` asked for it, and there are metrics. */
   readonly perRow?: PerRow;
+  /** Only where the option `perPrompt` asked for it, and there are metrics (strict). */
+  readonly perPrompt?: PerPrompt;
   readonly columns: { readonly total: number; readonly distinct: number };
   /** Missing where there are no metrics, and where only some pairs were scored. */
   readonly spread?: StepSpread;

@@ -557,10 +557,19 @@ describe('collapsar analyze --out', () => {
     const run = await logs(2);
     const out = join(folder(), 'out');
     mkdirSync(out);
-    writeFileSync(join(out, '.metrics.jsonl.4242.tmp'), 'half');
+    for (const name of ['metrics.jsonl', 'prompts.parquet', 'matrices.parquet', 'matrices.parquet.run']) {
+      writeFileSync(join(out, `.${name}.4242.tmp`), 'half');
+    }
     writeFileSync(join(out, '.notes.tmp'), 'not ours');
     await collapsar(['analyze', run, '--out', out]);
-    expect(readdirSync(out).sort()).toEqual(['.notes.tmp', 'metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual([
+      '.notes.tmp',
+      'matrices.parquet',
+      'metrics.jsonl',
+      'metrics.parquet',
+      'prompts.parquet',
+      'summary.json',
+    ]);
   });
 
   it('that cannot put its results into place leaves those of before, and continues later', async () => {
@@ -585,19 +594,23 @@ describe('collapsar analyze --out', () => {
     expect(JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')).steps).toBe(5);
   });
 
-  it.each(['metrics.jsonl', 'metrics.parquet', 'failures.jsonl', 'summary.json'])(
-    'with a directory in the place of %s measures nothing, and leaves the others',
-    async (name) => {
-      const run = await logs(3);
-      const out = join(folder(), 'out');
-      mkdirSync(join(out, name), { recursive: true });
-      const { status, err, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
-      expect(status).toBe(1);
-      expect(err).toContain(`${join(out, name)}: cannot write here: this is a directory: name a file`);
-      expect(printed).toBe('');
-      expect(readdirSync(out)).toEqual([name]);
-    },
-  );
+  it.each([
+    'metrics.jsonl',
+    'prompts.parquet',
+    'matrices.parquet',
+    'metrics.parquet',
+    'failures.jsonl',
+    'summary.json',
+  ])('with a directory in the place of %s measures nothing, and leaves the others', async (name) => {
+    const run = await logs(3);
+    const out = join(folder(), 'out');
+    mkdirSync(join(out, name), { recursive: true });
+    const { status, err, out: printed } = await collapsar(['analyze', run, '--out', out, '--jsonl']);
+    expect(status).toBe(1);
+    expect(err).toContain(`${join(out, name)}: cannot write here: this is a directory: name a file`);
+    expect(printed).toBe('');
+    expect(readdirSync(out)).toEqual([name]);
+  });
 
   it('where files failed keeps what was measured, until they are repaired', async () => {
     const run = await logs(13);

@@ -232,7 +232,7 @@ describe('shards of rollout logs', () => {
         '--jsonl',
       ]);
       expect(last).toEqual(seen);
-      for (const name of ['metrics.jsonl', 'summary.json', 'metrics.parquet']) {
+      for (const name of ['metrics.jsonl', 'summary.json', 'metrics.parquet', 'prompts.parquet', 'matrices.parquet']) {
         expect(readFileSync(join(results, name), 'latin1')).toBe(readFileSync(join(whole, name), 'latin1'));
       }
     }

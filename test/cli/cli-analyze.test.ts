@@ -699,8 +699,10 @@ describe('--out', () => {
     expect(readdirSync(out).sort()).toEqual([
       '.collapsar-journal',
       'failures.jsonl',
+      'matrices.parquet',
       'metrics.jsonl',
       'metrics.parquet',
+      'prompts.parquet',
       'summary.json',
     ]);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
@@ -723,7 +725,13 @@ describe('--out', () => {
     const good = [1, 2, 3].map((step) => join(run, `${step}.safetensors`));
     const again = () => collapsar(['analyze', ...good, '--out', out]);
     expect((await again()).status).toBe(0);
-    expect(readdirSync(out).sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    expect(readdirSync(out).sort()).toEqual([
+      'matrices.parquet',
+      'metrics.jsonl',
+      'metrics.parquet',
+      'prompts.parquet',
+      'summary.json',
+    ]);
     const before = readFileSync(join(out, 'summary.json'), 'utf8');
     await again();
     expect(readFileSync(join(out, 'summary.json'), 'utf8')).toBe(before);

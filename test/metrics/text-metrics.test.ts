@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/checks/errors.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
-import type { TextRows } from '../../src/engine/operations/text-rows.js';
+import type { TextRows } from '../../src/engine/operations/texts/text-rows.js';
 import { textMetrics } from '../../src/metrics/text-metrics.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 import { textReference } from '../support/text-reference.js';

@@ -151,7 +151,13 @@ describe('docs/reference/cli.md', () => {
   it('writes the directory of results', async () => {
     for (const step of [1, 2]) await putStep(`runs/grpo-7b/step_${step}.safetensors`, smallStep(step));
     await run('docs/reference/cli.md', 0, {});
-    expect(readdirSync('results').sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
+    expect(readdirSync('results').sort()).toEqual([
+      'matrices.parquet',
+      'metrics.jsonl',
+      'metrics.parquet',
+      'prompts.parquet',
+      'summary.json',
+    ]);
     const summary = await files.readFile('results/summary.json', 'utf8');
     await files.rename('runs', 'unmounted');
     await run('docs/reference/cli.md', 0, {});

@@ -1,4 +1,4 @@
-// A step's texts as arguments (src/engine/operations/text-rows.ts), which two operations share.
+// A step's texts as arguments (src/engine/operations/texts/text-rows.ts), which two operations share.
 #pragma once
 
 #include <cstdint>

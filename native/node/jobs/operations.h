@@ -20,6 +20,7 @@ std::unique_ptr<Job> takeTokensJob(Arguments& arguments);
 std::unique_ptr<Job> takeSumsJob(Arguments& arguments);
 std::unique_ptr<Job> stepMomentsJob(Arguments& arguments);
 std::unique_ptr<Job> inferStepJob(Arguments& arguments);
+std::unique_ptr<Job> promptMatricesJob(Arguments& arguments);
 std::unique_ptr<Job> inferPairsJob(Arguments& arguments);
 std::unique_ptr<Job> actionDependenceJob(Arguments& arguments);
 std::unique_ptr<Job> matchedOrdersJob(Arguments& arguments);

@@ -16,7 +16,7 @@ class TextFiguresJob : public Job {
 
   Napi::Value result(Napi::Env env) override {
     const TextBound& bound = figures.bound;
-    // In the order of src/engine/operations/text-rows.ts.
+    // In the order of src/engine/operations/texts/text-rows.ts.
     std::vector<double> numbers = {static_cast<double>(figures.problem),
                                    static_cast<double>(figures.rowsUsed),
                                    static_cast<double>(figures.promptsUsed),

@@ -1,6 +1,6 @@
 // The rows of a run's first step with text figures: what the phrases of later steps are held against.
 import type { Engine } from '../../engine/engine.js';
-import type { TextRows } from '../../engine/operations/text-rows.js';
+import type { TextRows } from '../../engine/operations/texts/text-rows.js';
 import type { LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import { textRowsOf } from './rollout-measurement.js';
 

@@ -75,11 +75,15 @@ export class MeasuredSteps {
 /** What a step file says counts where both say it. */
 function together(scored: StepMeasurement, written: StepMeasurement): StepMeasurement {
   const { texts, badRows } = written;
+  const prompts = scored.prompts?.source === undefined ? (written.prompts ?? scored.prompts) : scored.prompts;
+  const promptNames = (scored.reading?.prompts.length ?? 0) > 0 ? undefined : written.promptNames;
   const filter = scored.filter ?? written.filter;
   const reading = bothRead(scored.reading, written.reading);
   return {
     metrics: scored.metrics,
     ...(texts && { texts }),
+    ...(prompts && { prompts }),
+    ...(promptNames && { promptNames }),
     ...(reading && { reading }),
     ...(filter && { filter }),
     notes: [...scored.notes, ...written.notes],

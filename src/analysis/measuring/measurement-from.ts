@@ -10,11 +10,13 @@ type Fields = Readonly<Record<string, unknown>>;
  * @throws {StateError} naming the part that is missing or of another kind
  */
 export function measurementFrom(value: unknown, step: number): StepMeasurement {
-  const { metrics, texts, reading, filter, notes, badRows } = fields(value, 'the measurement');
+  const { metrics, texts, prompts, promptNames, reading, filter, notes, badRows } = fields(value, 'the measurement');
   list(metrics, 'metrics').forEach(checkMetrics);
   if (reading !== undefined) checkReading(fields(reading, 'reading'), step);
   if (filter !== undefined) checkFilter(fields(filter, 'filter'));
   if (texts !== undefined) checkTexts(fields(texts, 'texts'));
+  if (prompts !== undefined) checkPrompts(fields(prompts, 'prompts'));
+  if (promptNames !== undefined) each(list(promptNames, 'promptNames'), 'string', 'promptNames');
   each(list(notes, 'notes'), 'string', 'notes');
   for (const bad of badRows === undefined ? [] : list(badRows, 'badRows')) {
     const { file, problem, offset } = fields(bad, 'badRows');
@@ -81,6 +83,28 @@ function checkTexts({
     each([text], 'string', 'texts.phrases');
     each([tokens, holders, share, shareAtFirstStep], 'number', 'texts.phrases');
     if (ids !== undefined) each(list(ids, 'texts.phrases'), 'number', 'texts.phrases');
+  }
+}
+
+function checkPrompts({ source, ids, rows, posterior, nats, ...figures }: Fields): void {
+  const count = list(ids, 'prompts.ids').length;
+  each(list(ids, 'prompts.ids'), 'string', 'prompts.ids');
+  if (source !== undefined) oneOf(source, ['scores', 'texts'], 'prompts.source');
+  for (const name of ['rows', 'mi', 'low', 'high', 'retrieval'] as const) {
+    const what = `prompts.${name}`;
+    const values = list(name === 'rows' ? rows : figures[name], what);
+    each(values, 'number', what);
+    const expected = source === undefined && name !== 'rows' ? 0 : count;
+    if (values.length !== expected) throw new StateError(`${what}: expected ${expected} numbers`);
+  }
+  for (const [name, matrix, bytes] of [
+    ['posterior', posterior, 1],
+    ['nats', nats, 2],
+  ] as const) {
+    if (matrix === undefined) continue;
+    each([matrix], 'string', `prompts.${name}`);
+    if (Buffer.byteLength(matrix as string, 'base64') === count * count * bytes) continue;
+    throw new StateError(`prompts.${name}: expected ${count} × ${count} of ${bytes} bytes in base64`);
   }
 }
 

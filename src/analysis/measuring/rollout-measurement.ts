@@ -2,7 +2,7 @@
 // say.
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
-import type { TextRows } from '../../engine/operations/text-rows.js';
+import type { TextRows } from '../../engine/operations/texts/text-rows.js';
 import type { RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
 import type { LoggedStep, ReadRollouts } from '../../logs/rollouts/rollout-logs.js';
 import {

@@ -18,6 +18,7 @@ import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
 import { refusePlaceholders } from './placeholder-scores.js';
+import { type PromptMeasurement, promptsOfScores } from './prompt-measurement.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
 /** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
@@ -29,6 +30,10 @@ export interface StepMeasurement {
   readonly metrics: readonly StepMetrics[];
   /** Of steps with rollouts. */
   readonly texts?: TextMetrics;
+  /** What the step says of each of its prompts (`strict`). */
+  readonly prompts?: PromptMeasurement;
+  /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
+  readonly promptNames?: readonly string[];
   /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
   readonly reading?: StepReading;
   /** In files with rewards (`strict`). */
@@ -161,10 +166,12 @@ async function measureData(
   if (options.profile === 'strict' && options.placeholders === 'error') refusePlaceholders(data, sums);
   const metrics = await sampleMetrics(engine, data, sums, options, signal);
   // One value a row was for the judge alone: what is kept of a step is as small as its figures.
-  const kept = metrics.map(({ perRow, ...rest }) => rest);
+  const kept = metrics.map(({ perRow, perPrompt, ...rest }) => rest);
   if (options.profile === 'ragen') return { metrics: kept, notes: [] };
   const columns = await rowColumns(engine, data, signal);
-  return { metrics: kept, ...(await besideMetrics(engine, columns, { metrics: metrics[0] }, options, signal)) };
+  const prompts = promptsOfScores(metrics[0]?.perPrompt, data.columnGroup);
+  const beside = await besideMetrics(engine, columns, { metrics: metrics[0] }, options, signal);
+  return { metrics: kept, prompts, ...beside };
 }
 
 export async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -203,7 +210,16 @@ async function sampleMetrics(
     episodes: data.episode,
     turns: data.turn,
   };
-  const common: MetricOptions = { profile, permutations, seed, step: data.step, signal, perRow: profile !== 'ragen' };
+  const isStrict = profile !== 'ragen';
+  const common: MetricOptions = {
+    profile,
+    permutations,
+    seed,
+    step: data.step,
+    signal,
+    perRow: isStrict,
+    perPrompt: isStrict,
+  };
   if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
   const samplers: SamplerOptions[] = [
     { kind: 'first_turn', seed },
@@ -211,7 +227,11 @@ async function sampleMetrics(
     { kind: 'turn', n: samples, seed },
   ];
   const found: StepMetrics[] = [];
-  for (const sampler of samplers) found.push(await crossScoreMetrics(engine, scores, { ...common, sampler }));
+  for (const sampler of samplers) {
+    // What is said of each prompt is said of first turns.
+    const perPrompt = common.perPrompt === true && sampler.kind === 'first_turn';
+    found.push(await crossScoreMetrics(engine, scores, { ...common, perPrompt, sampler }));
+  }
   return found;
 }
 

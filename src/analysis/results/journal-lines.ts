@@ -8,7 +8,7 @@ import { fileLines } from '../../logs/stores/file-lines.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
 
 /** Of the form of the lines. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** No step's figures take more: a line that does is no line. */
 const MAX_LINE_BYTES = 2 ** 28;

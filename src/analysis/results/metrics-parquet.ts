@@ -1,8 +1,8 @@
 // Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in
 // row groups, so that memory does not grow with the steps; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
-import { packageVersion } from '../../checks/package-version.js';
 import type { StepRecord } from '../step-report.js';
+import { openParquet, TEXT } from './parquet-table.js';
 
 /** Values of a row group: some 8 MB. */
 const GROUP_CELLS = 2 ** 20;
@@ -11,8 +11,6 @@ const GROUP_CELLS = 2 ** 20;
 export function isMetric(key: string, value: StepRecord[string]): value is number | null {
   return (typeof value === 'number' || value === null) && key !== 'step';
 }
-
-const TEXT = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const;
 
 /** Before the metrics. */
 const FIXED: readonly SchemaElement[] = [
@@ -33,24 +31,8 @@ export async function writeMetricsParquet(
   write: (bytes: Uint8Array) => Promise<void>,
   groupCells = GROUP_CELLS,
 ): Promise<void> {
-  const version = packageVersion();
-  // Only who writes results needs it.
-  const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
-  const bytes = new ByteWriter();
-  const flush = async () => {
-    await write(bytes.getBytes());
-    bytes.index = 0;
-  };
-  const writer = new ParquetWriter({
-    writer: Object.assign(bytes, { flush, finish: flush }),
-    schema: [
-      { name: 'steps', num_children: FIXED.length + keys.length },
-      ...FIXED,
-      ...keys.map((name): SchemaElement => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL' })),
-    ],
-    // As parquet-mr parses it: application, version, build.
-    createdBy: `collapsar version ${version} (build ${version})`,
-  });
+  const metrics = keys.map((name): SchemaElement => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL' }));
+  const writer = await openParquet('steps', [...FIXED, ...metrics], write);
   const rows = Math.max(1, Math.floor(groupCells / (FIXED.length + keys.length)));
   let group: StepRecord[] = [];
   for await (const record of records) {

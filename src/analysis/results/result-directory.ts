@@ -14,6 +14,7 @@ import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
+import { MATRICES, PROMPTS, PromptTables } from './prompt-tables.js';
 import { recordLine } from './record-line.js';
 
 const METRICS = 'metrics.jsonl';
@@ -23,7 +24,7 @@ const SUMMARY = 'summary.json';
 
 /** What a killed process left of files that it had not finished. */
 const UNFINISHED =
-  /^\.(metrics\.jsonl|metrics\.parquet|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
+  /^\.(metrics\.jsonl|(metrics|prompts|matrices)\.parquet|matrices\.parquet\.run|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
 
 type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
 
@@ -53,8 +54,8 @@ interface Ends {
 export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /**
- * The directory of `--out`: metrics.jsonl, metrics.parquet, summary.json, and failures.jsonl if there are any. No file
- * depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ * The directory of `--out`: metrics.jsonl, metrics.parquet, prompts.parquet, matrices.parquet, summary.json, and
+ * failures.jsonl if there are any. No file depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
  */
 export class ResultDirectory {
   readonly #directory: string;
@@ -63,6 +64,7 @@ export class ResultDirectory {
   /** Of all records, by first appearance. */
   readonly #keys = new Set<string>();
   readonly #runs: RunSummaries;
+  readonly #prompts: PromptTables;
   /** The present run's. */
   #run: SummaryOfRun | undefined;
   #directoryOfRun = '';
@@ -82,6 +84,7 @@ export class ResultDirectory {
     this.#lock = lock;
     this.#metrics = metrics;
     this.#runs = new RunSummaries(directory);
+    this.#prompts = new PromptTables(directory);
   }
 
   /**
@@ -98,7 +101,7 @@ export class ResultDirectory {
         if (UNFINISHED.test(name)) await rm(join(directory, name), { force: true });
       }
       // What none of the results can take the place of would be found when all is measured.
-      for (const name of [METRICS, PARQUET, FAILURES, SUMMARY]) {
+      for (const name of [METRICS, PARQUET, PROMPTS, MATRICES, FAILURES, SUMMARY]) {
         const path = join(directory, name);
         await checkReplaceable(path).catch((error: unknown) => {
           throw writeError(path, error);
@@ -166,7 +169,13 @@ export class ResultDirectory {
       } else known.last = value;
     }
     this.#statistics.add(orderFreeMetrics(report));
-    if (closed !== undefined) await this.#runs.add(closed);
+    const written = [closed && this.#endRun(closed), this.#prompts.add(report)];
+    await Promise.all(written);
+  }
+
+  /** In the order of the calls, whether or not they are waited for. */
+  async #endRun(closed: SummaryOfRun): Promise<void> {
+    await Promise.all([this.#runs.add(closed), this.#prompts.endRun(closed.judged?.verdicts ?? [])]);
   }
 
   /** @returns the summary of the run that ends here */
@@ -201,7 +210,8 @@ export class ResultDirectory {
     const prepared: AtomicFile[] = [this.#metrics];
     try {
       const closed = this.#closeRun();
-      if (closed !== undefined) await this.#runs.add(closed);
+      if (closed !== undefined) await this.#endRun(closed);
+      prepared.push(...(await this.#prompts.prepare()));
       await this.#write(prepared, PARQUET, (file) =>
         writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
       );
@@ -239,6 +249,7 @@ export class ResultDirectory {
 
   async #release(): Promise<void> {
     await this.#runs.discard();
+    await this.#prompts.discard();
     await this.#journal?.close();
     await this.#lock.release();
   }

@@ -4,6 +4,7 @@ import { RunningState } from '../../metrics/reporting/running-state.js';
 import type { Profile } from '../../metrics/step-metrics.js';
 import { Judge, type RunSummary } from '../../verdicts/index.js';
 import type { StepMeasurement } from '../measuring/step-measurement.js';
+import { promptFindings } from '../prompt-findings.js';
 import type { StepFindings } from '../step-report.js';
 
 export class RunReplay {
@@ -21,19 +22,19 @@ export class RunReplay {
    * @param step training step
    * @param disorder why it is no later than one taken before: then it has no verdicts
    */
-  take(
-    step: number,
-    { metrics: measured, texts, reading, filter, notes }: StepMeasurement,
-    disorder?: string,
-  ): StepFindings {
+  take(step: number, measurement: StepMeasurement, disorder?: string): StepFindings {
+    const { metrics: measured, texts, reading, filter, notes } = measurement;
     const metrics = measured.map((sample) => withAverages(sample, this.#averages, step));
     // `ragen` gives what the reference logs and nothing else.
     const written = texts && { texts };
     if (this.#profile === 'ragen') return { metrics, ...written };
     const beside = { ...written, ...(filter && { filter }) };
-    if (disorder !== undefined) return { metrics, ...beside, notes: [...notes, disorder] };
+    if (disorder !== undefined) {
+      return { metrics, ...beside, ...promptFindings(measurement, undefined), notes: [...notes, disorder] };
+    }
     const judgement = reading && this.#judge.take(reading, metrics[0], texts);
-    return { metrics, ...(judgement && { judgement }), ...beside, notes };
+    const ofPrompts = promptFindings(measurement, judgement);
+    return { metrics, ...(judgement && { judgement }), ...beside, ...ofPrompts, notes };
   }
 
   /** Verdicts of the run so far, and correlations with success. */

@@ -12,7 +12,7 @@ import type { RowSelection } from '../sampling/row-selection.js';
 import { NONE_LEFT_OUT, type RowsLeftOut } from '../sampling/rows-left-out.js';
 import type { SamplerOptions } from '../sampling/samplers.js';
 import type { ScoredStep } from '../scored-step.js';
-import type { Certainty, PerRow, SampleLabel, StepMetrics, StepSpread } from '../step-metrics.js';
+import type { Certainty, PerPrompt, PerRow, SampleLabel, StepMetrics, StepSpread } from '../step-metrics.js';
 import { loggedKey, namesOf } from './logged-names.js';
 
 /** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
@@ -25,6 +25,8 @@ interface ScoredSample {
   readonly retrieval: ScoredStep;
   /** What intervals and p-values are of: a row that is drawn again tells nothing new. */
   readonly drawn: ScoredStep;
+  /** Column of the scores that each column of `drawn` is. */
+  readonly prompts: Int32Array;
 }
 
 interface ReportOptions extends Omit<MetricOptions, 'sampler'> {
@@ -73,7 +75,7 @@ export function metricsReporter(
     absent: Record<string, string>,
     certainty: Record<string, Certainty>,
     notes: string[],
-    measured?: { step: MeasuredStep; spread: StepSpread },
+    measured?: { step: MeasuredStep; spread: StepSpread; perPrompt?: PerPrompt | undefined },
   ): StepMetrics {
     const names = namesOf(label);
     const about = aboutRows(selection);
@@ -93,6 +95,7 @@ export function metricsReporter(
       certainty,
       notes,
       ...(options.perRow === true && measured !== undefined ? { perRow: perRowOf(measured.step, selection) } : {}),
+      ...(measured?.perPrompt && { perPrompt: measured.perPrompt }),
       rows: {
         total: shape.rows,
         used: selection.rows.length,
@@ -128,11 +131,12 @@ export function metricsReporter(
       const infer = ({ sums, stats, own, lengths, signatures }: ScoredStep, permutations: number) =>
         engine.inferStep(sums, stats, { own, lengths, signatures, permutations, seed, signal });
       // None needs another: asked for together, the engine's threads are woken once.
-      const [measured, apart, inference, rowsAsDrawn] = await Promise.all([
+      const [measured, apart, inference, rowsAsDrawn, perPrompt] = await Promise.all([
         withMoments(engine, scored.measured),
         scored.retrieval === scored.measured ? undefined : withMoments(engine, scored.retrieval),
         infer(scored.drawn, permutations),
         scored.drawn === scored.retrieval ? undefined : infer(scored.retrieval, 0),
+        options.perPrompt === true ? perPromptOf(engine, scored, signal) : undefined,
       ]);
       const retrieval = apart ?? measured;
       const { values, absent, notes, spread } = strictValues(measured, retrieval);
@@ -149,7 +153,7 @@ export function metricsReporter(
       Object.assign(certainty, subsets.certainty);
       notes.push(...subsets.notes);
       Object.assign(values, aboutSample(selection));
-      return build(selection, leftOut, values, absent, certainty, notes, { step: measured, spread });
+      return build(selection, leftOut, values, absent, certainty, notes, { step: measured, spread, perPrompt });
     },
   };
 }
@@ -183,6 +187,20 @@ function caveats({ withinVariance, calibrated }: StepInference, { nonFinite, pla
 async function withMoments(engine: Engine, step: ScoredStep): Promise<MeasuredStep> {
   const { stats, own, lengths, signatures } = step;
   return { ...step, moments: await engine.stepMoments(stats, { own, lengths, signatures }) };
+}
+
+/** Matrices of more prompts are more than anyone looks at, and than a step's record should hold. */
+const MOST_IN_MATRIX = 1024;
+
+async function perPromptOf(
+  engine: Engine,
+  { drawn, prompts }: ScoredSample,
+  signal: AbortSignal | undefined,
+): Promise<PerPrompt> {
+  const { sums, stats, own, lengths, signatures } = drawn;
+  const matrices = prompts.length <= MOST_IN_MATRIX;
+  const found = await engine.promptMatrices(sums, stats, { own, lengths, signatures, matrices, signal });
+  return { column: prompts, ...found };
 }
 
 function zerosIn(lengths: Lengths): number {

@@ -38,12 +38,12 @@ describe('a directory of results, from a program', () => {
     await expect(analysis(out, 7)).rejects.toThrow('enough');
     expect(readdirSync(out)).toEqual(['.collapsar-journal']);
     expect(await analysis(out, Number.POSITIVE_INFINITY)).toBeGreaterThanOrEqual(7);
-    const names = ['metrics.jsonl', 'metrics.parquet', 'summary.json'];
+    const names = ['matrices.parquet', 'metrics.jsonl', 'metrics.parquet', 'prompts.parquet', 'summary.json'];
     expect(readdirSync(out).sort()).toEqual(names);
 
     const wanted = join(directory, 'wanted');
     await collapsar(['analyze', healthy, '--permutations', '19', '--seed', '3', '--out', wanted, '--quiet']);
-    for (const name of names.slice(0, 2)) {
+    for (const name of names.slice(0, 4)) {
       expect(readFileSync(join(out, name)).equals(readFileSync(join(wanted, name)))).toBe(true);
     }
     const summary = (of: string) => JSON.parse(readFileSync(join(of, 'summary.json'), 'utf8'));

@@ -32,7 +32,13 @@ it('writes the summary of many runs without a string that holds it', async () =>
     Array.from({ length: RUNS }, (_, run) => `step_${run}`),
   );
   expect(text).toBe(`${JSON.stringify(summary, null, 2)}\n`);
-  expect(readdirSync(out).sort()).toEqual(['metrics.jsonl', 'metrics.parquet', 'summary.json']);
+  expect(readdirSync(out).sort()).toEqual([
+    'matrices.parquet',
+    'metrics.jsonl',
+    'metrics.parquet',
+    'prompts.parquet',
+    'summary.json',
+  ]);
 });
 
 it('gives the text of JSON.stringify, of no run, one and several', async () => {

@@ -1,14 +1,14 @@
 // A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And
 // what comes back.
 import { types } from 'node:util';
-import { checkArray, checkFields, checkObject, optionNames } from '../../checks/argument-checks.js';
-import { ArgumentError } from '../../checks/errors.js';
-import { counted, shown } from '../../checks/words.js';
-import { loadAddon } from '../addon.js';
-import { noteEngineMemory } from '../memory.js';
-import type { TextRowsArguments, TextsArguments } from '../native.js';
-import { integerArray } from '../tensor/integers.js';
-import type { Integers } from '../tensor/tensor.js';
+import { checkArray, checkFields, checkObject, optionNames } from '../../../checks/argument-checks.js';
+import { ArgumentError } from '../../../checks/errors.js';
+import { counted, shown } from '../../../checks/words.js';
+import { loadAddon } from '../../addon.js';
+import { noteEngineMemory } from '../../memory.js';
+import type { TextRowsArguments, TextsArguments } from '../../native.js';
+import { integerArray } from '../../tensor/integers.js';
+import type { Integers } from '../../tensor/tensor.js';
 
 /** A text as a string, or its bytes in UTF-8. */
 export type Text = string | Uint8Array;

@@ -1,9 +1,9 @@
 // engine.textFigures and engine.phraseShares: options, checks, native calls, results.
-import { checkCount, optionNames } from '../../checks/argument-checks.js';
-import type { OperationOptions } from '../../checks/operation-options.js';
-import type { EngineCore } from '../engine-core.js';
-import type { NativeResults, NativeTextFigures } from '../native.js';
-import type { Integers } from '../tensor/tensor.js';
+import { checkCount, optionNames } from '../../../checks/argument-checks.js';
+import type { OperationOptions } from '../../../checks/operation-options.js';
+import type { EngineCore } from '../../engine-core.js';
+import type { NativeResults, NativeTextFigures } from '../../native.js';
+import type { Integers } from '../../tensor/tensor.js';
 import { phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
 
 /** Options of `engine.textFigures`. */

@@ -1,0 +1,90 @@
+// A measured step and its judgement -> what there is to say of each of its prompts, and of each pair of them.
+import type { Judgement } from '../verdicts/index.js';
+import type { TriageCause } from '../verdicts/prompt-triage.js';
+import type { PromptMeasurement, PromptSource } from './measuring/prompt-measurement.js';
+import type { StepMeasurement } from './measuring/step-measurement.js';
+
+/** One prompt of a step. */
+export interface PromptReport {
+  /** Id of its group, as the file or the log has it. */
+  readonly prompt: string;
+  /** Rows that `mi` is the mean over; 0 where there is no `mi`. */
+  readonly rows: number;
+  /** I(X;Z) of this prompt's rows, nats a response, with its 95% batch interval; null where there is none. */
+  readonly mi: number | null;
+  readonly miLow: number | null;
+  readonly miHigh: number | null;
+  /** Share of its rows whose best prompt it is. */
+  readonly retrieval: number | null;
+  /** Of its episodes' rewards, the standard deviation with ddof 1; null where there are fewer than two finite ones. */
+  readonly rewardMean: number | null;
+  readonly rewardStd: number | null;
+  /** Whether the filter keeps it, and why not; null without rewards. */
+  readonly kept: boolean | null;
+  readonly dropReason: string | null;
+  /** Why its rewards vary or do not. */
+  readonly cause: TriageCause | null;
+}
+
+/** How the rows of each prompt stand under every prompt. */
+export interface PromptMatrix {
+  readonly source: PromptSource;
+  /** The P prompts of rows and columns. */
+  readonly ids: readonly string[];
+  /** [P·P] row i, column p: mean over the rows of prompt i of the posterior of p; 255 is 1. */
+  readonly posterior: Uint8Array;
+  /** [P·P] float16 bit patterns: mean over the rows of prompt i of their log-prob under p − their marginal; nats. */
+  readonly nats: Uint16Array;
+}
+
+export interface PromptFindings {
+  readonly prompts?: readonly PromptReport[];
+  readonly matrix?: PromptMatrix;
+}
+
+/** Prompts in the order of the figures, then those that rewards alone tell of. */
+export function promptFindings(
+  { prompts: measured, promptNames, reading, filter }: StepMeasurement,
+  judgement: Judgement | undefined,
+): PromptFindings {
+  if (measured === undefined) return {};
+  const nameOf = (group: number | bigint): string => promptNames?.[Number(group)] ?? String(group);
+  const rewards = new Map(reading?.prompts.map((prompt) => [nameOf(prompt.group), prompt]));
+  const causes = new Map(judgement?.triage.map(({ group, cause }) => [nameOf(group), cause]));
+  const kept = new Map<string, string | null>(filter?.kept.map((group) => [String(group), null]));
+  for (const { group, reason } of filter?.dropped ?? []) kept.set(String(group), reason);
+  const place = new Map(measured.ids.map((id, at) => [id, at]));
+  const ids = new Set([...measured.ids, ...rewards.keys(), ...kept.keys()]);
+  const prompts = [...ids].map((prompt): PromptReport => {
+    const at = place.get(prompt);
+    const of = (figures: readonly number[]): number | null => finiteOrNull(at === undefined ? undefined : figures[at]);
+    const { rewardMean, rewardStd } = rewards.get(prompt) ?? {};
+    const reason = kept.get(prompt);
+    return {
+      prompt,
+      rows: of(measured.rows) ?? 0,
+      mi: of(measured.mi),
+      miLow: of(measured.low),
+      miHigh: of(measured.high),
+      retrieval: of(measured.retrieval),
+      rewardMean: finiteOrNull(rewardMean),
+      rewardStd: finiteOrNull(rewardStd),
+      kept: reason === undefined ? null : reason === null,
+      dropReason: reason ?? null,
+      cause: causes.get(prompt) ?? null,
+    };
+  });
+  const matrix = matrixOf(measured);
+  return { prompts, ...(matrix && { matrix }) };
+}
+
+function finiteOrNull(figure: number | undefined): number | null {
+  return figure !== undefined && Number.isFinite(figure) ? figure : null;
+}
+
+function matrixOf({ source, ids, posterior, nats }: PromptMeasurement): PromptMatrix | undefined {
+  if (source === undefined || posterior === undefined || nats === undefined) return undefined;
+  // Of its own memory, which 16 bits are aligned in.
+  const bytes = Uint8Array.from(Buffer.from(nats, 'base64'));
+  return { source, ids, posterior: Buffer.from(posterior, 'base64'), nats: new Uint16Array(bytes.buffer) };
+}

@@ -1,0 +1,102 @@
+// engine.promptMatrices: options, checks, native call, result.
+
+import { optionNames } from '../../checks/argument-checks.js';
+import { ArgumentError } from '../../checks/errors.js';
+import type { OperationOptions } from '../../checks/operation-options.js';
+import { shown } from '../../checks/words.js';
+import type { EngineCore } from '../engine-core.js';
+import type { NativeResults } from '../native.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { type HostView, viewDenseFloat64 } from '../tensor/tensor-view.js';
+import type { RowLabels, RowStats } from './row-stats.js';
+import { statsArguments, statsExtents } from './row-stats-arguments.js';
+import { labelArguments } from './score-options.js';
+
+/**
+ * A step's rows by prompt, P columns. Figures of a prompt without rows are NaN.
+ */
+export interface PromptMatrices {
+  /** [P] rows whose own column this is. */
+  readonly rows: Int32Array;
+  /** [P] mean over them of matchedSeq − marginalSeq: nats a response. */
+  readonly mi: Float64Array;
+  /** [P] its 95% batch interval (docs/reference/intervals.md); NaN where the prompt has fewer than two rows. */
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+  /** [P] share of its rows whose best prompt is their own or an equivalent one. */
+  readonly retrieval: Float64Array;
+  /**
+   * [P·P], row-major: in row i and column p the mean over the rows of prompt i of w_r(p), the posterior of the label
+   * (docs/reference/intervals.md), as n/255; 0 in the row of a prompt without rows. Undefined without `matrices`.
+   */
+  readonly posterior: Uint8Array | undefined;
+  /**
+   * [P·P] float16 bit patterns: the mean over the rows of prompt i of S[r][p] − marginalSeq, nats a response, cut at
+   * ±65504; −infinity where a row is impossible under p, NaN in the row of a prompt without rows.
+   */
+  readonly nats: Uint16Array | undefined;
+}
+
+export interface PromptMatricesOptions extends RowLabels, OperationOptions {
+  /** False: the figures of each prompt alone. Default true. */
+  matrices?: boolean | undefined;
+}
+
+const PROMPT_OPTIONS = optionNames<PromptMatricesOptions>({
+  matrices: true,
+  own: true,
+  lengths: true,
+  signatures: true,
+  signal: true,
+  onProgress: true,
+});
+
+/** In the order of native/node/jobs/prompt_matrices.cpp. */
+function matricesFrom({ numbers, posterior, nats }: NativeResults['promptMatrices']): PromptMatrices {
+  const prompts = numbers.length / 5;
+  const part = (at: number): Float64Array => numbers.slice(at * prompts, (at + 1) * prompts);
+  return {
+    rows: Int32Array.from(part(0)),
+    mi: part(1),
+    low: part(2),
+    high: part(3),
+    retrieval: part(4),
+    posterior,
+    nats,
+  };
+}
+
+/** Engine.promptMatrices() */
+export async function promptMatrices(
+  engine: EngineCore,
+  sums: Tensor,
+  stats: RowStats,
+  options: PromptMatricesOptions,
+): Promise<PromptMatrices> {
+  engine.begin('promptMatrices', options, PROMPT_OPTIONS);
+  const view = viewDenseFloat64(sums, 'sums') as HostView;
+  const extents = statsExtents(stats);
+  const [rows, columns] = extents;
+  if (view.shape[0] !== rows || view.shape[1] !== columns) {
+    throw new ArgumentError('sums.shape', `got [${view.shape.join(', ')}], but stats are of [${rows}, ${columns}]`);
+  }
+  const labels = labelArguments(options, 'options');
+  const { matrices = true } = options;
+  if (typeof matrices !== 'boolean') {
+    throw new ArgumentError('options.matrices', `got ${shown(matrices)}, expected true or false`);
+  }
+  return engine.jobs.run<NativeResults['promptMatrices'], PromptMatrices>(
+    'promptMatrices',
+    options,
+    (settle, held) =>
+      engine.native.promptMatrices(
+        settle,
+        view.data,
+        held.protect(view.data, 'sums'),
+        ...statsArguments(stats, extents, held),
+        ...labels,
+        matrices,
+      ),
+    matricesFrom,
+  );
+}
