@@ -23,7 +23,7 @@ export interface StepRecord {
   /** Every verdict that holds at this step, the gravest first; left out where none does. `strict` only. */
   readonly verdicts?: readonly Verdict[];
   /**
-   * Which groups the filter would keep (strict dialect, top_p .9 of reward variance), in files with rewards. `strict`
+   * Which groups the filter would keep (strict dialect, top_p 0.9 of reward variance), in files with rewards. `strict`
    * only.
    */
   readonly filter?: FilterRecord;

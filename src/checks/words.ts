@@ -20,6 +20,9 @@ export function counted(count: number, what: string): string {
   return `1 ${what.endsWith('ies') ? `${what.slice(0, -3)}y` : what.slice(0, -1)}`;
 }
 
+/** A sentence, with its first letter large. */
+export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 const LONGEST = 120;
 
 /** Text from an untrusted file, fit for a terminal and a message: no control characters, no megabytes. */

@@ -1,6 +1,8 @@
 // Should a batch be filtered at all? Where all prompts vary alike, a filter drops data and gains nothing.
+
 import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { figure } from '../checks/numbers.js';
 import { shown } from '../checks/words.js';
 
 /** Whether filtering pays in this batch. */
@@ -13,7 +15,7 @@ export interface FilterGate {
 }
 
 /**
- * From the paper's table 8: at 1.16 and 1.29 the filter gains 3.2 and 4.6 points, at .33 it loses 5.0. Nothing in
+ * From the paper's table 8: at 1.16 and 1.29 the filter gains 3.2 and 4.6 points, at 0.33 it loses 5.0. Nothing in
  * between.
  */
 const GAINS_FROM = 1.16;
@@ -56,7 +58,7 @@ export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
     squares += deviation * deviation;
   }
   const ratio = Math.sqrt(squares / groups) / mean;
-  const what = `Reward variance differs between prompts by ${ratio.toFixed(2)} of its mean`;
+  const what = `Reward variance differs between prompts by ${figure(ratio)} of its mean`;
   if (ratio >= GAINS_FROM) {
     return {
       ratio,

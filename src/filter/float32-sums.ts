@@ -41,7 +41,7 @@ export function float32Mean(values: Float32Array, begin: number, end: number): n
 /**
  * Standard deviation (ddof 1) of values[begin, end): moments in float64, the result in float32.
  * @param alone the only row of its tensor: torch then takes the mean in float32 first, which is why sixteen equal
- *   rewards of .8 have a std of 6e-8 there
+ *   rewards of 0.8 have a std of 6e-8 there
  */
 export function float32Std(values: Float32Array, begin: number, end: number, alone: boolean): number {
   let squares = 0;

@@ -35,7 +35,7 @@ export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanati
     severity: 'critical or warning',
     definition: 'The batches cannot be told from those of a policy that ignores its prompts.',
     rule:
-      'at two computed steps in succession the interval of I(X;Z) reaches 0 and retrieval has p > .05; a warning where the ' +
+      'at two computed steps in succession the interval of I(X;Z) reaches 0 and retrieval has p > 0.05; a warning where the ' +
       'run has never shown dependence',
     advice:
       'Stop, go back to a checkpoint from before; or check that prompts reach the model and rows are labelled rightly.',
@@ -106,14 +106,14 @@ export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanati
   actions_ignore_prompt: {
     severity: 'warning',
     definition: 'The actions can no longer be told to depend on the prompt.',
-    rule: 'I(X;A) has p > .05 at 5 steps in succession, after a start that had p ≤ .05',
+    rule: 'I(X;A) has p > 0.05 at 5 steps in succession, after a start that had p ≤ 0.05',
     advice:
       'Look at the reward for a single action that always pays, and at the filter for prompts that give no signal.',
   },
   actions_ignore_reasoning: {
     severity: 'warning',
     definition: 'The actions can no longer be told to depend on the reasoning.',
-    rule: 'I(Z;A|X) has p > .05 at 5 steps in succession, after a start that had p ≤ .05',
+    rule: 'I(Z;A|X) has p > 0.05 at 5 steps in succession, after a start that had p ≤ 0.05',
     advice:
       'The reasoning has become decoration: reward that is paid through it, or shorter reasoning, brings them together.',
   },
@@ -126,20 +126,20 @@ export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanati
   template_grows: {
     severity: 'info',
     definition: 'Phrases that most prompts share take over the texts.',
-    rule: 'template_share has credibly doubled, to above .3',
+    rule: 'template_share has credibly doubled, to above 0.3',
     advice:
       'Read the phrases: a form that the reward asks for is harmless, the same reasoning for every prompt is not.',
   },
   repetition_loop: {
     severity: 'warning',
     definition: 'The texts repeat themselves, or run into the length limit.',
-    rule: 'repetition has credibly doubled, to above .2, or truncated_share tripled, to above .1',
+    rule: 'repetition has credibly doubled, to above 0.2, or truncated_share tripled, to above 0.1',
     advice: 'Penalise repeated n-grams or length, lower the temperature, mask truncated rows out of the loss.',
   },
   copies: {
     severity: 'warning',
     definition: 'Most texts are those of another prompt, word for word.',
-    rule: 'duplicate_across_share above .5 at two steps in succession',
+    rule: 'duplicate_across_share above 0.5 at two steps in succession',
     advice: 'Read the text that is said most often, and what the reward pays for it.',
   },
   filter_not_advised: {

@@ -1,9 +1,9 @@
 // Prompts whose rewards hardly vary give no gradient. Why they do not decides what helps: too easy, too hard, or a
 // reward that cannot tell different behaviour apart (docs/reference/verdicts.md).
 
+import { percent } from '../checks/numbers.js';
 import { fields, nullable, number, type Shaped } from '../checks/saved-shape.js';
 import type { RolloutGroup } from './evidence/group-outcomes.js';
-import { percent } from './sentence-numbers.js';
 import type { Finding, VerdictKind } from './verdict.js';
 
 /** Whether a prompt’s rewards carry a learning signal, and why not. */

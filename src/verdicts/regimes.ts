@@ -2,14 +2,15 @@
 // sure (docs/reference/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands
 // when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
+import { figure, percent, percentOf } from '../checks/numbers.js';
 import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
+import { capital } from '../checks/words.js';
 import type { RegimeReading } from './judgement.js';
 import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';
 import type { Instrument } from './levels/instrument.js';
 import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js';
 import { type RunLevel, START_STEPS } from './levels/run-level.js';
 import type { StepLevels } from './levels/step-levels.js';
-import { capital, figure, percent, percentOf } from './sentence-numbers.js';
 import {
   advance,
   type Comparison,

@@ -77,7 +77,7 @@ describe('the table', () => {
     expect(out).toMatch(/step +state +MI +95% batch +p\(MI\) +retrieval +chance +H\(Z\|X\)/);
     expect(out).toContain('12 of 51 steps; all: --rows all.');
     // The floor of 999 permutations, and a figure that chance may have made.
-    expect(out).toMatch(/^ +1 +— .* ≤\.001 /m);
+    expect(out).toMatch(/^ +1 +— .* ≤0\.001 /m);
     expect(out).toMatch(/^ +200 +T .* 0\.102\? /m);
   });
 
@@ -158,7 +158,7 @@ describe('the table', () => {
       await putStep(join(place, `r${run}`, '1.safetensors'), { ...smallStep(1), rewards });
     const { out } = await collapsar(['analyze', place, '--permutations', '0', '--quiet']);
     expect(out.replace(/\s+/g, ' ')).toContain(
-      'the filter (top_p .9) would keep nothing at 1 step, and nothing at some in 59 other runs',
+      'the filter (top_p 0.9) would keep nothing at 1 step, and nothing at some in 59 other runs',
     );
     expect(out).toContain('60 runs: ');
   });

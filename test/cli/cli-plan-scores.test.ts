@@ -94,7 +94,7 @@ describe('plan-scores', () => {
 
   it('says when everything is scored', async () => {
     const { err } = await collapsar(['plan-scores', rowsFile(), '--negatives', '50']);
-    expect(err).toContain('102 of 102 pairs to score: 0.0% saved');
+    expect(err).toContain('102 of 102 pairs to score: 0% saved');
     expect(err).toContain('every pair of different prompts is scored');
   });
 

@@ -1,8 +1,8 @@
 // The pieces that the command line's text is made of.
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { shortBytes, shortDuration, shortNumber } from '../../src/checks/numbers.js';
 import { nearest } from '../../src/cli/options/nearest.js';
-import { shortBytes, shortDuration, shortNumber } from '../../src/cli/output/number-format.js';
 import { Progress } from '../../src/cli/output/progress.js';
 import { RowChoice } from '../../src/cli/output/screen/row-choice.js';
 import { characterAt, ribbon, sparkline } from '../../src/cli/output/screen/sparkline.js';

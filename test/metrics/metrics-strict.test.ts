@@ -384,7 +384,9 @@ describe('strict profile', () => {
     expect(told.values.mi_seq_estimate).toBeCloseTo(most, 12);
     expect(told.values.mi_attainable_bound).toBe(Math.log(4));
     expect(told.values.mi_saturated).toBe(1);
-    expect(told.notes.join()).toContain(`MI is saturated: ${most.toFixed(3)} of at most ${most.toFixed(3)} nats`);
+    expect(told.notes.join()).toContain(
+      `MI is saturated: ${most.toPrecision(3)} of at most ${most.toPrecision(3)} nats`,
+    );
     expect((await of(1)).values.mi_saturated).toBe(0);
     expect((await of(1e-9)).values.mi_saturated).toBe(0);
   });

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
+import { shortBytes } from '../../checks/numbers.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped, escapedLines } from '../../checks/words.js';
 import type { CudaDevice } from '../../engine/device/cuda-device.js';
@@ -10,7 +11,6 @@ import { probeCuda } from '../../engine/device/cuda-probe.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { EXIT } from '../output/exit-codes.js';
-import { shortBytes } from '../output/number-format.js';
 import type { Streams } from '../output/streams.js';
 import { painter } from '../output/text-style.js';
 import { selfTest } from './self-test.js';

@@ -1,6 +1,7 @@
 // `collapsar filter`: rewards of one step in, the groups that are worth an update out on stdout, remarks on stderr.
 
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { shortNumber } from '../../checks/numbers.js';
 import { argumentProblem, escaped } from '../../checks/words.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import type { DropReason, FilterResult } from '../../filter/filter-result.js';
@@ -12,7 +13,6 @@ import type { Delimiter } from '../input/separated-fields.js';
 import { type LogFlags, logFlags, withoutLogFlags } from '../options/log-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { jsonPieces } from '../output/json-pieces.js';
-import { shortNumber } from '../output/number-format.js';
 import type { Streams } from '../output/streams.js';
 import { layoutTable, widthOf } from '../output/table.js';
 import { painter } from '../output/text-style.js';

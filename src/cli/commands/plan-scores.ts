@@ -1,8 +1,10 @@
 // `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what
 // that saves on stderr.
+
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { exactPercent } from '../../checks/numbers.js';
 import { argumentProblem } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
@@ -89,10 +91,9 @@ function csvField(json: string): string {
 }
 
 function saving({ cost, complete }: ScorePlan): string {
-  const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
   const { pairs, ownPairs, allPairs, distinctPairs } = cost;
   const parts = [
-    `${pairs} of ${allPairs} pairs to score: ${percent(cost.saved)} saved`,
+    `${pairs} of ${allPairs} pairs to score: ${exactPercent(cost.saved)} saved`,
     `${ownPairs} of them are rows under their own prompt, which a trainer has mostly scored already`,
   ];
   if (distinctPairs < allPairs) parts.push(`equal prompts are scored once (${distinctPairs} different pairs)`);

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { shortBytes } from '../../checks/numbers.js';
 import { shellLine } from '../../checks/shell-words.js';
 import { counted, escaped } from '../../checks/words.js';
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
@@ -11,7 +12,6 @@ import type { Report } from '../../report/report.js';
 import { writeFigures } from '../../report/write-figures.js';
 import type { MeasuringFlags } from '../options/measuring-options.js';
 import { EXIT } from '../output/exit-codes.js';
-import { shortBytes } from '../output/number-format.js';
 import type { Streams, TextStream } from '../output/streams.js';
 import { analyzeCommand } from './analyze.js';
 

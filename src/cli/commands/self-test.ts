@@ -1,10 +1,10 @@
 // A computation small enough to know the answer, through every native step of an analysis.
 import type { Engine } from '../../engine/engine.js';
 
-/** Each of two responses has probability .8 under its own prompt and .2 under the other. */
+/** Each of two responses has probability 0.8 under its own prompt and 0.2 under the other. */
 const FITTING = Math.log(0.8);
 const OTHER = Math.log(0.2);
-/** ln .8 − ln((.8 + .2) / 2) */
+/** ln 0.8 − ln((0.8 + 0.2) / 2) */
 const EXPECTED_MI = Math.log(1.6);
 const TOLERANCE = 1e-12;
 

@@ -1,7 +1,7 @@
 // How far an analysis is, on stderr: a bar on a terminal, now and then a line elsewhere.
 import type { AnalysisProgress } from '../../analysis/analysis-progress.js';
+import { shortBytes, shortDuration } from '../../checks/numbers.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
-import { shortBytes, shortDuration } from './number-format.js';
 import type { Streams, TextStream } from './streams.js';
 import { isUnicode } from './text-style.js';
 

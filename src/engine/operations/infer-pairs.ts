@@ -32,7 +32,7 @@ export interface PairInferenceOptions extends OperationOptions {
   readonly signatures: Integers;
   /** [P] turn of each column: what negatives were drawn by. Default: by nothing. */
   readonly turns?: Integers | undefined;
-  /** Of the intervals, in (0, 1). Default .95. */
+  /** Of the intervals, in (0, 1). Default 0.95. */
   readonly confidence?: number | undefined;
 }
 

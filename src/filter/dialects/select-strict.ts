@@ -42,7 +42,7 @@ export function selectStrict(
     case 'top_p':
       return topP(ranked, kind, settings);
     case 'top_k':
-      // .29 · 100 is 28.999999999999996.
+      // 0.29 · 100 is 28.999999999999996.
       return bestGroups(ranked, null, Math.floor(value * groups + SLACK));
     case 'top_k_abs':
       return bestGroups(ranked, null, value);

@@ -10,7 +10,7 @@ const NAMED_GROUPS = 8;
 
 /**
  * Groups whose rewards vary while all their outcomes are the same. A filter by variance keeps them, and normalised
- * advantages blow the shaping up to full size (verl-recipe#125: EM .04 against .75 with groups chosen by outcome).
+ * advantages blow the shaping up to full size (verl-recipe#125: EM 0.04 against 0.75 with groups chosen by outcome).
  */
 export function variesByShapingAlone(rewards: SpreadStatistics, outcomes: SpreadStatistics): Uint8Array {
   return rewards.constant.map((constant, group) => (constant === 0 && outcomes.constant[group] === 1 ? 1 : 0));

@@ -35,7 +35,7 @@ export interface FilterOptions {
   strategy?: FilterStrategy | undefined;
   /**
    * top_p, top_k: a share in (0, 1]. top_k_abs, and `top_k` of the `upstream` dialect: a number of groups, at least 1.
-   * min_p: a share in [0, 1]. Default .9 for top_p, 1 for `top_k` of `upstream`; the others have none.
+   * min_p: a share in [0, 1]. Default 0.9 for top_p, 1 for `top_k` of `upstream`; the others have none.
    */
   value?: number | undefined;
   /** Default `reward_variance`. */
@@ -50,7 +50,7 @@ export interface FilterOptions {
   /** How top_p makes masses of scores. Default `linear`. */
   topPMode?: 'linear' | 'softmax' | undefined;
   /**
-   * Slack of top_p's threshold. `ragen`, `upstream`: absolute, in units of the score, default .01. `paper`: the same,
+   * Slack of top_p's threshold. `ragen`, `upstream`: absolute, in units of the score, default 0.01. `paper`: the same,
    * default
    * 0. `strict`: as a share of the whole mass, default 1e-9, so that it does not depend on the scale of rewards.
    */

@@ -1,5 +1,6 @@
 // One step's metrics with the reference's defects repaired: docs/reference/metrics.md says which.
 
+import { figure } from '../../checks/numbers.js';
 import { type MeasuredStep, RETRIEVAL_AT } from '../measured-step.js';
 import { sharedValues } from '../shared-values.js';
 import type { MarginalSpread, StepSpread } from '../step-metrics.js';
@@ -48,7 +49,7 @@ export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): Stric
   values.mi_saturated = saturated ? 1 : 0;
   if (saturated) {
     notes.push(
-      `MI is saturated: ${moments.excessSeq.mean.toFixed(3)} of at most ${most.toFixed(3)} nats; ` +
+      `MI is saturated: ${figure(moments.excessSeq.mean)} of at most ${figure(most)} nats; ` +
         'the true value may be larger (leave-one-out gives an upper estimate) and its batch interval cover less than ' +
         'it says, score more prompts to see it',
     );
@@ -64,7 +65,7 @@ export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): Stric
   values.marginal_std_below_floor = current.std < floor.std ? 1 : 0;
   if (current.std < floor.std) {
     notes.push(
-      `marginal log-probs hardly differ between rows (std ${current.std.toPrecision(2)} nats a token): ` +
+      `marginal log-probs hardly differ between rows (std ${figure(current.std)} nats a token): ` +
         `the z-score is measured against a floor of ${floor.std}`,
     );
   }

@@ -76,7 +76,7 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
     keys: ['mi_saturated'],
     definition: 'Whether MI is at its bound: 1 or 0.',
     formula:
-      '1 if mi_seq_estimate is at least .9 of what it is where every response tells its prompt: mean over rows of ' +
+      '1 if mi_seq_estimate is at least 0.9 of what it is where every response tells its prompt: mean over rows of ' +
       'ln(P / equivalent columns), if that is not 0. It is the attainable bound where all prompts have equally many columns',
     advice: 'The true value may be larger, and a fall above the bound cannot be seen: score more prompts.',
   },
@@ -119,7 +119,7 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
   {
     keys: ['mi_zscore_floored', 'mi_zscore_floored_seq'],
     definition: 'z: MI against the spread between responses.',
-    formula: 'mean(matched − marginal) / max(std of marginal, floor); floor .05 nats a token (× mean length for _seq)',
+    formula: 'mean(matched − marginal) / max(std of marginal, floor); floor 0.05 nats a token (× mean length for _seq)',
     advice: 'It compares runs of different spread. The floor keeps a vanishing spread from reading as health.',
   },
   {
@@ -130,7 +130,7 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
       'mi_zscore_ema_by_step_seq',
     ],
     definition: 'The spread averaged over the steps before, and z-scores with it.',
-    formula: 'moving average with decay .9 per 5 training steps; z-scores with it',
+    formula: 'moving average with decay 0.9 per 5 training steps; z-scores with it',
     advice: 'An irregular cadence does not distort it.',
   },
   {
@@ -184,7 +184,7 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
   {
     keys: ['marginal_std_ema', 'marginal_std_ema_seq', 'mi_zscore_ema', 'mi_zscore_ema_seq'],
     definition: "The reference's averaged spread, and z-scores with it (profile ragen).",
-    formula: 'the first value, then .9·old + .1·new per computed step; z-scores with it',
+    formula: 'the first value, then 0.9·old + 0.1·new per computed step; z-scores with it',
     advice: 'It depends on how often metrics are computed; profile strict averages by training step.',
   },
   {
@@ -202,7 +202,7 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
   {
     keys: ['<key>_p_value'],
     definition: 'p: how often labels shuffled over the rows score as high.',
-    formula: '(1 + shuffles at least as high) / (1 + shuffles); its floor is printed as ≤.001 with 999 shuffles',
-    advice: 'Above .05 (marked ?) the figure may be chance: nothing says that the reasoning tells its prompt.',
+    formula: '(1 + shuffles at least as high) / (1 + shuffles); its floor is printed as ≤0.001 with 999 shuffles',
+    advice: 'Above 0.05 (marked ?) the figure may be chance: nothing says that the reasoning tells its prompt.',
   },
 ];

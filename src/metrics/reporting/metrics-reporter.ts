@@ -15,7 +15,7 @@ import type { ScoredStep } from '../scored-step.js';
 import type { Certainty, PerPrompt, PerRow, SampleLabel, StepMetrics, StepSpread } from '../step-metrics.js';
 import { loggedKey, namesOf } from './logged-names.js';
 
-/** Permutations behind a p-value unless the caller says otherwise: the smallest p is then .001. */
+/** Permutations behind a p-value unless the caller says otherwise: the smallest p is then 0.001. */
 const PERMUTATIONS = 999;
 
 /** A sample: as it was drawn; among each of its prompts once; and each of its rows once, too. Mostly these are one. */

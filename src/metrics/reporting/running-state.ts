@@ -11,8 +11,8 @@ import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
 const RAGEN_DECAY = 0.9;
 
 /**
- * `strict` decays by training step, not by computed step (docs/reference/metrics.md): .9 per 5 steps, the reference's
- * default cadence. The fifth root of .9 in digits, as versions of Node differ in their roots' last bits.
+ * `strict` decays by training step, not by computed step (docs/reference/metrics.md): 0.9 per 5 steps, the reference's
+ * default cadence. The fifth root of 0.9 in digits, as versions of Node differ in their roots' last bits.
  */
 const STRICT_DECAY_PER_STEP = 0.9791483623609768;
 

@@ -15,12 +15,12 @@ export const TEXT_EXPLANATIONS: readonly MetricExplanation[] = [
     keys: ['mi_bound_p_value', 'half_split_statistic'],
     definition: 'Whether the texts depend on their prompts at all.',
     formula: 'labels of the rows of one half are permuted, of a classifier that the other half trains',
-    advice: 'Above .05 the texts cannot be told from ones that ignore their prompt.',
+    advice: 'Above 0.05 the texts cannot be told from ones that ignore their prompt.',
   },
   {
     keys: ['mi_bound_saturated'],
-    definition: '1 where mi_bound is above .98 of its ceiling ln P.',
-    formula: 'mi_bound > .98 ln P',
+    definition: '1 where mi_bound is above 0.98 of its ceiling ln P.',
+    formula: 'mi_bound > 0.98 ln P',
     advice: 'A fall is seen late there: watch specificity.',
   },
   {
@@ -45,7 +45,7 @@ export const TEXT_EXPLANATIONS: readonly MetricExplanation[] = [
     keys: ['repetition'],
     definition: 'How much a text repeats itself.',
     formula: '1 − different / all 4-grams, mean over rows',
-    advice: 'Above .2, and doubled, it is a loop.',
+    advice: 'Above 0.2, and doubled, it is a loop.',
   },
   {
     keys: ['duplicate_share', 'duplicate_across_share'],

@@ -22,7 +22,7 @@ import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retri
 
 /** Options of `estimateFromPairs`. */
 export interface EstimateOptions extends OperationOptions {
-  /** Of the intervals, in (0, 1). Default .95. */
+  /** Of the intervals, in (0, 1). Default 0.95. */
   readonly confidence?: number | undefined;
 }
 

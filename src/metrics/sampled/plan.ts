@@ -32,7 +32,7 @@ export interface ScorePlanOptions {
   readonly negatives: number;
   /** The same seed draws the same pairs. Default 0. */
   readonly seed?: number | undefined;
-  /** With `promptTurns`: share of the negatives that are of the own turn, 0 to 1. Default .5. */
+  /** With `promptTurns`: share of the negatives that are of the own turn, 0 to 1. Default 0.5. */
   readonly hardShare?: number | undefined;
 }
 

@@ -1,5 +1,6 @@
 // What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that
 // cannot be given.
+import { figure } from '../../checks/numbers.js';
 import type { NumericInterval, PairInference } from '../../engine/operations/infer-pairs.js';
 import { chanceLevel, exactChanceLevel } from '../figures/chance.js';
 import type { Certainty, Interval } from '../step-metrics.js';
@@ -68,7 +69,7 @@ function addAccuracies(
       bounds[accuracy] = { low, high };
       absent[accuracy] =
         `whether the own prompt is among the best ${k} of all cannot be estimated from ${negatives} negatives ` +
-        `without bias: see bounds (for these rows it is certain to be from ${low.toFixed(3)} to ${high.toFixed(3)}) and ` +
+        `without bias: see bounds (for these rows it is certain to be from ${figure(low)} to ${figure(high)}) and ` +
         'retrieval_accuracy_of_<c>';
       absent[above] = `${accuracy} cannot be given: see there`;
     }

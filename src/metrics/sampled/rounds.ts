@@ -36,7 +36,7 @@ export interface ScoreRoundsOptions {
   readonly first?: number | undefined;
   readonly seed?: number | undefined;
   readonly hardShare?: number | undefined;
-  /** Default .95. */
+  /** Default 0.95. */
   readonly confidence?: number | undefined;
 }
 

@@ -1,12 +1,13 @@
 // Early stop: the rewards within groups have become alike, so that there is next to nothing to learn from
 // (docs/guide/monitor.md).
+
+import { exactPercent, figure } from '../../checks/numbers.js';
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
-import { asNumber, asPercent } from './figures.js';
 import type { Stop } from './stop.js';
 
 /** When rewards that have become alike within groups stop a run. */
 export interface RewardVarianceStopOptions {
-  /** Share of the start's mean in-group std below which a step counts; in (0, 1). Default .1. */
+  /** Share of the start's mean in-group std below which a step counts; in (0, 1). Default 0.1. */
   readonly below: number;
   /** Kept steps whose mean is the start. Default 10. */
   readonly startSteps: number;
@@ -64,8 +65,8 @@ export class RewardVarianceStop {
     const { low, since, last } = this.#seen;
     if (low < this.#options.consecutive || since === null) return undefined;
     const sentence =
-      `The mean in-group std of the reward has been below ${asPercent(this.#options.below)} of its start for ${low} kept ` +
-      `steps, since step ${since} (now ${asNumber(last)}, at the start ${asNumber(this.#start)}): rollouts of one prompt ` +
+      `The mean in-group std of the reward has been below ${exactPercent(this.#options.below)} of its start for ${low} kept ` +
+      `steps, since step ${since} (now ${figure(last)}, at the start ${figure(this.#start)}): rollouts of one prompt ` +
       `are rewarded alike and give no gradient; look at the prompts' difficulty and at the reward.`;
     return { reason: 'reward_variance_collapse', since, sentence };
   }

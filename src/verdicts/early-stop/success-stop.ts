@@ -1,13 +1,13 @@
 // Early stop: validation after validation next to no task is solved (docs/guide/monitor.md).
 
+import { exactPercent } from '../../checks/numbers.js';
 import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
 import { counted } from '../../checks/words.js';
-import { asPercent } from './figures.js';
 import type { Stop } from './stop.js';
 
 /** When low success in validations stops a run. */
 export interface SuccessStopOptions {
-  /** Success rate below which a validation counts; in (0, 1]. Default .01. */
+  /** Success rate below which a validation counts; in (0, 1]. Default 0.01. */
   readonly below: number;
   /** Consecutive validations below before it stops. Default 5. */
   readonly validations: number;
@@ -52,7 +52,7 @@ export class SuccessStop {
       if (since === null) continue;
       const where = task === '' ? '' : ` on ${task}`;
       const sentence =
-        `Validation success${where} has been below ${asPercent(this.#options.below)} for ` +
+        `Validation success${where} has been below ${exactPercent(this.#options.below)} for ` +
         `${counted(low, 'validations')}, since step ${since}: the policy does not learn this task; make it easier or start ` +
         'from a stronger model.';
       return { reason: 'low_validation_success', since, sentence };

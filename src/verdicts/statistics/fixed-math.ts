@@ -41,7 +41,7 @@ export function fixedLog(x: number): number {
     mantissa /= 2;
     exponent++;
   }
-  // ln m = 2 artanh((m − 1) / (m + 1)): its argument is at most .172, whose 23rd power no longer counts.
+  // ln m = 2 artanh((m − 1) / (m + 1)): its argument is at most 0.172, whose 23rd power no longer counts.
   const ratio = (mantissa - 1) / (mantissa + 1);
   const square = ratio * ratio;
   let sum = 0;

@@ -2,13 +2,13 @@
 // labels permuted within the step (docs/reference/verdicts.md).
 
 import { type NumberedLabels, numbered } from '../../checks/ids.js';
+import { figure } from '../../checks/numbers.js';
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { randomState } from '../../metrics/sampling/random.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
 import type { ReasoningSwaps } from '../evidence/step-evidence.js';
 import { START_STEPS } from '../levels/run-level.js';
-import { figure } from '../sentence-numbers.js';
 import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 

@@ -2,8 +2,8 @@
 // random order, the entropy within a sliding window, and repetition (docs/reference/verdicts.md).
 
 import { numbered } from '../../checks/ids.js';
+import { figure, percent } from '../../checks/numbers.js';
 import { randomState } from '../../metrics/sampling/random.js';
-import { figure, percent } from '../sentence-numbers.js';
 import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
 

@@ -1,7 +1,8 @@
 // The same text for different prompts, word for word.
+
+import { percent } from '../../checks/numbers.js';
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
-import { percent } from '../sentence-numbers.js';
 import type { Finding } from '../verdict.js';
 
 /** More than this share of the rows, … */

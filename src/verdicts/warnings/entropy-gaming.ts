@@ -1,8 +1,8 @@
 // Entropy that is bought, not earned: H(Z|X) has doubled while neither I(X;Z) nor success rises. An entropy curve calls
 // it health.
 
+import { figure, percent } from '../../checks/numbers.js';
 import type { RunLevel } from '../levels/run-level.js';
-import { figure, percent } from '../sentence-numbers.js';
 import { levelBelow } from '../statistics/present-level.js';
 import { rankTrend } from '../statistics/rank-trend.js';
 import type { Finding } from '../verdict.js';

@@ -1,12 +1,12 @@
 // Does the reasoning rest on the state or image? log p(z|x) − log p(z|x without it), step by step against the run's own
 // start (docs/reference/verdicts.md).
 
+import { figure, percent } from '../../checks/numbers.js';
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import { isMeasurable } from '../levels/run-level.js';
-import { figure, percent } from '../sentence-numbers.js';
 import {
   advance,
   isSurelyFallen,

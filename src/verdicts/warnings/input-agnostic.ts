@@ -1,9 +1,9 @@
 // The absolute statement, whatever the run's start was: responses that cannot be told from ones that ignore their
 // prompt.
 
+import { figure } from '../../checks/numbers.js';
 import { count, fields, flag, nullable, type Shaped } from '../../checks/saved-shape.js';
 import type { StepLevels } from '../levels/step-levels.js';
-import { figure } from '../sentence-numbers.js';
 import type { Finding } from '../verdict.js';
 
 /** A batch must be able to tell: fewer prompts or rows say nothing. */

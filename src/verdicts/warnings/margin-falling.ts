@@ -1,12 +1,12 @@
 // Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z)
 // moves.
 
+import { figure, percent } from '../../checks/numbers.js';
 import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import type { Instrument } from '../levels/instrument.js';
 import { RunLevel, runLevelShape } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
-import { figure, percent } from '../sentence-numbers.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
 import {
   advance,

@@ -1,11 +1,12 @@
 // Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
 
+import { figure, percent, percentOf } from '../../checks/numbers.js';
 import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { capital } from '../../checks/words.js';
 import type { FollowedLevel } from '../levels/followed-level.js';
 import { CROSS_SCORES, type Instrument } from '../levels/instrument.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
 import type { MiAt } from '../levels/step-levels.js';
-import { capital, figure, percent, percentOf } from '../sentence-numbers.js';
 import { HEALTHY_SHARE, holds, levelBelow, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { rankTrend } from '../statistics/rank-trend.js';
 import { studentTail } from '../statistics/tail-probabilities.js';

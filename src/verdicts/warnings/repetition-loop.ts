@@ -1,8 +1,9 @@
 // Texts that go round in circles: they repeat their own phrases, or end at the length limit.
+
+import { percent } from '../../checks/numbers.js';
 import { fields, type Shaped } from '../../checks/saved-shape.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
-import { percent } from '../sentence-numbers.js';
 import type { Finding } from '../verdict.js';
 
 export const repetitionLoopShape = fields({ repetition: risenLevelShape, truncated: risenLevelShape });

@@ -1,8 +1,8 @@
 // Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and
 // whether reasoning that fits its prompt is worth anything (docs/reference/verdicts.md).
 
+import { figure, percent } from '../../checks/numbers.js';
 import { fields, list, number, type Shaped } from '../../checks/saved-shape.js';
-import { figure, percent } from '../sentence-numbers.js';
 import type { Finding } from '../verdict.js';
 
 /** Shares of a step's rows; they add up to 1. */

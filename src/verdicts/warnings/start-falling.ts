@@ -1,12 +1,12 @@
 // A run whose first steps fall already: said at once, and later steps are compared with the highest level among the
 // first ones.
 
+import { figure, percent } from '../../checks/numbers.js';
 import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved-shape.js';
 import type { Instrument } from '../levels/instrument.js';
 import type { MiLevels } from '../levels/mi-levels.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from '../levels/run-level.js';
 import { fallsFromStart } from '../levels/start-fall.js';
-import { figure, percent } from '../sentence-numbers.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
 import type { Finding } from '../verdict.js';
 

@@ -1,8 +1,9 @@
 // The template itself: phrases that most prompts share take over the texts.
+
+import { percent } from '../../checks/numbers.js';
 import type { Shaped } from '../../checks/saved-shape.js';
 import type { MeasuredPhrase, TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
-import { percent } from '../sentence-numbers.js';
 import type { Finding } from '../verdict.js';
 
 export const templateGrowsShape = risenLevelShape;

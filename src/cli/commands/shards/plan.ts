@@ -1,11 +1,11 @@
 // `collapsar plan`: step files in, a manifest out, and on stdout what is in it.
 
+import { shortBytes } from '../../../checks/numbers.js';
 import { shellWord } from '../../../checks/shell-words.js';
 import { counted, escaped } from '../../../checks/words.js';
 import { planSteps } from '../../input/plan-steps.js';
 import type { PlanningFlags } from '../../options/planning-options.js';
 import { EXIT } from '../../output/exit-codes.js';
-import { shortBytes } from '../../output/number-format.js';
 import type { Streams } from '../../output/streams.js';
 import { impossibleMetrics } from '../metric-check.js';
 

@@ -1,8 +1,8 @@
 // What the judge and the filter say of one run, in sentences or in a line a verdict.
 import type { StepReport } from '../../../analysis/step-report.js';
+import { shortNumber } from '../../../checks/numbers.js';
 import { counted } from '../../../checks/words.js';
 import type { RunSummary, RunVerdict, Severity } from '../../../verdicts/index.js';
-import { shortNumber } from '../number-format.js';
 import type { Look } from '../text-style.js';
 import { wrap } from '../text-wrap.js';
 import { inWords, paintedGlyph, styleOf } from './state-marks.js';
@@ -129,7 +129,7 @@ class FilterView {
     if (this.#steps === 0) return [];
     const mean = (total: number): string => shortNumber(total / this.#steps);
     const kept =
-      `the filter (top_p .9 of reward variance) would keep ${mean(this.#kept)} of ${mean(this.#groups)} prompts a step, ` +
+      `the filter (top_p 0.9 of reward variance) would keep ${mean(this.#kept)} of ${mean(this.#groups)} prompts a step, ` +
       `${this.#least} to ${this.#most}`;
     const none = `; nothing at ${counted(this.empty, 'steps')}, first step ${this.#firstEmpty}: no update there`;
     const severity = this.empty > 0 ? 'warning' : 'info';

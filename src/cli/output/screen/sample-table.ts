@@ -2,7 +2,7 @@
 // remarks. Of each step no more is held than is shown: the cells of those that may have a line, and the figures behind
 // the trends.
 import type { StepReport } from '../../../analysis/step-report.js';
-import { MISSING } from '../number-format.js';
+import { MISSING } from '../../../checks/numbers.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { type Look, plain } from '../text-style.js';
 import { wrap } from '../text-wrap.js';
@@ -99,7 +99,7 @@ export class SampleTable {
     const isDoubtful = columns.some(({ cells }) => cells.some(({ text: cell }) => cell.endsWith('?')));
     const notes = [
       ...(shown < this.#lines.count ? [`${shown} of ${this.#lines.count} steps; all: --rows all.`] : []),
-      ...(isDoubtful ? ['? p above .05: chance may have made it.'] : []),
+      ...(isDoubtful ? ['? p above 0.05: chance may have made it.'] : []),
       ...(chosen && leftOut.length > 0
         ? [`${leftOut.length} more do not fit into ${width} columns: see the trends, or --jsonl.`]
         : []),

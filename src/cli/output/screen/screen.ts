@@ -117,7 +117,7 @@ export function screenText(
   ]);
   const how = [
     ...(detailed.length > 0 && !isFull ? [`Trends are on one scale for all runs: ${first.scaleWords()}.`] : []),
-    ...(profile === 'strict' ? ["% is of the run's own start; ? marks p above .05."] : []),
+    ...(profile === 'strict' ? ["% is of the run's own start; ? marks p above 0.05."] : []),
   ].join(' ');
   return [
     comparison(statuses, count, profile, options),
@@ -218,7 +218,7 @@ function notes({ runs, worst, steps }: WithoutUpdate, statuses: readonly RunStat
   const { width } = options;
   const unknown = statuses.find(({ reason }) => reason !== undefined);
   const others = runs > 1 ? `, and nothing at some in ${counted(runs - 1, 'other runs')}` : '';
-  const filter = `${worst}: the filter (top_p .9) would keep nothing at ${counted(steps, 'steps')}${others}`;
+  const filter = `${worst}: the filter (top_p 0.9) would keep nothing at ${counted(steps, 'steps')}${others}`;
   return [
     ...(unknown === undefined
       ? []

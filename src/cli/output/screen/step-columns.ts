@@ -1,8 +1,8 @@
 // Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
 import type { StepReport } from '../../../analysis/step-report.js';
+import { MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
 import type { Certainty } from '../../../metrics/step-metrics.js';
-import { MISSING, shortNumber } from '../number-format.js';
 import type { Cell } from '../table.js';
 import { type FigureKeys, figureKeys, type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
 import { stateMark } from './state-marks.js';
@@ -68,7 +68,7 @@ const batchInterval = ({ batch }: Certainty): string =>
 function pValueText({ pValue: p }: Certainty, permutations: number): string {
   if (typeof p !== 'number') return MISSING;
   const floor = 1 / (permutations + 1);
-  return p > floor * (1 + 1e-9) ? shortNumber(p) : `≤${String(Number(floor.toPrecision(1))).replace(/^0\./, '.')}`;
+  return p > floor * (1 + 1e-9) ? shortNumber(p) : `≤${Number(floor.toPrecision(1))}`;
 }
 
 const rows: StepColumn = {

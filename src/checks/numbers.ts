@@ -1,8 +1,30 @@
-// Numbers as short as a person can use them, and as aligned as a column needs.
+// Numbers as people read them: in sentences, and in columns, where they line up.
+
+/** In a sentence: three significant digits. */
+export function figure(value: number): string {
+  const text = value.toPrecision(3);
+  return text.includes('e') ? String(Number(text)) : text;
+}
+
+/** A share of 1 in a sentence: 34%, 240%. */
+export function percent(share: number): string {
+  return `${Math.round(100 * share)}%`;
+}
+
+/** The same of what was set or saved, where a tenth counts: 1.5%, 82.8%. */
+export function exactPercent(share: number): string {
+  return `${Number((100 * share).toPrecision(3))}%`;
+}
+
+/** A value's share of another, which may be 0: H(Z|X) is, where a policy is certain of all it says. */
+export function percentOf(value: number, whole: number): string {
+  if (whole !== 0) return percent(value / whole);
+  return value === 0 ? '100%' : 'more than 100%';
+}
 
 export const MISSING = '—';
 
-/** Three significant digits, at most three decimals; exponents beyond .001 and 100,000. */
+/** In a column: three significant digits, at most three decimals; exponents beyond 0.001 and 100,000. */
 export function shortNumber(value: number | null | undefined): string {
   if (value === undefined) return MISSING;
   if (value === null || Number.isNaN(value)) return 'NaN';
