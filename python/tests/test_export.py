@@ -39,6 +39,18 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def engine(program: str) -> str:
+    """What a program of the engine's library says; {LIBRARY} stands for it."""
+    library = Path(find_command()).parents[1] / "index.js"
+    if not library.exists():
+        pytest.skip("the engine's library is not beside its command")
+    program = program.replace("{LIBRARY}", json.dumps(str(library)))
+    command = [find_node(), "--input-type=module", "-e", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 def test_of_slime_are_read_without_trust_where_they_are_plain(tmp_path):
     torch = pytest.importorskip("torch")
     torch.save(slime_data(), tmp_path / "7.pt")
@@ -56,17 +68,11 @@ def test_of_slime_are_read_without_trust_where_they_are_plain(tmp_path):
         "truncated": True,
     }
     # The engine takes them.
-    library = Path(find_command()).parents[1] / "index.js"
-    if not library.exists():
-        pytest.skip("the engine's library is not beside its command")
-    program = f"""
-        import {{ readRollouts }} from {json.dumps(str(library))};
+    found = engine(f"""
+        import {{ readRollouts }} from {{LIBRARY}};
         for await (const step of readRollouts({json.dumps(str(tmp_path / "out.jsonl"))}))
-          console.log(JSON.stringify([Number(step.step), step.rows]));"""
-    command = [find_node(), "--input-type=module", "-e", program]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout) == [4, 12]
+          console.log(JSON.stringify([Number(step.step), step.rows]));""")
+    assert json.loads(found) == [4, 12]
 
 
 class Boom:
@@ -124,3 +130,66 @@ def test_name_what_is_wrong(tmp_path):
     with pytest.raises(ArgumentError, match="jsonl or"):
         export([], tmp_path / "o.csv")
     assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_become_step_files_that_a_model_has_scored(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from models import qwen, tokenizer
+
+    from collapsar.hf import Row, cross_scores
+
+    words = [*(f"w{at}" for at in range(40)), "<think>", "</think>"]
+    model = qwen(vocabulary=len(tokenizer(words)))
+    model.save_pretrained(tmp_path / "model")
+    tokenizer(words).save_pretrained(tmp_path / "model")
+    data = slime_data()
+    for sample in data["samples"]:
+        # A prompt of three tokens; reasoning between tags, and an answer.
+        sample["tokens"] = [*sample["tokens"][:3], 43, 10 + sample["index"], 11, 44, 7]
+        sample["response_length"] = 5
+    torch.save(data, tmp_path / "4.pt")
+    torch.save(data | {"rollout_id": 5}, tmp_path / "5.pt")
+    files = [str(tmp_path / name) for name in ("5.pt", "4.pt")]
+    out = tmp_path / "steps"
+    assert main([*files, "--model", str(tmp_path / "model"), "--temperature", "0.7", "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["step_00004.safetensors", "step_00005.safetensors"]
+    prompts = [[1, 2, 3 + group] for group in range(3)]
+    rows = [Row([43, 10 + at, 11], 1) for at in range(12)]
+    expected = cross_scores(model, prompts, rows, temperature=0.7)
+    found = json.loads(
+        engine(f"""
+        import {{ readSteps }} from {{LIBRARY}};
+        const found = [];
+        for await (const step of readSteps({json.dumps(str(out))})) {{
+          const {{ data, shape }} = await step.scores.read();
+          const [lengths, group, rewards] = [step.lengths, step.group, step.rewards].map((of) => [...of].map(Number));
+          const {{ step: number, metadata }} = step;
+          found.push({{ step: number, metadata, lengths, group, rewards, sums: [...data], shape }});
+        }}
+        console.log(JSON.stringify(found));""")
+    )
+    assert [step["step"] for step in found] == [4, 5]
+    first = found[0]
+    assert first["group"] == [at // 4 for at in range(12)] and first["lengths"] == [2] * 12
+    assert first["rewards"] == [float(at % 2) for at in range(12)]
+    assert first["metadata"]["temperature"] == "0.7"
+    np.testing.assert_allclose(np.reshape(first["sums"], first["shape"]), expected, atol=1e-5)
+
+
+def test_are_no_step_files_without_groups_or_with_several_prompts(tmp_path):
+    pytest.importorskip("torch")
+    from models import tokenizer
+
+    from collapsar.export import export_steps
+
+    data = slime_data()
+    data["samples"][1]["tokens"][0] = 9
+    (tmp_path / "1.pkl").write_bytes(pickle.dumps(data))
+    data = slime_data()
+    data["samples"][2]["group_index"] = None
+    (tmp_path / "2.pkl").write_bytes(pickle.dumps(data))
+    for name, problem in (("1", "row 1: has another prompt"), ("2", "row 2: has no group")):
+        with pytest.raises(CollapsarError, match=problem):
+            export_steps([tmp_path / f"{name}.pkl"], tmp_path / "o", None, tokenizer(["a"]), trust_pickle=True)
+    assert not list((tmp_path / "o").iterdir())

@@ -1,4 +1,6 @@
-"""`collapsar export FILE…`: pickled rollouts of trainers as JSON lines or Parquet that `collapsar analyze` reads.
+"""`collapsar export FILE…`: pickled rollouts of trainers as JSON lines, Parquet or step files for `collapsar analyze`.
+
+Step files have cross-scores, which a model of transformers takes (``--model``): the weights that sampled the step.
 
 A pickle can run any code when it is loaded. What torch can load without that (``weights_only``) is loaded so; anything
 else only with ``--trust-pickle``, for files that you wrote yourself.
@@ -14,9 +16,12 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .errors import ArgumentError, CollapsarError
+from .spans import SpanFinder, tags_of
+from .step_file import write_step
+from .watching import numbered
 
 TRUST = (
     "it holds objects that only a pickle can bring back, which may run any code of whoever wrote it: give "
@@ -50,6 +55,97 @@ def export(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str],
     finally:
         temporary.unlink(missing_ok=True)
     return count
+
+
+def export_steps(
+    paths: Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    model: Any,
+    tokenizer: Any,
+    *,
+    trust_pickle: bool = False,
+    tags: tuple[str, str] | Literal["auto"] | None = "auto",
+    temperature: float = 1.0,
+    max_tokens: int = 16384,
+    name: str | None = None,
+) -> list[Path]:
+    """Scores the rollouts of files and writes a step file for each step.
+
+    Args:
+        paths: as for ``export``; rows need token ids and groups.
+        out: a folder, made where it is not there.
+        model: causal LM of transformers that sampled them.
+        tokenizer: of the model.
+        trust_pickle: load what only a pickle can bring back.
+        tags: what opens and closes the reasoning; None: the whole response; ``"auto"``: ``<think>``, ``</think>`` where
+            the tokenizer or its chat template has them.
+        temperature: of the sampling.
+        max_tokens: bounds the memory of scoring (``collapsar.hf.cross_scores``).
+        name: of the model, for the files' metadata.
+
+    Returns:
+        The files, by step.
+
+    Raises:
+        CollapsarError: a file that cannot be read, or a step that cannot be scored.
+    """
+    steps: dict[int, list[dict[str, Any]]] = {}
+    for path in paths:
+        for row in rows_of(Path(path), trust_pickle):
+            steps.setdefault(row["step"], []).append(row)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    finder = SpanFinder(tokenizer, tags_of(tokenizer) if tags == "auto" else tags)
+    written = []
+    for step, rows in sorted(steps.items()):
+        target = folder / f"step_{step:05d}.safetensors"
+        described = {"temperature": str(temperature), "scored_by": "collapsar.export"}
+        _write_step(target, step, rows, finder, model, temperature, max_tokens, described | _named(name))
+        written.append(target)
+    return written
+
+
+def _named(model: str | None) -> dict[str, str]:
+    return {} if model is None else {"model": model}
+
+
+def _write_step(
+    path: Path,
+    step: int,
+    rows: list[dict[str, Any]],
+    finder: SpanFinder,
+    model: Any,
+    temperature: float,
+    max_tokens: int,
+    metadata: dict[str, str],
+) -> None:
+    from .hf import Row, cross_scores
+
+    for name in ("group", "tokens", "prompt_tokens"):
+        missing = next((at for at, row in enumerate(rows) if not row.get(name) and row.get(name) != 0), None)
+        if missing is not None:
+            raise CollapsarError(f"step {step}, row {missing}: has no {name}, and cannot be scored", "ERR_FILE")
+    group = numbered([row["group"] for row in rows])
+    prompts: list[list[int]] = []
+    for at, (of, row) in enumerate(zip(group, rows, strict=True)):
+        if of == len(prompts):
+            prompts.append(row["prompt_tokens"])
+        elif prompts[of] != row["prompt_tokens"]:
+            raise CollapsarError(f"step {step}, row {at}: has another prompt than its group's first row", "ERR_FILE")
+    spans = [finder.find(row["tokens"], row["prompt_tokens"]) for row in rows]
+    scored = [Row(row["tokens"][: span.end], span.start) for row, span in zip(rows, spans, strict=True)]
+    rewards = [row["reward"] for row in rows if "reward" in row]
+    write_step(
+        path,
+        step,
+        cross_scores(model, prompts, scored, temperature=temperature, max_tokens=max_tokens),
+        lengths=[span.length for span in spans],
+        group=group,
+        prompts=prompts,
+        rewards=rewards if len(rewards) == len(rows) else None,
+        valid=[span.valid for span in spans],
+        metadata=metadata,
+    )
 
 
 def rows_of(path: Path, trust_pickle: bool = False) -> Iterator[dict[str, Any]]:
@@ -196,13 +292,41 @@ def main(arguments: list[str]) -> int:
     """The command `collapsar export`."""
     parser = argparse.ArgumentParser(prog="collapsar export", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", metavar="FILE", help=".pt or .pkl of slime, verl, RAGEN or SkyRL")
-    parser.add_argument("--out", required=True, help="file to make: .jsonl, or .parquet (needs pyarrow)")
+    parser.add_argument(
+        "--out", required=True, help="file to make: .jsonl, or .parquet (needs pyarrow); with --model, a folder"
+    )
     parser.add_argument("--trust-pickle", action="store_true", help="load what only a pickle can bring back")
+    parser.add_argument("--model", help="score with this model of transformers, and write step files")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the sampling (default: 1)")
+    parser.add_argument("--max-tokens", type=int, default=16384, help="bounds the memory of scoring (default: 16384)")
     given = parser.parse_args(arguments)
     try:
-        count = export(given.files, given.out, given.trust_pickle)
+        if given.model is None:
+            said = f"{export(given.files, given.out, given.trust_pickle)} rows"
+        else:
+            said = f"{len(_export_with(given))} step files"
     except (CollapsarError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{given.out}: {count} rows", file=sys.stderr)
+    print(f"{given.out}: {said}", file=sys.stderr)
     return 0
+
+
+def _export_with(given: argparse.Namespace) -> list[Path]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise ArgumentError(f"needs torch and transformers ({error})", "--model") from error
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(given.model, dtype="auto")
+    return export_steps(
+        given.files,
+        given.out,
+        model.to(device),
+        transformers.AutoTokenizer.from_pretrained(given.model),
+        trust_pickle=given.trust_pickle,
+        temperature=given.temperature,
+        max_tokens=given.max_tokens,
+        name=given.model,
+    )

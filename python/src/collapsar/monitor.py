@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ._node import find_command, find_node
 from .errors import ArgumentError, CollapsarError, SidecarError, from_answer
+from .step_file import write_safetensors
 
 PROTOCOL = 1
 
@@ -431,27 +432,20 @@ def _outcomes(outcomes: Mapping[str, Json]) -> dict[str, Json]:
     return {name: _rewards(value) if name == "rewards" else _plain(value) for name, value in given.items()}
 
 
-_SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16"}
-
-
 def shared_memory() -> str:
     """The folder for tensors that go to the sidecar."""
     return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 
 
 def _write_safetensors(array: npt.NDArray[Any]) -> str:
-    dtype = _SAFETENSORS.get(str(array.dtype))
-    if dtype is None:
-        raise ArgumentError(f"got {array.dtype}, expected float64, float32 or float16", "logprobs")
-    entry = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
-    header = json.dumps({"logprobs": entry}).encode()
-    header += b" " * (-len(header) % 8)
     folder = shared_memory()
     handle, path = tempfile.mkstemp(prefix="collapsar-", suffix=".safetensors", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            array.tofile(file)
+            write_safetensors(file, {"logprobs": array}, {})
+    except ArgumentError:
+        os.unlink(path)
+        raise
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(path)
