@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -29,6 +31,13 @@ def sums(seed: int, specific: float = 2.0) -> np.ndarray:
 
 def rewards(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 2, 16).astype(np.float32)
+
+
+def fake_backend() -> str | None:
+    """Of a GPU that is host memory, where tests of the engine have compiled it."""
+    build = Path(__file__).resolve().parents[2] / "build"
+    found = (build / folder / "fake_cuda_backend.so" for folder in ("fake-cuda", "cmake/Release"))
+    return next((str(path) for path in found if path.exists()), None)
 
 
 def one_step(monitor: Monitor, n: int) -> dict:
@@ -222,3 +231,31 @@ def test_the_sidecar_ends_with_its_parent():
     while Path(f"/proc/{sidecar}").exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not Path(f"/proc/{sidecar}").exists()
+
+
+@pytest.mark.skipif(not fake_backend(), reason="needs the fake CUDA backend (npx vitest run test/engine/device)")
+def test_scores_are_taken_from_this_process_gpu_memory(monkeypatch):
+    """A GPU that is host memory: handles are of a file, as the fake backend (native/test/fake_cuda) opens them."""
+    monkeypatch.setenv("COLLAPSAR_CUDA_BACKEND", fake_backend())
+    rng = np.random.default_rng(0)
+    logprobs = -rng.random((4, 16, 5)).astype(np.float32)
+    file = os.memfd_create("fake-cuda")
+    os.write(file, logprobs.tobytes())
+    handle = struct.pack("16sqqq", b"collapsar fake", os.getpid(), file, logprobs.nbytes).ljust(64, b"\0")
+    tensor = {
+        "handle": base64.b64encode(handle).decode(),
+        "bytes": logprobs.nbytes,
+        "dtype": "float32",
+        "shape": list(logprobs.shape),
+    }
+    labels = {"groups": np.arange(16) // 4, "lengths": [1 + at % 5 for at in range(16)]}
+    reports = []
+    try:
+        for give in (lambda step: step.score_ipc(tensor), lambda step: step.score_logprobs(logprobs)):
+            with Monitor(threads=1) as monitor:
+                step = monitor.step(1, **labels)
+                give(step)
+                reports.append(step.finish(rewards=np.arange(16) % 2))
+    finally:
+        os.close(file)
+    assert reports[0].figures and reports[0].raw == reports[1].raw

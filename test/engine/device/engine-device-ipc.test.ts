@@ -1,14 +1,13 @@
 // Tensors of another process by CUDA IPC: two real processes, handles as PyTorch gives them, its events and its counts.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ArgumentError, DeviceError } from '../../../src/checks/errors.js';
-import { addonPath } from '../../../src/engine/addon.js';
 import { type DeviceImport, importArguments } from '../../../src/engine/device/device-import.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
+import { type Produced, produce } from './device-producer.js';
 import { eventsAreFiles, fakePath, hasBackend, onGpu, openOnDevice, setFake } from './engine-device-backend.js';
 
 beforeEach(() => setFake());
@@ -117,48 +116,12 @@ describe('what describes a tensor of another process', () => {
   });
 });
 
-/** Another process that has a tensor on the GPU; it waits for a line, or the end of its input. */
-const producer = `
-  const addon = require(process.argv[1]);
-  const engine = new addon.NativeEngine(1, 2 ** 31);
-  const tell = (value) => process.stdout.write(JSON.stringify(value) + '\\n');
-  const values = Float32Array.from({ length: ${elements} }, (_, i) => -i - 1);
-  const done = (next) => (outcome, value) => outcome === 0 ? next(value) : tell({ problem: value });
-  engine.openDevice(done(() => {
-    engine.uploadDevice(done((memory) => {
-      engine.shareDevice(done(({ handle, offset }) => {
-        tell({ handle: Buffer.from(handle).toString('base64'), offset });
-      }), memory);
-    }), values, 1, false, values.length);
-  }), process.argv[2], 0, false);
-  process.stdin.on('end', () => process.exit()).resume();`;
-
-interface Produced {
-  child: ChildProcess;
-  handle: string;
-  offset: number;
-}
-
-async function produce(): Promise<Produced> {
-  const engine = await openOnDevice();
-  const backend = process.env.COLLAPSAR_CUDA_BACKEND ?? join(addonPath(), '..', 'collapsar_cuda.so');
-  await engine.dispose();
-  const child = spawn(process.execPath, ['-e', producer, addonPath(), backend], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const line = await new Promise<string>((resolve, reject) => {
-    child.stdout?.once('data', (chunk: Buffer) => resolve(chunk.toString()));
-    child.once('exit', (status) => reject(new Error(`the producer ended with status ${status}`)));
-  });
-  const told = JSON.parse(line) as { handle: string; offset: number; problem?: string };
-  if (told.problem !== undefined) throw new Error(told.problem);
-  return { child, ...told };
-}
-
 describe.skipIf(!hasBackend)('a tensor of another process', () => {
   let made: Produced;
   let source: DeviceImport;
   beforeAll(async () => {
     setFake();
-    made = await produce();
+    made = await produce(values);
     source = { handle: made.handle, offset: made.offset, bytes: elements * 4, dtype: 'float32', shape: [3, 4] };
   });
   afterAll(() => void made.child.stdin?.end());
@@ -240,7 +203,7 @@ describe.skipIf(!hasBackend)('a tensor of another process', () => {
 
 /** A tensor of another process whose event has yet to happen: where an event is a file (eventsAreFiles). */
 async function produceLater(): Promise<{ source: DeviceImport; happens(): void; end(): void }> {
-  const { child, handle, offset } = await produce();
+  const { child, handle, offset } = await produce(values);
   const folder = mkdtempSync(join(tmpdir(), 'ev-'));
   const path = join(folder, 'event');
   const event = new Uint8Array(64);
@@ -301,7 +264,7 @@ describe.skipIf(!eventsAreFiles)('between processes, where an event is a file', 
 
 describe.skipIf(onGpu || fakePath === undefined)('between processes, with the fake', () => {
   it('memory of a process that has ended is a bad handle', async () => {
-    const { child, handle, offset } = await produce();
+    const { child, handle, offset } = await produce(values);
     child.stdin?.end();
     await new Promise((resolve) => child.once('exit', resolve));
     await using engine = await openOnDevice();
