@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -114,3 +118,50 @@ def test_names_what_it_cannot_score():
         cross_scores(policy, [[3]], [Row([4, 5], 5)])
     with pytest.raises(ArgumentError, match="row 7 under prompt 0"):
         cross_scores(policy, [[3]], [[4]], pairs={0: [7]})
+
+
+SHARDED = """
+import json
+import numpy as np, torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from models import qwen
+from collapsar.hf import Row, cross_scores
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model, plain = qwen(), qwen()
+for layer in model.model.layers:
+    fully_shard(layer)
+fully_shard(model)
+assert all(isinstance(parameter, DTensor) for parameter in model.parameters())
+rows = [Row([5 + at, 6, 7 + at % 3][: 1 + at % 3]) for at in range(10)]
+mine = rows[:7] if rank == 0 else rows[7:]
+prompts = [[3, 4, 5], [9], [8, 7]]
+planned = []
+def passes(count):
+    most = torch.tensor([count])
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    planned.extend([count, int(most)])
+    return int(most)
+found = cross_scores(model, prompts, mine, passes=passes, max_tokens=16)
+print("RESULT " + json.dumps([rank, planned, float(np.abs(found - cross_scores(plain, prompts, mine)).max())]))
+dist.destroy_process_group()
+"""
+
+
+def test_scores_a_model_that_is_sharded_over_processes(tmp_path):
+    pytest.importorskip("torch.distributed.fsdp")
+    program = tmp_path / "sharded.py"
+    program.write_text(SHARDED)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    said = [line.removeprefix("RESULT ") for line in ran.stdout.splitlines() if line.startswith("RESULT ")]
+    found = sorted(json.loads(line) for line in said)
+    assert [rank for rank, *_ in found] == [0, 1], ran.stderr[-3000:]
+    # The ranks have different work, and make as many passes.
+    (_, first, one), (_, second, other) = found
+    assert first[0] > second[0] and first[1] == second[1] == first[0]
+    assert one < 1e-5 and other < 1e-5
