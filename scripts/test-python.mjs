@@ -1,8 +1,8 @@
 // The Python package: linted, tested against the sidecar of dist/, and its wheel in an empty environment. What is not
 // here (a Python, numpy, torch, TRL, ruff) is skipped by name. PYTHON names the interpreter to use.
-import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { check, root, run, skip, start, versionOf } from './stage.mjs';
 
 const python = process.env.PYTHON ?? 'python3';
@@ -25,14 +25,20 @@ if (versionOf(python) === null || !(await has('numpy, pytest'))) {
   await wheel();
 }
 
-/** Installed without numpy's wheel being fetched: the environment sees this Python's packages. */
+/** Installed without numpy's wheel being fetched: the environment sees the packages of this Python, itself one or not. */
 async function wheel() {
   const work = realpathSync(mkdtempSync(join(tmpdir(), 'collapsar-wheel-')));
   try {
     await run(process.execPath, [join(root, 'scripts', 'python.mjs'), '--out', work]);
     const [file] = readdirSync(work);
-    await run(python, ['-m', 'venv', '--system-site-packages', join(work, 'env')]);
+    await run(python, ['-m', 'venv', join(work, 'env')]);
     const installed = join(work, 'env', 'bin', 'python');
+    const numpy = (
+      await start(python, ['-c', 'import numpy; print(numpy.__path__[0])'], { quiet: true })
+    ).output.trim();
+    const own = (await start(installed, ['-c', 'import site; print(site.getsitepackages()[0])'], { quiet: true }))
+      .output;
+    writeFileSync(join(own.trim(), 'numpy-of-elsewhere.pth'), `${dirname(numpy)}\n`);
     const begun = performance.now();
     await run(installed, ['-m', 'pip', 'install', '--quiet', '--no-index', '--no-deps', join(work, file)], {
       cwd: work,

@@ -40,11 +40,11 @@ def lines(path):
 
 
 def engine(program: str) -> str:
-    """What a program of the engine's library says; {LIBRARY} stands for it."""
-    library = Path(find_command()).parents[1] / "index.js"
-    if not library.exists():
+    """What a program of the engine's library says; {DIST} stands for where it is."""
+    library = Path(find_command()).parents[1]
+    if not (library / "index.js").exists():
         pytest.skip("the engine's library is not beside its command")
-    program = program.replace("{LIBRARY}", json.dumps(str(library)))
+    program = program.replace("{DIST}", str(library))
     command = [find_node(), "--input-type=module", "-e", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -69,7 +69,7 @@ def test_of_slime_are_read_without_trust_where_they_are_plain(tmp_path):
     }
     # The engine takes them.
     found = engine(f"""
-        import {{ readRollouts }} from {{LIBRARY}};
+        import {{ readRollouts }} from "{{DIST}}/exports/logs.js";
         for await (const step of readRollouts({json.dumps(str(tmp_path / "out.jsonl"))}))
           console.log(JSON.stringify([Number(step.step), step.rows]));""")
     assert json.loads(found) == [4, 12]
@@ -159,7 +159,7 @@ def test_become_step_files_that_a_model_has_scored(tmp_path):
     expected = cross_scores(model, prompts, rows, temperature=0.7)
     found = json.loads(
         engine(f"""
-        import {{ readSteps }} from {{LIBRARY}};
+        import {{ readSteps }} from "{{DIST}}/index.js";
         const found = [];
         for await (const step of readSteps({json.dumps(str(out))})) {{
           const {{ data, shape }} = await step.scores.read();

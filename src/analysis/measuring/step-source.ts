@@ -7,7 +7,7 @@ import { shown } from '../../checks/words.js';
 import { isLogName } from '../../logs/rollouts/find-logs.js';
 import type { LoggedPart, LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import { NoStepError } from '../../logs/steps/no-step-error.js';
-import { type ListStepsOptions, listStepsAs } from '../../logs/steps/read-steps.js';
+import { type ListedStep, type ListStepsOptions, listStepsAs, type SeenFile } from '../../logs/steps/read-steps.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { headerDigest } from '../../logs/steps/step-digest.js';
 import { isStepName } from '../../logs/steps/step-names.js';
@@ -104,6 +104,8 @@ export function checkStepData(data: unknown, place: number): void {
 export interface StepFilesOptions extends ListStepsOptions {
   /** Called with what was passed over among rollout logs, and why. */
   onNote?: ((note: string) => void) | undefined;
+  /** Step files as an earlier look had them, which is filled. */
+  seen?: Map<string, SeenFile<StepFile>> | undefined;
 }
 
 /**
@@ -118,17 +120,18 @@ export async function stepFiles(
   logs: RolloutLogs | undefined,
   isForced: boolean,
 ): Promise<StepFile[]> {
-  const { onError, onSkipped, onNote, ...listing } = options;
+  const { onError, onSkipped, onNote, seen, ...listing } = options;
   const report = (error: FileError): void => {
     if (onError === undefined) throw error;
     onError(error);
   };
   if (logs === undefined) {
-    return listedFiles(typeof source === 'string' ? [source] : source, { ...listing, onSkipped, onError });
+    return listedFiles(typeof source === 'string' ? [source] : source, { ...listing, onSkipped, onError }, seen);
   }
   const paths = await sortedPaths(typeof source === 'string' ? [source] : source, isForced);
   const stepProblems: FileError[] = [];
-  const files = await listedFiles(paths.steps, { ...listing, onSkipped, onError: (error) => stepProblems.push(error) });
+  const reading = { ...listing, onSkipped, onError: (error: FileError) => stepProblems.push(error) };
+  const files = await listedFiles(paths.steps, reading, seen);
   const found =
     paths.logs.length === 0
       ? { steps: [], problems: [], notes: [] }
@@ -188,7 +191,11 @@ async function sortedPaths(
 }
 
 /** @throws FileError as listSteps does */
-async function listedFiles(paths: readonly string[], options: ListStepsOptions): Promise<StepFile[]> {
+async function listedFiles(
+  paths: readonly string[],
+  options: ListStepsOptions,
+  seen: StepFilesOptions['seen'],
+): Promise<StepFile[]> {
   if (paths.length === 0) return [];
   // Of thousands of files in a directory each would hold its own copy of these.
   const known = new Map<string, string>();
@@ -198,7 +205,7 @@ async function listedFiles(paths: readonly string[], options: ListStepsOptions):
     known.set(text, text);
     return text;
   };
-  return listStepsAs(paths, options, ({ file, step, run, runDirectory, bytes, identity, layout }) => ({
+  const kept = ({ file, step, run, runDirectory, bytes, identity, layout }: ListedStep): StepFile => ({
     file,
     step,
     run: once(run),
@@ -207,7 +214,8 @@ async function listedFiles(paths: readonly string[], options: ListStepsOptions):
     identity,
     prompts: layout.prompts,
     rows: layout.rows,
-  }));
+  });
+  return listStepsAs(paths, options, kept, seen);
 }
 
 /** By run, then step. */

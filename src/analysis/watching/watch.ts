@@ -12,7 +12,7 @@ import { MeasuredSteps } from '../measuring/measured-steps.js';
 import { memoryPlan } from '../measuring/memory-plan.js';
 import { MetricChoice } from '../measuring/metric-choice.js';
 import { badRow, hasTexts, isForced, type MeasureOptions, measureOptions } from '../measuring/step-measurement.js';
-import { type StepFile, stepFiles } from '../measuring/step-source.js';
+import { type StepFile, type StepFilesOptions, stepFiles } from '../measuring/step-source.js';
 import { RunSequence } from '../run-sequence.js';
 import type { StepReport } from '../step-report.js';
 import { ToldSteps } from './told-steps.js';
@@ -137,7 +137,8 @@ interface Seen {
 class Watching {
   readonly #runs: RunSequence;
   readonly #choice: MetricChoice;
-  readonly #logs: SeenLogs = { files: new Map(), lines: new Map() };
+  readonly #logs: SeenLogs = { files: new Map(), lines: new Map(), parts: new Map() };
+  readonly #files: NonNullable<StepFilesOptions['seen']> = new Map();
   readonly #first = new FirstSteps();
   /** By step: those that wait to be complete. */
   readonly #waiting = new Map<string, Seen>();
@@ -182,6 +183,7 @@ class Watching {
           onNote: (note) => notes.push(note),
           include: options.include,
           exclude: options.exclude,
+          seen: this.#files,
           signal,
         },
         hasTexts(measuring) ? measured.logs : undefined,

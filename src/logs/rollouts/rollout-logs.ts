@@ -34,6 +34,8 @@ export interface LogReading {
 export interface SeenLogs {
   readonly files: Map<string, LogFile>;
   readonly lines: Map<string, LineIndex>;
+  /** Of files whose rows say their steps. */
+  readonly parts: Map<string, { readonly stamp: string; readonly parts: LogPart[] }>;
 }
 
 /** The rows of one step in one file. Plain data. */
@@ -310,15 +312,29 @@ async function indexOf(
   seen: SeenLogs | undefined,
   signal: AbortSignal | undefined,
 ): Promise<LogPart[]> {
+  const before = seen?.parts.get(log.path);
+  if (before !== undefined && before.stamp === log.stamp) return before.parts;
   const file = await openLog(log, signal);
   try {
-    if (!(file instanceof LineFile)) return await file.index(format, signal);
-    const index = seen?.lines.get(log.path) ?? new LineIndex();
-    seen?.lines.set(log.path, index);
-    return await index.advance(file, format, signal);
+    const parts = await partsOf(file, format, seen, signal);
+    // As it is now: it may have grown since it was found.
+    seen?.parts.set(log.path, { stamp: file.stamp, parts });
+    return parts;
   } finally {
     await file.close();
   }
+}
+
+async function partsOf(
+  file: OpenLog,
+  format: RolloutFormat,
+  seen: SeenLogs | undefined,
+  signal: AbortSignal | undefined,
+): Promise<LogPart[]> {
+  if (!(file instanceof LineFile)) return file.index(format, signal);
+  const index = seen?.lines.get(file.path) ?? new LineIndex();
+  seen?.lines.set(file.path, index);
+  return index.advance(file, format, signal);
 }
 
 function openLog(

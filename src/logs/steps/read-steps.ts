@@ -1,9 +1,11 @@
 // Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
 // many there are.
+import { stat } from 'node:fs/promises';
 import { checkCallbacks, checkOptions, optionNames } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
 import type { FileChoiceOptions } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
+import { isRemote } from '../stores/store.js';
 import { findSteps, type StepLocation } from './find-steps.js';
 import { NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
@@ -76,20 +78,29 @@ export async function listSteps(
 /** What steps are ordered by. */
 export type OrderedStep = Pick<ListedStep, 'file' | 'step' | 'run' | 'runDirectory'>;
 
+/** A file as an earlier look had it. */
+export interface SeenFile<Kept> {
+  readonly stamp: string;
+  readonly step: Kept;
+}
+
 /**
  * The same, of each step only what `keep` makes of it: of many steps that is what fits into memory.
+ * @param seen files as an earlier look had them, which is filled: the header of one whose size and time are the same is
+ *   not read again
  * @throws FileError as listSteps does
  */
 export async function listStepsAs<Kept extends OrderedStep>(
   source: string | readonly string[],
   options: ListStepsOptions,
   keep: (step: ListedStep) => Kept,
+  seen?: Map<string, SeenFile<Kept>> | undefined,
 ): Promise<Kept[]> {
   const report = reporter(options);
   const { signal, include, exclude, onSkipped } = options;
   const { files, problems } = await findSteps(source, { signal, include, exclude });
   problems.forEach(report);
-  const found = await readHeaders(files, options, keep);
+  const found = await readHeaders(files, options, keep, seen);
   const steps: Kept[] = [];
   const isSkipped = besideSteps(files, found);
   for (const [index, step] of found.entries()) {
@@ -163,6 +174,7 @@ async function readHeaders<Kept>(
   files: readonly StepLocation[],
   { signal, onListing }: ListStepsOptions,
   keep: (step: ListedStep) => Kept,
+  seen: Map<string, SeenFile<Kept>> | undefined,
 ): Promise<(Kept | FileError)[]> {
   const steps: (Kept | FileError)[] = new Array(files.length);
   const queue = files.entries();
@@ -170,13 +182,28 @@ async function readHeaders<Kept>(
   const readSome = async () => {
     for (const [index, { path, runDirectory }] of queue) {
       signal?.throwIfAborted();
-      const header = await orFileError(readStepHeader(path, { signal }), signal);
-      steps[index] = header instanceof FileError ? header : keep({ ...header, runDirectory });
+      // Before the header is read: what is written meanwhile has another.
+      const stamp = seen && (await stampOf(path));
+      const before = stamp === undefined ? undefined : seen?.get(path);
+      if (before !== undefined && before.stamp === stamp) steps[index] = before.step;
+      else {
+        const header = await orFileError(readStepHeader(path, { signal }), signal);
+        const step = header instanceof FileError ? header : keep({ ...header, runDirectory });
+        steps[index] = step;
+        if (stamp !== undefined && !(step instanceof FileError)) seen?.set(path, { stamp, step });
+      }
       onListing?.({ done: ++done, total: files.length, file: path });
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, readSome));
   return steps;
+}
+
+/** Undefined for what is no file here, or has parts of its own beside it, such as the sidecars of an array. */
+async function stampOf(path: string): Promise<string | undefined> {
+  if (isRemote(path) || path.endsWith('.npy')) return undefined;
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found && `${found.size} ${found.mtimeNs} ${found.ino}`;
 }
 
 /**
