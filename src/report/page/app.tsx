@@ -1,6 +1,7 @@
 // The whole page, from the verdict down.
 import { HeatMaps } from './heat-maps.js';
-import { Reading } from './reading.js';
+import { ComparePart, HealthPart, PlanePart, PromptsPart, StepPart, SuccessPart, TemplatePart } from './parts.js';
+import { Reading, Said } from './reading.js';
 import { chosenTheme, live, problem, report, run, theme } from './state.js';
 import { StoryFigure } from './story-figure.js';
 import { VerdictBar } from './verdict-bar.js';
@@ -46,6 +47,16 @@ function Content() {
         <StoryFigure run={run.value} />
         <HeatMaps run={run.value} />
       </div>
+      <TemplatePart run={run.value} />
+      <Said run={run.value} />
+      <div class="pair">
+        <PlanePart run={run.value} />
+        <SuccessPart run={run.value} />
+      </div>
+      <PromptsPart run={run.value} />
+      <StepPart run={run.value} />
+      <HealthPart run={run.value} />
+      <ComparePart />
       <Reading run={run.value} />
     </>
   );

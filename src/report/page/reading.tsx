@@ -6,7 +6,6 @@ import { report } from './state.js';
 export function Reading({ run }: { run: RunData }) {
   return (
     <>
-      <AllVerdicts run={run} />
       <details class="part">
         <summary>How to read this</summary>
         <HowToRead isOfTexts={run.head.instrument === 'texts'} />
@@ -18,7 +17,7 @@ export function Reading({ run }: { run: RunData }) {
   );
 }
 
-function AllVerdicts({ run }: { run: RunData }) {
+export function Said({ run }: { run: RunData }) {
   const { verdicts } = run.head;
   return (
     <section class="part">

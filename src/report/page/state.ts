@@ -60,6 +60,24 @@ export const place = computed<number>(() => {
   return cursorStep.value === undefined ? steps.length - 1 : nearestPlace(steps, cursorStep.value);
 });
 
+/** Where the cursor has come to rest: what takes long to draw follows that, so that the cursor itself never waits. */
+export const restingPlace = signal(-1);
+const REST_MS = 60;
+let rest: ReturnType<typeof setTimeout> | undefined;
+let restingRun: RunData | undefined;
+effect(() => {
+  const at = place.value;
+  clearTimeout(rest);
+  if (run.value === restingRun) {
+    rest = setTimeout(() => {
+      restingPlace.value = at;
+    }, REST_MS);
+  } else {
+    restingRun = run.value;
+    restingPlace.value = at;
+  }
+});
+
 export function moveTo(at: number): void {
   const steps = run.value?.steps;
   if (steps === undefined || steps.length === 0) return;
