@@ -9,6 +9,7 @@ import type { ChartOption, Size } from './charts/chart-option.js';
 import { compareOption } from './charts/compare.js';
 import { forestHeight, forestOption } from './charts/forest.js';
 import { healthFigure, healthOption } from './charts/health.js';
+import { hasKeptRatio, keptRatioOption } from './charts/kept-ratio.js';
 import { hasTrail, planeOption } from './charts/plane.js';
 import { stillsOption } from './charts/prompts/heat-map.js';
 import { stillsOf } from './charts/prompts/matrix-cells.js';
@@ -78,6 +79,8 @@ function* figuresOf({ runs }: Report): Generator<Figure> {
       yield figure(`${stem}-reward-spread`, { width: 560, height: 280 }, (size) => spreadOption(prompts, LIGHT, size));
       yield figure(`${stem}-triage`, { width: 560, height: 280 }, (size) => triageOption(prompts, LIGHT, size));
     }
+    if (hasKeptRatio(run))
+      yield figure(`${stem}-kept`, { width: 560, height: 200 }, (size) => keptRatioOption(run, LIGHT, size));
     const { correlations } = run.head;
     if (correlations !== undefined && correlations.figures.length > 0)
       yield figure(`${stem}-correlations`, { width: 720, height: forestHeight(correlations) }, (size) =>

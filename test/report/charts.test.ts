@@ -5,13 +5,15 @@ import { viridis } from '../../src/report/charts/colour-scales.js';
 import { compareOption, compareTable, differenceSentence, lastCommonStep } from '../../src/report/charts/compare.js';
 import { forestOption, forestTable } from '../../src/report/charts/forest.js';
 import { healthFigure, healthOption } from '../../src/report/charts/health.js';
+import { hasKeptRatio, keptRatioOption } from '../../src/report/charts/kept-ratio.js';
 import { hasTrail, planeOption, planeTable } from '../../src/report/charts/plane.js';
 import { promptMapOption, spreadOption, triageOption } from '../../src/report/charts/prompts/prompt-map.js';
 import { hasLayer, idsRecur, promptsAt, stepsOf } from '../../src/report/charts/prompts/prompt-rows.js';
 import { stepPromptsOption, stepPromptsTable } from '../../src/report/charts/prompts/step-prompts.js';
 import { LIGHT } from '../../src/report/charts/theme.js';
 import { PromptColumns, type PromptRow } from '../../src/report/collect/prompt-columns.js';
-import { svgOf } from '../../src/report/page/echarts.js';
+import { svgOf } from '../../src/report/figures/echarts.js';
+import { stalledSince } from '../../src/report/page/stalled-since.js';
 import type { PromptTable } from '../../src/report/report.js';
 import { headOf, hostileNames, runOf } from './reports.js';
 
@@ -214,6 +216,25 @@ describe('prompts', () => {
     const fills = [...svg.matchAll(/<circle[^>]*fill="([^"]+)"/g)].map(([, fill]) => fill);
     expect(fills).toEqual([...new Array(hostileNames.length - 1).fill(LIGHT.mi), LIGHT.surface]);
     expect(stepPromptsTable(prompts).rows.map(([id]) => id)).toEqual(hostileNames.toReversed());
+  });
+});
+
+describe('a run that is live', () => {
+  it('is stalled where no step came for three times as long as steps take', () => {
+    const arrivals = [0, 1000, 2000, 3200, 4000];
+    expect(stalledSince(arrivals, 6900)).toBeUndefined();
+    expect(stalledSince(arrivals, 7100)).toBe(4000);
+    expect(stalledSince(arrivals.slice(0, 3), 1e9)).toBeUndefined();
+    expect(stalledSince([], 5)).toBeUndefined();
+  });
+});
+
+describe('the kept ratio', () => {
+  it('is there where the filter had something to say, from 0 to 1', () => {
+    const run = runOf([1, 2], { kept: [0.5, gap] });
+    expect(hasKeptRatio(run)).toBe(true);
+    expect(hasKeptRatio(runOf([1], { kept: [gap] }))).toBe(false);
+    expect(keptRatioOption(run, LIGHT, SIZE).yAxis).toMatchObject({ min: 0, max: 1 });
   });
 });
 

@@ -7,6 +7,7 @@ import type { ChartOption, Size } from '../charts/chart-option.js';
 import { compareOption, compareTable, differenceSentence } from '../charts/compare.js';
 import { forestHeight, forestOption, forestTable } from '../charts/forest.js';
 import { healthFigure, healthOption, healthTable } from '../charts/health.js';
+import { hasKeptRatio, keptRatioOption, keptRatioTable } from '../charts/kept-ratio.js';
 import { percentText } from '../charts/number-text.js';
 import { hasTrail, planeOption, planeTable } from '../charts/plane.js';
 import { LAYERS, promptMapOption, promptMapTable, spreadOption, triageOption } from '../charts/prompts/prompt-map.js';
@@ -114,6 +115,7 @@ export function ComparePart() {
 
 export function PromptsPart({ run }: { run: RunData }) {
   const { prompts } = run;
+  const kept = useOption((colours, size) => keptRatioOption(run, colours, size), [run]);
   return (
     <Part
       title="Prompts over the run"
@@ -126,6 +128,18 @@ export function PromptsPart({ run }: { run: RunData }) {
         </Missing>
       ) : (
         <PromptCharts run={run} prompts={prompts} />
+      )}
+      {hasKeptRatio(run) && (
+        <figure>
+          <figcaption>Share of prompts that the filter keeps (top_p .9 of reward variance)</figcaption>
+          <Chart
+            label="Share of prompts that the filter keeps, over the steps"
+            name={`${run.head.name} kept`}
+            height={130}
+            option={kept}
+            table={() => keptRatioTable(run)}
+          />
+        </figure>
       )}
     </Part>
   );

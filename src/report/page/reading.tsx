@@ -89,7 +89,7 @@ function HowToRead({ isOfTexts }: { isOfTexts: boolean }) {
       <dt>Keys</dt>
       <dd>
         In the chart: ← → one step, Page Up and Page Down a tenth of the run, Home, End, [ and ] from verdict to
-        verdict, Escape all steps. Drag to look closer, double-click to see all.
+        verdict, Escape all steps. Drag to look closer, double-click to see all, click to keep the cursor where it is.
       </dd>
     </dl>
   );

@@ -8,10 +8,10 @@ import { byGravity, type Report, type RunData } from '../report.js';
 export const report = signal<Report | undefined>(undefined);
 /** Why there is none. */
 export const problem = signal('');
-/** Whether a server has more, and when it last had. */
-export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; readonly lastStep: number }>({
+/** Whether a server has more, and when it last had, in milliseconds: the latest last. */
+export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; readonly arrivals: readonly number[] }>({
   state: 'none',
-  lastStep: 0,
+  arrivals: [],
 });
 
 /** Name and folder of the run that is looked at; the gravest without. */
