@@ -16,7 +16,7 @@ export async function bundleReport() {
   mkdirSync(target, { recursive: true });
   const [page, figures] = await Promise.all([
     bundled({ input: join(source, 'page', 'main.tsx'), platform: 'browser' }, { format: 'iife' }),
-    bundled({ input: join(source, 'figures', 'draw-figure.ts'), platform: 'node' }, { format: 'esm' }),
+    bundled({ input: join(source, 'figures', 'echarts.ts'), platform: 'node' }, { format: 'esm' }),
   ]);
   writeFileSync(join(target, 'page.html'), pageOf(page));
   writeFileSync(join(target, 'draw-figure.js'), figures);

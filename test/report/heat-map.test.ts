@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { diverging, viridis } from '../../src/report/charts/colour-scales.js';
-import { heatMapBox, heatMapOption, heatMapTable, stillsOption } from '../../src/report/charts/heat-map.js';
-import { cellsOf, float16, matrixAt, stillsOf } from '../../src/report/charts/matrix-cells.js';
+import { heatMapBox, heatMapOption, heatMapTable, stillsOption } from '../../src/report/charts/prompts/heat-map.js';
+import { cellsOf, float16, matrixAt, stillsOf } from '../../src/report/charts/prompts/matrix-cells.js';
 import { LIGHT } from '../../src/report/charts/theme.js';
-import { svgOf } from '../../src/report/page/echarts.js';
+import { svgOf } from '../../src/report/figures/echarts.js';
 import type { Matrix } from '../../src/report/report.js';
 import { headOf, hostileNames, runOf } from './reports.js';
 

@@ -1,7 +1,8 @@
 // What `collapsar report` writes, read back from the file.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
 import { decodeReport } from '../../src/report/payload/payload.js';
@@ -114,6 +115,65 @@ describe('collapsar report', () => {
     expect(bad.status).toBe(1);
     expect(bad.err).toContain('has no record at byte 32');
     expect(readdirSync(folder)).not.toContain('never.html');
+  });
+
+  it('takes the tables of prompts and matrices beside the records, cut to what a screen has room for', async () => {
+    const folderOf = join(folder, 'tables');
+    cpSync(results, folderOf, { recursive: true });
+    const size = 70;
+    const ids = Array.from({ length: size }, (_, at) => `p${at}`);
+    const posterior = Uint8Array.from({ length: size * size }, (_, at) => (at % (size + 1) === 0 ? at % 251 : 3));
+    const matrix = [
+      { name: 'run', type: 'STRING', data: ['collapse', 'healthy'] },
+      { name: 'step', type: 'INT64', data: [1n, 4n] },
+      { name: 'prompts', type: 'INT32', data: [size, 1] },
+      { name: 'ids', type: 'STRING', data: [JSON.stringify(ids), '["<b>"]'] },
+      { name: 'source', type: 'STRING', data: ['scores', 'texts'] },
+      { name: 'posterior', type: 'BYTE_ARRAY', data: [posterior, Uint8Array.of(255)] },
+      { name: 'nats', type: 'BYTE_ARRAY', data: [new Uint8Array(2 * size * size), Uint8Array.of(0x00, 0x3c)] },
+    ] as const;
+    const prompts = [
+      { name: 'run', type: 'STRING', data: ['collapse', 'collapse'] },
+      { name: 'step', type: 'INT64', data: [1n, 4n] },
+      { name: 'prompt', type: 'STRING', data: ['a', '<script>'] },
+      { name: 'rows', type: 'INT32', data: [8, 8] },
+      ...['mi', 'mi_low', 'mi_high', 'reward_mean', 'reward_std', 'retrieval'].map((name) => {
+        return { name, type: 'DOUBLE', data: [0.5, null], nullable: true } as const;
+      }),
+      { name: 'kept', type: 'BOOLEAN', data: [true, null], nullable: true },
+      { name: 'drop_reason', type: 'STRING', data: [null, 'zero_score'], nullable: true },
+      { name: 'cause', type: 'STRING', data: ['too_easy', null], nullable: true },
+    ] as const;
+    for (const [name, columnData] of [
+      ['matrices.parquet', matrix],
+      ['prompts.parquet', prompts],
+    ] as const) {
+      const bytes = parquetWriteBuffer({ columnData: columnData as unknown as ColumnSource[] });
+      writeFileSync(join(folderOf, name), new Uint8Array(bytes));
+    }
+    const path = join(folder, 'tables.html');
+    expect((await collapsar(['report', folderOf, '-o', path])).status).toBe(0);
+    const { runs: found } = reportIn(path);
+    const [collapse, healthy] = ['collapse', 'healthy'].map((name) => found.find(({ head }) => head.name === name));
+    expect(collapse?.matrices[0]?.ids).toHaveLength(64);
+    expect(collapse?.matrices[0]?.prompts).toBe(size);
+    expect(healthy?.matrices).toEqual([
+      {
+        ...{ step: 4, source: 'texts', ids: ['<b>'], prompts: 1 },
+        posterior: Uint8Array.of(255),
+        nats: Uint16Array.of(0x3c00),
+      },
+    ]);
+    expect(collapse?.prompts).toMatchObject({
+      ...{ ids: ['a', '<script>'], reasons: ['', 'zero_score'], causes: ['too_easy', ''] },
+      step: Float64Array.of(1, 4),
+      mi: Float32Array.of(0.5, Number.NaN),
+      kept: Uint8Array.of(1, 2),
+    });
+    writeFileSync(join(folderOf, 'prompts.parquet'), 'no Parquet');
+    const bad = await collapsar(['report', folderOf, '-o', path]);
+    expect(bad.err).toContain('prompts.parquet: is no Parquet that analyze --out writes');
+    expect(bad.status).toBe(1);
   });
 
   it('reports what could be read, and says with status 1 what could not', async () => {

@@ -8,6 +8,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
 import { shortNumber } from '../../src/report/charts/number-text.js';
+import { PromptColumns } from '../../src/report/collect/prompt-columns.js';
 import { pageHtml, payloadOf } from '../../src/report/page-html.js';
 import type { Matrix, RunData } from '../../src/report/report.js';
 import { collapsar } from '../cli/cli-streams.js';
@@ -97,8 +98,8 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     const page = await open(source === 'texts' ? texts : shipped, { colours });
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe(colours);
     await openAll(page);
-    for (const button of await page.getByRole('button', { name: 'Numbers', expanded: false }).all())
-      await button.click();
+    const closed = page.getByRole('button', { name: 'Numbers', expanded: false });
+    while ((await closed.count()) > 0) await closed.first().click();
     expect(await violations(page)).toEqual([]);
     expect(said).toEqual([]);
     await page.context().close();
@@ -179,6 +180,15 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     expect(await all.textContent()).toMatch(/now \d+ to \d+/);
     await all.click();
     expect(await all.count()).toBe(0);
+    // A click keeps the cursor where it is, another lets it go.
+    const readout = page.locator('.story .readout');
+    await page.mouse.click(box.x + 300, box.y + 60);
+    const kept = await readout.textContent();
+    await page.mouse.move(box.x + 500, box.y + 60);
+    expect(await readout.textContent()).toBe(kept);
+    await page.mouse.click(box.x + 400, box.y + 60);
+    await page.mouse.move(box.x + 500, box.y + 60);
+    expect(await readout.textContent()).not.toBe(kept);
     expect(said).toEqual([]);
     await page.context().close();
   });
@@ -189,7 +199,13 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
       posterior: Uint8Array.of(200, 55, 100, 155),
       nats: new Uint16Array(4),
     };
-    const wide = { ...runOf([1, 2], { mi: [1, 2] }), matrices: [matrix, { ...matrix, step: 2 }] };
+    const columns = new PromptColumns();
+    for (const prompt of ['a', 'b']) {
+      const figures = { mi: 0.5, mi_low: 0.1, mi_high: 0.9, reward_mean: 0.5, reward_std: 0.3, retrieval: 1 };
+      columns.add({ step: 2, prompt, rows: 8, ...figures, kept: true, drop_reason: null, cause: null });
+    }
+    const prompts = columns.table(0);
+    const wide = { ...runOf([1, 2], { mi: [1, 2] }), prompts, matrices: [matrix, { ...matrix, step: 2 }] };
     const mapped = await open(await written('mapped.html', wide), { width: 320, height: 640 });
     expect(await mapped.evaluate('document.documentElement.scrollWidth')).toBe(320);
     expect(await violations(mapped)).toEqual([]);

@@ -4,7 +4,7 @@ import { stepSentence, storyTable } from '../../src/report/charts/step-words.js'
 import { roundUp, storyLayout, storyOption } from '../../src/report/charts/story.js';
 import { DARK, LIGHT } from '../../src/report/charts/theme.js';
 import { nearestPlace, spanOf, unbroken, visibleBand, visiblePoints } from '../../src/report/charts/visible-points.js';
-import { svgOf } from '../../src/report/page/echarts.js';
+import { svgOf } from '../../src/report/figures/echarts.js';
 import { headOf, hostileNames, runOf, stretchOf } from './reports.js';
 
 const SIZE = { width: 880, height: 440 };

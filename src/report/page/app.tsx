@@ -1,6 +1,10 @@
 // The whole page, from the verdict down.
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { HeatMaps } from './heat-maps.js';
-import { Reading } from './reading.js';
+import { ComparePart, HealthPart, PlanePart, PromptsPart, StepPart, SuccessPart, TemplatePart } from './parts.js';
+import { Reading, Said } from './reading.js';
+import { stalledSince } from './stalled-since.js';
 import { chosenTheme, live, problem, report, run, theme } from './state.js';
 import { StoryFigure } from './story-figure.js';
 import { VerdictBar } from './verdict-bar.js';
@@ -46,13 +50,39 @@ function Content() {
         <StoryFigure run={run.value} />
         <HeatMaps run={run.value} />
       </div>
+      <TemplatePart run={run.value} />
+      <Said run={run.value} />
+      <div class="pair">
+        <PlanePart run={run.value} />
+        <SuccessPart run={run.value} />
+      </div>
+      <PromptsPart run={run.value} />
+      <StepPart run={run.value} />
+      <HealthPart run={run.value} />
+      <ComparePart />
       <Reading run={run.value} />
     </>
   );
 }
 
 function LiveMark() {
-  const { state } = live.value;
+  const { state, arrivals } = live.value;
+  const now = useSignal(Date.now());
+  useEffect(() => {
+    if (state === 'none') return undefined;
+    const timer = setInterval(() => {
+      now.value = Date.now();
+    }, 1000);
+    return () => clearInterval(timer);
+  }, [state]);
   if (state === 'none') return null;
-  return <span class={`live ${state}`}>{state === 'connected' ? '● live' : '○ connection lost, trying again'}</span>;
+  const stalled = stalledSince(arrivals, now.value);
+  const age = Math.max(0, Math.round((now.value - (arrivals.at(-1) ?? now.value)) / 1000));
+  const words =
+    state === 'lost'
+      ? '○ connection lost, trying again'
+      : stalled === undefined
+        ? `● live, last step ${age} s ago`
+        : `▲ stalled since ${new Date(stalled).toLocaleTimeString()}`;
+  return <span class={`live ${stalled === undefined ? state : 'lost'}`}>{words}</span>;
 }

@@ -4,7 +4,7 @@ import type { ECharts } from 'echarts/core';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ChartOption, ChartTable, Size } from '../charts/chart-option.js';
-import { init, svgOf } from './echarts.js';
+import { init, svgOf } from '../figures/echarts.js';
 import { FigureTable } from './figure-table.js';
 import { save } from './save.js';
 import { isPrinted } from './state.js';

@@ -2,12 +2,12 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { Size } from '../charts/chart-option.js';
-import { heatMapBox, heatMapOption, heatMapTable, stillBox, stillsOption } from '../charts/heat-map.js';
-import { type CellKind, cellsOf, matrixAt, stillsOf } from '../charts/matrix-cells.js';
 import { shortNumber } from '../charts/number-text.js';
+import { heatMapBox, heatMapOption, heatMapTable, stillBox, stillsOption } from '../charts/prompts/heat-map.js';
+import { type CellKind, cellsOf, matrixAt, stillsOf } from '../charts/prompts/matrix-cells.js';
 import type { RunData } from '../report.js';
 import { Chart } from './chart.js';
-import { cursorStep, place, theme } from './state.js';
+import { cursorStep, restingPlace, theme } from './state.js';
 
 const HEIGHT = 318;
 const STILLS = 96;
@@ -16,7 +16,7 @@ export function HeatMaps({ run }: { run: RunData }) {
   const kind = useSignal<CellKind>('posterior');
   const hovered = useSignal('');
   const size = useSignal<Size>({ width: 0, height: HEIGHT });
-  const step = run.steps[place.value] ?? 0;
+  const step = run.steps[restingPlace.value] ?? 0;
   const matrix = matrixAt(run, step);
   const stills = useMemo(() => stillsOf(run), [run]);
   const start = stills[0]?.matrix;

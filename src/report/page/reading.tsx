@@ -6,7 +6,6 @@ import { report } from './state.js';
 export function Reading({ run }: { run: RunData }) {
   return (
     <>
-      <AllVerdicts run={run} />
       <details class="part">
         <summary>How to read this</summary>
         <HowToRead isOfTexts={run.head.instrument === 'texts'} />
@@ -18,7 +17,7 @@ export function Reading({ run }: { run: RunData }) {
   );
 }
 
-function AllVerdicts({ run }: { run: RunData }) {
+export function Said({ run }: { run: RunData }) {
   const { verdicts } = run.head;
   return (
     <section class="part">
@@ -90,7 +89,7 @@ function HowToRead({ isOfTexts }: { isOfTexts: boolean }) {
       <dt>Keys</dt>
       <dd>
         In the chart: ← → one step, Page Up and Page Down a tenth of the run, Home, End, [ and ] from verdict to
-        verdict, Escape all steps. Drag to look closer, double-click to see all.
+        verdict, Escape all steps. Drag to look closer, double-click to see all, click to keep the cursor where it is.
       </dd>
     </dl>
   );

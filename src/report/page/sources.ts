@@ -21,6 +21,9 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+/** Of the last steps, to know how long one takes. */
+const MOST_ARRIVALS = 20;
+
 /** One after the other: what is appended must come in its order. */
 let taking: Promise<void> = Promise.resolve();
 
@@ -29,8 +32,9 @@ function take(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     try {
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
       const more = decodeReport(new Uint8Array(await new Response(stream).arrayBuffer()));
+      const isNews = more.runs.some(({ steps }) => steps.length > 0);
       report.value = report.value === undefined ? more : appended(report.value, more);
-      live.value = { ...live.value, lastStep: Date.now() };
+      if (isNews) live.value = { ...live.value, arrivals: [...live.value.arrivals, Date.now()].slice(-MOST_ARRIVALS) };
     } catch (error) {
       problem.value = error instanceof Error ? error.message : String(error);
     }

@@ -8,10 +8,10 @@ import { byGravity, type Report, type RunData } from '../report.js';
 export const report = signal<Report | undefined>(undefined);
 /** Why there is none. */
 export const problem = signal('');
-/** Whether a server has more, and when it last had. */
-export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; readonly lastStep: number }>({
+/** Whether a server has more, and when it last had, in milliseconds: the latest last. */
+export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; readonly arrivals: readonly number[] }>({
   state: 'none',
-  lastStep: 0,
+  arrivals: [],
 });
 
 /** Name and folder of the run that is looked at; the gravest without. */
@@ -58,6 +58,24 @@ export const place = computed<number>(() => {
   const steps = run.value?.steps;
   if (steps === undefined || steps.length === 0) return -1;
   return cursorStep.value === undefined ? steps.length - 1 : nearestPlace(steps, cursorStep.value);
+});
+
+/** Where the cursor has come to rest: what takes long to draw follows that, so that the cursor itself never waits. */
+export const restingPlace = signal(-1);
+const REST_MS = 60;
+let rest: ReturnType<typeof setTimeout> | undefined;
+let restingRun: RunData | undefined;
+effect(() => {
+  const at = place.value;
+  clearTimeout(rest);
+  if (run.value === restingRun) {
+    rest = setTimeout(() => {
+      restingPlace.value = at;
+    }, REST_MS);
+  } else {
+    restingRun = run.value;
+    restingPlace.value = at;
+  }
 });
 
 export function moveTo(at: number): void {

@@ -14,6 +14,8 @@ const HEIGHT = 440;
 export function StoryFigure({ run }: { run: RunData }) {
   const size = useSignal<Size>({ width: 0, height: HEIGHT });
   const spoken = useSignal('');
+  /** A click keeps the cursor where it is. */
+  const isPinned = useSignal(false);
   const drag = useSignal<{ from: number; to: number } | undefined>(undefined);
   const layout = storyLayout({ run }, size.value);
   const span = range.value ?? [run.steps[0] ?? 0, run.steps.at(-1) ?? 0];
@@ -35,6 +37,7 @@ export function StoryFigure({ run }: { run: RunData }) {
     else if (event.key === 'Escape') {
       range.value = undefined;
       cursorStep.value = undefined;
+      isPinned.value = false;
     } else return;
     event.preventDefault();
     spoken.value = stepSentence(run, place.value);
@@ -58,7 +61,7 @@ export function StoryFigure({ run }: { run: RunData }) {
         <Chart
           label={`MI, entropy, retrieval and reward of ${titleOf(run)} over its steps, with states and verdicts`}
           name={`${run.head.name} story`}
-          note="Bands: 95% interval of the batch. Hollow: chance alone explains it (p > .05). Drag to look closer."
+          note="Bands: 95% interval of the batch. Hollow: chance alone explains it (p > .05). Drag to look closer, click to keep the cursor."
           height={HEIGHT}
           option={option}
           table={() => storyTable(run, range.value)}
@@ -72,7 +75,7 @@ export function StoryFigure({ run }: { run: RunData }) {
             onPointerMove={(event) => {
               const step = stepAt(event);
               if (drag.value !== undefined) drag.value = { ...drag.value, to: step };
-              cursorStep.value = run.steps[nearestPlace(run.steps, step)];
+              if (!isPinned.value) cursorStep.value = run.steps[nearestPlace(run.steps, step)];
             }}
             onPointerDown={(event) => {
               event.currentTarget.setPointerCapture(event.pointerId);
@@ -84,12 +87,17 @@ export function StoryFigure({ run }: { run: RunData }) {
               const [first, last] = [Math.round(Math.min(from, to)), Math.round(Math.max(from, to))];
               // A click moves no mouse by more than this.
               if (pixelOf(last) - pixelOf(first) > 6 && last > first) range.value = [first, last];
+              else {
+                isPinned.value = !isPinned.value;
+                cursorStep.value = run.steps[nearestPlace(run.steps, from)];
+              }
             }}
             onDblClick={() => {
               range.value = undefined;
+              isPinned.value = false;
             }}
           >
-            <CursorLine run={run} pixelOf={pixelOf} />
+            <CursorLine run={run} pixelOf={pixelOf} isPinned={isPinned.value} />
             {drag.value !== undefined && (
               <div
                 class="brush"
@@ -115,10 +123,10 @@ export function StoryFigure({ run }: { run: RunData }) {
 }
 
 /** It alone moves when the cursor does. */
-function CursorLine({ run, pixelOf }: { run: RunData; pixelOf: (step: number) => number }) {
-  return (
-    <div class="cursor" style={{ transform: `translateX(${pixelOf(run.steps[place.value] ?? 0).toFixed(1)}px)` }} />
-  );
+function CursorLine(props: { run: RunData; pixelOf: (step: number) => number; isPinned: boolean }) {
+  const { run, pixelOf, isPinned } = props;
+  const left = pixelOf(run.steps[place.value] ?? 0).toFixed(1);
+  return <div class={isPinned ? 'cursor pinned' : 'cursor'} style={{ transform: `translateX(${left}px)` }} />;
 }
 
 function Readout({ run }: { run: RunData }) {

@@ -1,12 +1,13 @@
 // The reasoning of each prompt (row) held against each prompt (column): RAGEN-2's cross-score picture. A bright
 // diagonal is reasoning that knows what it was asked; an even field is a template.
-import type { Matrix } from '../report.js';
-import { baseOption, type ChartOption, type ChartTable, drawnSeries, type Shape, type Size } from './chart-option.js';
-import { diverging, viridis } from './colour-scales.js';
-import type { Box } from './marks.js';
+import type { Matrix } from '../../report.js';
+import type { ChartOption, ChartTable, Shape, Size } from '../chart-option.js';
+import { diverging, viridis } from '../colour-scales.js';
+import type { Box } from '../marks.js';
+import { shortNumber } from '../number-text.js';
+import { pixelDrawing, stroke, words } from '../pixel-drawing.js';
+import type { Theme } from '../theme.js';
 import { type CellKind, type Cells, cellsOf, type Still } from './matrix-cells.js';
-import { shortNumber } from './number-text.js';
-import type { Theme } from './theme.js';
 
 export interface HeatMapData {
   readonly matrix: Matrix;
@@ -28,18 +29,11 @@ export function heatMapOption({ matrix, start, kind }: HeatMapData, theme: Theme
   const cells = cellsOf(matrix, start, kind);
   const box = heatMapBox(size);
   const most = mostNats(cells, kind);
-  const label = (text: string, x: number, y: number, rotation = 0): Shape => ({
-    type: 'text',
-    x,
-    y,
-    rotation,
-    style: { text, fill: theme.muted, font: `11px ${theme.font}`, align: 'center', verticalAlign: 'middle' },
-  });
-  return drawing(theme, size, [
+  return pixelDrawing(theme, size, [
     ...cellShapes(cells, box, colourOf(kind, most)),
-    ...diagonal(cells.size, box, theme.name === 'light' ? '#ffffff' : '#ffffff'),
-    label('scored under this prompt', box.x + box.width / 2, 10),
-    label('reasoning about this prompt', 9, box.y + box.height / 2, Math.PI / 2),
+    ...diagonal(cells.size, box, '#ffffff'),
+    words('scored under this prompt', box.x + box.width / 2, 10, theme, { align: 'center' }),
+    words('reasoning about this prompt', 9, box.y + box.height / 2, theme, { align: 'center', turned: true }),
     ...legend(kind, most, cells.size, { ...box, y: box.y + box.height + 10, height: 9 }, theme),
   ]);
 }
@@ -47,27 +41,19 @@ export function heatMapOption({ matrix, start, kind }: HeatMapData, theme: Theme
 /** Small ones in a row, all on one scale. */
 export function stillsOption(stills: readonly Still[], theme: Theme, size: Size): ChartOption {
   const start = stills[0]?.matrix;
-  if (start === undefined) return drawing(theme, size, []);
+  if (start === undefined) return pixelDrawing(theme, size, []);
   const shapes = stills.flatMap(({ title, matrix }, at): Shape[] => {
     const box = stillBox(at, stills.length, size);
     const cells = cellsOf(matrix, start, 'posterior');
     return [
       ...cellShapes(cells, box, viridis),
-      {
-        type: 'text',
-        style: {
-          text: `${title}, ${matrix.step}`,
-          x: box.x + box.width / 2,
-          y: box.y + box.height + 9,
-          fill: theme.text,
-          font: `11px ${theme.font}`,
-          align: 'center',
-          verticalAlign: 'middle',
-        },
-      },
+      words(`${title}, ${matrix.step}`, box.x + box.width / 2, box.y + box.height + 9, theme, {
+        align: 'center',
+        color: theme.text,
+      }),
     ];
   });
-  return drawing(theme, size, shapes);
+  return pixelDrawing(theme, size, shapes);
 }
 
 const STILL_GAP = 8;
@@ -75,18 +61,6 @@ const STILL_GAP = 8;
 export function stillBox(at: number, count: number, { width, height }: Size): Box {
   const side = Math.max(4, Math.min((width - STILL_GAP * (count - 1)) / count, height - 18));
   return { x: at * (side + STILL_GAP), y: 0, width: side, height: side };
-}
-
-/** Shapes in pixels: no axis places them. */
-function drawing(theme: Theme, { width, height }: Size, shapes: readonly Shape[]): ChartOption {
-  const axis = { type: 'value', show: false, min: 0 };
-  return {
-    ...baseOption(theme),
-    grid: { left: 0, right: 0, top: 0, bottom: 0 },
-    xAxis: { ...axis, max: width },
-    yAxis: { ...axis, max: height },
-    series: [drawnSeries(shapes.length, (at) => shapes[at])],
-  };
 }
 
 const mostNats = ({ values }: Cells, kind: CellKind): number =>
@@ -147,23 +121,10 @@ function legend(kind: CellKind, most: number, prompts: number, { x, y, width, he
     ...ticks.flatMap(([value, text], at): Shape[] => {
       const place = x + ((value - low) / (high - low)) * width;
       return [
-        {
-          type: 'line',
-          shape: { x1: place, x2: place, y1: y, y2: y + height + 3 },
-          style: { stroke: theme.text, lineWidth: 1 },
-        },
-        {
-          type: 'text',
-          style: {
-            text,
-            x: place,
-            y: y + height + 9,
-            fill: theme.muted,
-            font: `11px ${theme.font}`,
-            align: at === 0 ? 'left' : at === 2 ? 'right' : kind === 'posterior' ? 'left' : 'center',
-            verticalAlign: 'middle',
-          },
-        },
+        stroke([place, y], [place, y + height + 3], theme.text),
+        words(text, place, y + height + 9, theme, {
+          align: at === 0 ? 'left' : at === 2 ? 'right' : kind === 'posterior' ? 'left' : 'center',
+        }),
       ];
     }),
   ];

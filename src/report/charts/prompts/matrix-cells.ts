@@ -1,5 +1,5 @@
 // A matrix of prompts -> its cells in an order that shows a collapse, and which matrices of a run tell its story.
-import type { Matrix, RunData } from '../report.js';
+import type { Matrix, RunData } from '../../report.js';
 
 export type CellKind = 'posterior' | 'nats';
 

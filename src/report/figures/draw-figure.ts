@@ -1,1 +1,0 @@
-export { svgOf } from '../page/echarts.js';
