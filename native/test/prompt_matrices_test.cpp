@@ -120,7 +120,8 @@ void checkStep(const Step& step) {
 TEST_CASE("matrices are the means over each prompt's rows that their definition gives") {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     const auto columns = static_cast<std::int64_t>(1 + seed * 5 % 41);
-    checkStep(randomStep(seed, columns, static_cast<std::int64_t>(1 + seed * 11 % 97), 0.1 + static_cast<double>(seed % 4)));
+    const auto rows = static_cast<std::int64_t>(1 + seed * 11 % 97);
+    checkStep(randomStep(seed, columns, rows, 0.1 + static_cast<double>(seed % 4)));
   }
 }
 

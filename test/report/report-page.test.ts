@@ -97,8 +97,9 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     const page = await open(source === 'texts' ? texts : shipped, { colours });
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe(colours);
     await openAll(page);
-    for (const button of await page.getByRole('button', { name: 'Numbers', expanded: false }).all())
-      await button.click();
+    // One that was pressed is expanded, and no longer among them.
+    const closed = page.getByRole('button', { name: 'Numbers', expanded: false });
+    while ((await closed.count()) > 0) await closed.first().click();
     expect(await violations(page)).toEqual([]);
     expect(said).toEqual([]);
     await page.context().close();
