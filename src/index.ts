@@ -7,6 +7,7 @@
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
 export type { FilterView } from './analysis/measuring/beside-metrics.js';
+export type { PromptSource } from './analysis/measuring/prompt-measurement.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
 export type { PromptMatrix, PromptReport } from './analysis/prompt-findings.js';
 export type {

@@ -98,6 +98,7 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     const page = await open(source === 'texts' ? texts : shipped, { colours });
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe(colours);
     await openAll(page);
+    // One that was pressed is expanded, and no longer among them.
     const closed = page.getByRole('button', { name: 'Numbers', expanded: false });
     while ((await closed.count()) > 0) await closed.first().click();
     expect(await violations(page)).toEqual([]);

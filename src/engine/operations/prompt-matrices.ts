@@ -37,6 +37,7 @@ export interface PromptMatrices {
   readonly nats: Uint16Array | undefined;
 }
 
+/** Labels of the rows and columns of `stats`, and what of the step is wanted. */
 export interface PromptMatricesOptions extends RowLabels, OperationOptions {
   /** False: the figures of each prompt alone. Default true. */
   matrices?: boolean | undefined;

@@ -103,13 +103,11 @@ describe('analyze --out', () => {
     const matrices = await rowsIn(join(out, 'matrices.parquet'));
     expect(matrices.map(({ step }) => step)).toEqual([1n, 2n, 3n, 4n]);
     for (const [at, row] of matrices.entries()) {
-      const matrix = (reports[at] as StepReport).matrix;
-      expect([row.prompts, row.source, JSON.parse(row.ids as string)]).toEqual([4, 'scores', matrix?.ids]);
-      expect(row.posterior).toEqual(Uint8Array.from(matrix?.posterior as Uint8Array));
+      const matrix = (reports[at] as StepReport).matrix as PromptMatrix;
+      expect([row.prompts, row.source, JSON.parse(row.ids as string)]).toEqual([4, 'scores', matrix.ids]);
+      expect(row.posterior).toEqual(Uint8Array.from(matrix.posterior));
       const nats = Buffer.from(row.nats as Uint8Array);
-      expect([...Array(16).keys()].map((cell) => nats.readUInt16LE(2 * cell))).toEqual([
-        ...(matrix as PromptMatrix).nats,
-      ]);
+      expect([...Array(16).keys()].map((cell) => nats.readUInt16LE(2 * cell))).toEqual([...matrix.nats]);
     }
   });
 
