@@ -13,6 +13,7 @@ import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
 import type { EarlyStops } from '../verdicts/early-stop/early-stops.js';
 import { type Judge, readEvidenceOn, type StepEvidence } from '../verdicts/index.js';
 import type { CollectedScores } from './collected-scores.js';
+import { besideFirst, type FirstTexts, type MeasuredTexts } from './first-texts.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
 import { checkGradients, decomposeGradients, gradientMetrics } from './outcomes/gradient-decomposition.js';
@@ -31,6 +32,8 @@ export interface RunProgress {
   readonly averages: RunningStateJson;
   readonly earlyStops: EarlyStops;
   readonly judge: Judge | null;
+  /** Null before the first step whose texts had figures. */
+  readonly firstTexts: FirstTexts | null;
 }
 
 export interface OpenStep {
@@ -43,7 +46,7 @@ export interface OpenStep {
   /** Undefined where the step is not due. */
   readonly scores: CollectedScores | undefined;
   /** What the rows' texts say, where they were given. */
-  readonly texts?: TextMetrics | undefined;
+  readonly texts?: MeasuredTexts | undefined;
 }
 
 export async function finishStep(
@@ -55,7 +58,7 @@ export async function finishStep(
   signal: AbortSignal | undefined,
   commit: (run: RunProgress) => void,
 ): Promise<MonitorReport> {
-  const { step, labels, scores, texts } = open;
+  const { step, labels, scores } = open;
   const { filter, groups } = filteredGroups(labels, given, options);
   const outcomes = withEpisodeRewards(labels, given, options);
   const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
@@ -83,6 +86,9 @@ export async function finishStep(
   // As JSON gives it back, so that a run that was saved and one that was not carry the same.
   const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
 
+  const { texts, first } = open.texts
+    ? await besideFirst(engine, open.texts, run.firstTexts, signal)
+    : { texts: undefined, first: run.firstTexts };
   const { metrics, absent, notes } = together(samples, texts);
   const rollouts = rolloutMetrics(labels, outcomes, options.profile, groups);
   Object.assign(metrics, rollouts, filter?.metrics);
@@ -106,7 +112,7 @@ export async function finishStep(
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
   const judgement = reading && run.judge?.take(reading, measured[0], texts);
-  commit({ step, averages, earlyStops, judge: run.judge });
+  commit({ step, averages, earlyStops, judge: run.judge, firstTexts: first });
   const [stop] = stops;
   return {
     step,

@@ -7,6 +7,7 @@ import { RunningState, type RunningStateJson } from '../metrics/reporting/runnin
 import { EarlyStops, type EarlyStopsJson } from '../verdicts/early-stop/early-stops.js';
 import { Judge, type JudgeJson } from '../verdicts/index.js';
 import type { RunProgress } from './finish-step.js';
+import { type FirstTexts, savedTexts } from './first-texts.js';
 import {
   differingOption,
   givenOptions,
@@ -30,6 +31,8 @@ export interface MonitorState {
   readonly averages: RunningStateJson;
   readonly earlyStops: EarlyStopsJson;
   readonly judge: JudgeJson | null;
+  /** Of the first step whose texts had figures, what its rows say. */
+  readonly firstTexts: FirstTexts | null;
 }
 
 export function startRun(options: RunOptions): RunProgress {
@@ -38,12 +41,13 @@ export function startRun(options: RunOptions): RunProgress {
     averages: new RunningState().toJSON(),
     earlyStops: EarlyStops.start(options.earlyStop),
     judge: options.judge === false ? null : new Judge(options.judge),
+    firstTexts: null,
   };
 }
 
 /** A copy that later steps do not touch. */
-export function saveRun(options: RunOptions, { step, averages, earlyStops, judge }: RunProgress): MonitorState {
-  const state = { format: FORMAT, version: VERSION, options, step, averages, earlyStops, judge };
+export function saveRun(options: RunOptions, run: RunProgress): MonitorState {
+  const state = { format: FORMAT, version: VERSION, options, ...run };
   return JSON.parse(JSON.stringify(state)) as MonitorState;
 }
 
@@ -79,6 +83,7 @@ export function restoreRun(state: unknown, given: MonitorOptions): { options: Ru
     averages: RunningState.from(saved.value('averages')).toJSON(),
     earlyStops: EarlyStops.from(saved.fields('earlyStops'), options.earlyStop),
     judge: options.judge === false ? null : Judge.from(saved.value('judge')),
+    firstTexts: savedTexts(saved.value('firstTexts')),
   };
   if (run.judge !== null && run.judge.toJSON().lastStep !== run.step) {
     throw new StateError('the saved monitor is damaged: its judge is of another step; start a new Monitor');

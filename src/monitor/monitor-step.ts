@@ -9,6 +9,7 @@ import type { TokenBox } from '../engine/tokens/token-block.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
 import type { OpenStep } from './finish-step.js';
+import type { MeasuredTexts } from './first-texts.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
 import type { RewardBucket } from './outcomes/reward-buckets.js';
@@ -51,7 +52,7 @@ export class MonitorStep {
   readonly #host: StepHost;
   readonly #open: OpenStep;
   readonly #wanted: WantedPairs;
-  #texts: Promise<TextMetrics> | undefined;
+  #texts: Promise<MeasuredTexts> | undefined;
   #givenUp: { readonly reason: unknown } | undefined;
 
   /** @internal Use `monitor.step()`. */
@@ -195,7 +196,7 @@ export class MonitorStep {
       .then((engine) => rolloutTexts(engine, rows, labels, { permutations, seed }, signal));
     this.#texts = measured;
     try {
-      return await measured;
+      return (await measured).figures;
     } catch (error) {
       this.#texts = undefined;
       throw error;

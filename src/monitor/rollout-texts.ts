@@ -3,7 +3,8 @@ import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { optionsObject } from '../checks/option-checks.js';
 import type { Engine } from '../engine/engine.js';
-import { type TextMetrics, type TextStep, textMetrics } from '../metrics/text-metrics.js';
+import { type TextStep, textMetrics } from '../metrics/text-metrics.js';
+import type { MeasuredTexts } from './first-texts.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 
 /**
@@ -30,9 +31,10 @@ export async function rolloutTexts(
   labels: OpenLabels,
   options: { readonly permutations: number; readonly seed: number },
   signal: AbortSignal | undefined,
-): Promise<TextMetrics> {
+): Promise<MeasuredTexts> {
   const step = onlyFirstTurns(given, labels);
-  return textMetrics(engine, step, { ...options, signal });
+  const { texts, tokens, groups } = step;
+  return { figures: await textMetrics(engine, step, { ...options, signal }), rows: { texts, tokens, groups } };
 }
 
 /** @throws {ArgumentError} naming what is unknown, or has another number of rows */

@@ -1,6 +1,7 @@
 // A trainer that scores nothing, or not at every step, gives what its rows say: text figures, and verdicts that rest on
 // them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { TextRows } from '../../src/exports/engine.js';
 import { ArgumentError, type Engine, Monitor, openEngine, textMetrics } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
@@ -56,6 +57,74 @@ describe('Monitor.step().rollouts()', () => {
       monitor = Monitor.restore(JSON.parse(JSON.stringify(monitor.save())), { engine, ...options });
     }
     expect(kinds).toContain('template_collapse');
+  });
+
+  describe.each(['texts', 'tokens'] as const)('of %s', (kind) => {
+    /** So many rows of each prompt end with a template. */
+    const templated = (step: number, many: number) => {
+      const { groups, texts } = rowsOf(step, 0);
+      const template = Array.from({ length: 12 }, (_, at) => `t${at}`).join(' ');
+      const whole = texts.map((text, row) => (row % EACH < many ? `${text} ${template}` : text));
+      const id = (word: string) => [...word].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7);
+      const tokens = whole.map((text) => text.split(' ').map(id));
+      return { groups: Array.from(groups), ...(kind === 'texts' ? { texts: whole } : { tokens }) } as TextRows & {
+        groups: number[];
+      };
+    };
+
+    it('holds phrases of a template against the first step that had figures, and after a restore', async () => {
+      let monitor = new Monitor({ engine, ...options, permutations: 0 });
+      const report = async (number: number, { groups, ...rows }: ReturnType<typeof templated>) => {
+        const step = monitor.step(number, { groups });
+        await step.rollouts(rows);
+        const { texts } = await step.finish();
+        monitor = Monitor.restore(JSON.parse(JSON.stringify(monitor.save())), { engine, ...options, permutations: 0 });
+        return texts?.phrases;
+      };
+      // No figures: every row is of one prompt.
+      const alone = templated(1, 1);
+      await report(1, { ...alone, groups: alone.groups.map(() => 0) });
+      expect(monitor.save().firstTexts).toBeNull();
+      const first = templated(2, 1);
+      await report(2, first);
+      const later = templated(3, EACH);
+      const phrases = await report(3, later);
+      const expected = await textMetrics(engine, later, { permutations: 0, firstStep: first });
+      expect(phrases).toEqual(expected.phrases);
+      const [{ share, shareAtFirstStep = Number.NaN } = { share: 0 }] = phrases ?? [];
+      expect(shareAtFirstStep).toBeLessThan(share);
+      expect(shareAtFirstStep).toBeGreaterThan(0.05);
+    });
+
+    it('carries a step that is too large for a state in part, and as many rows of each prompt', async () => {
+      const monitor = new Monitor({ engine, ...options, permutations: 0 });
+      const { groups, ...rows } = templated(1, EACH);
+      const long = (row: unknown) => Array.from({ length: kind === 'texts' ? 130 : 150 }, () => row);
+      const larger =
+        kind === 'texts'
+          ? { texts: rows.texts?.map((text) => long(text).join(' ')) }
+          : { tokens: rows.tokens?.map((ids) => long(Array.from(ids as number[])).flat() as number[]) };
+      const step = monitor.step(1, { groups });
+      await step.rollouts(larger);
+      await step.finish();
+      const held = monitor.save().firstTexts;
+      expect(held?.groups).toEqual(groups.filter((_, row) => row % EACH < 2).map(String));
+      expect(JSON.stringify(held).length).toBeLessThan(4 * 2 ** 20);
+    });
+  });
+
+  it('goes on from a state of before, and refuses a damaged one', () => {
+    const { firstTexts: _, ...before } = new Monitor({ engine, ...options }).save();
+    expect(Monitor.restore(before, { engine }).save().firstTexts).toBeNull();
+    for (const firstTexts of [
+      7,
+      {},
+      { groups: ['1'], texts: [] },
+      { groups: ['1'], tokens: [[0.5]] },
+      { groups: [1], texts: [''] },
+    ]) {
+      expect(() => Monitor.restore({ ...before, firstTexts }, { engine })).toThrow(/state.firstTexts/);
+    }
   });
 
   it('with scores gives both, and cross-scores decide', async () => {

@@ -1,0 +1,81 @@
+// The texts of a run's first step that had figures, as the run carries them: what a template's phrases covered there.
+
+import { StateError } from '../checks/errors.js';
+import { SavedFields } from '../checks/saved-fields.js';
+import type { Engine } from '../engine/engine.js';
+import type { TextRows } from '../engine/operations/text-rows.js';
+import { sharesAtFirst, type TextMetrics } from '../metrics/text-metrics.js';
+
+/** Plain JSON, one entry a row: token ids or texts. */
+export type FirstTexts = { readonly groups: readonly string[] } & (
+  | { readonly tokens: readonly (readonly number[])[] }
+  | { readonly texts: readonly string[] }
+);
+
+/** Tokens, or characters, that a state carries. */
+const MOST = { tokens: 2 ** 18, texts: 2 ** 20 } as const;
+
+export interface MeasuredTexts {
+  readonly figures: TextMetrics;
+  /** What they were measured of. */
+  readonly rows: TextRows;
+}
+
+/** @returns the figures of a step, with what its phrases covered of the run's first one; and that first one */
+export async function besideFirst(
+  engine: () => Promise<Engine>,
+  { figures, rows }: MeasuredTexts,
+  before: FirstTexts | null,
+  signal: AbortSignal | undefined,
+): Promise<{ texts: TextMetrics; first: FirstTexts | null }> {
+  const hasFigures = figures.values.mi_bound !== undefined;
+  const first = before ?? (hasFigures ? firstTexts(rows) : null);
+  const isAlike = first !== null && 'tokens' in first === (rows.tokens !== undefined);
+  // Phrases of words are not to be found among ids.
+  if (!isAlike || figures.phrases.length === 0) return { texts: figures, first };
+  const phrases = await sharesAtFirst(await engine(), figures.phrases, first, signal);
+  const isKnown = phrases.every(({ shareAtFirstStep }) => Number.isFinite(shareAtFirstStep));
+  return { texts: isKnown ? { ...figures, phrases } : figures, first };
+}
+
+/** Of a step that is too large for a state, of each prompt its first rows alone. */
+function firstTexts({ tokens, texts = [], groups = [] }: TextRows): FirstTexts {
+  const names = Array.from(groups as ArrayLike<unknown>, String);
+  const written = tokens ?? texts.map((text) => (typeof text === 'string' ? text : Buffer.from(text).toString()));
+  const rows = chosen(names, written, tokens === undefined ? MOST.texts : MOST.tokens);
+  const of = { groups: rows.map((row) => names[row] as string) };
+  if (tokens === undefined) return { ...of, texts: rows.map((row) => written[row] as string) };
+  return { ...of, tokens: rows.map((row) => Array.from(tokens[row] as ArrayLike<number | bigint>, Number)) };
+}
+
+/** Every row, or so many of each prompt that they have at most so many tokens together. */
+function chosen(groups: readonly string[], written: readonly { readonly length: number }[], most: number): number[] {
+  const rows = written.map((_, row) => row);
+  const places = new Map<string, number>();
+  const place = groups.map((group) => {
+    const at = places.get(group) ?? 0;
+    places.set(group, at + 1);
+    return at;
+  });
+  for (let each = Math.max(0, ...places.values()); ; each = Math.floor(each / 2)) {
+    const some = rows.filter((row) => (place[row] as number) < each);
+    if (each === 0 || some.reduce((sum, row) => sum + (written[row]?.length ?? 0), 0) <= most) return some;
+  }
+}
+
+/** @throws {StateError} for what `save()` did not give */
+export function savedTexts(value: unknown): FirstTexts | null {
+  // States of before had none.
+  if (value === null || value === undefined) return null;
+  const saved = new SavedFields(value, 'state.firstTexts');
+  const [groups, texts, tokens] = ['groups', 'texts', 'tokens'].map((name) => saved.value(name));
+  const written = texts ?? tokens;
+  const isList = (list: unknown): list is unknown[] => Array.isArray(list);
+  const isWhole = isList(groups) && isList(written) && written.length === groups.length;
+  const isText = (entry: unknown) => typeof entry === 'string';
+  const isIds = (entry: unknown) => isList(entry) && entry.every(Number.isSafeInteger);
+  if (isWhole && groups.every(isText) && written.every(texts === undefined ? isIds : isText)) {
+    return (texts === undefined ? { groups, tokens } : { groups, texts }) as FirstTexts;
+  }
+  throw new StateError('the saved monitor is damaged: state.firstTexts has rows that are none; start a new Monitor');
+}
