@@ -3,7 +3,7 @@
 import { StateError } from '../checks/errors.js';
 import { SavedFields } from '../checks/saved-fields.js';
 import type { Engine } from '../engine/engine.js';
-import type { TextRows } from '../engine/operations/text-rows.js';
+import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import { sharesAtFirst, type TextMetrics } from '../metrics/text-metrics.js';
 
 /** Plain JSON, one entry a row: token ids or texts. */

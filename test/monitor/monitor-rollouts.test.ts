@@ -108,7 +108,12 @@ describe('Monitor.step().rollouts()', () => {
       await step.rollouts(larger);
       await step.finish();
       const held = monitor.save().firstTexts;
-      expect(held?.groups).toEqual(groups.filter((_, row) => row % EACH < 2).map(String));
+      expect(held?.groups).toEqual(
+        Array.from(
+          groups.filter((_, row) => row % EACH < 2),
+          (group) => String(group),
+        ),
+      );
       expect(JSON.stringify(held).length).toBeLessThan(4 * 2 ** 20);
     });
   });
