@@ -2,11 +2,13 @@
 #include "engine/texts/text_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <thread>
 
 #include "check.h"
+#include "engine/half.h"
 #include "engine/isa.h"
 #include "engine/texts/words.h"
 #include "random_numbers.h"
@@ -101,7 +103,9 @@ Step stepOf(std::uint64_t seed, std::int64_t prompts, std::int64_t each, std::in
   return step;
 }
 
-TextFigures figuresOf(Step& step, TextOptions options = {99, 7, {}}, int threads = 1) {
+constexpr TextOptions kOptions = {99, 7, {}, 1 << 28, true};
+
+TextFigures figuresOf(Step& step, TextOptions options = kOptions, int threads = 1) {
   ThreadPool pool(threads);
   JobControl control;
   TextFigures figures;
@@ -127,6 +131,9 @@ std::vector<double> numbersOf(const TextFigures& f) {
                              static_cast<double>(f.rowsUsed),
                              static_cast<double>(f.promptsUsed)};
   all.insert(all.end(), f.bound.retrieval, f.bound.retrieval + kTextRetrievals);
+  for (const auto* values : {&f.prompts.mi, &f.prompts.retrieval}) {
+    all.insert(all.end(), values->begin(), values->end());
+  }
   for (const TemplatePhrase& phrase : f.form.phrases) {
     all.push_back(phrase.share);
     all.push_back(static_cast<double>(phrase.prompts));
@@ -137,7 +144,8 @@ std::vector<double> numbersOf(const TextFigures& f) {
 
 bool sameBits(const TextFigures& a, const TextFigures& b) {
   const std::vector<double> x = numbersOf(a), y = numbersOf(b);
-  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0 &&
+         a.prompts.posterior == b.prompts.posterior && a.prompts.nats == b.prompts.nats;
 }
 
 std::vector<std::string> wordsOf(const std::string& text) {
@@ -175,21 +183,45 @@ TEST_CASE("the same bits for any number of threads, order of rows, instruction s
       Step step = stepOf(static_cast<std::uint64_t>(each) + (known ? 50 : 0), kSanitized ? 9 : 23, each, 30, known);
       const TextFigures expected = figuresOf(step);
       CHECK(expected.problem == (TextProblem::None));
-      for (const int threads : {2, 3, 5, 16}) CHECK(sameBits(figuresOf(step, {99, 7, {}}, threads), expected));
-      TextOptions frugal{99, 7, {}};
+      for (const int threads : {2, 3, 5, 16}) CHECK(sameBits(figuresOf(step, kOptions, threads), expected));
+      TextOptions frugal = kOptions;
       frugal.scoreBytes = 1;
       CHECK(sameBits(figuresOf(step, frugal), expected));
       CHECK(sameBits(figuresOf(step, frugal, 2), expected));
       const std::string best = isaName(activeIsa());
       CHECK(forceIsa("baseline"));
-      CHECK(sameBits(figuresOf(step, {99, 7, {}}, 2), expected));
+      CHECK(sameBits(figuresOf(step, kOptions, 2), expected));
       forceIsa(best.c_str());
       Numbers numbers(3);
       for (int i = 0; i < 3; i++) {
         step.shuffle(numbers);
-        CHECK(sameBits(figuresOf(step, {99, 7, {}}, 2), expected));
+        CHECK(sameBits(figuresOf(step, kOptions, 2), expected));
       }
     }
+  }
+}
+
+TEST_CASE("figures of prompts are the parts of the step's, and every row of the posterior adds up to 1") {
+  for (const bool known : {false, true}) {
+    Step step = stepOf(11, 9, 4, 25, known);
+    const TextFigures found = figuresOf(step);
+    const std::size_t prompts = found.prompts.mi.size();
+    CHECK_EQUAL(prompts, std::size_t{9});
+    double mi = 0, retrieval = 0;
+    for (std::size_t j = 0; j < prompts; j++) {
+      mi += found.prompts.mi[j] / 9;
+      retrieval += found.prompts.retrieval[j] / 9;
+      int row = 0;
+      for (std::size_t p = 0; p < prompts; p++) row += found.prompts.posterior[j * prompts + p];
+      CHECK(row >= 255 - 5 && row <= 255 + 5);
+      const double own = float16ToFloat(found.prompts.nats[j * prompts + j]);
+      CHECK(std::fabs(own - found.prompts.mi[j]) <= 0x1p-11 * std::fabs(found.prompts.mi[j]) + 1e-7);
+    }
+    CHECK(std::fabs(mi - found.bound.bound) < 1e-12);
+    CHECK(std::fabs(retrieval - found.bound.retrieval[0]) < 1e-12);
+    TextOptions plain = kOptions;
+    plain.prompts = false;
+    CHECK(figuresOf(step, plain).prompts.mi.empty());
   }
 }
 
@@ -201,7 +233,7 @@ TEST_CASE("n-grams that share a hash change little, and make no independent text
   CHECK(!sameBits(some, exact) || kSanitized);
   CHECK_NEAR(some.bound.bound, exact.bound.bound, 0.02);
   CHECK_NEAR(some.form.siblingNovelty, exact.form.siblingNovelty, 0.02);
-  CHECK(sameBits(figuresOf(step, {99, 7, {~std::uint64_t{0} << 12}}), exact));
+  CHECK(sameBits(figuresOf(step, {99, 7, {~std::uint64_t{0} << 12}, 1 << 28, true}), exact));
   // 4096 hashes for all of them: the bound gets looser, never wrong.
   double sum = 0;
   const int draws = kSanitized ? 3 : 40;
@@ -231,7 +263,7 @@ TEST_CASE("words and ids of the same texts give the same figures where only equa
   ThreadPool pool(2);
   JobControl control;
   TextFigures words;
-  CHECK(textFigures(rows, {99, 7, {}}, words, pool, control) == Outcome::Done);
+  CHECK(textFigures(rows, kOptions, words, pool, control) == Outcome::Done);
   CHECK_NEAR(words.bound.bound, ids.bound.bound, 1e-9);
   CHECK_NEAR(words.split.statistic, ids.split.statistic, 1e-9);
   CHECK_EQUAL(words.split.pValue, ids.split.pValue);
@@ -253,7 +285,7 @@ TEST_CASE("one token a hundred thousand times, and texts of one token") {
       step.groups.push_back(j);
     }
   }
-  const TextFigures loops = figuresOf(step, {99, 7, {}}, 2);
+  const TextFigures loops = figuresOf(step, kOptions, 2);
   // All that six rows allow: epsilon is a sixth at least.
   CHECK_NEAR(loops.bound.bound, std::log(3 * 5.0 / 6 + 1 / 6.0), 1e-9);
   CHECK_NEAR(loops.form.repetition, 1 - 1.0 / static_cast<double>(times - 3), 1e-12);
@@ -329,18 +361,18 @@ TEST_CASE("a cancelled job ends, whenever that is") {
   TextFigures figures;
   JobControl before;
   before.cancelled = true;
-  CHECK(textFigures(rows, {99, 7, {}}, figures, pool, before) == Outcome::Cancelled);
+  CHECK(textFigures(rows, kOptions, figures, pool, before) == Outcome::Cancelled);
   for (int microseconds = 0; microseconds < 20000; microseconds += kSanitized ? 5000 : 500) {
     JobControl control;
     std::thread canceller([&] {
       std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
       control.cancelled = true;
     });
-    textFigures(rows, {99, 7, {}}, figures, pool, control);
+    textFigures(rows, kOptions, figures, pool, control);
     canceller.join();
   }
   // What was interrupted leaves nothing behind.
-  CHECK(sameBits(figuresOf(step, {99, 7, {}}, 3), figuresOf(step)));
+  CHECK(sameBits(figuresOf(step, kOptions, 3), figuresOf(step)));
 }
 
 int main() { return runCases(); }

@@ -1,6 +1,7 @@
 // A measured step and its judgement -> what there is to say of each of its prompts, and of each pair of them.
 import type { Judgement } from '../verdicts/index.js';
 import type { TriageCause } from '../verdicts/prompt-triage.js';
+import type { GroupName } from './measuring/beside-metrics.js';
 import type { PromptMeasurement, PromptSource } from './measuring/prompt-measurement.js';
 import type { StepMeasurement } from './measuring/step-measurement.js';
 
@@ -44,15 +45,16 @@ export interface PromptFindings {
 
 /** Prompts in the order of the figures, then those that rewards alone tell of. */
 export function promptFindings(
-  { prompts: measured, promptNames, reading, filter }: StepMeasurement,
+  { prompts: measured, groupNames, reading, filter }: StepMeasurement,
   judgement: Judgement | undefined,
 ): PromptFindings {
   if (measured === undefined) return {};
-  const nameOf = (group: number | bigint): string => promptNames?.[Number(group)] ?? String(group);
+  const nameOf = (group: GroupName): string => groupNames?.names[Number(group)] ?? String(group);
+  const filteredAs = groupNames?.inFilter === false ? String : nameOf;
   const rewards = new Map(reading?.prompts.map((prompt) => [nameOf(prompt.group), prompt]));
   const causes = new Map(judgement?.triage.map(({ group, cause }) => [nameOf(group), cause]));
-  const kept = new Map<string, string | null>(filter?.kept.map((group) => [String(group), null]));
-  for (const { group, reason } of filter?.dropped ?? []) kept.set(String(group), reason);
+  const kept = new Map<string, string | null>(filter?.kept.map((group) => [filteredAs(group), null]));
+  for (const { group, reason } of filter?.dropped ?? []) kept.set(filteredAs(group), reason);
   const place = new Map(measured.ids.map((id, at) => [id, at]));
   const ids = new Set([...measured.ids, ...rewards.keys(), ...kept.keys()]);
   const prompts = [...ids].map((prompt): PromptReport => {

@@ -213,7 +213,10 @@ export interface NativeEngine extends ShuffleJobs {
       confidence: number,
     ]
   ): number;
-  textFigures(settle: Settle, ...rest: [...TextRowsArguments, permutations: number, seed: number]): number;
+  textFigures(
+    settle: Settle,
+    ...rest: [...TextRowsArguments, permutations: number, seed: number, prompts: boolean]
+  ): number;
   phraseShares(settle: Settle, ...rest: [...TextRowsArguments, ...phrases: TextsArguments]): number;
 }
 
@@ -342,7 +345,15 @@ export type TextRowsArguments =
   | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: undefined]
   | [...TextsArguments, groups: Int32Array, ...groupIds: TextsArguments, prompts: Int32Array, ...texts: TextsArguments];
 
+export interface NativeTextPrompts {
+  numbers: Float64Array;
+  posterior: Uint8Array | undefined;
+  nats: Uint16Array | undefined;
+}
+
 export interface NativeTextFigures {
   numbers: Float64Array;
+  /** See text-prompts.ts. */
+  prompts: NativeTextPrompts | undefined;
   phrases: { text: string; ids: Float64Array | undefined; tokens: number; prompts: number; share: number }[];
 }

@@ -37,6 +37,7 @@ export type {
   TextFiguresOptions,
   TextProblem,
 } from '../engine/operations/texts/text-figures.js';
+export type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 export type { Text, TextRows } from '../engine/operations/texts/text-rows.js';
 export type {
   DeviceTokenRowStats,

@@ -7,6 +7,7 @@ import type { OperationOptions } from '../checks/operation-options.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
+import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import type { Interval } from './step-metrics.js';
 
@@ -34,12 +35,15 @@ export interface TextMetricOptions extends OperationOptions {
   seed?: number | undefined;
   /** The rows of the run's first step that had figures: each phrase is then also measured there. */
   firstStep?: TextRows | undefined;
+  /** Also gives what there is of each prompt. Default false. */
+  perPrompt?: boolean | undefined;
 }
 
 const OPTIONS = optionNames<TextMetricOptions>({
   permutations: true,
   seed: true,
   firstStep: true,
+  perPrompt: true,
   signal: true,
   onProgress: true,
 });
@@ -68,6 +72,8 @@ export interface TextMetrics {
   readonly byPrompts: boolean;
   /** The template itself: at most ten phrases, the one that most prompts hold first. */
   readonly phrases: readonly MeasuredPhrase[];
+  /** Only where the option `perPrompt` asked for it, and there are figures. */
+  readonly perPrompt?: TextPrompts;
   /** `values` under the keys that are logged: `text/<key>`. */
   readonly logged: Readonly<Record<string, number>>;
 }
@@ -139,13 +145,16 @@ export async function textMetrics(
   checkEngine(engine, 'engine');
   checkObject(step, 'step');
   checkOptions(options, OPTIONS);
-  const { permutations = 999, seed = 0, firstStep, signal, onProgress } = options;
+  const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, signal, onProgress } = options;
   checkCount(permutations, 'options.permutations');
   checkCount(seed, 'options.seed');
+  if (typeof prompts !== 'boolean') {
+    throw new ArgumentError('options.perPrompt', `got ${shown(prompts)}, expected true or false`);
+  }
   const { truncated, logprobs, entropies, ...rows } = step;
   const total = (rows.texts ?? rows.tokens)?.length ?? 0;
   const beside = besideTexts({ truncated, logprobs, entropies }, total);
-  const figures = await engine.textFigures(rows, { permutations, seed, signal, onProgress });
+  const figures = await engine.textFigures(rows, { permutations, seed, prompts, signal, onProgress });
   const phrases =
     firstStep === undefined ? figures.phrases : await sharesAtFirst(engine, figures.phrases, firstStep, signal);
   return reported(figures, phrases, total, beside, permutations);
@@ -314,6 +323,7 @@ function reported(
     prompts: { used: prompts, known: figures.promptsKnown },
     byPrompts,
     phrases,
+    ...(figures.prompts && { perPrompt: figures.prompts }),
     logged: loggedTexts(values),
   };
 }

@@ -7,10 +7,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/checks/errors.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
+import type { TextPrompts } from '../../src/engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../../src/engine/operations/texts/text-rows.js';
 import { textMetrics } from '../../src/metrics/text-metrics.js';
+import { fromBits } from '../engine/engine-reference.js';
 import { uniformNumbers } from '../support/random-numbers.js';
-import { textReference } from '../support/text-reference.js';
+import { type ReferencePrompt, textReference } from '../support/text-reference.js';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -32,6 +34,25 @@ const rowsOf = ({ tokens, groups, prompts }: Case): TextRows =>
   prompts === null ? { tokens, groups } : { tokens, groups, promptTokens: groups.map((group) => prompts[group]) };
 
 const KEYS = [...new Set(golden.cases.flatMap(({ figures }) => Object.keys(figures ?? {})))];
+
+/** Figures within 1e-9, cells of matrices within half a step of what they are kept as. */
+function expectPrompts(found: TextPrompts | undefined, wanted: ReadonlyMap<string, ReferencePrompt>): void {
+  expect(new Set(found?.groups)).toEqual(new Set(wanted.keys()));
+  found?.groups.forEach((group, i) => {
+    const { rows, mi, retrieval, posterior, nats } = wanted.get(group) as ReferencePrompt;
+    expect(found.rows[i]).toBe(rows);
+    expect(found.mi[i]).toBeCloseTo(mi, 8);
+    expect(found.retrieval[i]).toBeCloseTo(retrieval, 8);
+    found.groups.forEach((other, p) => {
+      const cell = i * found.groups.length + p;
+      const share = 255 * (posterior.get(other) as number);
+      expect(Math.abs((found.posterior?.[cell] as number) - share)).toBeLessThan(0.5 + 1e-6);
+      const expected = nats.get(other) as number;
+      const given = fromBits(found.nats?.[cell] as number, 'float16');
+      expect(Math.abs(given - expected)).toBeLessThanOrEqual(Math.abs(expected) / 2048 + 1e-7);
+    });
+  });
+}
 
 /** Every wanted figure within 1e-9, and no other figure of these names given. */
 function expectFigures(
@@ -101,10 +122,12 @@ describe('textMetrics', () => {
         }
       }
       const known = below(2) === 1;
-      const wanted = textReference({ tokens, groups, prompts: known ? texts : undefined });
+      const ofPrompts = new Map<string, ReferencePrompt>();
+      const wanted = textReference({ tokens, groups, prompts: known ? texts : undefined }, ofPrompts);
       const rows = { tokens, groups, promptTokens: known ? groups.map((id) => texts.get(id)) : undefined };
-      const { values } = await textMetrics(engine, rows, { permutations: 0 });
+      const { values, perPrompt } = await textMetrics(engine, rows, { permutations: 0, perPrompt: true });
       expectFigures(values, wanted ?? {}, `draw ${draw}`);
+      expectPrompts(perPrompt, ofPrompts);
       // As words the same tokens are the same figures; only the order of rows of equal keys could differ.
       const spelled = tokens.map((one) => one.join(' '));
       const spelledPrompts = known ? groups.map((id) => texts.get(id)?.join('\n')) : undefined;

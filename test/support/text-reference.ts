@@ -54,7 +54,20 @@ interface Row {
 }
 
 /** Figures by their names without `text/`; undefined where there are none. */
-export function textReference(given: ReferenceRows): Record<string, number> | undefined {
+/** What there is of one prompt, with entries by the id of the other. */
+export interface ReferencePrompt {
+  rows: number;
+  mi: number;
+  retrieval: number;
+  posterior: Map<string, number>;
+  nats: Map<string, number>;
+}
+
+/** @param ofPrompts is filled, by the id of the group */
+export function textReference(
+  given: ReferenceRows,
+  ofPrompts = new Map<string, ReferencePrompt>(),
+): Record<string, number> | undefined {
   const filled = given.tokens.flatMap((tokens, at) =>
     tokens.length > 0 ? [{ tokens, id: given.groups[at] as number | string }] : [],
   );
@@ -176,17 +189,31 @@ export function textReference(given: ReferenceRows): Record<string, number> | un
     Math.log(P) * Math.max(...rows.map(({ weight }) => weight)),
   );
 
-  const share = (k: number): number =>
-    rows.reduce((sum, row) => {
-      const scores = S[row.position] as number[];
-      const own = scores[row.prompt] as number;
-      const near = 1e-9 * (1 + Math.abs(own));
-      const equal = scores.filter((score) => Math.abs(score - own) <= near).length;
-      const above = scores.filter((score) => score > own + near).length;
-      return sum + row.weight * Math.min(Math.max((k - above) / equal, 0), 1);
-    }, 0);
+  const retrieved = (row: Row, k: number): number => {
+    const scores = S[row.position] as number[];
+    const own = scores[row.prompt] as number;
+    const near = 1e-9 * (1 + Math.abs(own));
+    const equal = scores.filter((score) => Math.abs(score - own) <= near).length;
+    const above = scores.filter((score) => score > own + near).length;
+    return Math.min(Math.max((k - above) / equal, 0), 1);
+  };
+  const share = (k: number): number => rows.reduce((sum, row) => sum + row.weight * retrieved(row, k), 0);
   for (const k of [1, 2, 4, 8]) if (k < P) out[k === 1 ? 'retrieval_accuracy' : `retrieval_accuracy@${k}`] = share(k);
   out.retrieval_chance_level = 1 / P;
+  prompts.forEach((of, prompt) => {
+    const mean = (figure: (row: Row) => number): number =>
+      of.reduce((sum, row) => sum + P * row.weight * figure(row), 0);
+    const at = (p: number) => (row: Row) =>
+      Math.exp(value({ ...row, prompt: p }, best[1 - (row.position % 2)] as { tau: number; epsilon: number }));
+    const id = (p: number): string => String(ids[p]);
+    ofPrompts.set(id(prompt), {
+      rows: of.length,
+      mi: mean((row) => values[row.position] as number),
+      retrieval: mean((row) => retrieved(row, 1)),
+      posterior: new Map(ids.map((_, p) => [id(p), mean((row) => at(p)(row) / P)])),
+      nats: new Map(ids.map((_, p) => [id(p), mean((row) => Math.log(at(p)(row)))])),
+    });
+  });
   const others = (scores: readonly number[], own: number): number =>
     (scores.reduce((sum, score) => sum + score, 0) - (scores[own] as number)) / (P - 1);
   out.specificity = rows.reduce((sum, row) => {

@@ -269,6 +269,7 @@ inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int6
     most = scores[j] > most ? scores[j] : most;
     others += j == own ? 0 : scores[j];
   }
+  if (!out.all.empty()) std::copy_n(scores, prompts, out.all.begin() + row * prompts);
   out.above[row] = above;
   out.equal[row] = equal;
   out.excess[row] = (ownScore - others / static_cast<double>(prompts - 1)) / features;
@@ -334,7 +335,7 @@ void reduceRowsWide(const Work& work, const Pass& pass, ScoreBlock& scores) {
 }  // namespace
 
 Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, NgramHash hash,
-                  std::int64_t scoreBytes, RowScores& out, ThreadPool& pool, JobControl& control) {
+                  std::int64_t scoreBytes, bool keepsAll, RowScores& out, ThreadPool& pool, JobControl& control) {
   const TextTable texts(rows, tokens, promptTokens);
   PostingLists postings(texts.entries, pool.threads());
   const Outcome filled = postings.fill(pool, control, [&](std::int64_t text, std::uint64_t* hashes) {
@@ -354,6 +355,7 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
   out.above.resize(static_cast<std::size_t>(rows.rows));
   out.equal.resize(static_cast<std::size_t>(rows.rows));
   out.excess.resize(static_cast<std::size_t>(rows.rows));
+  if (keepsAll) out.all.resize(static_cast<std::size_t>(rows.rows * rows.prompts));
   std::vector<std::int64_t> testedAt(static_cast<std::size_t>(rows.rows), -1);
   for (const std::int64_t row : rows.atPosition) {
     if (!rows.byPrompts && rows.place(row) % 2 == 0) continue;

@@ -16,19 +16,14 @@ constexpr double kEpsilons[] = {0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0
 constexpr double kBetter = 1e-12;  // a later point of the grid must be, or rounding would choose
 constexpr double kSaturated = 0.98;
 
-struct Point {
-  int temperature = 0;
-  double epsilon = 1;
-};
-
 // ln q(own) + ln P = ln(P q(own))
-double valueOf(const UsedRows& rows, const RowScores& scores, std::int64_t row, const Point& point) {
+double valueOf(const UsedRows& rows, const RowScores& scores, std::int64_t row, const TextPredictor& point) {
   const double own = scores.ownShare[row * kTemperatures + point.temperature];
   return deterministicLog((1 - point.epsilon) * own * static_cast<double>(rows.prompts) + point.epsilon);
 }
 
 // The best point of the grid over rows at the positions of one parity.
-Point bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t parity) {
+TextPredictor bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t parity) {
   const double least = 1.0 / static_cast<double>(rows.rows);
   std::vector<double> epsilons = {least};
   for (const double epsilon : kEpsilons) {
@@ -36,11 +31,11 @@ Point bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t pari
   }
   double weights = 0;
   for (std::int64_t at = parity; at < rows.rows; at += 2) weights += rows.weight[rows.atPosition[at]];
-  Point best;
+  TextPredictor best;
   double bestMean = -kInfinity;
   for (int temperature = 0; temperature < kTemperatures; temperature++) {
     for (const double epsilon : epsilons) {
-      const Point point{temperature, epsilon};
+      const TextPredictor point{temperature, epsilon};
       double sum = 0;
       for (std::int64_t at = parity; at < rows.rows; at += 2) {
         const std::int64_t row = rows.atPosition[at];
@@ -57,22 +52,27 @@ Point bestPoint(const UsedRows& rows, const RowScores& scores, std::int64_t pari
 
 }  // namespace
 
+double retrievedShare(const RowScores& scores, std::int64_t row, int i) {
+  const double taken = ((1 << i) - scores.above[row]) / static_cast<double>(scores.equal[row]);
+  return std::clamp(taken, 0.0, 1.0);
+}
+
 TextBound textBound(const UsedRows& rows, const RowScores& scores) {
   TextBound out{};
   const auto prompts = static_cast<double>(rows.prompts);
   const double ceiling = deterministicLog(prompts);
-  const Point best[2] = {bestPoint(rows, scores, 0), bestPoint(rows, scores, 1)};
-  std::vector<double> values(static_cast<std::size_t>(rows.rows));
+  for (const int parity : {0, 1}) out.best[parity] = bestPoint(rows, scores, parity);
+  std::vector<double>& values = out.values;
+  values.resize(static_cast<std::size_t>(rows.rows));
   double mostWeight = 0;
   for (std::int64_t at = 0; at < rows.rows; at++) {
     const std::int64_t row = rows.atPosition[at];
-    values[row] = valueOf(rows, scores, row, best[1 - at % 2]);
+    values[row] = valueOf(rows, scores, row, out.predictorOf(rows, row));
     out.bound += rows.weight[row] * values[row];
     mostWeight = std::max(mostWeight, rows.weight[row]);
     out.specificity += rows.weight[row] * scores.excess[row];
     for (int i = 0; i < kTextRetrievals; i++) {
-      const double taken = ((1 << i) - scores.above[row]) / static_cast<double>(scores.equal[row]);
-      out.retrieval[i] += rows.weight[row] * std::clamp(taken, 0.0, 1.0);
+      out.retrieval[i] += rows.weight[row] * retrievedShare(scores, row, i);
     }
   }
   for (int i = 0; i < kTextRetrievals; i++) {

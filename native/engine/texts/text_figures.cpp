@@ -50,10 +50,17 @@ Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigure
 
   RowScores scores;
   const TokenHashes* const known = rows.promptsKnown ? &*promptTokens : nullptr;
-  if (scoreRows(rows, tokens, known, options.hash, options.scoreBytes, scores, pool, control) == Outcome::Cancelled) {
-    return Outcome::Cancelled;
-  }
+  const bool keepsAll =
+      options.prompts && rows.prompts <= kMostMatrixPrompts && rows.rows <= kMostKeptScores / rows.prompts;
+  const Outcome scored =
+      scoreRows(rows, tokens, known, options.hash, options.scoreBytes, keepsAll, scores, pool, control);
+  if (scored == Outcome::Cancelled) return scored;
   out.bound = textBound(rows, scores);
+  if (options.prompts) {
+    const Outcome found = textPrompts(rows, step.groups, scores, out.bound, out.prompts, pool, control);
+    if (found == Outcome::Cancelled) return found;
+    scores.all = {};
+  }
   const Outcome split = halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
   if (split == Outcome::Cancelled) return split;
   return textForm(rows, tokens, options.hash, out.form, pool, control);

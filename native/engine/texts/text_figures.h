@@ -5,6 +5,7 @@
 #include "half_split.h"
 #include "text_bound.h"
 #include "text_form.h"
+#include "text_prompts.h"
 
 namespace collapsar {
 
@@ -14,6 +15,7 @@ struct TextOptions {
   // Tests take others:
   NgramHash hash;
   std::int64_t scoreBytes = 1 << 28;  // of rows' scores that are kept at a time, about
+  bool prompts = false;               // whether TextFigures::prompts is wanted
 };
 
 struct TextFigures {
@@ -23,12 +25,16 @@ struct TextFigures {
   TextBound bound;
   HalfSplit split;
   TextForm form;
+  TextPrompts prompts;
   double duplicateShare, duplicateAcrossShare;
 
   std::int64_t emptyRows;
   double meanTokens;  // of all rows; NaN if there are none
   std::int64_t leastTokens, mostTokens;
 };
+
+// Of steps with more prompts, or more scores, the matrices of prompts by prompts are not made: 64 MB of scores.
+constexpr std::int64_t kMostMatrixPrompts = 1024, kMostKeptScores = std::int64_t{1} << 23;
 
 constexpr std::int64_t kMostTextEntries = std::int64_t{1} << 30;  // bytes or ids, of rows and prompts together
 

@@ -1,5 +1,4 @@
 // Engine.promptMatrices: scores and statistics of a step -> figures of each prompt, and matrices of prompts by prompts.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -34,8 +33,8 @@ class PromptMatricesJob : public Job {
     }
     return objectOf(
         env, {{"numbers", numbersOf(env, numbers)},
-              {"posterior", input.matrices ? copyOf<Napi::Uint8Array>(env, found.posterior) : env.Undefined()},
-              {"nats", input.matrices ? copyOf<Napi::Uint16Array>(env, found.nats) : env.Undefined()}});
+              {"posterior", input.matrices ? bytesOf(env, found.posterior) : env.Undefined()},
+              {"nats", input.matrices ? halvesOf(env, found.nats) : env.Undefined()}});
   }
 
   PromptMatrixInput input{};
@@ -43,13 +42,6 @@ class PromptMatricesJob : public Job {
   RowLabels labels;
 
  private:
-  template <class Array, class Values>
-  static Napi::Value copyOf(Napi::Env env, const Values& values) {
-    Array array = Array::New(env, values.size());
-    std::copy(values.begin(), values.end(), array.Data());
-    return array;
-  }
-
   void expectFiniteRows(const double* values, const char* name) const {
     for (std::int64_t row = 0; row < stats.rows; ++row) {
       if (std::isfinite(values[row])) continue;

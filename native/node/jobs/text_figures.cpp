@@ -50,13 +50,28 @@ class TextFiguresJob : public Job {
                                        {"prompts", numberOf(env, phrase.prompts)},
                                        {"share", Napi::Number::New(env, phrase.share)}}));
     }
-    return objectOf(env, {{"numbers", numbersOf(env, numbers)}, {"phrases", phrases}});
+    return objectOf(env, {{"numbers", numbersOf(env, numbers)},
+                          {"phrases", phrases},
+                          {"prompts", options.prompts ? promptsOf(env, figures.prompts) : env.Undefined()}});
   }
 
   TextRowsArgument rows;
   TextOptions options{};
 
  private:
+  // numbers: [4, P], in the order of src/engine/operations/texts/text-prompts.ts.
+  static Napi::Value promptsOf(Napi::Env env, const TextPrompts& prompts) {
+    std::vector<double> numbers(prompts.group.begin(), prompts.group.end());
+    numbers.insert(numbers.end(), prompts.rows.begin(), prompts.rows.end());
+    for (const auto* values : {&prompts.mi, &prompts.retrieval}) {
+      numbers.insert(numbers.end(), values->begin(), values->end());
+    }
+    const bool hasMatrices = !prompts.posterior.empty();
+    return objectOf(env, {{"numbers", numbersOf(env, numbers)},
+                          {"posterior", hasMatrices ? bytesOf(env, prompts.posterior) : env.Undefined()},
+                          {"nats", hasMatrices ? halvesOf(env, prompts.nats) : env.Undefined()}});
+  }
+
   TextFigures figures{};
 };
 
@@ -78,12 +93,13 @@ class PhraseSharesJob : public Job {
 
 }  // namespace
 
-// textFigures(settle, ...rows (see TextRowsArgument::take), permutations, seed: number): number
+// textFigures(settle, ...rows (see TextRowsArgument::take), permutations, seed: number, prompts: boolean): number
 std::unique_ptr<Job> textFiguresJob(Arguments& arguments) {
   auto job = std::make_unique<TextFiguresJob>();
   job->rows.take(*job, arguments);
   job->options.permutations = arguments.integer();
   job->options.seed = static_cast<std::uint64_t>(arguments.integer());
+  job->options.prompts = arguments.flag();
   return job;
 }
 

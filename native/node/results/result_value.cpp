@@ -28,6 +28,18 @@ Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers) {
   return array;
 }
 
+Napi::Value bytesOf(Napi::Env env, const std::vector<std::uint8_t>& bytes) {
+  Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes.size());
+  std::copy(bytes.begin(), bytes.end(), array.Data());
+  return array;
+}
+
+Napi::Value halvesOf(Napi::Env env, const std::vector<std::uint16_t>& bits) {
+  Napi::Uint16Array array = Napi::Uint16Array::New(env, bits.size());
+  std::copy(bits.begin(), bits.end(), array.Data());
+  return array;
+}
+
 Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block) {
   // V8 gives an empty ArrayBuffer no address, so it could not be found by it.
   if (block->size() == 0) return Napi::ArrayBuffer::New(env, 0);

@@ -27,6 +27,10 @@ Napi::Number numberOf(Napi::Env env, std::int64_t value);
 // A Float64Array of them, which costs less than naming each.
 Napi::Value numbersOf(Napi::Env env, const std::vector<double>& numbers);
 
+// A Uint8Array, and a Uint16Array, of copies.
+Napi::Value bytesOf(Napi::Env env, const std::vector<std::uint8_t>& bytes);
+Napi::Value halvesOf(Napi::Env env, const std::vector<std::uint16_t>& bits);
+
 // The one ArrayBuffer over a block. Never make a second one over the same block: V8 forbids two buffers at one address.
 Napi::ArrayBuffer bufferOver(Napi::Env env, std::shared_ptr<MemoryBlock> block);
 

@@ -76,14 +76,15 @@ export class MeasuredSteps {
 function together(scored: StepMeasurement, written: StepMeasurement): StepMeasurement {
   const { texts, badRows } = written;
   const prompts = scored.prompts?.source === undefined ? (written.prompts ?? scored.prompts) : scored.prompts;
-  const promptNames = (scored.reading?.prompts.length ?? 0) > 0 ? undefined : written.promptNames;
+  const groupNames = (scored.reading?.prompts.length ?? 0) > 0 ? undefined : written.groupNames;
+  const inFilter = scored.filter === undefined && groupNames?.inFilter === true;
   const filter = scored.filter ?? written.filter;
   const reading = bothRead(scored.reading, written.reading);
   return {
     metrics: scored.metrics,
     ...(texts && { texts }),
     ...(prompts && { prompts }),
-    ...(promptNames && { promptNames }),
+    ...(groupNames && { groupNames: { ...groupNames, inFilter } }),
     ...(reading && { reading }),
     ...(filter && { filter }),
     notes: [...scored.notes, ...written.notes],

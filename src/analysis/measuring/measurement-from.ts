@@ -10,13 +10,17 @@ type Fields = Readonly<Record<string, unknown>>;
  * @throws {StateError} naming the part that is missing or of another kind
  */
 export function measurementFrom(value: unknown, step: number): StepMeasurement {
-  const { metrics, texts, prompts, promptNames, reading, filter, notes, badRows } = fields(value, 'the measurement');
+  const { metrics, texts, prompts, groupNames, reading, filter, notes, badRows } = fields(value, 'the measurement');
   list(metrics, 'metrics').forEach(checkMetrics);
   if (reading !== undefined) checkReading(fields(reading, 'reading'), step);
   if (filter !== undefined) checkFilter(fields(filter, 'filter'));
   if (texts !== undefined) checkTexts(fields(texts, 'texts'));
   if (prompts !== undefined) checkPrompts(fields(prompts, 'prompts'));
-  if (promptNames !== undefined) each(list(promptNames, 'promptNames'), 'string', 'promptNames');
+  if (groupNames !== undefined) {
+    const { names, inFilter } = fields(groupNames, 'groupNames');
+    each(list(names, 'groupNames.names'), 'string', 'groupNames.names');
+    each([inFilter], 'boolean', 'groupNames.inFilter');
+  }
   each(list(notes, 'notes'), 'string', 'notes');
   for (const bad of badRows === undefined ? [] : list(badRows, 'badRows')) {
     const { file, problem, offset } = fields(bad, 'badRows');

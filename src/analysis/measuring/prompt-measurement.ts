@@ -1,4 +1,5 @@
 // What a step says of each of its prompts -> plain data, as journals and the states of shards keep it.
+import type { TextPrompts } from '../../engine/operations/texts/text-prompts.js';
 import type { PerPrompt } from '../../metrics/step-metrics.js';
 
 /** What the figures are made of. */
@@ -40,6 +41,33 @@ export function promptsOfScores(
     mi: [...mi],
     low: [...low],
     high: [...high],
+    retrieval: [...retrieval],
+    ...(posterior && { posterior: base64Of(posterior) }),
+    ...(nats && { nats: base64Of(nats) }),
+  };
+}
+
+/** Of a log's groups, by number. */
+export interface GroupNames {
+  readonly names: readonly string[];
+  /** Whether `filter` has such numbers, too, in place of names. */
+  readonly inFilter: boolean;
+}
+
+/** @param nameOf what a group is called */
+export function promptsOfTexts(
+  { groups, rows, mi, retrieval, posterior, nats }: TextPrompts,
+  nameOf: (group: string) => string,
+): PromptMeasurement {
+  // Of texts there is no interval for one prompt: rows tell of their prompt only together.
+  const none = groups.map(() => Number.NaN);
+  return {
+    source: 'texts',
+    ids: groups.map(nameOf),
+    rows: [...rows],
+    mi: [...mi],
+    low: none,
+    high: none,
     retrieval: [...retrieval],
     ...(posterior && { posterior: base64Of(posterior) }),
     ...(nats && { nats: base64Of(nats) }),

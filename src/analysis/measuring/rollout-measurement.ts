@@ -1,5 +1,6 @@
 // One step of a rollout log in, all that it says on its own out: text figures, and what rewards, actions and log-probs
 // say.
+import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
@@ -13,6 +14,7 @@ import {
   textMetricsWithout,
 } from '../../metrics/text-metrics.js';
 import { besideMetrics, type GroupName, type RowColumns } from './beside-metrics.js';
+import { promptsOfTexts, promptsWithout } from './prompt-measurement.js';
 import { asFileError, type BadRow, type MeasureOptions, type StepMeasurement } from './step-measurement.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */
@@ -35,15 +37,36 @@ export async function measureRollouts(
   const [{ path = '' } = {}] = logged.parts;
   if (step === undefined) throw errors[0] ?? new FileError({ path }, `step ${logged.step} has no rows`);
   return asFileError(path, signal, async () => {
-    const texts = await textsOf(engine, step, options, firstRows, signal);
+    const { perPrompt, ...texts } = await textsOf(engine, step, options, firstRows, signal);
     const isJudged = options.profile === 'strict' && step.group !== undefined;
     const figures = { texts, figures: lengthsOf(step) };
     const beside = isJudged
       ? await besideMetrics(engine, columnsOf(step), figures, options, signal)
       : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
     const notes = [...step.notes, ...groupNotes(step), ...(isAlone ? absentNotes(step) : []), ...beside.notes];
-    return { metrics: [], texts, ...beside, notes, ...(errors.length > 0 && { badRows: badRowsOf(errors, logged) }) };
+    const prompts = promptParts(step, perPrompt);
+    const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
+    return { metrics: [], texts, ...prompts, ...beside, notes, ...badRows };
   });
+}
+
+/** What the log says of each prompt, and what it calls them. */
+function promptParts(
+  { group, groupIds, groupSource }: RolloutStep,
+  perPrompt: TextMetrics['perPrompt'],
+): Pick<StepMeasurement, 'prompts' | 'groupNames'> {
+  if (group === undefined) return {};
+  const names = groupIds.map(shortName);
+  const prompts = perPrompt === undefined ? promptsWithout(names) : promptsOfTexts(perPrompt, shortName);
+  return { prompts, groupNames: { names, inFilter: groupSource !== 'id' } };
+}
+
+const MOST_NAME = 80;
+
+/** An id, or what a prompt says that has none: of a long one its beginning, and a digest that tells it from others. */
+function shortName(id: string): string {
+  if (id.length <= MOST_NAME) return id;
+  return `${id.slice(0, MOST_NAME)}… ${createHash('sha256').update(id).digest('hex').slice(0, 8)}`;
 }
 
 /** The rows that text figures are about: one a sample, which of an episode of several turns is its first. */
@@ -110,7 +133,11 @@ async function textsOf(
           total: rows.length,
           ...(step.length && { lengths: rows.map((row) => step.length?.[row] as number) }),
         })
-      : await textMetrics(engine, { ...texts, ...besideTexts(step, rows) }, { permutations, seed, signal });
+      : await textMetrics(
+          engine,
+          { ...texts, ...besideTexts(step, rows) },
+          { permutations, seed, perPrompt: true, signal },
+        );
   const absent = { ...measured.absent, ...reasonsOf(step, measured) };
   const first = measured.phrases.length > 0 ? await firstRows() : undefined;
   // Phrases of words are not to be found among ids.

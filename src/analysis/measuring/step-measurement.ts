@@ -18,7 +18,7 @@ import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
 import { refusePlaceholders } from './placeholder-scores.js';
-import { type PromptMeasurement, promptsOfScores } from './prompt-measurement.js';
+import { type GroupNames, type PromptMeasurement, promptsOfScores } from './prompt-measurement.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
 /** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
@@ -33,7 +33,7 @@ export interface StepMeasurement {
   /** What the step says of each of its prompts (`strict`). */
   readonly prompts?: PromptMeasurement;
   /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
-  readonly promptNames?: readonly string[];
+  readonly groupNames?: GroupNames;
   /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
   readonly reading?: StepReading;
   /** In files with rewards (`strict`). */

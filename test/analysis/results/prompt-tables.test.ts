@@ -11,7 +11,7 @@ import { keptMatrices } from '../../../src/analysis/results/kept-matrices.js';
 import { PromptTables } from '../../../src/analysis/results/prompt-tables.js';
 import type { StepReport } from '../../../src/analysis/step-report.js';
 import { collapsar } from '../../cli/cli-streams.js';
-import { exampleRuns, putStep, smallStep } from '../../support/analysis-logs.js';
+import { exampleRollouts, exampleRuns, putStep, smallStep } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 const directory = temporaryDirectory();
@@ -133,6 +133,30 @@ describe('analyze --out', () => {
         expect(readFileSync(join(other, name)).equals(readFileSync(join(wanted, name)))).toBe(true);
       }
     }
+  });
+
+  it('writes of rollout logs what their texts say, under the names that the log has', async () => {
+    const out = join(directory, 'rollouts');
+    await collapsar(['analyze', exampleRollouts, '--out', out, '--permutations', '19', '--quiet']);
+    const reports: StepReport[] = [];
+    for await (const report of analyze(exampleRollouts, { permutations: 19 })) reports.push(report);
+    for (const { prompts = [], matrix, texts } of reports) {
+      expect(matrix?.source).toBe('texts');
+      // This log tells its groups by their prompts, which no number stands for.
+      expect(prompts.every(({ prompt }) => /[a-z]/i.test(prompt))).toBe(true);
+      expect(prompts.map(({ prompt }) => prompt)).toEqual(matrix?.ids);
+      const bound = prompts.reduce((sum, { mi }) => sum + (mi as number), 0) / prompts.length;
+      expect(bound).toBeCloseTo(texts?.values.mi_bound as number, 12);
+      for (const { kept, cause, rewardMean, rows } of prompts) {
+        expect([typeof kept, typeof cause, typeof rewardMean]).toEqual(['boolean', 'string', 'number']);
+        expect(rows).toBeGreaterThan(0);
+      }
+    }
+    const rows = await rowsIn(join(out, 'prompts.parquet'));
+    expect(rows.map(({ step, prompt, mi }) => [Number(step), prompt, mi])).toEqual(
+      reports.flatMap(({ step, prompts = [] }) => prompts.map(({ prompt, mi }) => [step, prompt, mi])),
+    );
+    expect(await rowsIn(join(out, 'matrices.parquet'))).toHaveLength(reports.length);
   });
 
   it('writes tables without rows under ragen', async () => {

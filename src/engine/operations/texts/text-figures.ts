@@ -1,9 +1,12 @@
 // engine.textFigures and engine.phraseShares: options, checks, native calls, results.
 import { checkCount, optionNames } from '../../../checks/argument-checks.js';
+import { ArgumentError } from '../../../checks/errors.js';
 import type { OperationOptions } from '../../../checks/operation-options.js';
+import { shown } from '../../../checks/words.js';
 import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
+import { type TextPrompts, textPromptsFrom } from './text-prompts.js';
 import { phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
 
 /** Options of `engine.textFigures`. */
@@ -11,6 +14,8 @@ export interface TextFiguresOptions extends OperationOptions {
   /** Label permutations for the p-value; 0 for none. */
   permutations: number;
   seed: number;
+  /** Also gives what there is of each prompt. Default false. */
+  prompts?: boolean | undefined;
 }
 
 /** A run of tokens of which every 4-gram is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
@@ -64,20 +69,27 @@ export interface TextFigures {
   readonly retrieval: readonly [number, number, number, number];
   /** At most ten: by the prompts that hold the whole phrase, then by the tokens it covers, then by text. */
   readonly phrases: readonly TemplatePhrase[];
+  /** Only where the option `prompts` asked for it, and `problem` is null. */
+  readonly prompts?: TextPrompts;
 }
 
 const TEXT_OPTIONS = optionNames<TextFiguresOptions>({
   permutations: true,
   seed: true,
+  prompts: true,
   signal: true,
   onProgress: true,
 });
 
 /** In the order of native/node/jobs/text_figures.cpp. */
-function textFiguresFrom({ numbers, phrases }: NativeTextFigures, rows: number): TextFigures {
+function textFiguresFrom(
+  { numbers, phrases, prompts }: NativeTextFigures,
+  rows: number,
+  groupIds: readonly string[],
+): TextFigures {
   let at = 0;
   const next = (): number => numbers[at++] as number;
-  return {
+  const figures = {
     problem: PROBLEMS[next()] as TextProblem | null,
     rowsUsed: next(),
     promptsUsed: next(),
@@ -101,9 +113,11 @@ function textFiguresFrom({ numbers, phrases }: NativeTextFigures, rows: number):
     meanTokens: next(),
     leastTokens: next(),
     mostTokens: next(),
-    retrieval: [next(), next(), next(), next()],
+    retrieval: [next(), next(), next(), next()] as const,
     phrases: phrases.map(({ ids, ...phrase }) => (ids === undefined ? phrase : { ...phrase, ids: Array.from(ids) })),
   };
+  if (prompts === undefined || figures.problem !== null) return figures;
+  return { ...figures, prompts: textPromptsFrom(prompts, groupIds) };
 }
 
 /** Engine.textFigures() */
@@ -113,15 +127,18 @@ export async function textFigures(
   options: TextFiguresOptions,
 ): Promise<TextFigures> {
   engine.begin('textFigures', options, TEXT_OPTIONS);
-  const { permutations, seed } = options;
+  const { permutations, seed, prompts = false } = options;
   checkCount(permutations, 'options.permutations');
   checkCount(seed, 'options.seed');
-  const { arguments: given, count } = textRowsArguments(rows);
+  if (typeof prompts !== 'boolean') {
+    throw new ArgumentError('options.prompts', `got ${shown(prompts)}, expected true or false`);
+  }
+  const { arguments: given, count, groupIds } = textRowsArguments(rows);
   return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
     'textFigures',
     options,
-    (settle) => engine.native.textFigures(settle, ...given, permutations, seed),
-    (native) => textFiguresFrom(native, count),
+    (settle) => engine.native.textFigures(settle, ...given, permutations, seed, prompts),
+    (native) => textFiguresFrom(native, count, groupIds),
   );
 }
 

@@ -46,8 +46,17 @@ const FIELDS = optionNames<TextRows>({
 
 type Id = number | bigint | string;
 
+/** Rows on their way to native code. */
+interface PackedRows {
+  readonly arguments: TextRowsArguments;
+  /** Repeated samples counted once. */
+  readonly count: number;
+  /** By the number that native code knows each by. */
+  readonly groupIds: readonly string[];
+}
+
 /** @throws ArgumentError naming what is no text, no id, or is not one a row */
-export function textRowsArguments(rows: TextRows): { arguments: TextRowsArguments; count: number } {
+export function textRowsArguments(rows: TextRows): PackedRows {
   checkObject(rows, 'rows');
   checkFields(rows, 'rows', FIELDS);
   const { texts, tokens } = rows;
@@ -89,7 +98,7 @@ export function textRowsArguments(rows: TextRows): { arguments: TextRowsArgument
         );
   const head = [...packed, groups.numbers, ...packTexts(groups.distinct, 'rows.groups')] as const;
   const prompts = texts === undefined ? rows.promptTokens : rows.prompts;
-  if (prompts === undefined) return { arguments: [...head, undefined], count: kept.length };
+  if (prompts === undefined) return { arguments: [...head, undefined], count: kept.length, groupIds: groups.distinct };
   const keyed = kept.map((row) => {
     const prompt = prompts[row];
     return prompt === undefined || prompt === null
@@ -102,7 +111,7 @@ export function textRowsArguments(rows: TextRows): { arguments: TextRowsArgument
     texts === undefined
       ? packIds(firsts as Integers[], 'rows.promptTokens')
       : packTexts(firsts as Text[], 'rows.prompts');
-  return { arguments: [...head, known.numbers, ...promptTexts], count: kept.length };
+  return { arguments: [...head, known.numbers, ...promptTexts], count: kept.length, groupIds: groups.distinct };
 }
 
 /** Phrases, as `textFigures` gives them or as the caller writes them. */
