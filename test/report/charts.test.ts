@@ -123,7 +123,7 @@ describe('runs side by side', () => {
     const near = runOf([5, 9], { ...populations, mi: [0.9, 0.9] }, headOf('b'));
     const far = runOf([5], { mi: [0.1], mi_population_low: [0], mi_population_high: [0.2] }, headOf('c'));
     expect(differenceSentence(a, near)).toBe(
-      'MI of a less that of b at step 5: 0.100 [−0.183, 0.383]; they cannot be told apart.',
+      'MI of a less that of b at step 5: 0.100 [-0.183, 0.383]; they cannot be told apart.',
     );
     expect(differenceSentence(a, far)).toBe('MI of a less that of c at step 5: 0.900 [0.676, 1.12]; they differ.');
     expect(differenceSentence(a, runOf([7], populations))).toBeUndefined();

@@ -8,7 +8,7 @@ export type Place = Readonly<Record<'xAxisIndex' | 'yAxisIndex', number>>;
 interface LineLook {
   readonly color: string;
   readonly width?: number;
-  readonly type?: 'solid' | 'dashed' | 'dotted';
+  readonly type?: 'solid' | 'dashed' | 'dotted' | readonly number[];
   /** Every point of it, where they are few. */
   readonly points?: boolean;
   readonly label?: string;

@@ -1,20 +1,15 @@
-// Numbers as the page shows them.
+// Numbers as the page shows them: as everywhere, but whole numbers whole, and what is missing as such.
+import { shortNumber as columnNumber, MISSING, percent } from '../../checks/numbers.js';
 
-export const MISSING = '—';
+export { MISSING };
 
-/** Three significant digits, at most three decimals; whole numbers whole. */
 export function shortNumber(value: number | null | undefined): string {
   if (value === undefined || value === null || Number.isNaN(value)) return MISSING;
-  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace('-', '−');
-  const size = Math.abs(value);
-  if (size < 1e-3 || size >= 1e5) return value.toExponential(1).replace('e+', 'e').replaceAll('-', '−');
-  const decimals = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
-  return value.toFixed(decimals).replace('-', '−');
+  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : columnNumber(value);
 }
 
 export const percentText = (share: number | null | undefined): string =>
-  share === undefined || share === null || Number.isNaN(share) ? MISSING : `${Math.round(100 * share)}%`;
+  share === undefined || share === null || Number.isNaN(share) ? MISSING : percent(share);
 
 /** `0.201 [0.090, 0.320]` */
 export function withInterval(value: number, low: number | undefined, high: number | undefined): string {

@@ -248,8 +248,8 @@ const titled = (theme: Theme, name: string, limits: { min: number; max: number }
   nameLocation: 'end',
   nameGap: 5,
   nameTextStyle: { ...axisText(theme), color: theme.text, align: 'left' },
-  interval: limits.max / 2,
-  axisLabel: { ...axisText(theme), formatter: shortLabel },
+  axisTick: { show: false, customValues: [0, limits.max / 2, limits.max] },
+  axisLabel: { ...axisText(theme), customValues: [0, limits.max / 2, limits.max], formatter: shortLabel },
 });
 
 /** The next number that halves well: 1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8 with any power of ten. */
@@ -302,7 +302,7 @@ function guideLines({ first, last, theme }: PanelDrawing, start: number, place: 
         [first, share * start],
         [last, share * start],
       ],
-      { color: theme.guide, width: 1, type: 'dotted', label },
+      { color: theme.guide, width: 1, type: [2, 3], label },
       place,
     );
   return [at(0.5, '½ of start'), at(0.75, '¾')];

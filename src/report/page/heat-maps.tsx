@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { Size } from '../charts/chart-option.js';
-import { shortNumber } from '../charts/number-text.js';
+import { percentText, shortNumber } from '../charts/number-text.js';
 import { heatMapBox, heatMapOption, heatMapTable, stillBox, stillsOption } from '../charts/prompts/heat-map.js';
 import { type CellKind, cellsOf, matrixAt, stillsOf } from '../charts/prompts/matrix-cells.js';
 import type { RunData } from '../report.js';
@@ -42,7 +42,7 @@ export function HeatMaps({ run }: { run: RunData }) {
       value === undefined ? '' : `reasoning about ${ids[row]}, under ${ids[column]}: ${shortNumber(value)}`;
   };
   const own = ownMean(cellsOf(matrix, start, 'posterior').values, matrix.ids.length);
-  const sentence = `Step ${matrix.step}: reasoning fits its own prompt with ${Math.round(100 * own)}%, chance ${Math.round(100 / matrix.prompts)}%`;
+  const sentence = `Step ${matrix.step}: its own prompt with ${percentText(own)}, chance ${percentText(1 / matrix.prompts)}`;
   return (
     <figure class="heat">
       <figcaption>Whose prompt does the reasoning fit?</figcaption>

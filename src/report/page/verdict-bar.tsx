@@ -34,7 +34,7 @@ function RunLine({ one, isChosen }: { one: RunData; isChosen: boolean }) {
   const [mi, low, high] = ['mi', 'mi_low', 'mi_high'].map((name) => last(figures[name])) as [number, number, number];
   const facts = [
     [`${head.instrument === 'texts' ? 'MI bound' : 'MI'}`, withInterval(mi, low, high), percentOfStart(head.shares.mi)],
-    [head.hasEntropy ? 'H(Z|X)' : 'novelty', shortNumber(last(figures.entropy)), percentOfStart(head.shares.entropy)],
+    [head.hasEntropy ? 'H(Z|X)' : 'novelty', shortNumber(last(figures.entropy)), percentOrNothing(head.shares.entropy)],
     ['retrieval', shortNumber(last(figures.retrieval)), `chance ${shortNumber(last(figures.chance))}`],
     ['reward', shortNumber(last(figures.reward)), ''],
     ...(live.value.state === 'none' ? [] : [['step', String(steps.at(-1) ?? ''), '']]),
@@ -65,6 +65,8 @@ function RunLine({ one, isChosen }: { one: RunData; isChosen: boolean }) {
     </li>
   );
 }
+
+const percentOrNothing = (share: number | null): string => (share === null ? '' : percentText(share));
 
 const percentOfStart = (share: number | null): string => (share === null ? '' : `${percentText(share)} of start`);
 

@@ -106,15 +106,15 @@ export function triageOption(table: PromptTable, theme: Theme, size: Size): Char
     }
     const above = floor.map((share) => bottom - share * height);
     const points = [...[...above].map((y, at) => [x(at), y]), ...[...below].map((y, at) => [x(at), y]).reverse()];
-    const fill = cause === '' ? theme.regimes.diverse : theme.runs[(place + 1) % theme.runs.length];
+    const fill = causeColour(cause, place, theme);
     return [{ type: 'polygon', shape: { points }, style: { fill, opacity: 0.75 } }];
   });
   let left = LEFT;
   const legend = order.flatMap(({ cause }, place): Shape[] => {
-    const text = cause === '' ? 'varied' : cause.replaceAll('_', ' ');
+    const text = cause === '' ? 'not known' : cause.replaceAll('_', ' ');
     const at = left;
     left += 22 + 6.4 * text.length;
-    const fill = cause === '' ? theme.regimes.diverse : theme.runs[(place + 1) % theme.runs.length];
+    const fill = causeColour(cause, place, theme);
     return [
       { type: 'rect', shape: { x: at, y: bottom + 22, width: 10, height: 10 }, style: { fill } },
       words(text, at + 14, bottom + 27, theme),
@@ -130,6 +130,12 @@ export function triageOption(table: PromptTable, theme: Theme, size: Size): Char
     words(String(steps.at(-1)?.[0] ?? ''), LEFT + width, bottom + 10, theme, { align: 'right' }),
     ...legend,
   ]);
+}
+
+/** What needs no attention is as calm as the state that does not. */
+function causeColour(cause: string, place: number, theme: Theme): string | undefined {
+  if (cause === '') return theme.grid;
+  return cause === 'varied' ? theme.regimes.diverse : theme.runs[place % theme.runs.length];
 }
 
 /** How the reward spread is spread: the first fifth of the steps against the last, as RAGEN-2 shows it. */
