@@ -178,8 +178,10 @@ async function sortedPaths(
 ): Promise<{ steps: string[]; logs: string[]; both: Set<string> }> {
   const found = { steps: [] as string[], logs: [] as string[], both: new Set<string>() };
   for (const path of paths) {
-    const isLog = !isStepName(nameOf(path)) && (isLogName(path) || isForced);
-    const isFile = isAddress(path) || (await stat(path).catch(() => undefined))?.isFile() === true;
+    const isStep = isStepName(nameOf(path));
+    const isLog = !isStep && (isLogName(path) || isForced);
+    // Of an address only the name tells: a prefix or a pattern may have both.
+    const isFile = isAddress(path) ? isStep || isLog : (await stat(path).catch(() => undefined))?.isFile() === true;
     if (isFile) found[isLog ? 'logs' : 'steps'].push(path);
     else {
       found.steps.push(path);

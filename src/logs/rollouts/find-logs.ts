@@ -9,6 +9,7 @@ import type { FileChoice } from '../stores/file-choice.js';
 import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { NothingFoundError } from '../stores/nothing-found.js';
+import { findObjects } from '../stores/s3/listing.js';
 import { isRemote, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
 import { CsvFile } from './csv-log.js';
@@ -71,7 +72,7 @@ export async function findLogs(
   wanted: FileChoice,
   seen?: Map<string, LogFile> | undefined,
 ): Promise<FoundLogs> {
-  const search = new Search(signal, wanted);
+  const search = new Search(signal, wanted, choice !== undefined);
   for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
   const candidates = [...search.files.values()].sort((a, b) => naturalOrder(a.path, b.path));
   const { problems, notes } = search;
@@ -126,10 +127,11 @@ class Search {
   constructor(
     private readonly signal: AbortSignal | undefined,
     private readonly wanted: FileChoice,
+    private readonly isForced: boolean,
   ) {}
 
   async argument(path: string): Promise<void> {
-    if (isRemote(path)) return this.#add({ path, root: undefined }, path);
+    if (isRemote(path)) return this.#objects(path);
     if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
     if (path === '')
       return this.#problem('""', 'an empty path, as of a variable that is not set: name files or folders');
@@ -144,6 +146,21 @@ class Search {
       this.signal?.throwIfAborted();
       if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
       this.#problem(path, await missingProblem(path, error), error);
+    }
+  }
+
+  /** Of a store: one, those below a prefix, or those that a pattern matches. */
+  async #objects(path: string): Promise<void> {
+    const { signal, wanted: choice, isForced: takesAnyName } = this;
+    const kind = { isName: isLogName, endings: ENDINGS, what: 'rollouts', takesAnyName };
+    const { paths, problems, isNamed = false } = await findObjects(path, { signal, choice, kind });
+    this.problems.push(...problems);
+    const prefix = path.replace(/\/+$/, '');
+    for (const found of paths) {
+      // What a pattern matches is named by it, as on a disk.
+      const root = !isNamed && found.startsWith(`${prefix}/`) ? prefix : undefined;
+      if (root !== undefined && PICKLED.test(found)) this.pickled.push(found);
+      else this.#add({ path: found, root }, found);
     }
   }
 

@@ -18,7 +18,7 @@ export const STORES: Store[] = [{ scheme: 's3://', open: openObject }];
 
 /** What an address says that no store opens. */
 export const UNKNOWN_STORE =
-  'step files are read from local paths and from s3:// (any S3-compatible store: AWS_ENDPOINT_URL), and from nowhere else: mount the store, or copy them';
+  'step files and rollouts are read from local paths and from s3:// (any S3-compatible store: AWS_ENDPOINT_URL), and from nowhere else: mount the store, or copy them';
 
 /**
  * Opens a local file or an object of a store.

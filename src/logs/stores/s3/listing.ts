@@ -1,9 +1,10 @@
-// s3:// paths as a user types them -> the objects that are step files: an object, a prefix that is searched, or a
-// pattern.
+// s3:// paths as a user types them -> the objects that are step files, or logs: an object, a prefix that is searched, or
+// a pattern.
 import { FileError } from '../../../checks/errors.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../../steps/step-names.js';
 import { FileChoice } from '../file-choice.js';
 import { patternExpression } from '../glob-pattern.js';
+import { NothingFoundError } from '../nothing-found.js';
 import { openS3, parseS3 } from './client.js';
 import { RETRY_LIMITS, type RetryLimits, withRetry } from './retry.js';
 
@@ -14,6 +15,30 @@ export interface FoundObjects {
   readonly isNamed?: boolean;
 }
 
+/** Which objects a search is for. */
+export interface ObjectKind {
+  readonly isName: (name: string) => boolean;
+  /** Their names, in words. */
+  readonly endings: string;
+  /** What is written to the prefix that should be named. */
+  readonly what: string;
+  /** An object that is named is taken whatever its name. */
+  readonly takesAnyName: boolean;
+  /** Which of a folder's names are meant, where that depends on the others. Default: those of the kind. */
+  readonly sort?: (names: readonly string[]) => {
+    readonly steps: readonly string[];
+    readonly missing: readonly string[];
+  };
+}
+
+const STEPS: ObjectKind = {
+  isName: isStepName,
+  endings: STEP_ENDINGS,
+  what: 'step files',
+  takesAnyName: true,
+  sort: sortNames,
+};
+
 /** Of one answer, as S3 has it. */
 const MAX_PAGE_KEYS = 1000;
 
@@ -21,6 +46,8 @@ export interface ListingOptions extends Partial<RetryLimits> {
   readonly pageKeys?: number | undefined;
   /** Of the objects that a search finds. Default all. */
   readonly choice?: FileChoice | undefined;
+  /** Default: step files. */
+  readonly kind?: ObjectKind | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -35,7 +62,8 @@ export async function findObjects(path: string, options: ListingOptions = {}): P
     if (isDynamicPattern(key)) {
       return (await literally(path, bucket, key, options)) ?? (await matching(path, bucket, key, options));
     }
-    if (key !== '' && !key.endsWith('/') && isStepName(lastName(key)))
+    const { kind = STEPS } = options;
+    if (key !== '' && !key.endsWith('/') && kind.isName(lastName(key)))
       return { paths: [path], problems: [], isNamed: true };
     return await below(path, bucket, key.replace(/\/+$/, ''), options);
   } catch (error) {
@@ -60,40 +88,45 @@ async function literally(
 
 async function below(path: string, bucket: string, key: string, options: ListingOptions): Promise<FoundObjects> {
   const prefix = key === '' ? '' : `${key}/`;
-  const { choice = FileChoice.ALL } = options;
+  const { choice = FileChoice.ALL, kind = STEPS } = options;
   const keys = await listKeys(path, bucket, prefix, options);
-  const found = stepsAmong(
+  const found = among(
+    kind,
     bucket,
     keys.filter((name) => !isHidden(name.slice(prefix.length))),
     (name) => choice.takes(name.slice(prefix.length)),
   );
   if (found.paths.length > 0 || found.problems.length > 0) return found;
-  // A file is taken whatever its name.
-  if (key !== '' && (await firstKey(path, bucket, key, options)) === key)
+  if (key !== '' && kind.takesAnyName && (await firstKey(path, bucket, key, options)) === key)
     return { paths: [`s3://${bucket}/${key}`], problems: [], isNamed: true };
-  const problem = `no object below this prefix is a ${STEP_ENDINGS}${choice.words}: name the prefix that step files are written to`;
-  return { paths: [], problems: [new FileError({ path }, problem)] };
+  const problem = `no object below this prefix is a ${kind.endings}${choice.words}: name the prefix that ${kind.what} are written to`;
+  return { paths: [], problems: [new NothingFoundError({ path }, problem)] };
 }
 
 async function matching(path: string, bucket: string, pattern: string, options: ListingOptions): Promise<FoundObjects> {
-  const { choice = FileChoice.ALL } = options;
+  const { choice = FileChoice.ALL, kind = STEPS } = options;
   const literal = /^[^*?[\]{}()!+@\\]*/.exec(pattern)?.[0] ?? '';
   const prefix = literal.slice(0, literal.lastIndexOf('/') + 1);
   const expression = patternExpression(pattern);
   // Sidecars tell which arrays are steps, whether the pattern takes them or not.
   const keys = await listKeys(path, bucket, prefix, options);
   const paths = keys
-    .filter((name) => isStepName(lastName(name)) && expression.test(name) && !isHidden(name.slice(prefix.length)))
+    .filter((name) => kind.isName(lastName(name)) && expression.test(name) && !isHidden(name.slice(prefix.length)))
     .filter((name) => choice.takes(name.slice(prefix.length)))
     .map((name) => `s3://${bucket}/${name}`);
   if (paths.length > 0) return { paths, problems: [] };
   return {
     paths: [],
-    problems: [new FileError({ path }, `as a pattern it matches no ${STEP_ENDINGS}${choice.words}`)],
+    problems: [new NothingFoundError({ path }, `as a pattern it matches no ${kind.endings}${choice.words}`)],
   };
 }
 
-function stepsAmong(bucket: string, keys: readonly string[], takes: (key: string) => boolean): FoundObjects {
+function among(
+  { isName, sort }: ObjectKind,
+  bucket: string,
+  keys: readonly string[],
+  takes: (key: string) => boolean,
+): FoundObjects {
   const folders = new Map<string, string[]>();
   for (const key of keys) {
     const folder = key.slice(0, key.lastIndexOf('/') + 1);
@@ -104,7 +137,7 @@ function stepsAmong(bucket: string, keys: readonly string[], takes: (key: string
   const paths: string[] = [];
   const problems: FileError[] = [];
   for (const [folder, names] of folders) {
-    const { steps, missing } = sortNames(names);
+    const { steps, missing } = sort?.(names) ?? { steps: names.filter(isName), missing: [] };
     // One by one: a call takes some hundred thousand arguments and no more.
     for (const name of steps) if (takes(folder + name)) paths.push(`s3://${bucket}/${folder}${name}`);
     for (const name of missing) {
@@ -136,7 +169,7 @@ async function* pages(
   path: string,
   bucket: string,
   prefix: string,
-  { pageKeys = MAX_PAGE_KEYS, signal, choice: _, ...limits }: ListingOptions,
+  { pageKeys = MAX_PAGE_KEYS, signal, choice: _, kind: __, ...limits }: ListingOptions,
 ): AsyncGenerator<string[]> {
   const { sdk, client } = await openS3(path);
   let token: string | undefined;
