@@ -1,6 +1,6 @@
 // engine.textFigures and engine.phraseShares: options, checks, native calls, results.
-import { checkCount, optionNames } from '../../../checks/argument-checks.js';
 import type { OperationOptions } from '../../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../../checks/options.js';
 import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
@@ -66,12 +66,11 @@ export interface TextFigures {
   readonly phrases: readonly TemplatePhrase[];
 }
 
-const TEXT_OPTIONS = optionNames<TextFiguresOptions>({
-  permutations: true,
-  seed: true,
-  signal: true,
-  onProgress: true,
-});
+const TEXT_OPTIONS: OptionTable<TextFiguresOptions> = {
+  permutations: is.needed(is.integer(0)),
+  seed: is.needed(is.integer(0)),
+  ...OPERATION,
+};
 
 /** In the order of native/node/jobs/text_figures.cpp. */
 function textFiguresFrom({ numbers, phrases }: NativeTextFigures, rows: number): TextFigures {
@@ -114,8 +113,6 @@ export async function textFigures(
 ): Promise<TextFigures> {
   engine.begin('textFigures', options, TEXT_OPTIONS);
   const { permutations, seed } = options;
-  checkCount(permutations, 'options.permutations');
-  checkCount(seed, 'options.seed');
   const { arguments: given, count } = textRowsArguments(rows);
   return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
     'textFigures',
