@@ -11,6 +11,7 @@ export type { PromptSource } from './analysis/measuring/prompt-measurement.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
 export type { PromptMatrix, PromptReport } from './analysis/prompt-findings.js';
 export type {
+  Compared,
   FilterRecord,
   RecordValue,
   RegimeRecord,

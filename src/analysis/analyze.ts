@@ -2,26 +2,27 @@
 // that step alone.
 
 import { abortableSource } from '../checks/abortable-source.js';
-import { checkCallbacks, checkEngine, checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../checks/errors.js';
+import { checkOptions, is, type Kind, type OptionTable } from '../checks/options.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { TURN_REWARDS, type TurnRewards } from '../filter/input/filter-options.js';
+import type { TurnRewards } from '../filter/input/filter-options.js';
 import { type LogOptions, logReading } from '../logs/rollouts/log-options.js';
 import { type ListingProgress, orFileError } from '../logs/steps/read-steps.js';
 import type { StepData } from '../logs/steps/step-data.js';
-import { FileChoice, type FileChoiceOptions } from '../logs/stores/file-choice.js';
+import { FILE_CHOICE, FileChoice, type FileChoiceOptions } from '../logs/stores/file-choice.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import { mapAhead } from './measuring/map-ahead.js';
 import { journalStep, MeasuredSteps } from './measuring/measured-steps.js';
 import { bytesHeld, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
-import { checkMetrics, MetricChoice } from './measuring/metric-choice.js';
+import { METRICS, MetricChoice } from './measuring/metric-choice.js';
 import {
   badRow,
   hasTexts,
   isForced,
+  MEASURE_OPTIONS,
   type MeasureOptions,
   measureOptions,
   measureStepData,
@@ -102,34 +103,27 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const OPTIONS = optionNames<AnalyzeOptions>({
-  profile: true,
-  engine: true,
-  threads: true,
-  permutations: true,
-  seed: true,
-  samples: true,
-  metrics: true,
-  nonFinite: true,
-  placeholders: true,
-  turnRewards: true,
-  blockBytes: true,
-  maxMemory: true,
-  journal: true,
-  signal: true,
-  onProgress: true,
-  onListing: true,
-  onSkipped: true,
-  include: true,
-  exclude: true,
-  onFailure: true,
-  onNote: true,
-  format: true,
-  columns: true,
-  reasoning: true,
-  tagTokens: true,
-  groupSize: true,
-});
+/** Options of every analysis of whole runs. */
+export const ANALYSIS_OPTIONS = {
+  ...MEASURE_OPTIONS,
+  ...FILE_CHOICE,
+  engine: is.engine,
+  threads: is.integer(1),
+  metrics: METRICS,
+  blockBytes: is.integer(1),
+  maxMemory: is.integer(1),
+  signal: is.signal,
+  onNote: is.callback,
+  onFailure: is.callback,
+};
+
+const OPTIONS: OptionTable<AnalyzeOptions> = {
+  ...ANALYSIS_OPTIONS,
+  journal: is.any,
+  onProgress: is.callback,
+  onListing: is.callback,
+  onSkipped: is.callback,
+};
 
 /**
  * Steps being measured while an earlier one is waited for. Of files as many as hide the latency of disks and stores, if
@@ -279,38 +273,14 @@ async function ofData(
 }
 
 /** @throws {ArgumentError} naming the argument or option that is wrong */
-export function checkAnalysis(source: StepSource, options: AnalyzeOptions, known = OPTIONS): void {
+export function checkAnalysis(
+  source: StepSource,
+  options: AnalyzeOptions,
+  table: Readonly<Record<string, Kind>> = OPTIONS,
+): void {
   checkSource(source);
-  checkOptions(options, known);
-  if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  const { profile, turnRewards, metrics, journal } = options;
-  if (profile !== undefined && profile !== 'strict' && profile !== 'ragen') {
-    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
-  }
-  for (const name of ['nonFinite', 'placeholders'] as const) {
-    const policy = options[name];
-    if (policy === undefined || policy === 'error' || policy === 'exclude') continue;
-    throw new ArgumentError(`options.${name}`, `expected "error" or "exclude", got ${shown(policy)}`);
-  }
-  if (turnRewards !== undefined && !TURN_REWARDS.includes(turnRewards)) {
-    const problem = `expected one of ${TURN_REWARDS.join(', ')}, got ${shown(turnRewards)}`;
-    throw new ArgumentError('options.turnRewards', problem);
-  }
-  for (const [name, least] of [
-    ['permutations', 0],
-    ['seed', 0],
-    ['samples', 1],
-    ['threads', 1],
-    ['blockBytes', 1],
-    ['maxMemory', 1],
-  ] as const) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least)) {
-      throw new ArgumentError(`options.${name}`, `expected a whole number from ${least} on, got ${shown(value)}`);
-    }
-  }
-  checkMetrics(metrics);
-  checkCallbacks(options, ['onListing', 'onSkipped', 'onNote', 'onFailure']);
+  checkOptions(options, table);
+  const { journal } = options;
   new FileChoice(options);
   logReading(options);
   if (journal !== undefined && !(journal instanceof Journal)) {

@@ -46,7 +46,7 @@ export interface RegimeRecord {
 }
 
 /** A figure and the run's own start, both among as many prompts. */
-interface Compared {
+export interface Compared {
   readonly value: number;
   readonly start: number;
 }

@@ -1,7 +1,6 @@
 // What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
 
 import { ArgumentError } from './errors.js';
-import type { OperationOptions } from './operation-options.js';
 import { shown } from './words.js';
 
 /**
@@ -72,43 +71,10 @@ export function optionNames<Options extends object>(names: Readonly<Record<keyof
   return Object.keys(names);
 }
 
-/** Of options that every operation has. */
-export const OPERATION_OPTIONS = optionNames<OperationOptions>({ signal: true, onProgress: true });
-
 /** @throws ArgumentError unless it is one, or undefined */
 export function checkSignal(signal: unknown, argument: string): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new ArgumentError(argument, `got ${shown(signal)}, expected an AbortSignal`);
-  }
-}
-
-/** @throws ArgumentError unless the options are an object of these names, with a usable signal and callback */
-export function checkOptions(
-  options: { readonly [Name in keyof OperationOptions]: unknown },
-  known: readonly string[] = OPERATION_OPTIONS,
-  argument = 'options',
-): void {
-  checkObject(options, argument);
-  checkKnown(options, argument, known);
-  const { signal, onProgress } = options;
-  checkSignal(signal, `${argument}.signal`);
-  if (onProgress !== undefined && typeof onProgress !== 'function') {
-    throw new ArgumentError(`${argument}.onProgress`, `got ${shown(onProgress)}, expected a function`);
-  }
-}
-
-/**
- * @throws ArgumentError unless the options of these names, where given, are functions: one that is none fails at its
- *   first call
- */
-export function checkCallbacks<Options extends object>(
-  options: Options,
-  names: readonly (keyof Options & string)[],
-): void {
-  for (const name of names) {
-    const callback: unknown = options[name];
-    if (callback === undefined || typeof callback === 'function') continue;
-    throw new ArgumentError(`options.${name}`, `got ${shown(callback)}, expected a function`);
   }
 }
 

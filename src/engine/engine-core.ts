@@ -1,7 +1,8 @@
 // What the operations of an engine work with: its native half, its jobs, its GPU, and whether it is still open.
-import { checkOptions, OPERATION_OPTIONS } from '../checks/argument-checks.js';
+
 import { DeviceError, DisposedError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
+import { checkOptions, type Kind, OPERATION } from '../checks/options.js';
 import { EngineDevice, type Placement } from './device/engine-device.js';
 import type { EngineInfo } from './engine-info.js';
 import { maxBufferBytes } from './memory.js';
@@ -76,9 +77,14 @@ export class EngineCore {
   }
 
   /** @throws DisposedError, ArgumentError for an option that is not known, `signal.reason` */
-  begin(operation: string, options: OperationOptions, known = OPERATION_OPTIONS, argument = 'options'): void {
+  begin(
+    operation: string,
+    options: OperationOptions,
+    table: Readonly<Record<string, Kind>> = OPERATION,
+    argument = 'options',
+  ): void {
     this.expectOpen(operation);
-    checkOptions(options, known, argument);
+    checkOptions(options, table, argument);
     options.signal?.throwIfAborted();
   }
 

@@ -1,8 +1,8 @@
 // What a caller wants to compute with -> an engine: on the CPU, or on a GPU that was found and tried.
+
 import { availableParallelism } from 'node:os';
-import { checkOptions, optionNames } from '../checks/argument-checks.js';
-import { ArgumentError, DeviceError } from '../checks/errors.js';
-import { shown } from '../checks/words.js';
+import { DeviceError } from '../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../checks/options.js';
 import { loadAddon } from './addon.js';
 import { probeCuda } from './device/cuda-probe.js';
 import { Engine } from './engine.js';
@@ -24,15 +24,13 @@ export interface EngineOptions {
   signal?: AbortSignal | undefined;
 }
 
-const OPTIONS = optionNames<EngineOptions>({ device: true, threads: true, signal: true });
+const MOST_THREADS = 1024;
 
-const maxThreads = 1024;
+/** Threads of an engine. */
+export const THREADS = is.integer(1, MOST_THREADS);
 
-/** @throws ArgumentError for a number of threads that no engine can have */
-export function checkThreads(threads: unknown): void {
-  if (Number.isInteger(threads) && (threads as number) >= 1 && (threads as number) <= maxThreads) return;
-  throw new ArgumentError('options.threads', `got ${shown(threads)}, expected an integer from 1 to ${maxThreads}`);
-}
+const DEVICE = is.text("'auto', 'cpu', 'cuda' or 'cuda:<number>'", /^(auto|cpu|cuda|cuda:\d+)$/);
+const OPTIONS: OptionTable<EngineOptions> = { device: DEVICE, threads: THREADS, signal: is.signal };
 
 /**
  * Opens an engine: loads the addon and starts its threads.
@@ -45,15 +43,8 @@ export function checkThreads(threads: unknown): void {
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   checkOptions(options, OPTIONS);
-  const { device = 'auto', threads = Math.min(availableParallelism(), maxThreads), signal } = options;
+  const { device = 'auto', threads = Math.min(availableParallelism(), MOST_THREADS), signal } = options;
   signal?.throwIfAborted();
-  if (typeof device !== 'string' || !/^(auto|cpu|cuda|cuda:\d+)$/.test(device)) {
-    throw new ArgumentError(
-      'options.device',
-      `got ${shown(device)}, expected 'auto', 'cpu', 'cuda' or 'cuda:<number>'`,
-    );
-  }
-  checkThreads(threads);
   const addon = loadAddon();
   if (device === 'cpu') return Engine.open(addon, { fallback: null }, threads, signal);
   const index = device.startsWith('cuda:') ? Number(device.slice('cuda:'.length)) : 0;

@@ -1,7 +1,7 @@
 // One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
 import { checkArray, checkEngine } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { counted, shown } from '../checks/words.js';
+import { counted } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
@@ -47,9 +47,6 @@ export async function crossScoreMetrics(
 /** All but the moving averages, which are those of a run's first step. */
 async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
   const { profile = 'strict', signal } = options;
-  if (profile !== 'strict' && profile !== 'ragen') {
-    throw new ArgumentError('options.profile', `expected "strict" or "ragen", got ${shown(profile)}`);
-  }
   const { given, shape } = givenScores(scores);
   const lengths = toLengths(scores.lengths, shape.rows);
   checkArray(scores.groups, 'groups');

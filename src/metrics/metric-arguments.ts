@@ -1,7 +1,9 @@
 // Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
+
 import { types } from 'node:util';
-import { checkArray, checkFields, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
+import { checkArray, checkFields, checkObject, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
 import { counted, shown } from '../checks/words.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor/tensor-view.js';
@@ -10,6 +12,7 @@ import { narrowed } from './figures/equal-prompts.js';
 import type { MeasuredStep } from './measured-step.js';
 import { checkTrainingStep, RunningState } from './reporting/running-state.js';
 import type { Trajectories } from './sampling/row-selection.js';
+import { PROFILE } from './step-metrics.js';
 
 const FIELDS = optionNames<CrossScores>({
   logprobs: true,
@@ -22,40 +25,32 @@ const FIELDS = optionNames<CrossScores>({
   turns: true,
 });
 
-const OPTIONS = optionNames<MetricOptions>({
-  profile: true,
-  sampler: true,
-  label: true,
-  step: true,
-  state: true,
-  perRow: true,
-  perPrompt: true,
-  permutations: true,
-  seed: true,
-  signal: true,
-  onProgress: true,
-});
+const OPTIONS: OptionTable<MetricOptions> = {
+  profile: PROFILE,
+  sampler: is.any,
+  label: is.text('the prefix of the logged keys'),
+  step: is.any,
+  state: is.any,
+  perRow: is.flag,
+  perPrompt: is.flag,
+  permutations: is.integer(0),
+  seed: is.integer(0),
+  ...OPERATION,
+};
 
 /** @throws {ArgumentError} naming what is no argument of crossScoreMetrics */
 export function checkMetricArguments(scores: CrossScores, options: MetricOptions): void {
   checkObject(scores, 'scores');
-  checkFields(scores, 'scores', FIELDS, OPTIONS);
+  checkFields(scores, 'scores', FIELDS, Object.keys(OPTIONS));
   checkOptions(options, OPTIONS);
-  const { state, label, step, perRow, perPrompt } = options;
+  const { state, step } = options;
   if (state !== undefined && !(state instanceof RunningState)) {
     throw new ArgumentError(
       'options.state',
       `got ${shown(state)}, expected a RunningState, as RunningState.from() gives of a saved one`,
     );
   }
-  if (label !== undefined && typeof label !== 'string') {
-    throw new ArgumentError('options.label', `got ${shown(label)}, expected the prefix of the logged keys`);
-  }
   checkTrainingStep(step, 'options.step');
-  for (const [name, value] of Object.entries({ perRow, perPrompt })) {
-    if (value === undefined || typeof value === 'boolean') continue;
-    throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected true or false`);
-  }
 }
 
 export interface ScoresShape {

@@ -1,8 +1,12 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
+import { is } from '../checks/options.js';
 import type { PromptMatrices } from '../engine/operations/prompt-matrices.js';
 
 /** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
+
+/** As an option. */
+export const PROFILE = is.oneOf(['strict', 'ragen']);
 
 /** Which (trajectory, turn) pairs a set of metrics was computed on; also the prefix of its logged keys. */
 export type SampleLabel = 'collapse_first_turn_sample' | 'collapse_trajectory_sample' | 'collapse_turn_sample';

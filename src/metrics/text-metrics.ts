@@ -1,9 +1,10 @@
 // One step's texts in, what they say of the prompts out: the figures of docs/reference/text-figures.md under their
 // keys.
 
-import { checkCount, checkEngine, checkObject, checkOptions, optionNames } from '../checks/argument-checks.js';
+import { checkEngine, checkObject } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
@@ -39,14 +40,13 @@ export interface TextMetricOptions extends OperationOptions {
   perPrompt?: boolean | undefined;
 }
 
-const OPTIONS = optionNames<TextMetricOptions>({
-  permutations: true,
-  seed: true,
-  firstStep: true,
-  perPrompt: true,
-  signal: true,
-  onProgress: true,
-});
+const OPTIONS: OptionTable<TextMetricOptions> = {
+  permutations: is.integer(0),
+  seed: is.integer(0),
+  firstStep: is.any,
+  perPrompt: is.flag,
+  ...OPERATION,
+};
 
 /** A phrase of the template. */
 export interface MeasuredPhrase extends TemplatePhrase {
@@ -146,11 +146,6 @@ export async function textMetrics(
   checkObject(step, 'step');
   checkOptions(options, OPTIONS);
   const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, signal, onProgress } = options;
-  checkCount(permutations, 'options.permutations');
-  checkCount(seed, 'options.seed');
-  if (typeof prompts !== 'boolean') {
-    throw new ArgumentError('options.perPrompt', `got ${shown(prompts)}, expected true or false`);
-  }
   const { truncated, logprobs, entropies, ...rows } = step;
   const total = (rows.texts ?? rows.tokens)?.length ?? 0;
   const beside = besideTexts({ truncated, logprobs, entropies }, total);

@@ -1,12 +1,12 @@
 // The monitor's options with their defaults filled in, those of filter and judge as they came: plain JSON, so that a
 // saved state can say what it was made with.
+
 import { isDeepStrictEqual } from 'node:util';
-import { checkEngine, checkKnown } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
+import { checkOptions, is, type OptionTable, optionsObject } from '../checks/options.js';
 import { argumentProblem, shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
-import { checkThreads } from '../engine/open-engine.js';
+import { THREADS } from '../engine/open-engine.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
 import { TURN_REWARDS } from '../filter/input/filter-options.js';
 import { planScores } from '../metrics/sampled/plan.js';
@@ -16,7 +16,7 @@ import {
   type SamplerOptions,
   samplerOptions,
 } from '../metrics/sampling/samplers.js';
-import type { Profile } from '../metrics/step-metrics.js';
+import { PROFILE, type Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
 import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
@@ -88,46 +88,35 @@ export interface RunOptions {
 const DEFAULT_EVERY_STEPS = 5;
 const DEFAULT_PERMUTATIONS = 999;
 
-/** Options of the monitor, and under which name of RunOptions each is kept; `null`: not part of the run. */
-const OPTION_NAMES: Readonly<Record<keyof MonitorOptions, keyof RunOptions | null>> = {
-  engine: null,
-  threads: null,
-  profile: 'profile',
-  sampler: 'samplers',
-  everySteps: 'everySteps',
-  negatives: 'negatives',
-  hardShare: 'hardShare',
-  filter: 'filter',
-  turnRewards: 'turnRewards',
-  earlyStop: 'earlyStop',
-  buckets: 'buckets',
-  judge: 'judge',
-  permutations: 'permutations',
-  seed: 'seed',
+const EVERY_STEPS = is.number('an integer from 1 on, or "never"', (steps) => Number.isSafeInteger(steps) && steps >= 1);
+
+/** Those of parts are checked by their part. */
+const OPTIONS: OptionTable<MonitorOptions> = {
+  engine: is.engine,
+  threads: THREADS,
+  profile: PROFILE,
+  sampler: is.any,
+  everySteps: (value, argument) => value === 'never' || EVERY_STEPS(value, argument),
+  negatives: is.any,
+  hardShare: is.any,
+  filter: is.any,
+  turnRewards: is.oneOf(TURN_REWARDS),
+  earlyStop: is.any,
+  buckets: is.any,
+  judge: is.any,
+  permutations: is.integer(0),
+  seed: is.integer(0),
 };
 
 /** @throws {ArgumentError} naming the option that is unknown, out of range or at odds with another */
 export function resolveOptions(options: MonitorOptions): RunOptions {
-  checkKnown(optionsObject(options, 'options'), 'options', Object.keys(OPTION_NAMES));
+  checkOptions(optionsObject(options, 'options'), OPTIONS);
   const {
     profile = 'strict',
     everySteps = DEFAULT_EVERY_STEPS,
     permutations = DEFAULT_PERMUTATIONS,
     seed = 0,
   } = options;
-  if (options.engine !== undefined) checkEngine(options.engine, 'options.engine');
-  if (options.threads !== undefined) checkThreads(options.threads);
-  checkChoice(profile, 'options.profile', ['strict', 'ragen']);
-  if (everySteps !== 'never') {
-    if (!Number.isSafeInteger(everySteps) || everySteps < 1) {
-      throw new ArgumentError(
-        'options.everySteps',
-        `got ${shown(everySteps)}, expected an integer from 1 on, or "never"`,
-      );
-    }
-  }
-  checkInteger(permutations, 'options.permutations', 0);
-  checkInteger(seed, 'options.seed', 0);
   const samplers = resolveSamplers(options.sampler, seed);
   const { negatives = null, hardShare = null } = options;
   checkNegatives(negatives, hardShare, profile, samplers);
@@ -154,9 +143,9 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
 /** The options of the run that a caller set, resolved: what a saved state must have been made with. */
 export function givenOptions(options: MonitorOptions): Partial<RunOptions> {
   const resolved = resolveOptions(options);
-  const names = Object.entries(OPTION_NAMES).flatMap(([name, kept]) =>
-    kept !== null && options[name as keyof MonitorOptions] !== undefined ? [kept] : [],
-  );
+  const { sampler, engine: _, threads: __, ...kept } = options;
+  const given = { ...kept, samplers: sampler };
+  const names = (Object.keys(given) as (keyof typeof given)[]).filter((name) => given[name] !== undefined);
   return Object.fromEntries(names.map((name) => [name, resolved[name]]));
 }
 
@@ -177,7 +166,6 @@ export function reopenOptions(saved: unknown): RunOptions {
 function resolveTurnRewards(given: TurnRewards | undefined, filter: FilterOptions | null): TurnRewards {
   const settings = filter === null ? undefined : filterSettings(filter);
   if (given === undefined) return settings?.turnRewards ?? 'same';
-  checkChoice(given, 'options.turnRewards', TURN_REWARDS);
   if (filter?.turnRewards === undefined || filter.turnRewards === given) return given;
   const problem = `got "${given}", but options.filter.turnRewards says "${filter.turnRewards}": give it once`;
   throw new ArgumentError('options.turnRewards', problem);
@@ -189,17 +177,9 @@ function resolveSamplers(given: MonitorOptions['sampler'], seed: number): Sample
   const list = (several ? given : [given]) as readonly (SamplerKind | SamplerOptions)[];
   const samplers = list.map((entry, at): SamplerOptions => {
     const argument = several ? `options.sampler[${at}]` : 'options.sampler';
-    const {
-      kind,
-      n,
-      seed: own = seed,
-    } = typeof entry === 'string'
-      ? samplerOptions(entry)
-      : (optionsObject(entry, argument) as unknown as SamplerOptions);
-    if (typeof entry !== 'string') checkKnown({ ...entry }, argument, SAMPLER_OPTIONS);
-    checkChoice(kind, `${argument}.kind`, ['first_turn', 'trajectory', 'turn']);
-    if (n !== undefined) checkInteger(n, `${argument}.n`, 1);
-    checkInteger(own, `${argument}.seed`, 0);
+    const sampler = samplerOptions(entry);
+    checkOptions(optionsObject(sampler, argument), SAMPLER_OPTIONS, argument);
+    const { kind, n, seed: own = seed } = sampler;
     return { kind, ...(n !== undefined && { n }), seed: own };
   });
   const kinds = samplers.map(({ kind }) => kind);

@@ -1,8 +1,8 @@
 // One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
 
 import { abortableSource, expectSource, type Source } from '../checks/abortable-source.js';
-import { checkOptions, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../checks/options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens } from '../engine/native.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
@@ -33,7 +33,7 @@ export interface ScoreOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const OPTIONS = optionNames<ScoreOptions>({ signal: true });
+const OPTIONS: OptionTable<ScoreOptions> = { signal: is.signal };
 
 /** @throws {ArgumentError} for options that are none */
 export function scoreOptions(options: ScoreOptions): ScoreOptions {

@@ -3,7 +3,7 @@
 import { unlessAborted } from '../checks/abort.js';
 import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
-import { optionsObject } from '../checks/option-checks.js';
+import { optionsObject } from '../checks/options.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import type { MonitorReport } from './monitor-report.js';
 import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';

@@ -1,7 +1,7 @@
 // The texts of a step's rows -> its text figures: what a trainer that scores nothing, or not at this step, has at hand.
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { optionsObject } from '../checks/option-checks.js';
+import { optionsObject } from '../checks/options.js';
 import type { Engine } from '../engine/engine.js';
 import { type TextStep, textMetrics } from '../metrics/text-metrics.js';
 import type { MeasuredTexts } from './first-texts.js';

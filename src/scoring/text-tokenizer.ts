@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { FileError } from '../checks/errors.js';
 import { systemProblem } from '../logs/stores/system-problem.js';
 
+/** Token ids of texts, as a policy has them. */
 export interface TextTokenizer {
   /** Of the model's folder. */
   readonly name: string;
@@ -14,6 +15,7 @@ export interface TextTokenizer {
 }
 
 /**
+ * Opens a tokenizer of Hugging Face.
  * @param path of a tokenizer.json, or of the model's folder; a tokenizer_config.json beside it is read, too
  * @throws {FileError} when there is none, or it is of a kind that cannot be read
  */

@@ -1,7 +1,7 @@
 // One client's monitor: requests in, answers out. Knows nothing of lines and streams (docs/reference/sidecar.md).
 import { checkFields } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
-import { checkChoice, checkInteger, optionsObject } from '../checks/option-checks.js';
+import { is, optionsObject } from '../checks/options.js';
 import { packageVersion } from '../checks/package-version.js';
 import { shown } from '../checks/words.js';
 import type { DeviceImport } from '../engine/device/device-import.js';
@@ -179,7 +179,7 @@ export class Session {
     if (prompt === undefined && rows !== undefined) {
       throw new ArgumentError('rows', 'are those under one prompt: give prompt, too');
     }
-    if (prompt !== undefined) checkInteger(prompt, 'prompt', 0);
+    if (prompt !== undefined) is.integer(0)(prompt, 'prompt');
     const column = prompt as number | undefined;
     const rowsGiven = rows === undefined ? undefined : rowIndices(rows);
     if (ipc !== undefined) await this.#scoreOnDevice(open, column, rowsGiven, ipc);
@@ -228,7 +228,7 @@ export class Session {
     given: unknown,
   ): Promise<void> {
     const { device = 0, ...source } = optionsObject(given, 'ipc');
-    checkInteger(device, 'ipc.device', 0);
+    is.integer(0)(device, 'ipc.device');
     const engine = await this.#engines.get(`cuda:${device as number}`);
     const signal = this.#signal;
     const tensor = await engine.importDevice(source as unknown as DeviceImport, { signal });
@@ -311,7 +311,7 @@ function ofStep({ groups: given, ...rows }: TextStep, { labels }: OpenStep): Rol
 
 function rowIndices(rows: unknown): number[] {
   if (!Array.isArray(rows)) throw new ArgumentError('rows', `got ${shown(rows)}, expected an array of indices`);
-  for (const [at, row] of rows.entries()) checkInteger(row, `rows[${at}]`, 0);
+  for (const [at, row] of rows.entries()) is.integer(0)(row, `rows[${at}]`);
   return rows;
 }
 
@@ -359,7 +359,7 @@ function readOutcomes(given: unknown): StepOutcomes {
   if (rewards === undefined || Array.isArray(rewards)) return outcomes;
   const { dtype, values, ...others } = optionsObject(rewards, 'outcomes.rewards');
   checkFields(others, 'outcomes.rewards', []);
-  checkChoice(dtype, 'outcomes.rewards.dtype', ['float32', 'float64']);
+  is.oneOf(['float32', 'float64'])(dtype, 'outcomes.rewards.dtype');
   const read = numbers(values, 'outcomes.rewards.values');
   return { ...outcomes, rewards: dtype === 'float32' ? Float32Array.from(read) : read };
 }

@@ -1,6 +1,5 @@
-// What each kind of verdict and each state of a run means: what `collapsar explain` says. docs/reference/verdicts.md
-// has the same in its table of all kinds; a test compares them.
-import type { Regime, VerdictKind } from './verdict.js';
+// Every kind of verdict and every regime of a run, and what each means: what `collapsar explain` says. The table of all
+// kinds in docs/reference/verdicts.md is made of this: `npx vitest run test/cli/explain.test.ts -u` writes it.
 
 export interface VerdictExplanation {
   /** As words: a kind may have several. */
@@ -10,7 +9,7 @@ export interface VerdictExplanation {
   readonly advice: string;
 }
 
-export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanation>> = {
+export const VERDICT_EXPLANATIONS = {
   template_collapse: {
     severity: 'critical',
     definition: 'The reasoning is varied but has lost most of its dependence on the prompt.',
@@ -148,11 +147,11 @@ export const VERDICT_EXPLANATIONS: Readonly<Record<VerdictKind, VerdictExplanati
     rule: 'Std(RV)/Mean(RV) said "keep all" at 3 steps in succession',
     advice: 'Train on all prompts.',
   },
-};
+} as const satisfies Readonly<Record<string, VerdictExplanation>>;
 
-export const REGIME_EXPLANATIONS: Readonly<Record<Regime, string>> = {
+export const REGIME_EXPLANATIONS = {
   diverse: 'Neither I(X;Z) nor H(Z|X) has fallen below half of its start: varied reasoning that depends on its prompt.',
   template_collapse: 'I(X;Z) has fallen below half of its start, H(Z|X) has not: varied reasoning about nothing.',
   compressed: 'H(Z|X) has fallen below half of its start, I(X;Z) has not: certain, and still about the prompt.',
   low_entropy_collapse: 'Both have fallen below half of their start: one answer for everything.',
-};
+} as const;

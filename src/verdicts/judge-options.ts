@@ -1,6 +1,5 @@
 // What a judge can be told beside the steps.
-import { checkKnown, optionNames } from '../checks/argument-checks.js';
-import { checkInteger, optionsObject } from '../checks/option-checks.js';
+import { checkOptions, is, type OptionTable } from '../checks/options.js';
 
 /** Options of a `Judge`. */
 export interface JudgeOptions {
@@ -15,13 +14,11 @@ export interface JudgeOptions {
 
 /** Label permutations behind the p-values of I(X;A), I(Z;A|X) and oscillation. */
 const PERMUTATIONS = 99;
-const NAMES = optionNames<JudgeOptions>({ permutations: true, seed: true });
+const OPTIONS: OptionTable<JudgeOptions> = { permutations: is.integer(0), seed: is.integer(0) };
 
 /** With every default filled in. @throws {ArgumentError} naming the option that is unknown or out of range */
 export function resolveJudgeOptions(options: JudgeOptions): { permutations: number; seed: number } {
-  checkKnown(optionsObject(options, 'options'), 'options', NAMES);
+  checkOptions(options, OPTIONS);
   const { permutations = PERMUTATIONS, seed = 0 } = options;
-  checkInteger(permutations, 'options.permutations', 0);
-  checkInteger(seed, 'options.seed', 0);
   return { permutations, seed };
 }

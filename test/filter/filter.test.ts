@@ -514,8 +514,8 @@ describe('bad input', () => {
   });
 
   it.each([
-    [{ dialect: 'verl' }, /options.dialect: "verl", expected one of strict, ragen, paper, upstream, dapo/],
-    [{ strategy: 'top' }, /options.strategy: "top", expected one of top_p, top_k, top_k_abs, min_p/],
+    [{ dialect: 'verl' }, /options.dialect: got "verl", expected "strict", "ragen", "paper", "upstream" or "dapo"/],
+    [{ strategy: 'top' }, /options.strategy: got "top", expected "top_p", "top_k", "top_k_abs" or "min_p"/],
     [{ metric: 'variance' }, /options.metric/],
     [{ direction: 'up' }, /options.direction/],
     [{ value: 1.5 }, /options.value: 1.5: top_p needs a share/],

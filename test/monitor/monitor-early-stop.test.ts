@@ -27,7 +27,7 @@ describe('reward variance', () => {
     const [stop] = run([...before, std(0.099)]).stops;
     expect(stop).toMatchObject({ reason: 'reward_variance_collapse', since: 11 });
     expect(stop?.sentence).toContain(
-      'below 10% of its start for 10 kept steps, since step 11 (now 0.099, at the start 1)',
+      'below 10% of its start for 10 kept steps, since step 11 (now 0.0990, at the start 1.00)',
     );
   });
 

@@ -362,8 +362,8 @@ describe('early stops', () => {
 
 describe('bad input', () => {
   it.each<[object, string, string]>([
-    [{ filter: { strategy: 'top_q' } }, 'options.filter.strategy', 'top_p, top_k, top_k_abs, min_p'],
-    [{ filter: { dialect: 'verl' } }, 'options.filter.dialect', 'strict, ragen, paper, upstream, dapo'],
+    [{ filter: { strategy: 'top_q' } }, 'options.filter.strategy', '"top_p", "top_k", "top_k_abs" or "min_p"'],
+    [{ filter: { dialect: 'verl' } }, 'options.filter.dialect', '"strict", "ragen", "paper", "upstream" or "dapo"'],
     [{ filter: { value: 1.5 } }, 'options.filter.value', 'above 0 and at most 1'],
     [{ filter: { topP: 0.9 } }, 'options.filter.topP', 'unknown option'],
     [{ filter: 'top_p' }, 'options.filter', 'expected an object'],
@@ -374,8 +374,8 @@ describe('bad input', () => {
     [{ sampler: ['turn', { kind: 'turn' }] }, 'options.sampler', 'there twice'],
     [{ everySteps: 0 }, 'options.everySteps', 'from 1 on, or "never"'],
     [{ everySteps: Number.POSITIVE_INFINITY }, 'options.everySteps', 'never'],
-    [{ negatives: 1 }, 'options.negatives', 'whole number from'],
-    [{ negatives: '4' }, 'options.negatives', 'whole number from'],
+    [{ negatives: 1 }, 'options.negatives', 'integer from 3 on'],
+    [{ negatives: '4' }, 'options.negatives', 'integer from 3 on'],
     [{ negatives: 4, profile: 'ragen' }, 'options.negatives', 'strict'],
     [{ negatives: 4, sampler: 'turn' }, 'options.negatives', 'sampler'],
     [{ hardShare: 0.5 }, 'options.hardShare', 'negatives'],
@@ -383,7 +383,7 @@ describe('bad input', () => {
     [{ permutations: -1 }, 'options.permutations', 'from 0 on'],
     [{ seed: 0.5 }, 'options.seed', 'from 0 on'],
     [{ judge: { permutation: 9 } }, 'options.judge.permutation', 'permutations, seed'],
-    [{ buckets: { count: -1 } }, 'options.buckets.count', 'from 1 on'],
+    [{ buckets: { count: -1 } }, 'options.buckets.count', 'from 1 to 65536'],
     [{ earlyStop: { success: { below: 7 } } }, 'options.earlyStop.success.below', 'at most 1'],
     [{ every: 3 }, 'options.every', 'everySteps'],
   ])('new Monitor(%j)', async (options, argument, words) => {

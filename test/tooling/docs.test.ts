@@ -96,6 +96,25 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
+describe('docs/internals/architecture.md', () => {
+  it('says of each new thing at most three files to write by hand, all in places that are there', () => {
+    const section = read('internals/architecture.md').split('## Where something new goes')[1] ?? '';
+    const rows = section.split('\n').filter((line) => line.startsWith('| a'));
+    expect(rows.length).toBeGreaterThan(5);
+    const bases = ['', 'src'].map((base) => join(root, base));
+    for (const row of rows) {
+      const paths = [...row.matchAll(/`([\w./-]+\/[\w.-]*)`/g)].map(([, path]) => path as string);
+      expect(paths.length, row).toBeGreaterThan(1);
+      const lost = paths.filter((path) => !bases.some((base) => existsSync(join(base, path))));
+      expect(lost, row).toEqual([]);
+    }
+    for (const what of ['metric', 'verdict', 'format of step files']) {
+      const row = rows.find((line) => line.includes(`**${what}**`)) ?? '';
+      expect([...row.matchAll(/`[\w./-]+\/[\w.-]*`/g)].length, what).toBeLessThanOrEqual(3);
+    }
+  });
+});
+
 describe('the command', () => {
   const pages: [command: string, pages: string[]][] = [
     ['analyze', ['reference/cli.md']],

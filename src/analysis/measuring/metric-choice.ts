@@ -1,6 +1,7 @@
 // Names and globs as a user types them -> which logged keys are meant.
 
 import { ArgumentError } from '../../checks/errors.js';
+import type { Kind } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 
 /** Where the sample label ends: `collapse_first_turn_sample/mi_estimate` -> `mi_estimate`. */
@@ -34,11 +35,11 @@ function matches(glob: string, name: string): boolean {
   return at === glob.length;
 }
 
-/** @throws {ArgumentError} unless they are undefined or an array of strings */
-export function checkMetrics(metrics: unknown): void {
-  if (metrics === undefined || (Array.isArray(metrics) && metrics.every((name) => typeof name === 'string'))) return;
-  throw new ArgumentError('options.metrics', `expected an array of names or globs, got ${shown(metrics)}`);
-}
+/** Names or globs. */
+export const METRICS: Kind = (metrics, argument) => {
+  if (Array.isArray(metrics) && metrics.every((name) => typeof name === 'string')) return;
+  throw new ArgumentError(argument, `got ${shown(metrics)}, expected an array of names or globs`);
+};
 
 /** A choice of metrics. Each pattern is a logged key, the same without its prefix, or a glob (`*`, `?`) over either. */
 export class MetricChoice {

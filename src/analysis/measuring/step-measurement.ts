@@ -1,11 +1,12 @@
 // One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that
 // steps can be measured anywhere and in any order (run-replay.ts puts them in theirs).
-import { optionNames } from '../../checks/argument-checks.js';
+
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
+import { is, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
-import type { TurnRewards } from '../../filter/index.js';
-import type { LogOptions } from '../../logs/rollouts/log-options.js';
+import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
+import { LOG_OPTIONS, type LogOptions } from '../../logs/rollouts/log-options.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
@@ -13,7 +14,7 @@ import { FEWER_ROWS } from '../../logs/steps/tensor-memory.js';
 import { crossScoreMetrics } from '../../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../../metrics/cross-scores.js';
 import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
-import type { Profile, StepMetrics } from '../../metrics/step-metrics.js';
+import { PROFILE, type Profile, type StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
@@ -67,20 +68,19 @@ export interface MeasureOptions extends Readonly<LogOptions> {
 /** The reference's number of draws (docs/reference/metrics.md). */
 const DEFAULT_SAMPLES = 64;
 
-export const MEASURE_OPTIONS = optionNames<MeasureOptions>({
-  profile: true,
-  permutations: true,
-  seed: true,
-  samples: true,
-  nonFinite: true,
-  placeholders: true,
-  turnRewards: true,
-  format: true,
-  columns: true,
-  reasoning: true,
-  tagTokens: true,
-  groupSize: true,
-});
+/** What becomes of a row that cannot be used. */
+const POLICY = is.oneOf(['error', 'exclude']);
+
+export const MEASURE_OPTIONS: OptionTable<MeasureOptions> = {
+  profile: PROFILE,
+  permutations: is.integer(0),
+  seed: is.integer(0),
+  samples: is.integer(1),
+  nonFinite: POLICY,
+  placeholders: POLICY,
+  turnRewards: is.oneOf(TURN_REWARDS),
+  ...LOG_OPTIONS,
+};
 
 export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
   const {

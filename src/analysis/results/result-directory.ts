@@ -1,8 +1,10 @@
 // Reports and failures in, the directory of results out; every file in it is whole or not there.
+
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkArray, checkKnown, checkObject, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { checkArray, checkObject, checkPath } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { AtomicFile, checkReplaceable, syncDirectory, writeError } from '../../logs/stores/atomic-file.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
@@ -28,7 +30,12 @@ const UNFINISHED =
 
 type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
 
-const JOURNAL_OPTIONS = optionNames<KeptJournalOptions>({ resume: true, version: true, measuring: true, keep: true });
+const JOURNAL_OPTIONS: OptionTable<KeptJournalOptions> = {
+  resume: is.flag,
+  version: is.any,
+  measuring: (measuring, argument) => checkOptions(measuring as object, MEASURE_OPTIONS, argument),
+  keep: is.flag,
+};
 
 interface SummaryOfRun {
   run: string;
@@ -121,17 +128,8 @@ export class ResultDirectory {
    * @throws FileError when it cannot be read or written
    */
   async journal(options: KeptJournalOptions): Promise<Journal> {
-    checkObject(options, 'options');
-    checkKnown(options, 'options', JOURNAL_OPTIONS);
+    checkOptions(options, JOURNAL_OPTIONS);
     const { keep, ...opening } = options;
-    if (opening.measuring !== undefined) {
-      checkObject(opening.measuring, 'options.measuring');
-      checkKnown(opening.measuring, 'options.measuring', MEASURE_OPTIONS);
-    }
-    for (const [name, value] of Object.entries({ keep, resume: opening.resume })) {
-      if (value === undefined || typeof value === 'boolean') continue;
-      throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected true or false`);
-    }
     this.#journal = await Journal.open(this.#directory, opening);
     this.#keepsJournal = keep === true;
     return this.#journal;

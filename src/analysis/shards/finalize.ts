@@ -1,11 +1,12 @@
 // A manifest and its states in, one report a step out: what `analyze` gives for the same files, to the bit. Here, in
 // the order of the steps, is where moving averages, regimes and verdicts come in.
-import { checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+
 import { FileError, StateError } from '../../checks/errors.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { shellWord } from '../../checks/shell-words.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
-import { checkMetrics, MetricChoice } from '../measuring/metric-choice.js';
+import { METRICS, MetricChoice } from '../measuring/metric-choice.js';
 import { badRow } from '../measuring/step-measurement.js';
 import { RunSequence } from '../run-sequence.js';
 import type { StepReport } from '../step-report.js';
@@ -31,15 +32,14 @@ export interface FinalizeOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const OPTIONS = optionNames<FinalizeOptions>({
-  manifest: true,
-  state: true,
-  version: true,
-  metrics: true,
-  signal: true,
-  onProgress: true,
-  onFailure: true,
-});
+const OPTIONS: OptionTable<FinalizeOptions> = {
+  ...OPERATION,
+  manifest: is.any,
+  state: is.needed(is.path),
+  version: is.any,
+  metrics: METRICS,
+  onFailure: is.callback,
+};
 
 /**
  * Reads all states through once before the first report: a step that is missing, comes twice or is damaged is found
@@ -50,10 +50,7 @@ const OPTIONS = optionNames<FinalizeOptions>({
  */
 export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepReport, void, undefined> {
   checkOptions(options, OPTIONS);
-  checkCallbacks(options, ['onFailure']);
   if (typeof options.manifest !== 'string') checkManifest(options.manifest);
-  checkPath(options.state, 'options.state');
-  checkMetrics(options.metrics);
   const { signal, onProgress } = options;
   const fail = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;

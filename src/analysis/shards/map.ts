@@ -1,9 +1,9 @@
 // One shard of a manifest in, its state on disk out. Which machine measures it, how often and when cannot be seen in
 // the state.
-import { checkCallbacks, checkEngine, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+
 import { ArgumentError, FileError, StateError } from '../../checks/errors.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { logReading } from '../../logs/rollouts/log-options.js';
@@ -59,19 +59,18 @@ export interface MapOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const OPTIONS = optionNames<MapOptions>({
-  manifest: true,
-  index: true,
-  out: true,
-  version: true,
-  redo: true,
-  engine: true,
-  threads: true,
-  maxMemory: true,
-  signal: true,
-  onProgress: true,
-  onFailure: true,
-});
+const OPTIONS: OptionTable<MapOptions> = {
+  ...OPERATION,
+  manifest: is.needed(is.path),
+  index: is.needed(is.number('the number of a shard', Number.isSafeInteger)),
+  out: is.needed(is.path),
+  version: is.any,
+  redo: is.flag,
+  engine: is.engine,
+  threads: is.any,
+  maxMemory: is.any,
+  onFailure: is.callback,
+};
 
 /** What became of one shard. */
 export interface MappedShard extends ShardCounts {
@@ -95,17 +94,7 @@ const STEPS_AHEAD = 3;
  */
 export async function mapShard(options: MapOptions): Promise<MappedShard> {
   checkOptions(options, OPTIONS);
-  checkCallbacks(options, ['onFailure']);
-  const { index, out, signal, redo, engine } = options;
-  if (redo !== undefined && typeof redo !== 'boolean') {
-    throw new ArgumentError('options.redo', `got ${shown(redo)}, expected true or false`);
-  }
-  if (engine !== undefined) checkEngine(engine, 'options.engine');
-  checkPath(options.manifest, 'options.manifest');
-  checkPath(out, 'options.out');
-  if (!Number.isSafeInteger(index)) {
-    throw new ArgumentError('options.index', `got ${shown(index)}, expected the number of a shard`);
-  }
+  const { index, out, signal, redo } = options;
   const steps: PlannedStep[] = [];
   /** First steps of the shard's runs, also those that another shard measures. */
   const firsts: PlannedStep[] = [];

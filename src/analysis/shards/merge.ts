@@ -1,9 +1,10 @@
 // States in, one state of all their steps out: the same bytes whichever are merged first.
+
 import { mkdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/words.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
 import type { AnalysisProgress } from '../analysis-progress.js';
 import { makeDirectory } from '../results/make-directory.js';
@@ -26,7 +27,12 @@ export interface MergeOptions {
   readonly onRun?: ((run: RunAggregates) => void) | undefined;
 }
 
-const OPTIONS = optionNames<MergeOptions>({ out: true, fanIn: true, signal: true, onProgress: true, onRun: true });
+const OPTIONS: OptionTable<MergeOptions> = {
+  ...OPERATION,
+  out: is.needed(is.path),
+  fanIn: is.integer(2),
+  onRun: is.callback,
+};
 
 /** What a merged state holds. */
 export interface MergedStates extends ShardCounts {
@@ -45,12 +51,7 @@ const FAN_IN = 32;
 export async function mergeStates(paths: readonly string[], options: MergeOptions): Promise<MergedStates> {
   checkArray(paths, 'paths');
   checkOptions(options, OPTIONS);
-  checkCallbacks(options, ['onRun']);
   const { out, fanIn = FAN_IN } = options;
-  checkPath(out, 'options.out');
-  if (!Number.isSafeInteger(fanIn) || fanIn < 2) {
-    throw new ArgumentError('options.fanIn', `expected a whole number from 2 on, got ${shown(fanIn)}`);
-  }
   for (const [at, path] of Array.from(paths).entries()) checkPath(path, `paths[${at}]`);
   if (paths.length === 0) throw new ArgumentError('paths', 'no state given: name states, or directories of them');
   const areMarkers = await Promise.all(Array.from(paths, holdsMarkers));

@@ -1,14 +1,15 @@
 // Step files in, a manifest out: the whole analysis cut into shards that any machine can measure on its own.
-import { checkPath, optionNames } from '../../checks/argument-checks.js';
+
 import { ArgumentError, type FileError } from '../../checks/errors.js';
+import { is, type OptionTable } from '../../checks/options.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { shown } from '../../checks/words.js';
 import { logReading } from '../../logs/rollouts/log-options.js';
 import { RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
-import type { FileChoiceOptions } from '../../logs/stores/file-choice.js';
+import { FILE_CHOICE, type FileChoiceOptions } from '../../logs/stores/file-choice.js';
 import { checkAnalysis } from '../analyze.js';
-import { hasTexts, isForced, measureOptions } from '../measuring/step-measurement.js';
+import { METRICS } from '../measuring/metric-choice.js';
+import { hasTexts, isForced, MEASURE_OPTIONS, measureOptions } from '../measuring/step-measurement.js';
 import { isStream, type StepFile, stepFiles } from '../measuring/step-source.js';
 import type { Manifest, PlanSettings, Shard } from './manifest.js';
 import { type Plan, writeManifest } from './manifest-writer.js';
@@ -43,37 +44,26 @@ export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   readonly onFailure?: ((failure: FileError) => void) | undefined;
 }
 
-const OPTIONS = optionNames<PlanOptions>({
-  out: true,
-  version: true,
-  targetBytes: true,
-  shards: true,
-  signal: true,
-  onFailure: true,
-  onListing: true,
-  onSkipped: true,
-  include: true,
-  exclude: true,
-  profile: true,
-  permutations: true,
-  seed: true,
-  samples: true,
-  nonFinite: true,
-  placeholders: true,
-  turnRewards: true,
-  metrics: true,
-  onNote: true,
-  format: true,
-  columns: true,
-  reasoning: true,
-  tagTokens: true,
-  groupSize: true,
-});
+/** Each has a place in the manifest and in memory, with steps or without. */
+const MOST_SHARDS = 1e7;
+
+const OPTIONS: OptionTable<PlanOptions> = {
+  ...MEASURE_OPTIONS,
+  ...FILE_CHOICE,
+  out: is.needed(is.path),
+  version: is.any,
+  metrics: METRICS,
+  targetBytes: is.integer(1),
+  shards: is.integer(1, MOST_SHARDS),
+  signal: is.signal,
+  onFailure: is.callback,
+  onListing: is.callback,
+  onSkipped: is.callback,
+  onNote: is.callback,
+};
 
 /** By default there are so many shards: enough for the workers of most clusters. */
 const SHARDS = 64;
-/** Each has a place in the manifest and in memory, with steps or without. */
-const MOST_SHARDS = 1e7;
 /** A smaller one takes less time to read than its task takes to start… */
 const LEAST_BYTES = 2 * 2 ** 30;
 /** …and of a larger one a lost task loses much. */
@@ -100,15 +90,7 @@ export async function plan(
   checkAnalysis(source, options, OPTIONS);
   const { out, version = packageVersion(), targetBytes, shards: count, metrics, signal, onListing } = options;
   const { onSkipped, onNote, include, exclude } = options;
-  checkPath(out, 'options.out');
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps cannot be planned: name their files');
-  if (targetBytes !== undefined && !(Number.isSafeInteger(targetBytes) && targetBytes >= 1)) {
-    throw new ArgumentError('options.targetBytes', `expected a whole number from 1 on, got ${shown(targetBytes)}`);
-  }
-  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1 && count <= MOST_SHARDS)) {
-    const problem = `expected a whole number from 1 to ${MOST_SHARDS}, got ${shown(count)}`;
-    throw new ArgumentError('options.shards', problem);
-  }
   const failures: FileError[] = [];
   const onError = (failure: FileError): void => {
     if (options.onFailure === undefined) throw failure;

@@ -1,12 +1,13 @@
 // Folders that a trainer writes to, in; a report a step out, when the step is complete, for as long as the trainer runs.
-import { checkOptions, optionNames } from '../../checks/argument-checks.js';
-import { ArgumentError, FileError } from '../../checks/errors.js';
-import { counted, shown } from '../../checks/words.js';
+
+import { FileError } from '../../checks/errors.js';
+import { is, type OptionTable } from '../../checks/options.js';
+import { counted } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { logReading } from '../../logs/rollouts/log-options.js';
 import type { SeenLogs } from '../../logs/rollouts/rollout-logs.js';
-import { type AnalyzeOptions, checkAnalysis } from '../analyze.js';
+import { ANALYSIS_OPTIONS, type AnalyzeOptions, checkAnalysis } from '../analyze.js';
 import { FirstSteps } from '../measuring/first-steps.js';
 import { MeasuredSteps } from '../measuring/measured-steps.js';
 import { memoryPlan } from '../measuring/memory-plan.js';
@@ -40,35 +41,16 @@ export interface WatchOptions
   readonly onNote?: ((note: string) => void) | undefined;
 }
 
-const OPTIONS = optionNames<WatchOptions>({
-  state: true,
-  settle: true,
-  interval: true,
-  poll: true,
-  once: true,
-  onFailure: true,
-  onNote: true,
-  profile: true,
-  engine: true,
-  threads: true,
-  permutations: true,
-  seed: true,
-  samples: true,
-  metrics: true,
-  nonFinite: true,
-  placeholders: true,
-  turnRewards: true,
-  blockBytes: true,
-  maxMemory: true,
-  signal: true,
-  include: true,
-  exclude: true,
-  format: true,
-  columns: true,
-  reasoning: true,
-  tagTokens: true,
-  groupSize: true,
-});
+const SECONDS = is.number('seconds', (seconds) => seconds >= 0 && seconds < 1e6);
+
+const OPTIONS: OptionTable<WatchOptions> = {
+  ...ANALYSIS_OPTIONS,
+  state: is.needed(is.text('a directory', /./)),
+  settle: SECONDS,
+  interval: SECONDS,
+  poll: is.flag,
+  once: is.flag,
+};
 
 const [DEFAULT_SETTLE, DEFAULT_INTERVAL] = [10, 5];
 
@@ -91,7 +73,7 @@ export async function* watch(
   source: string | readonly string[],
   options: WatchOptions,
 ): AsyncGenerator<StepReport, void, undefined> {
-  checkWatching(source, options);
+  checkAnalysis(source, options, OPTIONS);
   const measuring = measureOptions(options);
   const told = await ToldSteps.open(options.state, measuring);
   const ending = new AbortController();
@@ -112,19 +94,6 @@ export async function* watch(
     wake.close();
     await told.close();
     if (options.engine === undefined) await engine?.dispose();
-  }
-}
-
-function checkWatching(source: string | readonly string[], options: WatchOptions): void {
-  checkOptions(options, OPTIONS);
-  const { state, settle, interval, poll: _, once: __, ...analysis } = options;
-  checkAnalysis(source, analysis as AnalyzeOptions);
-  if (typeof state !== 'string' || state === '') {
-    throw new ArgumentError('options.state', `got ${shown(state)}, expected a directory`);
-  }
-  for (const [name, seconds] of Object.entries({ settle, interval })) {
-    if (seconds === undefined || (typeof seconds === 'number' && seconds >= 0 && seconds < 1e6)) continue;
-    throw new ArgumentError(`options.${name}`, `got ${shown(seconds)}, expected seconds`);
   }
 }
 

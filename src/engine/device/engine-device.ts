@@ -1,8 +1,8 @@
 // An engine's GPU: opening it when it is first needed, and its memory as DeviceTensors.
 
-import { checkOptions } from '../../checks/argument-checks.js';
 import { DisposedError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { checkOptions } from '../../checks/options.js';
 import { allocTensor, elementBytes, type HeldBuffers } from '../memory.js';
 import type { NativeEngine, NativeResults, Settle } from '../native.js';
 import type { RunningJobs } from '../running-jobs.js';

@@ -1,7 +1,7 @@
 // engine.gatherScores: options, checks, native call, result.
 
-import { optionNames } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import { noteEngineMemory } from '../memory.js';
 import type { NativeResults } from '../native.js';
@@ -16,7 +16,7 @@ export interface GatherOptions extends OperationOptions {
   columns?: Integers | undefined;
 }
 
-const GATHER_OPTIONS = optionNames<GatherOptions>({ rows: true, columns: true, signal: true, onProgress: true });
+const GATHER_OPTIONS: OptionTable<GatherOptions> = { rows: is.any, columns: is.any, ...OPERATION };
 
 /** Engine.gatherScores() */
 export async function gatherScores(engine: EngineCore, sums: Tensor, options: GatherOptions = {}): Promise<HostTensor> {

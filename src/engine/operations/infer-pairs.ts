@@ -1,8 +1,10 @@
 // engine.inferPairs: options, checks, native call, result.
+
 import { types } from 'node:util';
-import { checkObject, optionNames } from '../../checks/argument-checks.js';
+import { checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import type { NativeResults } from '../native.js';
@@ -87,21 +89,17 @@ export interface PairInference {
   readonly bestOf: readonly { readonly candidates: number; readonly share: number; readonly batch: NumericInterval }[];
 }
 
-const PAIR_OPTIONS = optionNames<PairInferenceOptions>({
-  own: true,
-  lengths: true,
-  signatures: true,
-  turns: true,
-  confidence: true,
-  signal: true,
-  onProgress: true,
-});
+/** Of intervals. */
+export const CONFIDENCE = is.number('a number between 0 and 1', (share) => share > 0 && share < 1);
 
-/** @throws ArgumentError outside (0, 1) */
-export function checkConfidence(confidence: number = 0.95): number {
-  if (typeof confidence === 'number' && confidence > 0 && confidence < 1) return confidence;
-  throw new ArgumentError('options.confidence', `expected a number between 0 and 1, got ${shown(confidence)}`);
-}
+const PAIR_OPTIONS: OptionTable<PairInferenceOptions> = {
+  own: is.any,
+  lengths: is.any,
+  signatures: is.any,
+  turns: is.any,
+  confidence: CONFIDENCE,
+  ...OPERATION,
+};
 
 /** In the order of native/node/jobs/infer_pairs.cpp. */
 export function pairInferenceFrom(numbers: Float64Array): PairInference {
@@ -155,7 +153,7 @@ export async function inferPairs(
   for (const [name, { length }] of Object.entries({ columns, sums })) {
     if (length !== rows.length) throw new ArgumentError(`pairs.${name}`, `${length} entries for ${rows.length} pairs`);
   }
-  const confidence = checkConfidence(options.confidence);
+  const confidence = options.confidence ?? 0.95;
   const own = integerArray(options.own, 'options.own');
   const lengths = integerArray(options.lengths, 'options.lengths');
   const signatures = integerArray(options.signatures, 'options.signatures');

@@ -1,8 +1,8 @@
 // engine.inferStep: options, checks, native call, result.
 
-import { checkCount, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import type { NativeResults } from '../native.js';
 import type { Tensor } from '../tensor/tensor.js';
@@ -73,15 +73,14 @@ export interface InferenceOptions extends RowLabels, OperationOptions {
   seed: number;
 }
 
-const INFERENCE_OPTIONS = optionNames<InferenceOptions>({
-  permutations: true,
-  seed: true,
-  own: true,
-  lengths: true,
-  signatures: true,
-  signal: true,
-  onProgress: true,
-});
+const INFERENCE_OPTIONS: OptionTable<InferenceOptions> = {
+  permutations: is.needed(is.integer(0)),
+  seed: is.needed(is.integer(0)),
+  own: is.any,
+  lengths: is.any,
+  signatures: is.any,
+  ...OPERATION,
+};
 
 // Native code gives its numbers in one array: to name each property anew for every step took as long as computing them.
 /** In the order of native/node/jobs/infer_step.cpp. */
@@ -139,8 +138,6 @@ export async function inferStep(
   }
   const labels = labelArguments(options, 'options');
   const { permutations, seed } = options;
-  checkCount(permutations, 'options.permutations');
-  checkCount(seed, 'options.seed');
   return engine.jobs.run<NativeResults['inferStep'], StepInference>(
     'inferStep',
     options,

@@ -1,9 +1,10 @@
 // engine.logitStats: options, checks, native call, result.
 
 import { types } from 'node:util';
-import { checkMemory, optionNames } from '../../checks/argument-checks.js';
+import { checkMemory } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import { type HeldBuffers, lengthOfArray, noteEngineMemory } from '../memory.js';
@@ -48,15 +49,14 @@ const targeted: readonly LogitField[] = ['targetLogprob', 'rankAbove', 'rankEqua
 const lowestTemperature = 1e-18;
 const highestTemperature = 1e18;
 
-const LOGIT_OPTIONS = optionNames<LogitStatsOptions>({
-  targets: true,
-  temperature: true,
-  out: true,
-  mask: true,
-  sequences: true,
-  signal: true,
-  onProgress: true,
-});
+const LOGIT_OPTIONS: OptionTable<LogitStatsOptions> = {
+  targets: is.any,
+  temperature: is.any,
+  out: is.any,
+  mask: is.any,
+  sequences: is.any,
+  ...OPERATION,
+};
 
 /** `options.out`: the fields that it names (undefined: it leaves the choice), and whether they stay on the GPU. */
 function logitOut(out: unknown): { named: unknown; onDevice: boolean } {

@@ -1,9 +1,8 @@
 // engine.promptMatrices: options, checks, native call, result.
 
-import { optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
-import { shown } from '../../checks/words.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import type { NativeResults } from '../native.js';
 import type { Tensor } from '../tensor/tensor.js';
@@ -43,14 +42,13 @@ export interface PromptMatricesOptions extends RowLabels, OperationOptions {
   matrices?: boolean | undefined;
 }
 
-const PROMPT_OPTIONS = optionNames<PromptMatricesOptions>({
-  matrices: true,
-  own: true,
-  lengths: true,
-  signatures: true,
-  signal: true,
-  onProgress: true,
-});
+const PROMPT_OPTIONS: OptionTable<PromptMatricesOptions> = {
+  matrices: is.flag,
+  own: is.any,
+  lengths: is.any,
+  signatures: is.any,
+  ...OPERATION,
+};
 
 /** In the order of native/node/jobs/prompt_matrices.cpp. */
 function matricesFrom({ numbers, posterior, nats }: NativeResults['promptMatrices']): PromptMatrices {
@@ -83,9 +81,6 @@ export async function promptMatrices(
   }
   const labels = labelArguments(options, 'options');
   const { matrices = true } = options;
-  if (typeof matrices !== 'boolean') {
-    throw new ArgumentError('options.matrices', `got ${shown(matrices)}, expected true or false`);
-  }
   return engine.jobs.run<NativeResults['promptMatrices'], PromptMatrices>(
     'promptMatrices',
     options,

@@ -1,7 +1,7 @@
 // engine.scoreStats: options, checks, native call, result.
 
-import { optionNames } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import { type HeldBuffers, noteEngineMemory } from '../memory.js';
 import type { NativeResults, Settle } from '../native.js';
@@ -9,7 +9,7 @@ import type { Tensor } from '../tensor/tensor.js';
 import { matrixArguments } from '../tensor/tensor-arguments.js';
 import { viewTensor } from '../tensor/tensor-view.js';
 import type { DeviceRowStats, RowLabels, RowStats } from './row-stats.js';
-import { labelArguments, staysOnDevice, topKOf } from './score-options.js';
+import { labelArguments, ON_DEVICE, TOP_K } from './score-options.js';
 
 /** Options of `engine.scoreStats`. */
 export interface ScoreStatsOptions extends RowLabels, OperationOptions {
@@ -23,15 +23,14 @@ export interface DeviceScoreStatsOptions extends ScoreStatsOptions {
   out: 'device';
 }
 
-const STATS_OPTIONS = optionNames<DeviceScoreStatsOptions>({
-  topK: true,
-  out: true,
-  own: true,
-  lengths: true,
-  signatures: true,
-  signal: true,
-  onProgress: true,
-});
+const STATS_OPTIONS: OptionTable<DeviceScoreStatsOptions> = {
+  topK: TOP_K,
+  out: ON_DEVICE,
+  own: is.any,
+  lengths: is.any,
+  signatures: is.any,
+  ...OPERATION,
+};
 
 /** Engine.scoreStats() */
 export async function scoreStats(
@@ -40,10 +39,10 @@ export async function scoreStats(
   options: ScoreStatsOptions | DeviceScoreStatsOptions,
 ): Promise<RowStats | DeviceRowStats> {
   engine.begin('scoreStats', options, STATS_OPTIONS);
-  const onDevice = staysOnDevice(options);
+  const { topK = 0, out } = options as Partial<DeviceScoreStatsOptions>;
+  const onDevice = out === 'device';
   const view = viewTensor(sums, 'sums', [2], 'scores [R, P]', engine.device, 'scoreStats');
   const labels = labelArguments(options, 'options');
-  const topK = topKOf(options);
   const start = (settle: Settle, held: HeldBuffers): number =>
     engine.native.scoreStats(settle, ...matrixArguments(view, 'sums', held), ...labels, topK, onDevice);
   if (onDevice) return engine.gpu('scoreStats').keep<DeviceRowStats>('scoreStats', options, start);

@@ -1,7 +1,7 @@
 // engine.stepMoments: options, checks, native call, result.
 
-import { optionNames } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import type { NativeResults } from '../native.js';
 import type { RowLabels, RowStats } from './row-stats.js';
@@ -35,13 +35,12 @@ export interface StepMoments {
   hits: readonly [number, number, number, number];
 }
 
-const MOMENTS_OPTIONS = optionNames<RowLabels & OperationOptions>({
-  own: true,
-  lengths: true,
-  signatures: true,
-  signal: true,
-  onProgress: true,
-});
+const MOMENTS_OPTIONS: OptionTable<RowLabels & OperationOptions> = {
+  own: is.any,
+  lengths: is.any,
+  signatures: is.any,
+  ...OPERATION,
+};
 
 // Native code gives its numbers in one array: to name each property anew for every step took as long as computing them.
 /** In the order of native/node/jobs/step_moments.cpp. */

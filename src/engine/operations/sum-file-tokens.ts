@@ -1,8 +1,10 @@
 // engine.sumFileTokens: options, checks, native call, result.
+
 import { getSystemErrorName } from 'node:util';
-import { checkCount, optionNames } from '../../checks/argument-checks.js';
+import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { EngineCore } from '../engine-core.js';
 import { noteEngineMemory } from '../memory.js';
@@ -31,7 +33,7 @@ export interface SumFileTokensOptions extends OperationOptions {
   out?: HostTensor | undefined;
 }
 
-const FILE_OPTIONS = optionNames<SumFileTokensOptions>({ out: true, signal: true, onProgress: true });
+const FILE_OPTIONS: OptionTable<SumFileTokensOptions> = { out: is.any, ...OPERATION };
 
 /** Scores [P, R, T] in a file. */
 interface CheckedFileScores {

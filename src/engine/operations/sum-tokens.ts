@@ -1,6 +1,7 @@
 // engine.sumTokens: options, checks, native call, result.
-import { optionNames } from '../../checks/argument-checks.js';
+
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { DeviceMemory } from '../device/device-memory.js';
 import type { EngineCore } from '../engine-core.js';
 import { noteEngineMemory } from '../memory.js';
@@ -36,13 +37,7 @@ export interface TokenSums<Sums extends Tensor = HostTensor> {
   firstInvalid: { prompt: number; row: number; token: number } | null;
 }
 
-const SUM_OPTIONS = optionNames<SumTokensOptions>({
-  offsets: true,
-  out: true,
-  columns: true,
-  signal: true,
-  onProgress: true,
-});
+const SUM_OPTIONS: OptionTable<SumTokensOptions> = { offsets: is.any, out: is.any, columns: is.any, ...OPERATION };
 
 export const tokenShapes = 'padded [P, R, T] or packed [P, N]';
 

@@ -1,6 +1,7 @@
 // engine.tokenRowStats: options, checks, native call, result.
-import { optionNames } from '../../checks/argument-checks.js';
+
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
 import { type HeldBuffers, noteEngineMemory } from '../memory.js';
 import type { NativeResults, Settle } from '../native.js';
@@ -11,7 +12,7 @@ import { tokenArguments } from '../tensor/tensor-arguments.js';
 import { viewTensor } from '../tensor/tensor-view.js';
 import type { ResultOnDevice } from './result-on-device.js';
 import type { DeviceRowStats, RowStats } from './row-stats.js';
-import { staysOnDevice, topKOf } from './score-options.js';
+import { ON_DEVICE, TOP_K } from './score-options.js';
 import { scoreStats } from './score-stats.js';
 import { sumTokens, type TokenSums, tokenShapes } from './sum-tokens.js';
 
@@ -43,15 +44,14 @@ export interface DeviceTokenRowStats extends TokenSums<DeviceTensor>, ResultOnDe
   stats: DeviceRowStats;
 }
 
-const TOKEN_STATS_OPTIONS = optionNames<DeviceTokenRowStatsOptions>({
-  own: true,
-  offsets: true,
-  signatures: true,
-  topK: true,
-  out: true,
-  signal: true,
-  onProgress: true,
-});
+const TOKEN_STATS_OPTIONS: OptionTable<DeviceTokenRowStatsOptions> = {
+  own: is.any,
+  offsets: is.any,
+  signatures: is.any,
+  topK: TOP_K,
+  out: ON_DEVICE,
+  ...OPERATION,
+};
 
 /** Engine.tokenRowStats() */
 export async function tokenRowStats(
@@ -61,9 +61,9 @@ export async function tokenRowStats(
   options: TokenRowStatsOptions | DeviceTokenRowStatsOptions,
 ): Promise<TokenRowStats | DeviceTokenRowStats> {
   engine.begin('tokenRowStats', options, TOKEN_STATS_OPTIONS);
-  const onDevice = staysOnDevice(options);
+  const { topK = 0, out } = options as Partial<DeviceTokenRowStatsOptions>;
+  const onDevice = out === 'device';
   const view = viewTensor(logprobs, 'logprobs', [2, 3], tokenShapes, engine.device, 'tokenRowStats');
-  const topK = topKOf(options);
   const { own, signatures, signal, offsets } = options;
   if (typeof view.data !== 'number' && !engine.device?.takesHostTensors && !onDevice) {
     const labels = {

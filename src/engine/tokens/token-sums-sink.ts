@@ -3,8 +3,9 @@
 
 import { types } from 'node:util';
 import { onAbort } from '../../checks/abort.js';
-import { checkArray, checkObject, checkOptions, optionNames } from '../../checks/argument-checks.js';
+import { checkArray, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { Turns } from '../../checks/turns.js';
 import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
@@ -48,14 +49,15 @@ export interface BlockOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const OPTIONS = optionNames<TokenSumsSinkOptions>({
-  prompts: true,
-  rows: true,
-  lengths: true,
-  pairs: true,
-  signal: true,
-});
-const BLOCK_OPTIONS = optionNames<BlockOptions>({ signal: true });
+const COUNT = is.integer(0, 2 ** 31 - 1);
+const OPTIONS: OptionTable<TokenSumsSinkOptions> = {
+  prompts: is.needed(COUNT),
+  rows: is.needed(COUNT),
+  lengths: is.any,
+  pairs: is.any,
+  signal: is.signal,
+};
+const BLOCK_OPTIONS: OptionTable<BlockOptions> = { signal: is.signal };
 
 /** What a sink needs of its engine. */
 interface BlockEngine {
@@ -111,10 +113,6 @@ export class TokenSumsSink {
   constructor(engine: () => Promise<BlockEngine>, options: TokenSumsSinkOptions) {
     checkOptions(options, OPTIONS);
     const { prompts, rows, lengths, pairs, signal } = options;
-    for (const [name, value] of Object.entries({ prompts, rows })) {
-      if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31) continue;
-      throw new ArgumentError(`options.${name}`, `got ${shown(value)}, expected a count below 2^31`);
-    }
     this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
     if (this.#lengths.length !== rows) {
       throw new ArgumentError(

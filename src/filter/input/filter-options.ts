@@ -1,6 +1,7 @@
 // How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
-import { checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+
 import { ArgumentError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 
 /** Whose rules decide. docs/reference/filter.md has the formula of each. */
@@ -103,21 +104,24 @@ export const LOSS_SCALINGS: readonly LossScaling[] = ['none', 'linear', 'sqrt', 
 export const TURN_REWARDS: readonly TurnRewards[] = ['same', 'first', 'last', 'sum', 'mean'];
 export const TOP_P_MODES: readonly ('linear' | 'softmax')[] = ['linear', 'softmax'];
 
-export const FILTER_OPTIONS = optionNames<FilterOptions>({
-  dialect: true,
-  strategy: true,
-  value: true,
-  metric: true,
-  direction: true,
-  includeZero: true,
-  topPMode: true,
-  eps: true,
-  singletons: true,
-  lossScale: true,
-  turnRewards: true,
-  nonFinite: true,
-  ddof: true,
-});
+const OPTIONS: OptionTable<FilterOptions> = {
+  dialect: is.oneOf(DIALECTS),
+  strategy: is.oneOf(STRATEGIES),
+  value: is.any,
+  metric: is.oneOf(METRICS),
+  direction: is.oneOf(DIRECTIONS),
+  includeZero: is.flag,
+  topPMode: is.oneOf(TOP_P_MODES),
+  eps: is.number('a finite number from 0 on', (eps) => eps >= 0 && eps < Number.POSITIVE_INFINITY),
+  singletons: is.oneOf(SINGLETON_POLICIES),
+  lossScale: is.oneOf(LOSS_SCALINGS),
+  turnRewards: is.oneOf(TURN_REWARDS),
+  nonFinite: is.oneOf(['error', 'exclude']),
+  ddof: is.integer(0),
+};
+
+/** Names of the options. */
+export const FILTER_OPTIONS = Object.keys(OPTIONS);
 
 const DEFAULT_TOP_P = 0.9;
 const UPSTREAM_TOP_K = 1;
@@ -135,42 +139,32 @@ export function isSpread(metric: FilterMetric): boolean {
  * @throws ArgumentError naming the option, what came and what is expected
  */
 export function resolveFilterOptions(options: FilterOptions = {}): FilterSettings {
-  checkObject(options, 'options');
-  checkKnown(options, 'options', FILTER_OPTIONS);
-  const dialect = choice('dialect', options.dialect, DIALECTS, 'strict');
-  const strategy = choice('strategy', options.strategy, STRATEGIES, 'top_p');
-  const metric = choice('metric', options.metric, METRICS, 'reward_variance');
-  const direction = choice('direction', options.direction, DIRECTIONS, 'largest');
-  const topPMode = choice('topPMode', options.topPMode, TOP_P_MODES, 'linear');
+  checkOptions(options, OPTIONS);
+  const {
+    dialect = 'strict',
+    strategy = 'top_p',
+    metric = 'reward_variance',
+    direction = 'largest',
+    topPMode = 'linear',
+    ddof = 1,
+  } = options;
   if (dialect === 'upstream') refuseUnknownToUpstream(strategy, metric, direction, topPMode);
-  const eps = options.eps ?? defaultEps(dialect);
-  if (!(typeof eps === 'number' && eps >= 0 && eps < Number.POSITIVE_INFINITY)) {
-    throw new ArgumentError('options.eps', `${shown(eps)}, expected a finite number from 0 on`);
-  }
-  const ddof = options.ddof ?? 1;
-  if (!Number.isSafeInteger(ddof) || ddof < 0) {
-    throw new ArgumentError('options.ddof', `${shown(ddof)}, expected a whole number from 0 on`);
-  }
   if (ddof !== 1 && dialect !== 'upstream') {
     throw new ArgumentError('options.ddof', `${ddof}, but only the dialect "upstream" has it; leave it out`);
   }
-  const fallback = dialect === 'upstream' ? 'zero' : 'drop';
   return {
     dialect,
     strategy,
     value: checkedValue(options.value, dialect, strategy),
     metric,
     direction,
-    includeZero: flag('includeZero', options.includeZero, dialect === 'ragen' || !isSpread(metric)),
+    includeZero: options.includeZero ?? (dialect === 'ragen' || !isSpread(metric)),
     topPMode,
-    eps,
-    singletons:
-      options.singletons === undefined
-        ? fallback
-        : choice('singletons', options.singletons, SINGLETON_POLICIES, 'drop'),
-    lossScale: choice('lossScale', options.lossScale, LOSS_SCALINGS, dialect === 'paper' ? 'rho' : 'none'),
-    turnRewards: choice('turnRewards', options.turnRewards, TURN_REWARDS, dialect === 'ragen' ? 'first' : 'same'),
-    nonFinite: choice('nonFinite', options.nonFinite, ['error', 'exclude'] as const, 'error'),
+    eps: options.eps ?? defaultEps(dialect),
+    singletons: options.singletons ?? (dialect === 'upstream' ? 'zero' : 'drop'),
+    lossScale: options.lossScale ?? (dialect === 'paper' ? 'rho' : 'none'),
+    turnRewards: options.turnRewards ?? (dialect === 'ragen' ? 'first' : 'same'),
+    nonFinite: options.nonFinite ?? 'error',
     ddof,
   };
 }
@@ -232,15 +226,4 @@ function refuseUnknownToUpstream(
   if (metric !== 'reward_variance') refuse('metric', metric, 'reward_variance');
   if (direction !== 'largest') refuse('direction', direction, 'largest');
   if (topPMode !== 'linear') refuse('topPMode', topPMode, 'linear');
-}
-
-function choice<T extends string>(option: string, value: T | undefined, known: readonly T[], fallback: T): T {
-  if (value === undefined) return fallback;
-  if (known.includes(value)) return value;
-  throw new ArgumentError(`options.${option}`, `${shown(value)}, expected one of ${known.join(', ')}`);
-}
-
-function flag(option: string, value: boolean | undefined, fallback: boolean): boolean {
-  if (value === undefined || typeof value === 'boolean') return value ?? fallback;
-  throw new ArgumentError(`options.${option}`, `${shown(value)}, expected true or false`);
 }

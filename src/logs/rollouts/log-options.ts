@@ -1,6 +1,7 @@
 // How a log is to be read, as a user says it -> as readers take it.
-import { optionNames } from '../../checks/argument-checks.js';
+
 import { ArgumentError } from '../../checks/errors.js';
+import { is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { checkFormat } from './find-logs.js';
 import { type ColumnNames, mappedColumns } from './formats/own.js';
@@ -21,13 +22,13 @@ export interface LogOptions {
   groupSize?: number | undefined;
 }
 
-export const LOG_OPTIONS = optionNames<LogOptions>({
-  format: true,
-  columns: true,
-  reasoning: true,
-  tagTokens: true,
-  groupSize: true,
-});
+export const LOG_OPTIONS: OptionTable<LogOptions> = {
+  format: is.any,
+  columns: is.any,
+  reasoning: is.any,
+  tagTokens: is.any,
+  groupSize: is.integer(1),
+};
 
 /** @throws {ArgumentError} naming the option that is wrong */
 export function logReading(options: LogOptions): LogReading {
@@ -42,9 +43,6 @@ export function logReading(options: LogOptions): LogReading {
     mappedColumns(columns);
   }
   checkTags(reasoning, 'options.reasoning');
-  if (groupSize !== undefined && !(Number.isSafeInteger(groupSize) && groupSize > 0)) {
-    throw new ArgumentError('options.groupSize', `got ${shown(groupSize)}, expected a whole number of 1 or more`);
-  }
   const isPair = tagTokens?.length === 2 && tagTokens.every((id) => Number.isSafeInteger(id) && id >= 0);
   if (tagTokens !== undefined && !isPair) {
     throw new ArgumentError('options.tagTokens', 'expected the ids of the two tags, such as [151667, 151668]');

@@ -1,8 +1,9 @@
 // Files, folders and globs of a trainer's rollouts -> steps in order, each read whole; beside it only where rows stand
 // is held.
-import { checkArray, checkCallbacks, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
-import { ArgumentError, type FileError } from '../../checks/errors.js';
-import { shown } from '../../checks/words.js';
+
+import { checkArray, checkPath } from '../../checks/argument-checks.js';
+import type { FileError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { LOG_OPTIONS, type LogOptions, logReading } from './log-options.js';
 import { THINK, tagIds } from './reasoning.js';
 import type { RolloutStep } from './rollout.js';
@@ -24,16 +25,14 @@ export interface ReadRolloutsOptions extends LogOptions {
   signal?: AbortSignal | undefined;
 }
 
-const OPTIONS = [
+const OPTIONS: OptionTable<ReadRolloutsOptions> = {
   ...LOG_OPTIONS,
-  ...optionNames<Omit<ReadRolloutsOptions, keyof LogOptions>>({
-    tokenizer: true,
-    threads: true,
-    onError: true,
-    onNote: true,
-    signal: true,
-  }),
-];
+  tokenizer: is.path,
+  threads: is.integer(1),
+  onError: is.callback,
+  onNote: is.callback,
+  signal: is.signal,
+};
 
 /**
  * Reads the rollouts that a trainer logged, a step at a time, in the order of runs and steps. Rows of a step may stand
@@ -74,14 +73,10 @@ export async function* readRollouts(
 
 function checkSource(source: string | readonly string[], options: ReadRolloutsOptions): void {
   checkOptions(options, OPTIONS);
-  checkCallbacks(options, ['onError', 'onNote']);
   if (typeof source !== 'string') {
     checkArray(source, 'source');
     for (const path of source) checkPath(path, 'source');
   }
-  const { threads } = options;
-  if (threads === undefined || (Number.isSafeInteger(threads) && threads > 0)) return;
-  throw new ArgumentError('options.threads', `got ${shown(threads)}, expected a whole number of 1 or more`);
 }
 
 /** Bytes that may be read while a step is in use. */

@@ -1,12 +1,14 @@
 // Paths as a user types them -> step files. A directory with step files is a run; links, globs and nested directories
 // are followed; each file comes once. What cannot be used is a problem on the list and never stops the others.
+
 import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
-import { checkArray, checkOptions, checkPath, optionNames } from '../../checks/argument-checks.js';
+import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { isAddress } from '../stores/address.js';
-import { FileChoice, type FileChoiceOptions } from '../stores/file-choice.js';
+import { FILE_CHOICE, FileChoice, type FileChoiceOptions } from '../stores/file-choice.js';
 import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { NothingFoundError } from '../stores/nothing-found.js';
@@ -36,7 +38,7 @@ export interface FindStepsOptions extends FileChoiceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const FIND_OPTIONS = optionNames<FindStepsOptions>({ signal: true, include: true, exclude: true });
+const FIND_OPTIONS: OptionTable<FindStepsOptions> = { ...FILE_CHOICE, signal: is.signal };
 
 /** Directories nested deeper than this are reported, not searched. */
 const MAX_DEPTH = 64;

@@ -1,5 +1,5 @@
 // How a step file is read: what of it, in which memory.
-import { optionNames } from '../../checks/argument-checks.js';
+import { is, type OptionTable } from '../../checks/options.js';
 
 /** How a step file is read: in which blocks, into which memory. */
 export interface ReadStepOptions {
@@ -17,13 +17,13 @@ export interface ReadStepOptions {
   signal?: AbortSignal | undefined;
 }
 
-export const READ_STEP_OPTIONS = optionNames<ReadStepOptions>({
-  blockBytes: true,
-  allocate: true,
-  identity: true,
-  unread: true,
-  signal: true,
-});
+export const READ_STEP_OPTIONS: OptionTable<ReadStepOptions> = {
+  blockBytes: is.number('a number of bytes above 0', (bytes) => bytes > 0),
+  allocate: is.callback,
+  identity: is.any,
+  unread: is.any,
+  signal: is.signal,
+};
 
 /** Large tensors that some readers have no use for. */
 export type OptionalTensor = 'response_ids' | 'token_entropy';

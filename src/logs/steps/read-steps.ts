@@ -1,9 +1,9 @@
 // Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
 // many there are.
 import { stat } from 'node:fs/promises';
-import { checkCallbacks, checkOptions, optionNames } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
-import type { FileChoiceOptions } from '../stores/file-choice.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
+import { FILE_CHOICE, type FileChoiceOptions } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { isRemote } from '../stores/store.js';
 import { findSteps, type StepLocation } from './find-steps.js';
@@ -42,15 +42,14 @@ export interface ListStepsOptions extends FileChoiceOptions {
 /** Options of `readSteps`. */
 export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
 
-const LIST_OPTIONS = optionNames<ListStepsOptions>({
-  onError: true,
-  onSkipped: true,
-  onListing: true,
-  include: true,
-  exclude: true,
-  signal: true,
-});
-const READ_OPTIONS = [...LIST_OPTIONS, ...READ_STEP_OPTIONS];
+const LIST_OPTIONS: OptionTable<ListStepsOptions> = {
+  ...FILE_CHOICE,
+  onError: is.callback,
+  onSkipped: is.callback,
+  onListing: is.callback,
+  signal: is.signal,
+};
+const READ_OPTIONS: OptionTable<ReadStepsOptions> = { ...LIST_OPTIONS, ...READ_STEP_OPTIONS };
 
 /** A step that can be read: its header and the directory that makes it part of a run. */
 export interface ListedStep extends StepHeader {
@@ -71,7 +70,6 @@ export async function listSteps(
   options: ListStepsOptions = {},
 ): Promise<ListedStep[]> {
   checkOptions(options, LIST_OPTIONS);
-  checkCallbacks(options, ['onError', 'onListing', 'onSkipped']);
   return listStepsAs(source, options, (step) => step);
 }
 
@@ -147,7 +145,6 @@ export async function* readSteps(
   options: ReadStepsOptions = {},
 ): AsyncGenerator<StepData, void, undefined> {
   checkOptions(options, READ_OPTIONS);
-  checkCallbacks(options, ['onError', 'onListing', 'onSkipped', 'allocate']);
   if (typeof source === 'object' && source !== null && Symbol.asyncIterator in source) {
     yield* source;
     return;

@@ -1,9 +1,9 @@
 // Reads one step file (docs/reference/step-file.md): its header, and the step that it holds. The small tensors are read
 // at once, the scores when they are asked for.
 
-import { checkCallbacks, checkOptions } from '../../checks/argument-checks.js';
-import { ArgumentError, FileError } from '../../checks/errors.js';
-import { printable, shown } from '../../checks/words.js';
+import { FileError } from '../../checks/errors.js';
+import { checkOptions, is } from '../../checks/options.js';
+import { printable } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
 import { openContainer } from '../formats/open-container.js';
 import { LENGTH_BYTES, storedBytes } from '../formats/safetensors.js';
@@ -143,19 +143,15 @@ export async function readStepHeader(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<StepHeader> {
-  checkOptions(options, ['signal']);
+  checkOptions(options, { signal: is.signal });
   return withContainer(path, options, async (container) => headerOf(path, container));
 }
 
 async function withContainer<T>(
   path: string,
-  { blockBytes, allocate, signal }: ReadStepOptions,
+  { signal }: ReadStepOptions,
   use: (container: StepContainer) => Promise<T>,
 ): Promise<T> {
-  if (blockBytes !== undefined && !(typeof blockBytes === 'number' && blockBytes > 0)) {
-    throw new ArgumentError('options.blockBytes', `got ${shown(blockBytes)}, expected a number of bytes above 0`);
-  }
-  checkCallbacks({ allocate }, ['allocate']);
   const container = await openContainer(path, { signal });
   try {
     return await use(container);

@@ -1,6 +1,7 @@
 // Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and never half
 // there — a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a
 // copy.
+
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import {
@@ -8,11 +9,11 @@ import {
   checkKnown,
   checkMemory,
   checkObject,
-  checkOptions,
   checkPath,
   optionNames,
 } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { checkOptions, is } from '../../checks/options.js';
 import { printable, shown } from '../../checks/words.js';
 import { type Float16ArrayLike, halfBits, isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { DType, HostTensor } from '../../engine/tensor/tensor.js';
@@ -121,7 +122,7 @@ export async function writeStep(path: string, step: StepToWrite, options: WriteS
   checkPath(path, 'path');
   checkObject(step, 'step');
   checkKnown(step, 'step', [...FIELDS, ...READ_FIELDS]);
-  checkOptions(options, ['signal']);
+  checkOptions(options, { signal: is.signal });
   const tensors = collectTensors(step);
   // Wide elements first: with the header padded to 8 bytes, each tensor is then aligned to its element.
   tensors.sort((a, b) => storedBytes(b.dtype) - storedBytes(a.dtype));

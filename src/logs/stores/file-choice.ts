@@ -1,6 +1,7 @@
 // Which of the files that a search finds are wanted: globs over their names and folders.
 
 import { ArgumentError } from '../../checks/errors.js';
+import { is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { patternExpression } from './glob-pattern.js';
 
@@ -15,6 +16,9 @@ export interface FileChoiceOptions {
   /** The same of files to leave out, whatever `include` says. Files that are named by themselves are always taken. */
   readonly exclude?: readonly string[] | undefined;
 }
+
+/** Checked where they are compiled. */
+export const FILE_CHOICE: OptionTable<FileChoiceOptions> = { include: is.any, exclude: is.any };
 
 export class FileChoice {
   static readonly ALL = new FileChoice({});

@@ -1,7 +1,9 @@
 // A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of
 // negatives out. What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
-import { checkEngine, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+
+import { checkEngine, checkObject } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { checkOptions, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
 import type {
   NumericInterval,
@@ -9,7 +11,7 @@ import type {
   SampledFigure,
   SampledFigureName,
 } from '../../engine/operations/infer-pairs.js';
-import { checkConfidence } from '../../engine/operations/infer-pairs.js';
+import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
 import { rowsByEquivalents } from '../figures/chance.js';
 import { isSaturated, mostInformation } from '../figures/saturation.js';
 import { STRICT_KEYS } from '../figures/strict.js';
@@ -26,7 +28,7 @@ export interface EstimateOptions extends OperationOptions {
   readonly confidence?: number | undefined;
 }
 
-const OPTIONS = optionNames<EstimateOptions>({ confidence: true, signal: true, onProgress: true });
+const OPTIONS: OptionTable<EstimateOptions> = { confidence: CONFIDENCE, ...OPERATION };
 
 /** Where the batch error of a figure comes from. All in the figure's unit. */
 export interface ErrorParts {
@@ -100,9 +102,8 @@ export async function estimateFromPairs(
   checkEngine(engine, 'engine');
   checkPlan(plan);
   checkObject(scores, 'scores');
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
-  const confidence = checkConfidence(options.confidence);
+  checkOptions(options, OPTIONS);
+  const { confidence = 0.95 } = options;
   const sums = alignScores(plan, scores);
   const { layout, cost } = plan;
   const [total, scored, prompts] = [layout.totalRows, layout.rows.length, layout.signatures.length];

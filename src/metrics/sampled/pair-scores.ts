@@ -1,9 +1,10 @@
 // Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those
 // sums.
 
-import { checkArray, checkEngine, checkObject, checkOptions } from '../../checks/argument-checks.js';
+import { checkArray, checkEngine, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { checkOptions } from '../../checks/options.js';
 import { counted, shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
 import { integerArray } from '../../engine/tensor/integers.js';

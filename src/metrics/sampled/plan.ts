@@ -1,8 +1,10 @@
 // A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m
 // others. Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
+
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { counted, shown } from '../../checks/words.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
+import { counted } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, countSignatures } from '../columns.js';
 import { drawNegatives } from './draw.js';
@@ -43,7 +45,19 @@ export const PLAN_FIELDS = optionNames<ScorePlanInput>({
   promptTokens: true,
   promptTurns: true,
 });
-const OPTIONS = optionNames<ScorePlanOptions>({ negatives: true, seed: true, hardShare: true });
+/** Of negatives. */
+export const HARD_SHARE = is.number('a number from 0 to 1', (share) => share >= 0 && share <= 1);
+
+const OPTIONS: OptionTable<ScorePlanOptions> = {
+  negatives: is.needed(
+    is.number(
+      'an integer from 3 on (fewer do not show the bias of a logarithm)',
+      (count) => Number.isSafeInteger(count) && count >= 3,
+    ),
+  ),
+  seed: is.integer(0),
+  hardShare: HARD_SHARE,
+};
 
 /** (row, prompt) pairs; prompts are numbered as in the input. */
 export interface Pairs {
@@ -129,21 +143,8 @@ export interface ScorePlan extends Pairs {
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
   checkObject(input, 'input');
   checkKnown(input, 'input', PLAN_FIELDS);
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkOptions(options, OPTIONS);
   const { negatives, seed = 0, hardShare = 0.5 } = options;
-  if (!Number.isSafeInteger(negatives) || negatives < 3) {
-    throw new ArgumentError(
-      'options.negatives',
-      `expected a whole number from 3 on (fewer do not show the bias of a logarithm), got ${shown(negatives)}`,
-    );
-  }
-  if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new ArgumentError('options.seed', `expected a whole number from 0 on, got ${shown(seed)}`);
-  }
-  if (typeof hardShare !== 'number' || !(hardShare >= 0 && hardShare <= 1)) {
-    throw new ArgumentError('options.hardShare', `expected a number from 0 to 1, got ${shown(hardShare)}`);
-  }
   const layout = layOut(input, negatives, seed, hardShare);
   return { ...pairsOf(layout), negatives, seed, layout };
 }

@@ -6,23 +6,26 @@
 // least the wanted confidence (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same
 // random order of negatives, so that at each look the ones scored are a plain random sample. The price is width: with
 // four looks the interval is 27% wider than a single one.
-import {
-  checkArray,
-  checkEngine,
-  checkKnown,
-  checkObject,
-  checkOptions,
-  optionNames,
-} from '../../checks/argument-checks.js';
-import { ArgumentError, StateError } from '../../checks/errors.js';
+
+import { checkArray, checkEngine, checkKnown, checkObject } from '../../checks/argument-checks.js';
+import { StateError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Engine } from '../../engine/engine.js';
-import { checkConfidence } from '../../engine/operations/infer-pairs.js';
+import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
-import { type Pairs, PLAN_FIELDS, type PromptPairs, planScores, type ScorePlan, type ScorePlanInput } from './plan.js';
+import {
+  HARD_SHARE,
+  type Pairs,
+  PLAN_FIELDS,
+  type PromptPairs,
+  planScores,
+  type ScorePlan,
+  type ScorePlanInput,
+} from './plan.js';
 
 /** When rounds may end, and how they grow. */
 export interface ScoreRoundsOptions {
@@ -40,15 +43,25 @@ export interface ScoreRoundsOptions {
   readonly confidence?: number | undefined;
 }
 
-const OPTIONS = optionNames<ScoreRoundsOptions>({
-  width: true,
-  metric: true,
-  estimand: true,
-  first: true,
-  seed: true,
-  hardShare: true,
-  confidence: true,
-});
+/** Figures that rounds can stop by. */
+const ROUND_METRICS: readonly string[] = [
+  'mi_seq_estimate',
+  'mi_seq_loo_estimate',
+  'mi_per_token',
+  'mi_estimate',
+  'reasoning_entropy_est',
+  'reasoning_entropy_seq_est',
+];
+
+const OPTIONS: OptionTable<ScoreRoundsOptions> = {
+  width: is.needed(is.number('a number above 0', (width) => width > 0)),
+  metric: is.oneOf(ROUND_METRICS),
+  estimand: is.oneOf(['batch', 'population']),
+  first: is.integer(3),
+  seed: is.integer(0),
+  hardShare: HARD_SHARE,
+  confidence: CONFIDENCE,
+};
 
 /** The pairs to score next; prompts are numbered as in the input. */
 export interface ScoreRound extends Pairs {
@@ -313,35 +326,11 @@ function roundOf(index: number, plan: ScorePlan, before: Pairs | undefined): Sco
 }
 
 function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
-  checkObject(options, 'options');
-  checkKnown(options, 'options', OPTIONS);
+  checkOptions(options, OPTIONS);
   const { width, metric = 'mi_seq_estimate', estimand = 'batch', first = hard ? 4 : 3 } = options;
   const { seed = 0, hardShare = 0.5, confidence = 0.95 } = options;
-  if (typeof width !== 'number' || !(width > 0)) {
-    throw new ArgumentError('options.width', `expected a number above 0, got ${shown(width)}`);
-  }
-  if (!ROUND_METRICS.includes(metric)) {
-    throw new ArgumentError('options.metric', `expected one of ${ROUND_METRICS.join(', ')}, got ${shown(metric)}`);
-  }
-  if (estimand !== 'batch' && estimand !== 'population') {
-    throw new ArgumentError('options.estimand', `expected "batch" or "population", got ${shown(estimand)}`);
-  }
-  checkConfidence(confidence);
-  if (!Number.isSafeInteger(first) || first < 3) {
-    throw new ArgumentError('options.first', `expected a whole number from 3 on, got ${shown(first)}`);
-  }
   return { width, metric, estimand, first, seed, hardShare, confidence };
 }
-
-/** Figures that rounds can stop by. */
-const ROUND_METRICS: readonly string[] = [
-  'mi_seq_estimate',
-  'mi_seq_loo_estimate',
-  'mi_per_token',
-  'mi_estimate',
-  'reasoning_entropy_est',
-  'reasoning_entropy_seq_est',
-];
 
 function copyOf(input: ScorePlanInput): ScorePlanInput {
   checkObject(input, 'input');

@@ -1,9 +1,11 @@
 // Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of
 // docs/reference/metrics.md.
-import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
+
+import { checkArray } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
+import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
-import type { Profile } from '../step-metrics.js';
+import { PROFILE, type Profile } from '../step-metrics.js';
 import { Random } from './random.js';
 
 /**
@@ -35,7 +37,11 @@ export function samplerOptions(sampler: SamplerKind | SamplerOptions): SamplerOp
   return typeof sampler === 'string' ? { kind: sampler } : sampler;
 }
 
-export const SAMPLER_OPTIONS = optionNames<SamplerOptions>({ kind: true, n: true, seed: true });
+export const SAMPLER_OPTIONS: OptionTable<SamplerOptions> = {
+  kind: is.needed(is.oneOf(['first_turn', 'trajectory', 'turn'])),
+  n: is.integer(1),
+  seed: is.integer(0),
+};
 
 /** A trajectory's turns: row of each turn, ordered by turn number. */
 type Trajectory = number[];
@@ -121,19 +127,10 @@ export function sampleRows(
 ): Int32Array {
   checkColumns(episodes, turns);
   const options = samplerOptions(sampler);
-  checkObject(options, 'sampler');
   if (typeof usable !== 'function') throw new ArgumentError('usable', `got ${shown(usable)}, expected a function`);
-  checkKnown(options, 'sampler', SAMPLER_OPTIONS);
+  checkOptions(options, SAMPLER_OPTIONS, 'sampler');
+  PROFILE(profile, 'profile');
   const { kind, n, seed = 0 } = options;
-  if (profile !== 'strict' && profile !== 'ragen') {
-    throw new ArgumentError('profile', `expected "strict" or "ragen", got ${shown(profile)}`);
-  }
-  if (n !== undefined && (!Number.isSafeInteger(n) || n < 1)) {
-    throw new ArgumentError('sampler.n', `expected a positive integer, got ${shown(n)}`);
-  }
-  if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new ArgumentError('sampler.seed', `expected a non-negative integer, got ${shown(seed)}`);
-  }
   const random = new Random(seed);
   switch (kind) {
     case 'first_turn': {

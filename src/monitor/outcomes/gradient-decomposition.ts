@@ -3,7 +3,7 @@
 // terms, the same for every prompt, are what moves the policy: towards a template.
 import { checkKnown } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { optionsObject } from '../../checks/option-checks.js';
+import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { RewardBucket } from './reward-buckets.js';
 

@@ -1,8 +1,6 @@
 // Groups sorted into buckets by the std of their rewards, and what is in each bucket: RAGEN-2's view of where the task
 // gradient comes from (docs/guide/monitor.md; `split_into_buckets` of the reference).
-import { checkKnown } from '../../checks/argument-checks.js';
-import { ArgumentError } from '../../checks/errors.js';
-import { checkChoice, checkInteger, optionsObject } from '../../checks/option-checks.js';
+import { checkOptions, is, type OptionTable, optionsObject } from '../../checks/options.js';
 import type { GroupRewards } from './group-rewards.js';
 
 /** How groups are sorted into buckets by the std of their rewards. */
@@ -29,18 +27,18 @@ const FIXED_RV_LOWER_EDGES = [0, 1, 2, 3, 4, 5];
 /** More than any batch has groups: those that stay empty are made, too. */
 const MOST_BUCKETS = 2 ** 16;
 
+const OPTIONS: OptionTable<BucketOptions> = {
+  mode: is.oneOf(['quantile', 'fixed_rv']),
+  count: is.integer(1, MOST_BUCKETS),
+  groups: is.oneOf(['all', 'kept']),
+};
+
 /** @throws {ArgumentError} naming the option that is out of range or not known */
 export function resolveBuckets(options: BucketOptions | false | undefined): ResolvedBuckets | false {
   if (options === undefined || options === false) return false;
   const argument = 'options.buckets';
-  checkKnown(optionsObject(options, argument), argument, ['mode', 'count', 'groups']);
+  checkOptions(optionsObject(options, argument), OPTIONS, argument);
   const { mode = 'quantile', count = 6, groups = 'all' } = options;
-  checkChoice(mode, `${argument}.mode`, ['quantile', 'fixed_rv']);
-  checkInteger(count, `${argument}.count`, 1);
-  if (count > MOST_BUCKETS) {
-    throw new ArgumentError(`${argument}.count`, `got ${count}, expected at most ${MOST_BUCKETS} buckets`);
-  }
-  checkChoice(groups, `${argument}.groups`, ['all', 'kept']);
   return { mode, count, groups };
 }
 

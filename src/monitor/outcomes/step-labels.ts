@@ -2,7 +2,7 @@
 // which trajectory it belongs. Checked as a whole when the step is opened.
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { optionsObject } from '../../checks/option-checks.js';
+import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, type Columns } from '../../metrics/columns.js';

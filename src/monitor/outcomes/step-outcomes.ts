@@ -1,7 +1,7 @@
 // What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { optionsObject } from '../../checks/option-checks.js';
+import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { RewardValues } from '../../filter/index.js';

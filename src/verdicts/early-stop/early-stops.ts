@@ -1,6 +1,5 @@
 // The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
-import { checkKnown } from '../../checks/argument-checks.js';
-import { checkFraction, checkInteger, optionsObject } from '../../checks/option-checks.js';
+import { checkOptions, is, type Kind, type OptionTable, optionsObject } from '../../checks/options.js';
 import type { SavedFields } from '../../checks/saved-fields.js';
 import {
   EMPTY_FILTER_DEFAULTS,
@@ -35,33 +34,37 @@ export interface ResolvedEarlyStop {
 export function resolveEarlyStop(options: EarlyStopOptions | false | undefined): ResolvedEarlyStop {
   if (options === false) return { rewardVariance: false, success: false, emptyFilter: false };
   const argument = 'options.earlyStop';
-  const given = optionsObject(options ?? {}, argument);
-  checkKnown(given, argument, ['rewardVariance', 'success', 'emptyFilter']);
-  const rewardVariance = resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS, `${argument}.rewardVariance`);
-  if (rewardVariance !== false) {
-    checkFraction(rewardVariance.below, `${argument}.rewardVariance.below`);
-    checkInteger(rewardVariance.startSteps, `${argument}.rewardVariance.startSteps`, 1);
-    checkInteger(rewardVariance.consecutive, `${argument}.rewardVariance.consecutive`, 1);
-  }
-  const success = resolveRule(options?.success, SUCCESS_DEFAULTS, `${argument}.success`);
-  if (success !== false) {
-    checkFraction(success.below, `${argument}.success.below`);
-    checkInteger(success.validations, `${argument}.success.validations`, 1);
-  }
-  const emptyFilter = resolveRule(options?.emptyFilter, EMPTY_FILTER_DEFAULTS, `${argument}.emptyFilter`);
-  if (emptyFilter !== false) checkInteger(emptyFilter.steps, `${argument}.emptyFilter.steps`, 1);
-  return { rewardVariance, success, emptyFilter };
+  checkOptions(options ?? {}, OPTIONS, argument);
+  return {
+    rewardVariance: resolveRule(options?.rewardVariance, REWARD_VARIANCE_DEFAULTS),
+    success: resolveRule(options?.success, SUCCESS_DEFAULTS),
+    emptyFilter: resolveRule(options?.emptyFilter, EMPTY_FILTER_DEFAULTS),
+  };
+}
+
+const OPTIONS: OptionTable<EarlyStopOptions> = {
+  rewardVariance: rule<RewardVarianceStopOptions>({
+    below: is.fraction,
+    startSteps: is.integer(1),
+    consecutive: is.integer(1),
+  }),
+  success: rule<SuccessStopOptions>({ below: is.fraction, validations: is.integer(1) }),
+  emptyFilter: rule<EmptyFilterStopOptions>({ steps: is.integer(1) }),
+};
+
+/** The options of a rule, or false. */
+function rule<Options extends object>(table: OptionTable<Options>): Kind {
+  return (value, argument) => {
+    if (value !== false) checkOptions(optionsObject(value, argument), table, argument);
+  };
 }
 
 function resolveRule<Options extends object>(
   given: Partial<Options> | false | undefined,
   defaults: Options,
-  argument: string,
 ): Options | false {
   if (given === false) return false;
-  const options = optionsObject(given ?? {}, argument);
-  checkKnown(options, argument, Object.keys(defaults));
-  const set = Object.entries(options).filter(([, value]) => value !== undefined);
+  const set = Object.entries(given ?? {}).filter(([, value]) => value !== undefined);
   return { ...defaults, ...Object.fromEntries(set) };
 }
 

@@ -95,7 +95,7 @@ describe('finding logs', () => {
     [{ columns: { stepp: 'x' } as never }, 'options.columns.stepp: is no column of a rollout'],
     [{ columns: { step: 'x' }, format: 'verl' }, 'options.columns: go without a format'],
     [{ reasoning: ['<a>'] as never }, "options.reasoning: expected 'all', or a pair of tags"],
-    [{ groupSize: 0 }, 'options.groupSize: got 0, expected a whole number of 1 or more'],
+    [{ groupSize: 0 }, 'options.groupSize: got 0, expected an integer from 1 on'],
     [{ threads: 1.5 }, 'options.threads: got 1.5'],
     [{ tagTokens: [1] as never }, 'options.tagTokens: expected the ids of the two tags'],
     [{ onEror: () => 1 } as never, 'options.onEror: unknown option'],

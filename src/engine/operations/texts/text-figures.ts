@@ -1,8 +1,6 @@
 // engine.textFigures and engine.phraseShares: options, checks, native calls, results.
-import { checkCount, optionNames } from '../../../checks/argument-checks.js';
-import { ArgumentError } from '../../../checks/errors.js';
 import type { OperationOptions } from '../../../checks/operation-options.js';
-import { shown } from '../../../checks/words.js';
+import { is, OPERATION, type OptionTable } from '../../../checks/options.js';
 import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
@@ -73,13 +71,12 @@ export interface TextFigures {
   readonly prompts?: TextPrompts;
 }
 
-const TEXT_OPTIONS = optionNames<TextFiguresOptions>({
-  permutations: true,
-  seed: true,
-  prompts: true,
-  signal: true,
-  onProgress: true,
-});
+const TEXT_OPTIONS: OptionTable<TextFiguresOptions> = {
+  permutations: is.needed(is.integer(0)),
+  seed: is.needed(is.integer(0)),
+  prompts: is.flag,
+  ...OPERATION,
+};
 
 /** In the order of native/node/jobs/text_figures.cpp. */
 function textFiguresFrom(
@@ -128,11 +125,6 @@ export async function textFigures(
 ): Promise<TextFigures> {
   engine.begin('textFigures', options, TEXT_OPTIONS);
   const { permutations, seed, prompts = false } = options;
-  checkCount(permutations, 'options.permutations');
-  checkCount(seed, 'options.seed');
-  if (typeof prompts !== 'boolean') {
-    throw new ArgumentError('options.prompts', `got ${shown(prompts)}, expected true or false`);
-  }
   const { arguments: given, count, groupIds } = textRowsArguments(rows);
   return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
     'textFigures',
