@@ -8,7 +8,7 @@ import { systemProblem } from '../logs/stores/system-problem.js';
 import type { RunSummary } from '../verdicts/run-summary.js';
 import type { PromptRow } from './collect/prompt-columns.js';
 import { ReportCollection } from './collect/report-collection.js';
-import { cutMatrix } from './payload/thinning.js';
+import { cutMatrix, THINNINGS } from './payload/thinning.js';
 import { readTable } from './read-table.js';
 import type { Matrix, Provenance, Report } from './report.js';
 
@@ -39,9 +39,6 @@ interface SummaryFile {
 /** What summary.json has beside settings. */
 const NO_SETTINGS = ['collapsar', 'steps', 'bytes', 'failures', 'statistics', 'runs'];
 
-/** Prompts and matrices come in one by one; of these many steps the last are let go first. */
-const MOST_MATRICES = 400;
-
 /**
  * @param command how the report is made again
  * @throws {FileError} for a folder whose files are not what `analyze --out` writes
@@ -55,18 +52,39 @@ export async function readResults(folder: string, command: string): Promise<Repo
     ) as Provenance['settings'],
     command,
   });
-  for await (const record of readRecords(join(folder, METRICS))) collection.add(record);
+  const steps = new Map<string, number[]>();
+  for await (const record of readRecords(join(folder, METRICS))) {
+    collection.add(record);
+    const known = steps.get(record.run);
+    if (known === undefined) steps.set(record.run, [record.step]);
+    else known.push(record.step);
+  }
   for (const { run, directory, judged } of summary.runs ?? []) {
     if (judged !== undefined) collection.summarize({ run, file: join(directory, METRICS) }, judged);
   }
+  const shown = new Map([...steps].map(([run, of]) => [run, spaced(of)]));
+  const cut = new Set<string>();
   for await (const row of readTable(join(folder, PROMPTS))) {
-    collection.addPrompt(String(row.run), { ...(row as unknown as PromptRow), step: Number(row.step) });
+    const [run, step] = [String(row.run), Number(row.step)];
+    if (shown.get(run)?.has(step)) collection.addPrompt(run, { ...(row as unknown as PromptRow), step });
+    else cut.add(run);
   }
-  let matrices = 0;
-  for await (const row of readTable(join(folder, MATRICES))) {
-    if (matrices++ < MOST_MATRICES) collection.addMatrix(String(row.run), cutMatrix(matrixOf(row)));
-  }
-  return collection.report();
+  for await (const row of readTable(join(folder, MATRICES)))
+    collection.addMatrix(String(row.run), cutMatrix(matrixOf(row)));
+  const report = collection.report();
+  const thinned = [...cut].map(
+    (run) => `${run}: prompts are shown of ${shown.get(run)?.size ?? 0} of ${steps.get(run)?.length ?? 0} steps.`,
+  );
+  return { ...report, head: { ...report.head, thinned } };
+}
+
+/** Steps whose prompts are read: more have no room on a page, and would not fit in memory. Evenly, both ends among them. */
+function spaced(steps: readonly number[]): Set<number> {
+  const most = THINNINGS[0].promptSteps;
+  if (steps.length <= most) return new Set(steps);
+  return new Set(
+    Array.from({ length: most }, (_, at) => steps[Math.round((at * (steps.length - 1)) / (most - 1))] as number),
+  );
 }
 
 async function readSummary(path: string): Promise<SummaryFile> {

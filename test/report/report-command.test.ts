@@ -5,11 +5,13 @@ import { gunzipSync } from 'node:zlib';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
+import { MOST_BYTES, pageHtml } from '../../src/report/page-html.js';
 import { decodeReport } from '../../src/report/payload/payload.js';
-import { byGravity, type Report } from '../../src/report/report.js';
+import { byGravity, type Matrix, type Report } from '../../src/report/report.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+import { headOf, reportOf, runOf } from './reports.js';
 
 const folder = temporaryDirectory();
 const results = join(folder, 'results');
@@ -176,6 +178,38 @@ describe('collapsar report', () => {
     expect(bad.status).toBe(1);
   });
 
+  it('shows prompts of 200 steps of a run that has more, both ends among them, and says so', async () => {
+    const long = join(folder, 'long');
+    mkdirSync(long);
+    const steps = Array.from({ length: 500 }, (_, at) => at + 1);
+    writeFileSync(join(long, 'summary.json'), '{"runs":[]}');
+    writeFileSync(
+      join(long, 'metrics.jsonl'),
+      steps.map((step) => `${JSON.stringify({ file: 'r/a', step, run: 'r', 'text/mi_bound': 1 })}\n`).join(''),
+    );
+    const nothing = steps.map(() => null);
+    const columnData = [
+      { name: 'run', type: 'STRING', data: steps.map(() => 'r') },
+      { name: 'step', type: 'INT64', data: steps.map(BigInt) },
+      { name: 'prompt', type: 'STRING', data: steps.map(() => 'p') },
+      { name: 'rows', type: 'INT32', data: steps },
+      ...['mi', 'mi_low', 'mi_high', 'reward_mean', 'reward_std', 'retrieval'].map((name) => {
+        return { name, type: 'DOUBLE', data: nothing, nullable: true } as const;
+      }),
+      { name: 'kept', type: 'BOOLEAN', data: nothing, nullable: true },
+      ...['drop_reason', 'cause'].map((name) => ({ name, type: 'STRING', data: nothing, nullable: true }) as const),
+    ] as unknown as ColumnSource[];
+    writeFileSync(join(long, 'prompts.parquet'), new Uint8Array(parquetWriteBuffer({ columnData })));
+    const path = join(folder, 'long.html');
+    await collapsar(['report', long, '-o', path]);
+    const { head, runs: found } = reportIn(path);
+    const shown = [...(found[0]?.prompts?.step ?? [])];
+    expect(shown).toHaveLength(200);
+    expect([shown[0], shown.at(-1)]).toEqual([1, 500]);
+    expect(head.thinned).toEqual(['r: prompts are shown of 200 of 500 steps.']);
+    expect(found[0]?.steps).toHaveLength(500);
+  });
+
   it('reports what could be read, and says with status 1 what could not', async () => {
     const logs = join(folder, 'damaged');
     mkdirSync(logs);
@@ -188,5 +222,30 @@ describe('collapsar report', () => {
     expect(err).toContain('step_00099.safetensors');
     expect([...(reportIn(path).runs[0]?.steps ?? [])]).toEqual([1, 4, 8]);
     expect(reportIn(path).runs[0]?.head.status).toMatchObject({ grade: 'unknown' });
+  });
+});
+
+describe('the file of a report', () => {
+  it('keeps to its limit with 200 heat maps of 64 of 512 prompts that nothing compresses, and says what it left out', async () => {
+    let state = 1;
+    const noise = (): number => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return state >>> 16;
+    };
+    const steps = Array.from({ length: 200 }, (_, at) => at + 1);
+    const ids = Array.from({ length: 64 }, (_, at) => `prompt ${at}`);
+    const run = {
+      ...runOf(steps, { mi: steps }, headOf('a')),
+      matrices: steps.map((step): Matrix => {
+        const posterior = Uint8Array.from({ length: 64 * 64 }, noise);
+        return { step, source: 'scores', ids, prompts: 512, posterior, nats: Uint16Array.from(posterior, noise) };
+      }),
+    };
+    const html = await pageHtml(reportOf(run, { ...run, head: { ...run.head, name: 'b' } }));
+    expect(html.length).toBeLessThan(MOST_BYTES);
+    const [, payload = ''] = /id="payload">([^<]*)</.exec(html) ?? [];
+    const { head, runs: kept } = decodeReport(gunzipSync(Buffer.from(payload, 'base64')));
+    expect(kept[0]?.matrices.length).toBeGreaterThan(50);
+    expect(head.thinned[0]).toBe(`a: heat maps are kept of ${kept[0]?.matrices.length} of 200 steps.`);
   });
 });

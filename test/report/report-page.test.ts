@@ -4,12 +4,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
 import { shortNumber } from '../../src/report/charts/number-text.js';
 import { PromptColumns } from '../../src/report/collect/prompt-columns.js';
 import { pageHtml, payloadOf } from '../../src/report/page-html.js';
+import { readTable } from '../../src/report/read-table.js';
 import type { Matrix, RunData } from '../../src/report/report.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { buildIfStale } from '../support/built-command.js';
@@ -146,6 +147,42 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     }
     await page.context().close();
   }, 60_000);
+
+  it('has of every prompt of a step, and of the heat map, the numbers of the tables', async () => {
+    const page = await open(shipped, { hash: '#run=collapse&step=136' });
+    const step = page.locator('section', { has: page.getByRole('heading', { name: 'Step 136, prompt by prompt' }) });
+    await step.getByRole('button', { name: 'Numbers' }).click();
+    const cells = async (table: Locator): Promise<Map<string, string[]>> => {
+      const rows = await Promise.all(
+        (await table.getByRole('row').all()).slice(1).map((row) => row.getByRole('cell').allTextContents()),
+      );
+      return new Map(rows.map((row) => [row[0] as string, row]));
+    };
+    const shown = await cells(step.getByRole('table').first());
+    let prompts = 0;
+    for await (const row of readTable(join(results, 'prompts.parquet'))) {
+      if (row.run !== 'collapse' || row.step !== 136n) continue;
+      prompts++;
+      const figures = ['rows', 'mi', 'mi_low', 'mi_high', 'retrieval', 'reward_mean', 'reward_std'].map((name) => {
+        const value = row[name] as number | null;
+        return shortNumber(value === null ? null : Math.fround(value));
+      });
+      expect(shown.get(String(row.prompt))?.slice(1, 8)).toEqual(figures);
+    }
+    expect(shown.size).toBe(prompts);
+    await page.locator('.heat').getByRole('button', { name: 'Numbers' }).click();
+    const own = await cells(page.locator('.heat').getByRole('table'));
+    for await (const row of readTable(join(results, 'matrices.parquet'))) {
+      if (row.run !== 'collapse' || row.step !== 136n) continue;
+      const ids = JSON.parse(String(row.ids)) as unknown[];
+      for (const [at, id] of ids.entries()) {
+        const value = (row.posterior as Uint8Array)[at * ids.length + at] as number;
+        expect(own.get(String(id))?.[1]).toBe(shortNumber(Math.fround(value / 255)));
+      }
+    }
+    expect(own.size).toBe(prompts);
+    await page.context().close();
+  });
 
   it('moves its cursor by keys through steps and verdicts, and says each step aloud', async () => {
     const page = await open(shipped, { hash: '#run=collapse' });

@@ -10,7 +10,7 @@ export interface Thinning {
 }
 
 /** What is given up first costs the least to look at. */
-export const THINNINGS: readonly Thinning[] = [
+export const THINNINGS: readonly [Thinning, ...Thinning[]] = [
   { steps: Number.POSITIVE_INFINITY, promptSteps: 200, matrices: 200 },
   { steps: Number.POSITIVE_INFINITY, promptSteps: 100, matrices: 60 },
   { steps: 2000, promptSteps: 100, matrices: 60 },
