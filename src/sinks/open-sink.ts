@@ -3,13 +3,20 @@ import { ArgumentError } from '../checks/errors.js';
 import { is } from '../checks/options.js';
 import { shown } from '../checks/words.js';
 import type { Sink } from '../monitor/sinks/sink.js';
+import { JsonLinesSink, LINE_SHAPES } from './lines/json-lines-sink.js';
 import type { SinkMetrics } from './page-keys.js';
 import { TextfileSink } from './prometheus/textfile-sink.js';
+import { MlflowSink } from './servers/mlflow-sink.js';
+import { TrackioSink } from './servers/trackio-sink.js';
 import { TensorBoardSink } from './tensorboard/tensorboard-sink.js';
 
 const OPENERS: Readonly<Record<string, (where: string, which: SinkMetrics) => Sink>> = {
   tensorboard: (folder, which) => new TensorBoardSink(folder, which),
   prometheus: (path) => new TextfileSink(path),
+  trackio: (server, which) => new TrackioSink(server, which),
+  mlflow: (server, which) => new MlflowSink(server, which),
+  'prime-rl': (folder, which) => new JsonLinesSink(folder, LINE_SHAPES['prime-rl'], which),
+  verl: (folder, which) => new JsonLinesSink(folder, LINE_SHAPES.verl, which),
 };
 
 /** What may stand before the colon. */
@@ -36,7 +43,3 @@ export function openSink(to: string, metrics: SinkMetrics = 'page'): Sink {
 }
 
 const ADDRESS = /^([a-z-]+):(.+)$/s;
-
-export function isSinkAddress(text: string): boolean {
-  return Object.hasOwn(OPENERS, ADDRESS.exec(text)?.[1] ?? '');
-}

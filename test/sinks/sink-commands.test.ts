@@ -49,7 +49,7 @@ describe('collapsar analyze --to', () => {
   it('refuses a sink that it does not know, before it reads anything', async () => {
     const { status, err } = await collapsar(['analyze', join(root, 'none'), '--to', 'wandb:x']);
     expect(status).toBe(2);
-    expect(err).toMatch(/Expected NAME:WHERE, where NAME is tensorboard, prometheus/);
+    expect(err).toMatch(/It got "wandb:x", expected NAME:WHERE, where NAME is tensorboard, prometheus/);
   });
 
   it('keeps runs of one name in several folders apart', async () => {

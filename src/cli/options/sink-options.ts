@@ -1,6 +1,8 @@
 // Where figures go besides, as options of the commands that measure.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isSinkAddress, SINK_NAMES } from '../../sinks/open-sink.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { argumentProblem } from '../../checks/words.js';
+import { openSink, SINK_NAMES } from '../../sinks/open-sink.js';
 import type { SinkMetrics } from '../../sinks/page-keys.js';
 
 /** What they give. */
@@ -24,8 +26,11 @@ export function addSinkOptions(command: Command): Command {
 }
 
 function sinkList(text: string, before: string[] | undefined): string[] {
-  if (!isSinkAddress(text)) {
-    throw new InvalidArgumentError(`Expected NAME:WHERE, where NAME is ${SINK_NAMES.join(', ')}.`);
+  try {
+    openSink(text);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new InvalidArgumentError(`It ${argumentProblem(error)}.`);
   }
   return [...(before ?? []), text];
 }
