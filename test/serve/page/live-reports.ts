@@ -20,7 +20,12 @@ export interface Answer {
 }
 
 /** fetch sets Host and Origin by itself; this sends what it is told. */
-export function ask(address: string, path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+export function ask(
+  address: string,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<Answer> {
   const { hostname, port } = new URL(address);
   return new Promise((resolve, reject) => {
     const asking = request({ hostname: hostname.replace(/^\[|\]$/g, ''), port, path, method, headers }, (response) => {

@@ -105,10 +105,16 @@ describe('GET /matrix/RUN/STEP', () => {
     server.add({ ...step, record: { ...step.record, run } });
     const { status, body } = await ask(server.address, `/matrix/${encodeURIComponent(run)}/${step.step}`);
     expect(status).toBe(200);
-    const { posterior, ids, prompts } = JSON.parse(body.toString()) as { posterior: string; ids: string[]; prompts: number };
+    const { posterior, ids, prompts } = JSON.parse(body.toString()) as {
+      posterior: string;
+      ids: string[];
+      prompts: number;
+    };
     expect(ids).toEqual(step.matrix?.ids);
     expect(prompts).toBe(ids.length);
-    expect(new Uint8Array(Buffer.from(posterior, 'base64'))).toEqual(new Uint8Array(step.matrix?.posterior as Uint8Array));
+    expect(new Uint8Array(Buffer.from(posterior, 'base64'))).toEqual(
+      new Uint8Array(step.matrix?.posterior as Uint8Array),
+    );
   });
 });
 
@@ -224,7 +230,9 @@ describe('what the page may be asked by', () => {
 
   it('says why where it cannot listen', async () => {
     const { address } = await served();
-    await expect(served({ port: Number(new URL(address).port) })).rejects.toThrow(/cannot listen at 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+    await expect(served({ port: Number(new URL(address).port) })).rejects.toThrow(
+      /cannot listen at 127\.0\.0\.1:\d+: .*EADDRINUSE/,
+    );
   });
 
   it('takes only names of this machine for loopback', () => {
@@ -250,7 +258,9 @@ describe('the live report', () => {
     const live = new LiveReport({ version: '1', settings: {}, command: '' });
     const [step] = steps as [StepReport];
     for (let n = 1; n <= 1000; n++) live.add({ ...step, step: n, record: { ...step.record, step: n } });
-    const kept = Array.from({ length: 1000 }, (_, at) => at + 1).filter((n) => live.matrix('collapse', n) !== undefined);
+    const kept = Array.from({ length: 1000 }, (_, at) => at + 1).filter(
+      (n) => live.matrix('collapse', n) !== undefined,
+    );
     expect(kept.length).toBeLessThanOrEqual(200);
     expect(kept.length).toBeGreaterThan(100);
     expect(kept.slice(0, 5)).toEqual([1, 2, 3, 4, 5]);
