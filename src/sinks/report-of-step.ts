@@ -28,5 +28,6 @@ export function sinkReport(report: StepReport, name: string): SinkReport {
     // A record has no NaN: where it has nothing, there is none.
     else if (value === null) metrics[key] = Number.NaN;
   }
-  return { run: name, step, metrics, judgement: report.judgement };
+  const promptMi = report.prompts?.flatMap(({ mi }) => mi ?? []);
+  return { run: name, step, metrics, judgement: report.judgement, promptMi };
 }

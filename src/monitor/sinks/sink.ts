@@ -10,6 +10,8 @@ export interface SinkReport {
   readonly metrics: Readonly<Record<string, number>>;
   /** Regime, verdicts and triage (`strict` only). */
   readonly judgement?: Judgement | undefined;
+  /** I(X;Z) of each prompt's rows, nats a response; where the step was read from logs. */
+  readonly promptMi?: readonly number[] | undefined;
 }
 
 /**

@@ -24,8 +24,8 @@ const EVENT_FILE = /^events\.out\.tfevents\.(\d{10})\./;
 let opened = 0;
 
 /**
- * Scalars under the logged keys, MI, retrieval and margin between their bounds (tab Custom Scalars), the distribution of
- * reward std over prompts, and new verdicts as text.
+ * Scalars under the logged keys, MI, retrieval and margin between their bounds (tab Custom Scalars), the distributions
+ * of MI and reward std over prompts, and new verdicts as text.
  */
 export class TensorBoardSink implements Sink {
   readonly #folder: string;
@@ -40,7 +40,7 @@ export class TensorBoardSink implements Sink {
   }
 
   async step(report: SinkReport): Promise<void> {
-    const { run, step, metrics, judgement } = report;
+    const { run, step, metrics, judgement, promptMi } = report;
     const time = Date.now() / 1000;
     const events: Uint8Array[] = [];
     let file = this.#files.get(run);
@@ -52,8 +52,14 @@ export class TensorBoardSink implements Sink {
     }
     const figures = chosenFigures(metrics, this.#which);
     const values = figures.map(([key, value]) => scalar(key, value));
-    const rewardStd = histogramOf(judgement?.triage.map((prompt) => prompt.rewardStd) ?? []);
-    if (rewardStd !== undefined) values.push(histogram('prompts/reward_std', rewardStd));
+    const distributions = {
+      'prompts/mi': promptMi ?? [],
+      'prompts/reward_std': judgement?.triage.map(({ rewardStd }) => rewardStd) ?? [],
+    };
+    for (const [tag, of] of Object.entries(distributions)) {
+      const found = histogramOf(of);
+      if (found !== undefined) values.push(histogram(tag, found));
+    }
     const charts = chartsOf(new Set(figures.map(([key]) => key)));
     // A step without scores comes before the first with them: the layout is written again when it has more.
     if (charts.length > file.charts) values.push(marginCharts('collapsar', charts));
