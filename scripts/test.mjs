@@ -16,6 +16,7 @@ const script =
 /** What would run a test that was skipped, by its file and name: the first that fits. */
 const missingFor = [
   [/rollout-data\.test/, 'the data sets that the test names, in shared/data'],
+  [/tensorboard\.test|prometheus\.test/, 'Python with tensorboard and prometheus-client (COLLAPSAR_PYTHON)'],
   [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
   [/engine-device/, 'a CUDA backend or a GPU: COLLAPSAR_CUDA=on npm run install, COLLAPSAR_TEST_DEVICE=cuda'],
   [/Float16Array/, 'Node 24 or newer'],

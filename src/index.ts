@@ -60,4 +60,5 @@ export {
   textMetrics,
 } from './metrics/text-metrics.js';
 export * from './monitor/index.js';
+export * from './sinks/index.js';
 export * from './verdicts/index.js';

@@ -10,6 +10,7 @@ import { addMonitorCommand } from './options/monitor-options.js';
 import { addPlanScoresCommand } from './options/plan-scores-options.js';
 import { addReportCommand } from './options/report-options.js';
 import { addScoreCommand } from './options/score-options.js';
+import { addServeCommand } from './options/serve-options.js';
 import { addShardCommands } from './options/shard-commands.js';
 import { addWatchCommand } from './options/watch-options.js';
 import { EXIT } from './output/exit-codes.js';
@@ -76,6 +77,7 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
   addScoreCommand(program, streams, done);
   addFilterCommand(program, streams, done);
   addWatchCommand(program, streams, done);
+  addServeCommand(program, streams, done);
   addMonitorCommand(program, streams, done);
   addReportCommand(program, streams, done);
   program

@@ -2,6 +2,7 @@
 // saved state can say what it was made with.
 
 import { isDeepStrictEqual } from 'node:util';
+import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { checkOptions, is, type OptionTable, optionsObject } from '../checks/options.js';
 import { argumentProblem, shown } from '../checks/words.js';
@@ -19,6 +20,7 @@ import {
 import { PROFILE, type Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
 import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
+import type { Sink } from './sinks/sink.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
 
 /** Options of a `Monitor` (docs/guide/monitor.md). */
@@ -67,6 +69,13 @@ export interface MonitorOptions {
   readonly permutations?: number | undefined;
   /** Of permutations, samplers and drawn negatives. Default 0. */
   readonly seed?: number | undefined;
+  /**
+   * Where each report goes besides (docs/guide/dashboards.md). `finish()` waits for none of them; one that fails is
+   * warned of once (`process.emitWarning`). `dispose()` writes what waits, and closes them. Default: none.
+   */
+  readonly sinks?: readonly Sink[] | undefined;
+  /** What sinks call this run. Default `run`. */
+  readonly run?: string | undefined;
 }
 
 /** What a run's figures depend on: not where they are computed. */
@@ -106,6 +115,8 @@ const OPTIONS: OptionTable<MonitorOptions> = {
   judge: is.any,
   permutations: is.integer(0),
   seed: is.integer(0),
+  sinks: checkSinks,
+  run: is.text('a name', /./s),
 };
 
 /** @throws {ArgumentError} naming the option that is unknown, out of range or at odds with another */
@@ -143,7 +154,7 @@ export function resolveOptions(options: MonitorOptions): RunOptions {
 /** The options of the run that a caller set, resolved: what a saved state must have been made with. */
 export function givenOptions(options: MonitorOptions): Partial<RunOptions> {
   const resolved = resolveOptions(options);
-  const { sampler, engine: _, threads: __, ...kept } = options;
+  const { sampler, engine: _, threads: __, sinks: ___, run: ____, ...kept } = options;
   const given = { ...kept, samplers: sampler };
   const names = (Object.keys(given) as (keyof typeof given)[]).filter((name) => given[name] !== undefined);
   return Object.fromEntries(names.map((name) => [name, resolved[name]]));
@@ -213,6 +224,14 @@ function checkNegatives(
   // What a plan may be is the plan's own to say; it names both options as they are named here.
   const input = { groups: [0, 1], lengths: [1, 1], ...(hardShare !== null && { promptTurns: [0, 0] }) };
   planScores(input, { negatives, hardShare: hardShare ?? undefined });
+}
+
+function checkSinks(value: unknown, argument: string): void {
+  checkArray(value, argument);
+  for (const [at, sink] of Array.from(value as ArrayLike<Partial<Sink> | undefined>).entries()) {
+    if (typeof sink?.step === 'function' && typeof sink.close === 'function') continue;
+    throw new ArgumentError(`${argument}[${at}]`, `got ${shown(sink)}, expected a sink: openSink(…) gives one`);
+  }
 }
 
 /** Options of another room as plain JSON. @throws {ArgumentError} if they hold what JSON does not */

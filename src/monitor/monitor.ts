@@ -14,6 +14,7 @@ import { MonitorStep, type ScoreOptions, type StepHost } from './monitor-step.js
 import { openLabels, type StepLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes } from './outcomes/step-outcomes.js';
 import { type MonitorInput, reportStream, reportsOf } from './report-stream.js';
+import { SinkQueue } from './sinks/sink-queue.js';
 
 /**
  * Watches one run. Steps may be open side by side, but are finished by rising number. Everything that later steps
@@ -40,6 +41,8 @@ export class Monitor {
   readonly #ownsEngine: boolean;
   #disposed = false;
   readonly #turns = new Turns();
+  readonly #sinks: SinkQueue[];
+  readonly #name: string;
 
   constructor(options?: MonitorOptions);
   /** @internal */
@@ -48,6 +51,8 @@ export class Monitor {
     this.options = Object.freeze(restored?.options ?? resolveOptions(options));
     this.#run = restored?.run ?? startRun(this.options);
     this.#threads = options.threads;
+    this.#name = options.run ?? 'run';
+    this.#sinks = (options.sinks ?? []).map((sink) => new SinkQueue(sink, warnOfSink));
     this.#ownsEngine = options.engine === undefined;
     this.#engine = options.engine && Promise.resolve(options.engine);
     this.#host = {
@@ -109,10 +114,11 @@ export class Monitor {
   }
 
   /**
-   * Disposes of the engine, if the monitor has opened it: what needs one rejects with a DisposedError from then on. The
-   * state can still be saved.
+   * Waits until the sinks have what was reported, and closes them. Disposes of the engine, if the monitor has opened it:
+   * what needs one rejects with a DisposedError from then on. The state can still be saved.
    */
   async dispose(): Promise<void> {
+    await Promise.all(this.#sinks.splice(0).map((sink) => sink.close()));
     if (!this.#ownsEngine) return;
     this.#disposed = true;
     const engine = this.#engine;
@@ -168,7 +174,14 @@ export class Monitor {
       const commit = (run: RunProgress): void => {
         this.#run = run;
       };
-      return finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
+      const report = await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
+      const { step, metrics, judgement } = report;
+      for (const sink of this.#sinks) sink.offer({ run: this.#name, step, metrics, judgement });
+      return report;
     }, signal);
   }
+}
+
+function warnOfSink(problem: string): void {
+  process.emitWarning(`a sink of the monitor failed, and what it does not take is left out: ${problem}`, 'SinkWarning');
 }

@@ -2,6 +2,7 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { ArgumentError } from '../checks/errors.js';
+import type { Sink } from '../monitor/sinks/sink.js';
 import type { Engines } from './engines.js';
 import { serveLines } from './serve-lines.js';
 
@@ -20,6 +21,7 @@ export async function listen(
   signal: AbortSignal,
   onListening: () => void,
   onDefect: (error: unknown) => void,
+  sinks: readonly Sink[] = [],
 ): Promise<void> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     throw new ArgumentError('--listen', `the path has more than ${MAX_PATH_BYTES} bytes: choose a shorter one`);
@@ -27,7 +29,7 @@ export async function listen(
   await removeStale(path);
   const clients = new Set<Promise<void>>();
   const server = createServer((socket) => {
-    const served = serveSocket(socket, engines, signal, onDefect).finally(() => clients.delete(served));
+    const served = serveSocket(socket, engines, signal, onDefect, sinks).finally(() => clients.delete(served));
     clients.add(served);
   });
   // Nobody else may score for this user: the socket is made with the owner's rights alone.
@@ -56,6 +58,7 @@ async function serveSocket(
   engines: Engines,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
+  sinks: readonly Sink[],
 ): Promise<void> {
   const gone = new AbortController();
   socket.on('error', () => gone.abort());
@@ -66,7 +69,8 @@ async function serveSocket(
       else socket.write(line, () => resolve());
     });
   try {
-    await serveLines({ input: socket, write, signal: AbortSignal.any([signal, gone.signal]), onDefect }, engines);
+    const client = { input: socket, write, signal: AbortSignal.any([signal, gone.signal]), onDefect };
+    await serveLines(client, engines, sinks);
   } catch (error) {
     if (!gone.signal.aborted) onDefect(error);
   } finally {

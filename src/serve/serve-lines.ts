@@ -2,6 +2,7 @@
 // lines that are no request are answered at once, whatever the engine does.
 import type { Readable } from 'node:stream';
 import { shown } from '../checks/words.js';
+import type { Sink } from '../monitor/sinks/sink.js';
 import { answerLine, errorLine, ProtocolError, type RequestId } from './answers.js';
 import type { Engines } from './engines.js';
 import { type RequestLine, requestLines } from './request-lines.js';
@@ -25,9 +26,9 @@ export interface Client {
 }
 
 /** Resolves when the client has said `close`, or has closed its end and everything it asked is answered, or is gone. */
-export async function serveLines(client: Client, engines: Engines): Promise<void> {
+export async function serveLines(client: Client, engines: Engines, sinks: readonly Sink[] = []): Promise<void> {
   const { write, signal } = client;
-  const session = new Session(engines, signal);
+  const session = new Session(engines, signal, sinks);
   let waiting = 0;
   let waitingBytes = 0;
   let last: Promise<void> = Promise.resolve();
@@ -59,6 +60,7 @@ export async function serveLines(client: Client, engines: Engines): Promise<void
     if (request.op === 'close') break;
   }
   await last;
+  await session.end();
   signal.removeEventListener('abort', hangUp);
 }
 

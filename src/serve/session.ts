@@ -15,6 +15,7 @@ import {
   type StepLabels,
   type StepOutcomes,
 } from '../monitor/index.js';
+import type { Sink } from '../monitor/sinks/sink.js';
 import { PROTOCOL, ProtocolError } from './answers.js';
 import type { Engines } from './engines.js';
 import { type ScoreFile, sumsOfFile } from './file-scores.js';
@@ -41,6 +42,7 @@ const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes',
 export class Session {
   readonly #engines: Engines;
   readonly #signal: AbortSignal;
+  readonly #sinks: readonly Sink[];
   #monitor: Monitor | undefined;
   /** By number; `#latest` is the one that was opened last. */
   readonly #steps = new Map<number, OpenStep>();
@@ -61,7 +63,9 @@ export class Session {
   };
 
   /** @param signal aborted when nobody waits for answers any more */
-  constructor(engines: Engines, signal: AbortSignal) {
+  /** @param sinks where every monitor's reports go besides */
+  constructor(engines: Engines, signal: AbortSignal, sinks: readonly Sink[] = []) {
+    this.#sinks = sinks;
     this.#engines = engines;
     this.#signal = signal;
   }
@@ -94,6 +98,11 @@ export class Session {
     return { protocol: PROTOCOL, collapsar: packageVersion(), ...answer };
   }
 
+  /** After the last answer: what the sinks do not have yet is given to them. */
+  async end(): Promise<void> {
+    await this.#monitor?.dispose();
+  }
+
   async #openMonitor({ protocol, options, state }: Request): Promise<Answer> {
     if (protocol !== undefined && protocol !== PROTOCOL) {
       throw new ProtocolError(
@@ -112,6 +121,7 @@ export class Session {
     for (const { step } of this.#steps.values()) step.abort(new ProtocolError('the monitor was restored'));
     this.#steps.clear();
     this.#latest = undefined;
+    await this.#monitor?.dispose();
     this.#monitor = monitor;
     return this.#described();
   }
@@ -121,7 +131,8 @@ export class Session {
     if ('engine' in given || 'threads' in given) {
       throw new ArgumentError('options', 'engine and threads are the process’s: start it with --threads');
     }
-    const all = { ...(given as MonitorOptions), engine: await this.#engines.get('cpu') };
+    if ('sinks' in given) throw new ArgumentError('options.sinks', 'these are the process’s: start it with --to');
+    const all = { ...(given as MonitorOptions), engine: await this.#engines.get('cpu'), sinks: this.#sinks };
     return state === undefined || state === null ? new Monitor(all) : Monitor.restore(state, all);
   }
 

@@ -130,6 +130,7 @@ describe('the command', () => {
     ['explain', ['reference/cli.md']],
     ['report', ['reference/cli.md']],
     ['watch', ['reference/cli.md']],
+    ['serve', ['reference/cli.md']],
     ['formats', ['reference/cli.md']],
     ['doctor', ['reference/cli.md']],
   ];

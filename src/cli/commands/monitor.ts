@@ -5,10 +5,12 @@ import { Engines } from '../../serve/engines.js';
 import { listen } from '../../serve/listen.js';
 import { watchParent } from '../../serve/parent-watch.js';
 import { serveLines } from '../../serve/serve-lines.js';
+import { openSink } from '../../sinks/open-sink.js';
+import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { Interrupted, type Streams } from '../output/streams.js';
 
-export interface MonitorFlags {
+export interface MonitorFlags extends SinkFlags {
   threads?: number;
   /** A process that must live on. */
   parent?: number;
@@ -21,7 +23,7 @@ export interface MonitorFlags {
  * @returns exit status: 0 however the client ends
  */
 export async function monitorCommand(
-  { threads, parent, listen: path }: MonitorFlags,
+  { threads, parent, listen: path, to = [], toMetrics }: MonitorFlags,
   input: Readable,
   streams: Streams,
 ): Promise<number> {
@@ -33,6 +35,7 @@ export async function monitorCommand(
     setTimeout(() => process.exit(EXIT.ok), 1000).unref();
   });
   const engines = new Engines(threads);
+  const sinks = to.map((address) => openSink(address, toMetrics));
   const onDefect = (error: unknown): void => {
     void err.write(`collapsar monitor: ${error instanceof Error ? error.stack : String(error)}\n`);
   };
@@ -41,10 +44,10 @@ export async function monitorCommand(
     if (path === undefined) {
       const signal = AbortSignal.any([streams.signal, orphaned.signal, out.closed]);
       const write = (line: string): Promise<void> => out.write(line);
-      await serveLines({ input, write, signal, onDefect }, engines);
+      await serveLines({ input, write, signal, onDefect }, engines, sinks);
     } else {
       const signal = AbortSignal.any([streams.signal, orphaned.signal]);
-      await listen(path, engines, signal, () => void err.write(`listening at unix:${path}\n`), onDefect);
+      await listen(path, engines, signal, () => void err.write(`listening at unix:${path}\n`), onDefect, sinks);
     }
   } finally {
     stopWatching();

@@ -10,10 +10,12 @@ import { escaped } from '../../checks/words.js';
 import type { Severity, Verdict } from '../../verdicts/index.js';
 import { logFlags } from '../options/log-options.js';
 import type { MeasuringFlags } from '../options/measuring-options.js';
+import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { figureKeys, shownMetrics } from '../output/screen/shown-metrics.js';
 import { paintedGlyph, stateMark, styleOf } from '../output/screen/state-marks.js';
 import { figureCell } from '../output/screen/step-columns.js';
+import { SinkOutputs } from '../output/sink-outputs.js';
 import { ReaderGone, type Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
 import { isUnicode, painter } from '../output/text-style.js';
@@ -21,7 +23,7 @@ import { wrap } from '../output/text-wrap.js';
 import { impossibleMetrics } from './metric-check.js';
 
 /** The options of the command line, checked. */
-export interface WatchFlags extends MeasuringFlags {
+export interface WatchFlags extends MeasuringFlags, SinkFlags {
   state?: string;
   settle: number;
   interval: number;
@@ -66,8 +68,10 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
     },
   });
   const alarms = new Alarms(flags.execOn);
+  const sinks = new SinkOutputs(flags, streams);
   try {
     for await (const report of reports) {
+      await sinks.add(report);
       await out.write(flags.jsonl ? recordLine(report.record) : stepLine(report));
       for (const verdict of alarms.news(report)) {
         const { kind, severity, sentence, advice } = verdict;
@@ -81,6 +85,7 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
     if (error instanceof ReaderGone) return failures > 0 ? EXIT.failures : EXIT.ok;
     throw error;
   } finally {
+    await sinks.close();
     await Promise.all(writing);
   }
   return failures > 0 ? EXIT.failures : EXIT.ok;

@@ -6,6 +6,7 @@ import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import { byteCount, outputPath, wholeNumber } from './option-values.js';
+import { addSinkOptions } from './sink-options.js';
 import { addTableOptions } from './table-options.js';
 
 const HELP = `
@@ -16,6 +17,7 @@ Examples:
   collapsar analyze runs/grpo-7b
   collapsar analyze runs/a runs/b --jsonl > metrics.jsonl
   collapsar analyze outputs/rollouts
+  collapsar analyze runs/grpo-7b --to tensorboard:tb
   collapsar analyze runs/grpo-7b --fail-on critical --quiet || scancel $JOB
   collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
 
@@ -26,12 +28,14 @@ says so.`;
 export function addAnalyzeCommand(program: Command, streams: Streams, done: (status: number) => void): void {
   /** Those of `--resume` and `--no-resume` that were given: commander keeps only the last. */
   const resuming = new Set<string>();
-  const analyze = addMeasuringOptions(
-    addTableOptions(
-      program
-        .command('analyze')
-        .description('collapse metrics of every training step in logs')
-        .argument('<PATH...>', 'step files, rollout logs, directories of them, or globs'),
+  const analyze = addSinkOptions(
+    addMeasuringOptions(
+      addTableOptions(
+        program
+          .command('analyze')
+          .description('collapse metrics of every training step in logs')
+          .argument('<PATH...>', 'step files, rollout logs, directories of them, or globs'),
+      ),
     ),
   )
     .option('--out <dir>', 'also write metrics.jsonl, metrics.parquet and summary.json to this directory', outputPath)

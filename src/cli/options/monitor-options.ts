@@ -4,6 +4,7 @@ import type { MonitorFlags } from '../commands/monitor.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { wholeNumber } from './option-values.js';
+import { addSinkOptions } from './sink-options.js';
 
 const HELP = `
 One line of JSON is a request, { "id": 1, "op": "open", "options": { "everySteps": 5 } }, and one line is its answer:
@@ -14,9 +15,9 @@ Exit status: 0, however the client ends; 2 for wrong usage.`;
 
 /** @param done takes the exit status */
 export function addMonitorCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  program
-    .command('monitor')
-    .description('the monitor as a process beside a trainer: JSON lines on stdin and stdout')
+  addSinkOptions(
+    program.command('monitor').description('the monitor as a process beside a trainer: JSON lines on stdin and stdout'),
+  )
     .option('--threads <n>', 'threads that compute', wholeNumber(1, 1024))
     .option('--listen <unix:PATH>', 'serve several clients at a Unix socket instead', socketPath)
     .option('--parent <pid>', 'end with this process, too', wholeNumber(1))

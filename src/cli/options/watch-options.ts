@@ -5,6 +5,7 @@ import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { addMeasuringOptions } from './measuring-options.js';
 import { anyNumber, byteCount, nonEmpty, outputPath, wholeNumber } from './option-values.js';
+import { addSinkOptions } from './sink-options.js';
 
 const HELP = `
 Follows the rollout logs and step files in DIR while the trainer writes them: files that appear, grow and are rotated away. A step
@@ -22,11 +23,13 @@ Exit status: with --once 0, or 1 when something could not be used; 2 for wrong u
 
 /** @param done takes the exit status */
 export function addWatchCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  addMeasuringOptions(
-    program
-      .command('watch')
-      .description("follow a trainer's logs while they grow: a line a step, and every new verdict")
-      .argument('<DIR...>', 'directories that the trainer writes to'),
+  addSinkOptions(
+    addMeasuringOptions(
+      program
+        .command('watch')
+        .description("follow a trainer's logs while they grow: a line a step, and every new verdict")
+        .argument('<DIR...>', 'directories that the trainer writes to'),
+    ),
   )
     .option('--state <dir>', 'where it is kept what was told (default: .collapsar-watch in the first DIR)', outputPath)
     .option('--exec <command>', 'what to run on an alarm, as a shell reads it', nonEmpty)

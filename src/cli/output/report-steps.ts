@@ -13,17 +13,19 @@ import type { Severity } from '../../verdicts/index.js';
 import { impossibleMetrics, unmatchedList } from '../commands/metric-check.js';
 import { type LogFlags, logFlags, logFlagText } from '../options/log-options.js';
 import type { MeasuringFlags } from '../options/measuring-options.js';
+import type { SinkFlags } from '../options/sink-options.js';
 import type { TableFlags } from '../options/table-options.js';
 import { type AnalysisOutput, jsonArray, jsonLines, tables } from './analysis-output.js';
 import { EXIT } from './exit-codes.js';
 import { failedFiles, remarks, skippedFiles } from './failure-list.js';
 import { Progress } from './progress.js';
+import { SinkOutputs } from './sink-outputs.js';
 import { ReaderGone, type Streams } from './streams.js';
 import { widthOf } from './table.js';
 import { isUnicode, painter } from './text-style.js';
 
 /** What was measured, and the form of the results. */
-export interface ReportFlags extends MeasuringFlags, TableFlags {
+export interface ReportFlags extends MeasuringFlags, TableFlags, SinkFlags {
   out?: string;
   quiet?: true;
 }
@@ -69,6 +71,7 @@ export async function reportSteps(
   const skipped: FileError[] = [];
   const notes: string[] = [];
   const alarms = new AlarmWatch(flags.failOn);
+  const sinks = new SinkOutputs(flags, streams);
   let reported = 0;
   let keepsJournal = false;
   try {
@@ -84,6 +87,7 @@ export async function reportSteps(
     for await (const report of reports) {
       note(report, choice);
       await directory?.add(report);
+      await sinks.add(report);
       await output.report(report);
       alarms.add(report);
       reported++;
@@ -101,6 +105,8 @@ export async function reportSteps(
     if (error instanceof ReaderGone) return failures.length > 0 ? EXIT.failures : EXIT.ok;
     if (failures.length > 0) await err.write(failureList(failures, reported));
     throw error;
+  } finally {
+    await sinks.close();
   }
   if (notes.length > 0 && !flags.quiet) await err.write(remarks(notes, widthOf(err)));
   if (skipped.length > 0) await err.write(skippedFiles(skipped, widthOf(err)));

@@ -1,5 +1,6 @@
 // What is known of each prompt of each step -> columns.
 import type { PromptTable } from '../report.js';
+import { stepsToLetGo } from './let-go.js';
 
 /** A row of prompts.parquet. */
 export interface PromptRow {
@@ -28,15 +29,24 @@ const NUMBERS = {
 } as const;
 
 export class PromptColumns {
-  readonly #rows: PromptRow[] = [];
+  readonly #steps = new Map<number, PromptRow[]>();
+
+  /** @param most steps whose prompts are kept */
+  constructor(private readonly most = Number.POSITIVE_INFINITY) {}
 
   add(row: PromptRow): void {
-    this.#rows.push(row);
+    const rows = this.#steps.get(row.step);
+    if (rows !== undefined) {
+      rows.push(row);
+      return;
+    }
+    this.#steps.set(row.step, [row]);
+    for (const step of stepsToLetGo([...this.#steps.keys()], this.most)) this.#steps.delete(step);
   }
 
   /** @param after only of steps later than this one */
   table(after: number): PromptTable | undefined {
-    const rows = this.#rows.filter(({ step }) => step > after);
+    const rows = [...this.#steps].flatMap(([step, of]) => (step > after ? of : []));
     if (rows.length === 0) return undefined;
     const [ids, prompt] = numbered(rows.map((row) => row.prompt));
     const [reasons, reason] = numbered(rows.map((row) => row.drop_reason ?? ''));

@@ -14,37 +14,45 @@ export class ReportCollection {
   readonly #runs: RunCollection[] = [];
   /** A cursor of another collection (a server that was started anew) is none of this one's. */
   readonly #mark: string;
+  readonly #mostSteps: number | undefined;
 
-  constructor(provenance: Provenance, mark = '') {
+  /** @param mostSteps of a run whose prompts and matrices are kept; default: all */
+  constructor(provenance: Provenance, mark = '', mostSteps?: number) {
     this.#provenance = provenance;
     this.#mark = mark;
+    this.#mostSteps = mostSteps;
   }
 
   /** @param summary the run's verdicts and correlations so far, called when a report is asked for */
   add(record: StepRecord, summary?: () => RunSummary): void {
     let run = this.#runs.find((known) => known.isOf(record));
     if (run === undefined) {
-      run = new RunCollection(record);
+      run = new RunCollection(record, this.#mostSteps);
       this.#runs.push(run);
     }
     run.add(record, summary);
   }
 
-  addPrompt(name: string, row: PromptRow): void {
-    this.named(name)?.addPrompt(row);
+  addPrompt(run: string | RunPlace, row: PromptRow): void {
+    this.found(run)?.addPrompt(row);
   }
 
-  addMatrix(name: string, matrix: Matrix): void {
-    this.named(name)?.matrices.push(matrix);
+  addMatrix(run: string | RunPlace, matrix: Matrix): void {
+    this.found(run)?.addMatrix(matrix);
+  }
+
+  /** Of a step whose matrix is kept. */
+  matrix(run: string, step: number): Matrix | undefined {
+    return this.found(run)?.matrices.find((matrix) => matrix.step === step);
   }
 
   summarize(place: RunPlace, summary: RunSummary): void {
     this.#runs.find((known) => known.isOf(place))?.summarize(summary);
   }
 
-  /** The first of this name: tables of prompts have no folder. */
-  private named(name: string): RunCollection | undefined {
-    return this.#runs.find((run) => run.name === name);
+  /** By a name alone the first of this name: tables of prompts have no folder. */
+  private found(run: string | RunPlace): RunCollection | undefined {
+    return this.#runs.find((known) => (typeof run === 'string' ? known.name === run : known.isOf(run)));
   }
 
   /** What `report(cursor)` takes to give what comes after now. */

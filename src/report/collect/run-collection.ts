@@ -5,6 +5,7 @@ import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { FigureName, Matrix, RunData, RunHead } from '../report.js';
 import { REGIME_CODES } from '../report.js';
 import { type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
+import { stepsToLetGo } from './let-go.js';
 import { PromptColumns, type PromptRow } from './prompt-columns.js';
 import { RemarkList } from './remark-list.js';
 import { StatusReader } from './status-reader.js';
@@ -12,8 +13,8 @@ import { StatusReader } from './status-reader.js';
 export class RunCollection {
   readonly name: string;
   readonly place: string;
-  readonly prompts = new PromptColumns();
-  readonly matrices: Matrix[] = [];
+  readonly prompts: PromptColumns;
+  matrices: readonly Matrix[] = [];
   #instrument: InstrumentOfRun | undefined;
   #keys: [FigureName, string][] = [];
   readonly #figures = new Map<FigureName, number[]>();
@@ -25,7 +26,12 @@ export class RunCollection {
   #template: Pick<RunHead, 'template' | 'templateStep'> = { template: [], templateStep: null };
   #summary: (() => RunSummary) | undefined;
 
-  constructor(first: StepRecord) {
+  /** @param most steps whose prompts and matrices are kept */
+  constructor(
+    first: StepRecord,
+    private readonly most = Number.POSITIVE_INFINITY,
+  ) {
+    this.prompts = new PromptColumns(most);
     this.name = first.run;
     this.place = dirname(first.file);
   }
@@ -78,6 +84,17 @@ export class RunCollection {
 
   addPrompt(row: PromptRow): void {
     this.prompts.add(row);
+  }
+
+  addMatrix(matrix: Matrix): void {
+    const matrices = [...this.matrices, matrix];
+    const gone = new Set(
+      stepsToLetGo(
+        matrices.map(({ step }) => step),
+        this.most,
+      ),
+    );
+    this.matrices = matrices.filter(({ step }) => !gone.has(step));
   }
 
   /** @param from place of the first step to give */

@@ -1,0 +1,37 @@
+// Reports -> the sinks of `--to`. One that fails is told of once, and changes nothing else.
+import type { StepReport } from '../../analysis/step-report.js';
+import { escaped } from '../../checks/words.js';
+import { SinkQueue } from '../../monitor/sinks/sink-queue.js';
+import { openSink } from '../../sinks/open-sink.js';
+import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
+import type { SinkFlags } from '../options/sink-options.js';
+import type { Streams } from './streams.js';
+
+export class SinkOutputs {
+  readonly #queues: readonly SinkQueue[];
+  readonly #names = new RunNames();
+  readonly #writing: Promise<void>[] = [];
+
+  constructor({ to = [], toMetrics }: SinkFlags, { err }: Pick<Streams, 'err'>) {
+    this.#queues = to.map((address) => {
+      const warn = (problem: string): void => {
+        const words = `--to ${escaped(address)} failed; what it does not take is left out: ${escaped(problem)}`;
+        this.#writing.push(err.write(`note: ${words}\n`));
+      };
+      return new SinkQueue(openSink(address, toMetrics), warn);
+    });
+  }
+
+  /** Waits while a sink is far behind: logs can. */
+  async add(report: StepReport): Promise<void> {
+    if (this.#queues.length === 0) return;
+    const given = sinkReport(report, this.#names.nameOf(report));
+    for (const queue of this.#queues) queue.offer(given);
+    await Promise.all(this.#queues.map((queue) => queue.room()));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#queues.map((queue) => queue.close()));
+    await Promise.all(this.#writing);
+  }
+}

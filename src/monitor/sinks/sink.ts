@@ -1,0 +1,33 @@
+// Where reports go: a dashboard, a file. What a sink is given, and what it must do.
+import type { Judgement } from '../../verdicts/index.js';
+
+/** One finished step, as every sink is given it, whoever measured it. */
+export interface SinkReport {
+  /** Name of the run: no two runs that go to one sink have the same. */
+  readonly run: string;
+  readonly step: number;
+  /** Figures under their logged keys, such as `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Regime, verdicts and triage (`strict` only). */
+  readonly judgement?: Judgement | undefined;
+  /** I(X;Z) of each prompt's rows, nats a response; where the step was read from logs. */
+  readonly promptMi?: readonly number[] | undefined;
+}
+
+/**
+ * A place that reports go to. Whoever gives them goes on whatever comes of it: a sink that rejects is warned about once.
+ * @example
+ * import { Monitor, type Sink } from 'collapsar';
+ *
+ * const printing: Sink = {
+ *   step: async ({ run, step, metrics }) => console.log(run, step, metrics['text/mi_bound']),
+ *   close: async () => {},
+ * };
+ * const monitor = new Monitor({ sinks: [printing], run: 'grpo-7b' });
+ */
+export interface Sink {
+  /** Steps of a run come by rising number, and the next one only when this has settled. */
+  step(report: SinkReport): Promise<void>;
+  /** After the last step: writes what is held back. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,89 @@
+// Steps as they are measured -> what the page of a run asks for: everything, or what came after its cursor.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { PromptReport } from '../../analysis/prompt-findings.js';
+import type { StepReport } from '../../analysis/step-report.js';
+import {
+  cutMatrix,
+  type Matrix,
+  MOST_BYTES,
+  type PromptRow,
+  type Provenance,
+  payloadOf,
+  ReportCollection,
+} from '../../report/index.js';
+import { THINNINGS, thinned } from '../../report/payload/thinning.js';
+import { Exposition } from '../../sinks/prometheus/exposition.js';
+import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
+
+/** Of a run, whose prompts and heat maps are held: the page of days must not grow by them. */
+const MOST_STEPS = 200;
+
+export class LiveReport {
+  readonly #collection: ReportCollection;
+  readonly #metrics = new Exposition();
+  readonly #names = new RunNames();
+  /** Of the present cursor, by the cursor that is asked for: viewers ask for the same. */
+  readonly #payloads = new Map<string, Promise<Uint8Array>>();
+
+  constructor(provenance: Provenance) {
+    this.#collection = new ReportCollection(provenance, randomBytes(6).toString('hex'), MOST_STEPS);
+  }
+
+  /** @returns the name of its run, that of no other */
+  add(report: StepReport): string {
+    const { run, step, directory, record, summary, prompts, matrix } = report;
+    // Steps of one run may be in folders of their own.
+    const place = { run, file: join(directory, 'step') };
+    this.#collection.add({ ...record, ...place }, summary);
+    for (const prompt of prompts ?? []) this.#collection.addPrompt(place, promptRow(step, prompt));
+    if (matrix !== undefined) {
+      this.#collection.addMatrix(place, cutMatrix({ ...matrix, step, prompts: matrix.ids.length }));
+    }
+    const name = this.#names.nameOf(report);
+    this.#metrics.take(sinkReport(report, name));
+    this.#payloads.clear();
+    return name;
+  }
+
+  /** gzip of what came after a cursor; of everything where it is none of this report's. */
+  payload(after: string): Promise<Uint8Array> {
+    const known = this.#payloads.get(after);
+    if (known !== undefined) return known;
+    const payload = this.#payload(after);
+    // Anyone may ask for any cursor.
+    if (this.#payloads.size < 100) this.#payloads.set(after, payload);
+    return payload;
+  }
+
+  matrix(run: string, step: number): Matrix | undefined {
+    return this.#collection.matrix(run, step);
+  }
+
+  /** As Prometheus scrapes it. */
+  metrics(): string {
+    return this.#metrics.text();
+  }
+
+  async #payload(after: string): Promise<Uint8Array> {
+    const report = this.#collection.report(after);
+    if (report.head.after !== '') return payloadOf(report);
+    for (const thinning of THINNINGS) {
+      const payload = await payloadOf(thinned(report, thinning));
+      if (payload.length <= MOST_BYTES || thinning === THINNINGS.at(-1)) return payload;
+    }
+    throw new RangeError('no thinning at all');
+  }
+}
+
+function promptRow(step: number, of: PromptReport): PromptRow {
+  const { prompt, rows, mi, retrieval, kept, cause } = of;
+  return {
+    ...{ step, prompt, rows, mi, retrieval, kept, cause },
+    mi_low: of.miLow,
+    mi_high: of.miHigh,
+    reward_mean: of.rewardMean,
+    reward_std: of.rewardStd,
+    drop_reason: of.dropReason,
+  };
+}

@@ -1,0 +1,4 @@
+// What `collapsar` exports of this folder.
+export type { Sink, SinkReport } from '../monitor/sinks/sink.js';
+export { openSink } from './open-sink.js';
+export type { SinkMetrics } from './page-keys.js';

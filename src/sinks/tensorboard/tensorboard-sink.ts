@@ -1,0 +1,106 @@
+// Reports -> TensorBoard's event files, a folder a run.
+import { appendFile, mkdir, readdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Verdict } from '../../verdicts/index.js';
+import { NewVerdicts } from '../new-verdicts.js';
+import { chosenFigures, type SinkMetrics } from '../page-keys.js';
+import { fileNameOf } from '../run-file.js';
+import {
+  histogram,
+  type MarginChart,
+  marginCharts,
+  markdown,
+  restartEvent,
+  scalar,
+  summaryEvent,
+  versionEvent,
+} from './events.js';
+import { histogramOf } from './histogram-of.js';
+
+const EVENT_FILE = /^events\.out\.tfevents\.(\d{10})\./;
+
+let opened = 0;
+
+/**
+ * Scalars under the logged keys, MI, retrieval and margin between their bounds (tab Custom Scalars), the distributions
+ * of MI and reward std over prompts, and new verdicts as text.
+ */
+export class TensorBoardSink implements Sink {
+  readonly #folder: string;
+  readonly #which: SinkMetrics;
+  /** By run: the file that this sink writes, and whether its charts are laid out. */
+  readonly #files = new Map<string, { readonly path: string; charts: number }>();
+  readonly #verdicts = new NewVerdicts();
+
+  constructor(folder: string, which: SinkMetrics = 'page') {
+    this.#folder = folder;
+    this.#which = which;
+  }
+
+  async step(report: SinkReport): Promise<void> {
+    const { run, step, metrics, judgement, promptMi } = report;
+    const time = Date.now() / 1000;
+    const events: Uint8Array[] = [];
+    let file = this.#files.get(run);
+    if (file === undefined) {
+      const { path, isResumed } = await this.#place(run);
+      events.push(versionEvent(time));
+      if (isResumed) events.push(restartEvent(time, step));
+      file = { path, charts: 0 };
+    }
+    const figures = chosenFigures(metrics, this.#which);
+    const values = figures.map(([key, value]) => scalar(key, value));
+    const distributions = {
+      'prompts/mi': promptMi ?? [],
+      'prompts/reward_std': judgement?.triage.map(({ rewardStd }) => rewardStd) ?? [],
+    };
+    for (const [tag, of] of Object.entries(distributions)) {
+      const found = histogramOf(of);
+      if (found !== undefined) values.push(histogram(tag, found));
+    }
+    const charts = chartsOf(new Set(figures.map(([key]) => key)));
+    // A step without scores comes before the first with them: the layout is written again when it has more.
+    if (charts.length > file.charts) values.push(marginCharts('collapsar', charts));
+    for (const verdict of this.#verdicts.take(report))
+      values.push(markdown(`verdicts/${verdict.kind}`, inWords(verdict)));
+    if (values.length > 0) events.push(summaryEvent(time, step, values));
+    await appendFile(file.path, Buffer.concat(events));
+    file.charts = Math.max(file.charts, charts.length);
+    this.#files.set(run, file);
+  }
+
+  async close(): Promise<void> {}
+
+  /** Readers go from file to file by name: a new one must come last. */
+  async #place(run: string): Promise<{ path: string; isResumed: boolean }> {
+    const folder = join(this.#folder, fileNameOf(run));
+    await mkdir(folder, { recursive: true });
+    const before = (await readdir(folder)).flatMap((name) => Number(EVENT_FILE.exec(name)?.[1] ?? []));
+    const second = Math.max(Math.floor(Date.now() / 1000), ...before.map((at) => at + 1));
+    const name = `events.out.tfevents.${String(second).padStart(10, '0')}.${hostname()}.${process.pid}.${opened++}`;
+    return { path: join(folder, name), isResumed: before.length > 0 };
+  }
+}
+
+const CHARTS: readonly MarginChart[] = [
+  ...['collapse_first_turn_sample', 'collapse_trajectory_sample', 'collapse_turn_sample'].flatMap((label) => [
+    chart('I(X;Z), nats a response', `${label}/mi_seq_estimate`, '_batch'),
+    chart('retrieval', `${label}/retrieval_accuracy`, '_batch'),
+    chart('margin, nats a response', `${label}/mi_seq_margin`, '_batch'),
+  ]),
+  chart('bound of I(X;Z) from texts, nats a response', 'text/mi_bound', ''),
+];
+
+function chart(title: string, value: string, infix: string): MarginChart {
+  return { title: `${title} (${value})`, value, lower: `${value}${infix}_low`, upper: `${value}${infix}_high` };
+}
+
+function chartsOf(tags: ReadonlySet<string>): MarginChart[] {
+  return CHARTS.filter(({ value, lower, upper }) => [value, lower, upper].every((tag) => tags.has(tag)));
+}
+
+function inWords({ severity, since, sentence, advice }: Verdict): string {
+  return `**${severity}, since step ${since}**: ${sentence}\n\n${advice}`;
+}

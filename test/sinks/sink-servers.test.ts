@@ -1,0 +1,207 @@
+// Sinks that speak HTTP: what they ask of a server that answers as Trackio's and MLflow's handlers do.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { SinkReport } from '../../src/monitor/sinks/sink.js';
+import { openSink } from '../../src/sinks/open-sink.js';
+import { MlflowSink, mlflowName } from '../../src/sinks/servers/mlflow-sink.js';
+import { TrackioSink } from '../../src/sinks/servers/trackio-sink.js';
+import { collapseReports, giveAll, MI } from './sink-reports.js';
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 120_000 });
+
+interface Asked {
+  readonly path: string;
+  readonly body: Record<string, unknown>;
+  readonly headers: IncomingMessage['headers'];
+}
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections();
+});
+
+/** @param answer to each request: a status and an object */
+async function serve(answer: (asked: Asked) => readonly [number, unknown]): Promise<{ url: string; asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const body = JSON.parse(Buffer.concat(pieces).toString()) as Record<string, unknown>;
+    const one = { path: request.url as string, body, headers: request.headers };
+    asked.push(one);
+    const [status, object] = answer(one);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(object));
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+let reports: SinkReport[];
+beforeAll(async () => {
+  reports = await collapseReports();
+});
+
+describe('TrackioSink', () => {
+  it('logs every step, and alerts every new verdict once, at its level', async () => {
+    const { url, asked } = await serve(() => [200, {}]);
+    await giveAll(new TrackioSink(`${url}/?project=p`, 'page', 'secret'), reports);
+    const logs = asked.filter(({ path }) => path === '/api/bulk_log').map(({ body }) => (body.logs as object[])[0]);
+    expect(logs).toHaveLength(reports.length);
+    expect(logs[0]).toMatchObject({ project: 'p', run: 'collapse', step: reports[0]?.step });
+    expect((logs[0] as { metrics: Record<string, number> }).metrics[MI]).toBe(reports[0]?.metrics[MI]);
+    for (const { headers, body } of asked) {
+      expect(headers['x-trackio-write-token']).toBe('secret');
+      expect(body.hf_token).toBeNull();
+    }
+    const alerts = asked.filter(({ path }) => path === '/api/bulk_alert').flatMap(({ body }) => body.alerts as Alert[]);
+    const critical = alerts.filter(({ level }) => level === 'error');
+    expect(critical).toHaveLength(1);
+    expect(critical[0]).toMatchObject({ title: 'template collapse', run: 'collapse', project: 'p' });
+    expect(new Set(alerts.map(({ alert_id }) => alert_id)).size).toBe(alerts.length);
+    for (const { level } of alerts) expect(['info', 'warn', 'error']).toContain(level);
+  });
+
+  it('gives the same ids for the same steps, and another where a step has other figures', async () => {
+    const { url, asked } = await serve(() => [200, {}]);
+    const at = (value: number): SinkReport => ({
+      run: 'r',
+      step: 1,
+      metrics: { [MI]: value, 'text/mi_bound': Number.NaN },
+    });
+    for (const value of [1, 1, 2]) await giveAll(new TrackioSink(url), [at(value)]);
+    const logs = asked.map(({ body }) => (body.logs as { log_id: string; metrics: object }[])[0]);
+    expect(logs[0]?.log_id).toBe(logs[1]?.log_id);
+    expect(logs[0]?.log_id).not.toBe(logs[2]?.log_id);
+    expect(logs[0]?.metrics).toEqual({ [MI]: 1 });
+  });
+
+  it('asks again where the server is busy, and not where it refuses', async () => {
+    let busy = 2;
+    const { url, asked } = await serve(() => (busy-- > 0 ? [503, {}] : [200, {}]));
+    await new TrackioSink(url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    expect(asked).toHaveLength(3);
+    const refusing = await serve(() => [401, { error: 'no token' }]);
+    const step = new TrackioSink(refusing.url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    await expect(step).rejects.toThrow(/answers 401: .*no token/);
+    expect(refusing.asked).toHaveLength(1);
+  });
+
+  it('says which server does not answer, after three times', async () => {
+    const { url } = await serve(() => [200, {}]);
+    for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
+    const step = new TrackioSink(url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    await expect(step).rejects.toThrow(/does not answer: .*ECONNREFUSED.* \(asked 3 times\)/);
+  });
+});
+
+interface Alert {
+  readonly level: string;
+  readonly alert_id: string;
+}
+
+/** As much of MLflow's store as these requests see, with its rules for names, sizes and numbers. */
+function mlflow() {
+  const experiments = new Map<string, string>();
+  const runs = new Map<string, { status: string; tags: Map<string, string>; metrics: Metric[]; name: string }>();
+  const answer = ({ path, body }: Asked): [number, unknown] => {
+    const refuse = (message: string): [number, unknown] => [400, { error_code: 'INVALID_PARAMETER_VALUE', message }];
+    const run = runs.get(body.run_id as string);
+    switch (path.replace('/api/2.0/mlflow/', '')) {
+      case 'experiments/search': {
+        const name = /^name = '(.*)'$/.exec(body.filter as string)?.[1] ?? '';
+        const id = experiments.get(name);
+        return [200, id === undefined ? {} : { experiments: [{ experiment_id: id }] }];
+      }
+      case 'experiments/create':
+        experiments.set(body.name as string, String(experiments.size + 1));
+        return [200, { experiment_id: String(experiments.size) }];
+      case 'runs/search': {
+        const [, key, value] = /^tags\."([^"]+)" = '([^']+)'$/.exec(body.filter as string) ?? [];
+        const found = [...runs].filter(([, { tags }]) => tags.get(key as string) === value);
+        const told = found.map(([id, { tags }]) => {
+          return { info: { run_id: id }, data: { tags: [...tags].map(([key, value]) => ({ key, value })) } };
+        });
+        return [200, { runs: told }];
+      }
+      case 'runs/create': {
+        const id = `run${runs.size}`;
+        const tags = new Map((body.tags as { key: string; value: string }[]).map(({ key, value }) => [key, value]));
+        runs.set(id, { status: 'RUNNING', tags, metrics: [], name: body.run_name as string });
+        return [200, { run: { info: { run_id: id } } }];
+      }
+      case 'runs/log-batch': {
+        const metrics = body.metrics as Metric[];
+        if (run === undefined) return refuse('no run');
+        if (metrics.length > 1000) return refuse('too many metrics');
+        const bad = metrics.find(({ key, value }) => !/^[\w.\- /]+$/.test(key) || typeof value !== 'number');
+        if (bad !== undefined) return refuse(`bad metric ${bad.key}`);
+        run.metrics.push(...metrics);
+        for (const { key, value } of body.tags as { key: string; value: string }[]) run.tags.set(key, value);
+        return [200, {}];
+      }
+      case 'runs/update':
+        if (run === undefined) return refuse('no run');
+        run.status = body.status as string;
+        return [200, {}];
+      default:
+        return [404, { error_code: 'ENDPOINT_NOT_FOUND' }];
+    }
+  };
+  return { answer, runs, experiments };
+}
+
+interface Metric {
+  readonly key: string;
+  readonly value: number;
+  readonly step: number;
+  readonly timestamp: number;
+}
+
+describe('MlflowSink', () => {
+  it('makes a run, logs each step with names that MLflow takes, and finishes it', async () => {
+    const store = mlflow();
+    const { url } = await serve(store.answer);
+    await giveAll(new MlflowSink(`${url}?experiment=it's`, 'all'), reports);
+    expect([...store.experiments.keys()]).toEqual(["it\\'s".replace('\\', '')]);
+    const [run] = [...store.runs.values()];
+    expect(run?.name).toBe('collapse');
+    expect(run?.status).toBe('FINISHED');
+    expect(run?.metrics.filter(({ key }) => key === MI).map(({ step, value }) => [step, value])).toEqual(
+      reports.map(({ step, metrics }) => [step, metrics[MI]]),
+    );
+    expect(run?.metrics.some(({ key }) => key === 'collapse_first_turn_sample/retrieval_accuracy_at_2')).toBe(true);
+    expect(run?.tags.get('collapsar.template_collapse')).toMatch(/^critical, step \d+: /);
+  });
+
+  it('goes on with a run of an earlier process, and logs no step twice', async () => {
+    const store = mlflow();
+    const { url } = await serve(store.answer);
+    await giveAll(new MlflowSink(url), reports.slice(0, 3));
+    await giveAll(new MlflowSink(url), reports.slice(0, 5));
+    expect(store.runs.size).toBe(1);
+    const [run] = [...store.runs.values()];
+    const steps = run?.metrics.filter(({ key }) => key === MI).map(({ step }) => step);
+    expect(steps).toEqual(reports.slice(0, 5).map(({ step }) => step));
+    expect(run?.status).toBe('FINISHED');
+  });
+
+  it('cuts what is too much for one request', async () => {
+    const store = mlflow();
+    const { url, asked } = await serve(store.answer);
+    const metrics = Object.fromEntries(Array.from({ length: 2500 }, (_, at) => [`m@${at}`, at]));
+    await new MlflowSink(url, 'all').step({ run: 'r', step: 1, metrics });
+    expect(asked.filter(({ path }) => path.endsWith('log-batch'))).toHaveLength(3);
+    expect([...store.runs.values()][0]?.metrics).toHaveLength(2500);
+    expect(mlflowName('a@2: ü')).toBe('a_at_2_ _');
+  });
+});
+
+describe('openSink', () => {
+  it('refuses what is no address of a server, and passwords in one', () => {
+    for (const where of ['here', 'ftp://h', 'http://user:secret@h']) {
+      expect(() => openSink(`trackio:${where}`)).toThrow(/expected http:\/\/host:port/);
+    }
+  });
+});
