@@ -20,8 +20,8 @@ import {
 import { PROFILE, type Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
 import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
-import type { Sink } from './sinks/sink.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
+import type { Sink } from './sinks/sink.js';
 
 /** Options of a `Monitor` (docs/guide/monitor.md). */
 export interface MonitorOptions {
