@@ -27,15 +27,44 @@ export interface PromptReport {
   readonly cause: TriageCause | null;
 }
 
-/** How the rows of each prompt stand under every prompt. */
-export interface PromptMatrix {
+/** A matrix as journals keep it: bytes in base64. */
+export interface EncodedMatrix {
   readonly source: PromptSource;
-  /** The P prompts of rows and columns. */
   readonly ids: readonly string[];
+  readonly posterior: string;
+  readonly nats: string;
+}
+
+/** How the rows of each prompt stand under every prompt. Bytes are decoded when they are first asked for. */
+export class PromptMatrix {
+  #posterior: Uint8Array | undefined;
+  #nats: Uint16Array | undefined;
+
+  /** @internal */
+  constructor(readonly encoded: EncodedMatrix) {}
+
+  /** What the figures are made of. */
+  get source(): PromptSource {
+    return this.encoded.source;
+  }
+
+  /** The P prompts of rows and columns. */
+  get ids(): readonly string[] {
+    return this.encoded.ids;
+  }
+
   /** [P·P] row i, column p: mean over the rows of prompt i of the posterior of p; 255 is 1. */
-  readonly posterior: Uint8Array;
+  get posterior(): Uint8Array {
+    this.#posterior ??= Uint8Array.from(Buffer.from(this.encoded.posterior, 'base64'));
+    return this.#posterior;
+  }
+
   /** [P·P] float16 bit patterns: mean over the rows of prompt i of their log-prob under p − their marginal; nats. */
-  readonly nats: Uint16Array;
+  get nats(): Uint16Array {
+    // Of its own memory, which 16 bits are aligned in.
+    this.#nats ??= new Uint16Array(Uint8Array.from(Buffer.from(this.encoded.nats, 'base64')).buffer);
+    return this.#nats;
+  }
 }
 
 export interface PromptFindings {
@@ -86,7 +115,5 @@ function finiteOrNull(figure: number | undefined): number | null {
 
 function matrixOf({ source, ids, posterior, nats }: PromptMeasurement): PromptMatrix | undefined {
   if (source === undefined || posterior === undefined || nats === undefined) return undefined;
-  // Of its own memory, which 16 bits are aligned in.
-  const bytes = Uint8Array.from(Buffer.from(nats, 'base64'));
-  return { source, ids, posterior: Buffer.from(posterior, 'base64'), nats: new Uint16Array(bytes.buffer) };
+  return new PromptMatrix({ source, ids, posterior, nats });
 }

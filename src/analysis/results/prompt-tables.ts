@@ -2,7 +2,7 @@
 // is known when a run is through: until then its matrices wait on disk.
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
-import type { PromptMatrix } from '../prompt-findings.js';
+import type { EncodedMatrix } from '../prompt-findings.js';
 import type { StepReport } from '../step-report.js';
 import { keptMatrices } from './kept-matrices.js';
 import { type ParquetColumn, ParquetTable, TEXT } from './parquet-table.js';
@@ -16,19 +16,20 @@ const GROUP_BYTES = 2 ** 23;
 /** Of a row of prompts.parquet, about, with what holds it in memory. */
 const PROMPT_BYTES = 256;
 
-const figure = (name: string): ParquetColumn => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL' });
+// Measured figures and matrices hardly compress, and trying takes longer than all the rest.
+const AS_IS = { encoding: 'PLAIN', codec: 'UNCOMPRESSED', statistics: false } as const;
+
+const figure = (name: string): ParquetColumn => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL', ...AS_IS });
 const text = (name: string, repetition_type: 'REQUIRED' | 'OPTIONAL' = 'REQUIRED'): ParquetColumn => ({
   name,
   repetition_type,
   ...TEXT,
 });
-// Bytes of which none are alike: a dictionary and bounds of them would only take time.
 const bytes = (name: string): ParquetColumn => ({
   name,
   type: 'BYTE_ARRAY',
   repetition_type: 'REQUIRED',
-  encoding: 'PLAIN',
-  statistics: false,
+  ...AS_IS,
 });
 const STEP: readonly ParquetColumn[] = [text('run'), { name: 'step', type: 'INT64', repetition_type: 'REQUIRED' }];
 
@@ -93,7 +94,7 @@ export class PromptTables {
       this.#run = run;
       this.#steps.push(step);
       this.#waiting ??= await AtomicFile.open(this.#directory, WAITING);
-      await this.#waiting.write(waitingLine(matrix));
+      await this.#waiting.write(`${JSON.stringify(matrix.encoded)}\n`);
     });
   }
 
@@ -113,7 +114,7 @@ export class PromptTables {
         let at = 0;
         for await (const line of waiting.lines()) {
           if (kept.has(at)) {
-            const { ids, source, posterior, nats } = JSON.parse(line) as WaitingMatrix;
+            const { ids, source, posterior, nats } = JSON.parse(line) as EncodedMatrix;
             const [shares, excess] = [Buffer.from(posterior, 'base64'), Buffer.from(nats, 'base64')];
             const row = [
               this.#run,
@@ -177,18 +178,4 @@ export class PromptTables {
     const root = name.slice(0, name.indexOf('.'));
     return { file, rows: await ParquetTable.open(root, columns, (piece) => file.writeBytes(piece), GROUP_BYTES) };
   }
-}
-
-interface WaitingMatrix {
-  readonly ids: readonly string[];
-  readonly source: string;
-  readonly posterior: string;
-  readonly nats: string;
-}
-
-function waitingLine({ ids, source, posterior, nats }: PromptMatrix): string {
-  const inBase64 = ({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array) =>
-    Buffer.from(buffer, byteOffset, byteLength).toString('base64');
-  const line: WaitingMatrix = { ids, source, posterior: inBase64(posterior), nats: inBase64(nats) };
-  return `${JSON.stringify(line)}\n`;
 }

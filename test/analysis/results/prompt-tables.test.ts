@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { analyze } from '../../../src/analysis/analyze.js';
-import type { PromptMatrix } from '../../../src/analysis/prompt-findings.js';
+import { PromptMatrix } from '../../../src/analysis/prompt-findings.js';
 import { keptMatrices } from '../../../src/analysis/results/kept-matrices.js';
 import { PromptTables } from '../../../src/analysis/results/prompt-tables.js';
 import type { StepReport } from '../../../src/analysis/step-report.js';
@@ -170,12 +170,8 @@ describe('tables of prompts', () => {
   it('have rows in the order of the calls, whether or not these are waited for, and of each run what is kept', async () => {
     const place = temporaryDirectory();
     const tables = new PromptTables(place);
-    const matrix = {
-      source: 'scores',
-      ids: ['é', '"'],
-      posterior: new Uint8Array(4),
-      nats: new Uint16Array(4),
-    } as const;
+    const zeros = (bytes: number) => Buffer.alloc(bytes).toString('base64');
+    const matrix = new PromptMatrix({ source: 'scores', ids: ['é', '"'], posterior: zeros(4), nats: zeros(8) });
     const waiting = [];
     for (const run of ['a', 'b']) {
       for (let step = 0; step < 450; step++) waiting.push(tables.add({ run, step, prompts: [], matrix }));
