@@ -19,6 +19,7 @@ const missingFor = [
   [/tensorboard\.test|prometheus\.test/, 'Python with tensorboard and prometheus-client (COLLAPSAR_PYTHON)'],
   [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
   [/engine-device/, 'a CUDA backend or a GPU: COLLAPSAR_CUDA=on npm run install, COLLAPSAR_TEST_DEVICE=cuda'],
+  [/report-page\.test/, "Chromium: Debian's package chromium, or COLLAPSAR_CHROMIUM"],
   [/Float16Array/, 'Node 24 or newer'],
   [/rights|redo|unprivileged/, 'a user other than root'],
 ];

@@ -105,6 +105,19 @@ describe('collapsar report', () => {
     for (const svg of before) expect(svg).toMatch(/^<svg [^>]*width="\d+"/);
   });
 
+  it('draws the figures of the pages, byte for byte', async () => {
+    const figures = join(folder, 'pages');
+    await collapsar(['report', 'examples/data', '--figures', figures, '--quiet']);
+    for (const [drawn, page] of [
+      ['01-collapse-story', 'collapse-story'],
+      ['01-collapse-heat-maps', 'collapse-heat-maps'],
+      ['plane', 'plane'],
+    ]) {
+      const its = readFileSync(join('docs/guide/figures', `${page}.svg`), 'utf8');
+      expect(readFileSync(join(figures, `${drawn}.svg`), 'utf8'), page).toBe(its);
+    }
+  });
+
   it('says what is wrong with results and other paths together, and with broken results', async () => {
     const mixed = await collapsar(['report', results, 'examples/data']);
     expect(mixed.status).toBe(2);
