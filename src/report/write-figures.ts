@@ -38,13 +38,13 @@ interface Figure {
 export async function writeFigures(report: Report, folder: string): Promise<string[]> {
   // Whoever wants a page alone does not wait for the library of charts.
   const { svgOf } = (await import(pathToFileURL(DRAWING).href)) as {
-    svgOf: (option: ChartOption, size: Size) => string;
+    svgOf: (option: ChartOption, size: Size, title: string) => string;
   };
   try {
     await mkdir(folder, { recursive: true });
     const names: string[] = [];
     for (const { name, option, size } of figuresOf(report)) {
-      await writeFile(join(folder, name), svgOf(option, size));
+      await writeFile(join(folder, name), svgOf(option, size, name.replace('.svg', '')));
       names.push(name);
     }
     return names;

@@ -110,6 +110,9 @@ describe('the story', () => {
     expect(svg).toBe(svgOf(storyOption({ run: told }, LIGHT, SIZE), SIZE));
     expect(svg).not.toMatch(/<(script|img|foreignObject)/);
     expect(svg).toContain('&lt;script&gt;');
+    expect(svgOf(storyOption({ run }, LIGHT, SIZE), SIZE, '<b> & c')).toMatch(
+      /^<svg [^>]*><title>&lt;b&gt; &amp; c<\/title>/,
+    );
   });
 
   it('is drawn of a run of one step, and of one without any figure', () => {

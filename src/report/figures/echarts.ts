@@ -9,12 +9,16 @@ use([CustomChart, LineChart, ScatterChart, GridComponent, CanvasRenderer, SVGRen
 
 export { init };
 
-/** A chart as the text of an SVG; needs no document. */
-export function svgOf(option: ChartOption, { width, height }: Size): string {
+/**
+ * A chart as the text of an SVG; needs no document.
+ * @param title for who does not see it
+ */
+export function svgOf(option: ChartOption, { width, height }: Size, title = 'chart'): string {
   const chart = init(null, null, { renderer: 'svg', ssr: true, width, height });
   try {
     chart.setOption(option);
-    return plain(chart.renderToSVGString());
+    // The first tag is the SVG's own.
+    return plain(chart.renderToSVGString()).replace('>', () => `><title>${escaped(title)}</title>`);
   } finally {
     // Its timers would keep a process alive.
     chart.dispose();
@@ -31,3 +35,7 @@ function plain(svg: string): string {
     .replaceAll(/ (?:class="zr\d+-cls-\d+"|ecmeta_\w+="[^"]*"|pointer-events="visible")/g, '')
     .replaceAll(/(id="|"url\(#)zr\d+-/g, '$1');
 }
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+const escaped = (text: string): string => text.replace(/[&<>]/g, (character) => ENTITIES[character] as string);

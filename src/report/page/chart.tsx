@@ -83,7 +83,10 @@ export function Chart({ label, name, height, option, table, children, onSize, is
           <button type="button" onClick={() => save(`${name}.csv`, 'text/csv', csvOf(table()))}>
             CSV
           </button>
-          <button type="button" onClick={() => save(`${name}.svg`, 'image/svg+xml', svgOf(option(size()), size()))}>
+          <button
+            type="button"
+            onClick={() => save(`${name}.svg`, 'image/svg+xml', svgOf(option(size()), size(), label))}
+          >
             SVG
           </button>
           <button
