@@ -38,7 +38,8 @@ export class LiveReport {
     this.#collection.add({ ...record, ...place }, summary);
     for (const prompt of prompts ?? []) this.#collection.addPrompt(place, promptRow(step, prompt));
     if (matrix !== undefined) {
-      this.#collection.addMatrix(place, cutMatrix({ ...matrix, step, prompts: matrix.ids.length }));
+      const { source, ids, posterior, nats } = matrix;
+      this.#collection.addMatrix(place, cutMatrix({ step, source, ids, prompts: ids.length, posterior, nats }));
     }
     const name = this.#names.nameOf(report);
     this.#metrics.take(sinkReport(report, name));
