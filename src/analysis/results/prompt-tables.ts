@@ -18,12 +18,15 @@ const PROMPT_BYTES = 256;
 
 // Measured figures and matrices hardly compress, and trying takes longer than all the rest.
 const AS_IS = { encoding: 'PLAIN', codec: 'UNCOMPRESSED', statistics: false } as const;
+/** Without the least and the greatest value, which cost more than the values. */
+const UNSORTED = { statistics: false } as const;
 
 const figure = (name: string): ParquetColumn => ({ name, type: 'DOUBLE', repetition_type: 'OPTIONAL', ...AS_IS });
 const text = (name: string, repetition_type: 'REQUIRED' | 'OPTIONAL' = 'REQUIRED'): ParquetColumn => ({
   name,
   repetition_type,
   ...TEXT,
+  ...UNSORTED,
 });
 const bytes = (name: string): ParquetColumn => ({
   name,
@@ -31,14 +34,17 @@ const bytes = (name: string): ParquetColumn => ({
   repetition_type: 'REQUIRED',
   ...AS_IS,
 });
-const STEP: readonly ParquetColumn[] = [text('run'), { name: 'step', type: 'INT64', repetition_type: 'REQUIRED' }];
+const STEP: readonly ParquetColumn[] = [
+  text('run'),
+  { name: 'step', type: 'INT64', repetition_type: 'REQUIRED', ...UNSORTED },
+];
 
 const PROMPT_COLUMNS: readonly ParquetColumn[] = [
   ...STEP,
   text('prompt'),
-  { name: 'rows', type: 'INT32', repetition_type: 'REQUIRED' },
+  { name: 'rows', type: 'INT32', repetition_type: 'REQUIRED', ...UNSORTED },
   ...['mi', 'mi_low', 'mi_high', 'reward_mean', 'reward_std'].map(figure),
-  { name: 'kept', type: 'BOOLEAN', repetition_type: 'OPTIONAL' },
+  { name: 'kept', type: 'BOOLEAN', repetition_type: 'OPTIONAL', ...UNSORTED },
   text('drop_reason', 'OPTIONAL'),
   text('cause', 'OPTIONAL'),
   figure('retrieval'),
@@ -46,7 +52,7 @@ const PROMPT_COLUMNS: readonly ParquetColumn[] = [
 
 const MATRIX_COLUMNS: readonly ParquetColumn[] = [
   ...STEP,
-  { name: 'prompts', type: 'INT32', repetition_type: 'REQUIRED' },
+  { name: 'prompts', type: 'INT32', repetition_type: 'REQUIRED', ...UNSORTED },
   text('ids'),
   text('source'),
   bytes('posterior'),
