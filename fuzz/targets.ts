@@ -180,6 +180,7 @@ let files = new Map<string, Uint8Array>();
 
 STORES.push({
   scheme: 'memory://',
+  isSearched: false,
   open: async (path) => {
     const content = files.get(path);
     if (content !== undefined) return new Memory(path, content);

@@ -10,7 +10,7 @@ import { isLink, missingProblem } from '../stores/missing-file.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { NothingFoundError } from '../stores/nothing-found.js';
 import { findObjects } from '../stores/s3/listing.js';
-import { isRemote, UNKNOWN_STORE } from '../stores/store.js';
+import { isRemote, isSearched, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
 import { CsvFile } from './csv-log.js';
 import type { Container, Place, RolloutFormat } from './format.js';
@@ -131,7 +131,8 @@ class Search {
   ) {}
 
   async argument(path: string): Promise<void> {
-    if (isRemote(path)) return this.#objects(path);
+    if (isSearched(path)) return this.#objects(path);
+    if (isRemote(path)) return this.#add({ path, root: undefined }, path);
     if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
     if (path === '')
       return this.#problem('""', 'an empty path, as of a variable that is not set: name files or folders');

@@ -12,9 +12,11 @@ import { errorCode } from './system-problem.js';
 export interface Store {
   readonly scheme: string;
   readonly open: (path: string, options: OpenOptions) => Promise<ByteSource>;
+  /** Whether a path may be a prefix or a pattern; else it is one object. */
+  readonly isSearched: boolean;
 }
 
-export const STORES: Store[] = [{ scheme: 's3://', open: openObject }];
+export const STORES: Store[] = [{ scheme: 's3://', open: openObject, isSearched: true }];
 
 /** What an address says that no store opens. */
 export const UNKNOWN_STORE =
@@ -50,6 +52,11 @@ export async function openIfThere(path: string, options: OpenOptions = {}): Prom
 /** True for paths that are no local ones. */
 export function isRemote(path: string): boolean {
   return storeOf(path) !== undefined;
+}
+
+/** True for paths of a store that may be prefixes or patterns. */
+export function isSearched(path: string): boolean {
+  return storeOf(path)?.isSearched ?? false;
 }
 
 function storeOf(path: string): Store | undefined {
