@@ -177,6 +177,50 @@ TEST_CASE("invalid UTF-8 gives a replacement for each byte, and never reads past
   for (const auto& [text, words] : cases) CHECK(wordsOf(text) == words);
 }
 
+TEST_CASE("keys of many texts at a time are those of each text by itself") {
+  // Ids of all lengths of digits; words beyond what a lane holds; texts of very different lengths, empty ones too.
+  const auto keyOf = [](const std::string& bytes) {
+    std::uint64_t key = kFnvStart;
+    for (const char c : bytes) key = fnvOf(key, static_cast<std::uint8_t>(c));
+    return key;
+  };
+  std::vector<std::int64_t> values = {0};
+  for (std::int64_t power = 1; power <= std::int64_t{1} << 52; power *= 10) {
+    for (const std::int64_t near : {power - 1, power, power + 1, power * 7}) values.push_back(near);
+  }
+  std::vector<std::int64_t> ids, idOffsets = {0}, textOffsets = {0};
+  std::string text;
+  std::vector<std::string> expected, expectedWords;
+  for (std::size_t row = 0; row < 40; row++) {
+    std::string joined, joinedWords;
+    for (std::size_t i = 0; i < row * row % 701; i++) {
+      const std::int64_t id = values[(row * 31 + i * 7) % values.size()];
+      const std::string word(i % 97 == 5 ? 3000 + row : 1 + i % 9, static_cast<char>('A' + (row + i) % 26));
+      std::string lower = word;
+      for (char& c : lower) c = static_cast<char>(c + ('a' - 'A'));
+      ids.push_back(id);
+      text += word + "  ";
+      joined += (i > 0 ? "\n" : "") + std::to_string(id);
+      joinedWords += (i > 0 ? "\n" : "") + lower;
+    }
+    idOffsets.push_back(static_cast<std::int64_t>(ids.size()));
+    textOffsets.push_back(static_cast<std::int64_t>(text.size()));
+    expected.push_back(joined);
+    expectedWords.push_back(joinedWords);
+  }
+  ThreadPool pool(2);
+  JobControl control;
+  TokenHashes ofIds({nullptr, ids.data(), idOffsets.data(), 40});
+  TokenHashes ofWords({reinterpret_cast<const std::uint8_t*>(text.data()), nullptr, textOffsets.data(), 40});
+  CHECK(ofIds.compute(pool, control) == Outcome::Done);
+  CHECK(ofWords.compute(pool, control) == Outcome::Done);
+  for (std::int64_t row = 0; row < 40; row++) {
+    CHECK(ofIds.key(row) == keyOf(expected[static_cast<std::size_t>(row)]));
+    CHECK(ofWords.key(row) == keyOf(expectedWords[static_cast<std::size_t>(row)]));
+    CHECK(ofWords.count(row) == ofIds.count(row));
+  }
+}
+
 TEST_CASE("the same bits for any number of threads, order of rows, instruction set and memory") {
   for (const bool known : {false, true}) {
     for (const std::int64_t each : {1, 2, 5, 9}) {

@@ -1,6 +1,7 @@
-// A partition's lists are written where its hashes stand among the batch's: a feature has two postings at least.
+// A partition's lists are written where its hashes stand among the batch's: a feature has two occurrences at least.
 #include "feature_lists.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/deterministic_math.h"
@@ -20,19 +21,25 @@ std::int64_t unitsOfLog(std::uint32_t count) {
 
 }  // namespace
 
-TextTable::TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens) {
+TextTable::TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, bool splits) {
+  const auto isOdd = [&](std::int64_t used) { return splits && rows.place(used) % 2 == 1; };
+  std::vector<std::uint32_t> scoreOf(static_cast<std::size_t>(rows.rows)), oddScoreOf(scoreOf.size(), kNoScore);
+  for (int fold = 0; fold <= kHalf; fold++) {
+    firstScore[fold] = static_cast<std::uint32_t>(scoredRow.size());
+    for (std::int64_t used = 0; used < rows.rows; used++) {
+      if (fold == kHalf ? !isOdd(used) : rows.fold[used] != fold) continue;
+      (fold == kHalf ? oddScoreOf : scoreOf)[used] = static_cast<std::uint32_t>(scoredRow.size());
+      scoredRow.push_back(used);
+    }
+  }
+  firstScore[kHalf + 1] = static_cast<std::uint32_t>(scoredRow.size());
   for (std::int64_t j = 0; j < rows.prompts; j++) {
+    const auto prompt = static_cast<std::uint32_t>(j);
     for (std::int64_t used = rows.firstRow[j]; used < rows.firstRow[j + 1]; used++) {
-      const bool odd = rows.place(used) % 2 == 1;
-      std::vector<std::int64_t>& ofFold = rowsOf[rows.fold[used]];
-      add(used, tokens.count(rows.row[used]),
-          {static_cast<std::uint32_t>(j), rows.fold[used], static_cast<std::uint32_t>(ofFold.size()),
-           odd ? static_cast<std::uint32_t>(oddRows.size()) : kEven});
-      ofFold.push_back(used);
-      if (odd) oddRows.push_back(used);
+      add(used, tokens.count(rows.row[used]), {prompt, rows.fold[used], scoreOf[used], oddScoreOf[used]});
     }
     if (!rows.promptsKnown) continue;
-    add(-1, promptTokens->count(rows.promptText[j]), {static_cast<std::uint32_t>(j), kPromptText, 0, kEven});
+    add(-1, promptTokens->count(rows.promptText[j]), {prompt, kPromptText, kNoScore, kNoScore});
   }
 }
 
@@ -43,9 +50,12 @@ void TextTable::add(std::int64_t used, std::int64_t tokens, const Text& text) {
 }
 
 FeatureLists::FeatureLists(const UsedRows& rows, const TextTable& texts, const PostingLists& postings, int workers)
-    : texts_(texts), logs_(kKnownLogs), base_(static_cast<std::size_t>(workers)) {
+    : texts_(texts), prompts_(rows.prompts), logs_(kKnownLogs), base_(static_cast<std::size_t>(workers)) {
   for (std::uint32_t n = 1; n < kKnownLogs; n++) logs_[n] = unitsOfLog(n);
-  for (auto& ofWorker : base_) ofWorker.resize(static_cast<std::size_t>(rows.rows));
+  for (auto& ofWorker : base_) {
+    ofWorker.resize(static_cast<std::size_t>(rows.rows));
+    byText_.emplace_back(static_cast<std::size_t>(rows.rows));
+  }
   firstPartition_.push_back(0);
   std::int64_t most = 0;
   for (std::int64_t end = 1; end <= postings.partitions(); end++) {
@@ -68,66 +78,85 @@ Outcome FeatureLists::list(std::int64_t batch, PostingLists& postings, bool coun
   lists_.resize(static_cast<std::size_t>(end - first));
   return postings.group(
       first, end, pool, control,
-      [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t ngramCount, const Posting* found) {
+      [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t ngramCount,
+          const std::uint32_t* found) {
         const std::int64_t at = postings.entriesBefore(partition) - postings.entriesBefore(first);
         FeatureList& list = lists_[static_cast<std::size_t>(partition - first)];
         list = {features_.get() + at / 2, holders_.get() + at, inText_.get() == nullptr ? nullptr : inText_.get() + at,
                 counts_.get() + at, 0};
         listPartition(ngrams, ngramCount, found, countBase ? base_[static_cast<std::size_t>(worker)].data() : nullptr,
-                      list);
+                      byText_[static_cast<std::size_t>(worker)].get(), list);
       });
 }
 
-void FeatureLists::listPartition(const Ngram* ngrams, std::int64_t ngramCount, const Posting* postings,
-                                 std::int64_t* base, FeatureList& out) const {
-  std::int64_t holderCount = 0, countCount = 0;
-  out.featureCount = 0;
+void FeatureLists::listPartition(const Ngram* ngrams, std::int64_t ngramCount, const std::uint32_t* found,
+                                 std::int64_t* base, Count* byText, FeatureList& out) const {
+  const TextTable::Text* const texts = texts_.texts.data();
+  const std::int64_t* const logs = logs_.data();
+  const auto logOf = [&](std::uint32_t total) { return total < kKnownLogs ? logs[total] : unitsOfLog(total); };
+  Feature* feature = out.features;
+  Holder* holders = out.holders;
+  std::uint32_t* inText = out.inText;
+  Count* counts = out.counts;
   for (const Ngram* ngram = ngrams; ngram < ngrams + ngramCount; ngram++) {
-    if (ngram->postings == 1 && postings[ngram->first].count == 1) continue;  // ln 1 = 0
-    Feature feature{};
-    Holder* const holders = out.holders + holderCount;
+    const std::uint32_t *const begin = found + ngram->first, *const end = found + ngram->end;
+    if (*begin == end[-1]) {
+      const std::int64_t row = texts_.row[*begin];
+      if (end - begin > 1 && row >= 0 && base != nullptr) {  // ln 1 = 0
+        base[row] += logOf(static_cast<std::uint32_t>(end - begin)) * (end - begin);
+      }
+      continue;
+    }
     Holder* holder = holders - 1;
-    std::uint32_t last = UINT32_MAX;
-    for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-      const std::uint32_t count = postings[at].count;
-      const TextTable::Text& text = texts_.texts[postings[at].text];
+    Count* next = counts;
+    std::uint32_t last = UINT32_MAX, total = 0;
+    for (const std::uint32_t* at = begin; at < end;) {
+      const std::uint32_t number = *at;
+      const std::uint32_t* const first = at;
+      while (++at < end && *at == number) continue;
+      const auto count = static_cast<std::uint32_t>(at - first);
+      const TextTable::Text& text = texts[number];
       if (text.prompt != last) {
         last = text.prompt;
         *++holder = {last, 0};
-        if (out.inText != nullptr) out.inText[holderCount + feature.holders] = 0;
-        feature.holders++;
+        if (inText != nullptr) inText[holder - holders] = 0;
       }
       if (text.fold == kPromptText) {
-        out.inText[holderCount + feature.holders - 1] = count;
+        inText[holder - holders] = count;
         continue;
       }
       holder->total += count;
-      feature.total += count;
-      feature.ends[text.fold]++;
+      total += count;
+      *next++ = {text.score, text.oddScore, text.fold, count, static_cast<std::uint32_t>(holder - holders)};
     }
-    if (feature.total == 0) continue;
-    std::uint32_t starts[kMostFolds], rows = 0;
-    for (int fold = 0; fold < kMostFolds; fold++) {
-      starts[fold] = rows;
-      rows += feature.ends[fold];
-      feature.ends[fold] = rows;
+    if (total == 0) continue;
+    feature->holders = static_cast<std::uint32_t>(holder + 1 - holders);
+    feature->total = total;
+    feature->counts = static_cast<std::uint32_t>(next - counts);
+    if (base != nullptr) {
+      const std::int64_t log = logOf(total);
+      for (const Count* at = counts; at < next; at++) base[texts_.scoredRow[at->score]] += log * at->count;
     }
-    const std::int64_t log = feature.total < kKnownLogs ? logs_[feature.total] : unitsOfLog(feature.total);
-    Count* const counts = out.counts + countCount;
-    std::uint32_t of = 0;
-    for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-      const Posting& posting = postings[at];
-      const TextTable::Text& text = texts_.texts[posting.text];
-      while (holders[of].prompt != text.prompt) of++;
-      if (text.fold == kPromptText) continue;
-      counts[starts[text.fold]++] = {posting.text, posting.count, of};
-      if (base != nullptr) base[texts_.row[posting.text]] += log * posting.count;
-    }
-    if (ngram->postings == 1) continue;
-    out.features[out.featureCount++] = feature;
-    holderCount += feature.holders;
-    countCount += rows;
+    if (isDense(*feature)) sortByFold(counts, byText, *feature);
+    holders += feature->holders;
+    if (inText != nullptr) inText += feature->holders;
+    counts = next;
+    feature++;
   }
+  out.featureCount = feature - out.features;
+}
+
+void FeatureLists::sortByFold(Count* counts, Count* byText, Feature& feature) {
+  std::copy_n(counts, feature.counts, byText);
+  std::fill_n(feature.ends, kMostFolds, 0);
+  for (const Count* at = byText; at < byText + feature.counts; at++) feature.ends[at->fold]++;
+  std::uint32_t starts[kMostFolds], before = 0;
+  for (int fold = 0; fold < kMostFolds; fold++) {
+    starts[fold] = before;
+    before += feature.ends[fold];
+    feature.ends[fold] = before;
+  }
+  for (const Count* at = byText; at < byText + feature.counts; at++) counts[starts[at->fold]++] = *at;
 }
 
 double FeatureLists::base(std::int64_t row) const {

@@ -10,23 +10,27 @@
 
 namespace collapsar {
 
-constexpr std::uint32_t kPromptText = kMostFolds;  // in place of a fold
+constexpr int kHalf = kMostFolds;  // in place of a fold: the rows of odd places, of which the even ones know nothing
+constexpr std::uint32_t kPromptText = kHalf + 1;  // likewise: the prompt's own text
 
 // Texts: the used rows prompt by prompt, each prompt's followed by its own text where prompts are known.
+// Scores: of each used row, fold by fold; then of the rows at odd places again, for the half split.
 struct TextTable {
   struct Text {
     std::uint32_t prompt, fold;
-    std::uint32_t inFold;  // its number among the rows of the fold
-    std::uint32_t inOdd;   // among the rows of odd places; kEven: is at another
+    std::uint32_t score, oddScore;  // their numbers; kNoScore: there is none
   };
-  static constexpr std::uint32_t kEven = UINT32_MAX;
+  static constexpr std::uint32_t kNoScore = UINT32_MAX;
 
-  TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens);
+  // splits: the half split has scores of its own.
+  TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, bool splits);
 
   std::vector<std::int64_t> entries;  // features
   std::vector<std::int64_t> row;      // used row; -1: the prompt's text
   std::vector<Text> texts;
-  std::vector<std::int64_t> rowsOf[kMostFolds], oddRows;
+  std::vector<std::int64_t> scoredRow;  // [scores]
+  // Scores of each fold, and of the odd places at kHalf: [firstScore[fold], firstScore[fold + 1]).
+  std::uint32_t firstScore[kHalf + 2];
 
  private:
   void add(std::int64_t used, std::int64_t tokens, const Text& text);
@@ -34,7 +38,7 @@ struct TextTable {
 
 // Of a feature, in one row, whose prompt is that holder of the feature.
 struct Count {
-  std::uint32_t text, count, holder;
+  std::uint32_t score, oddScore, fold, count, holder;
 };
 
 // A prompt that has a feature, `total` times in its rows.
@@ -43,11 +47,11 @@ struct Holder {
 };
 
 // A feature that a used row and another text have. Its holders and counts follow those of the one before; counts are of
-// rows alone, fold by fold.
+// rows alone, by rising text, where it is dense fold by fold.
 struct Feature {
-  std::uint32_t holders;
+  std::uint32_t holders, counts;
   std::uint32_t total;             // in used rows
-  std::uint32_t ends[kMostFolds];  // of each fold's counts
+  std::uint32_t ends[kMostFolds];  // dense: of each fold's counts
 };
 
 // Features of one partition, but for those that one row alone has: they cost the same under every prompt.
@@ -73,17 +77,23 @@ class FeatureLists {
   // Of the batch that was listed last.
   const std::vector<FeatureList>& lists() const { return lists_; }
 
+  // Held by so many prompts that it is scored for all of them.
+  bool isDense(const Feature& feature) const { return feature.holders * std::int64_t{4} >= prompts_; }
+
   // The sum over a row's features of ln of their number in all used rows.
   double base(std::int64_t row) const;
 
  private:
-  void listPartition(const Ngram* ngrams, std::int64_t ngramCount, const Posting* postings, std::int64_t* base,
-                     FeatureList& out) const;
+  void listPartition(const Ngram* ngrams, std::int64_t ngramCount, const std::uint32_t* found, std::int64_t* base,
+                     Count* byText, FeatureList& out) const;
+  static void sortByFold(Count* counts, Count* byText, Feature& feature);
 
   const TextTable& texts_;
+  std::int64_t prompts_;
   std::vector<std::int64_t> firstPartition_;     // [batches + 1]
   std::vector<std::int64_t> logs_;               // of 1, 2, ...
   std::vector<std::vector<std::int64_t>> base_;  // of each worker: [R]
+  std::vector<UnsetArray<Count>> byText_;        // of each worker: [R]
   UnsetArray<Feature> features_;
   UnsetArray<Holder> holders_;
   UnsetArray<std::uint32_t> inText_;

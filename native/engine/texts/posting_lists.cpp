@@ -1,14 +1,19 @@
-// A counting sort of each tile, then a hash table for each partition.
+// A counting sort of each tile; in each partition a sieve for hashes that come once, then a hash table for the others.
 #include "posting_lists.h"
 
 namespace collapsar {
 
 namespace {
 
-// As many slots as leave a third of them empty.
-std::uint64_t tableSize(std::int64_t entries) {
-  return std::bit_ceil(static_cast<std::uint64_t>(entries + entries / 2 + 1));
-}
+constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15u;  // 2^64 / the golden ratio
+
+constexpr int kPrefetchedLines = 8;  // of a tile's entries of a partition
+
+// As many slots as leave half of them empty.
+std::uint64_t tableSize(std::int64_t entries) { return std::bit_ceil(static_cast<std::uint64_t>(2 * entries + 2)); }
+
+// Bits of the sieve: 8 to a hash, one word at least.
+std::uint64_t sieveSize(std::int64_t entries) { return std::bit_ceil(static_cast<std::uint64_t>(8 * entries + 64)); }
 
 }  // namespace
 
@@ -76,52 +81,96 @@ void PostingLists::makeScratchForGroups() {
   }
   before_[static_cast<std::size_t>(partitions())] = before;
   for (Scratch& scratch : scratch_) {
-    scratch.hashes.reset();
+    const auto room = static_cast<std::size_t>(most) + 1;
+    scratch.hashes = UnsetArray<std::uint64_t>(room);
+    scratch.seen = UnsetArray<std::uint64_t>(sieveSize(most) / 32);
     scratch.table = UnsetArray<std::uint32_t>(tableSize(most));
-    scratch.ngrams = UnsetArray<Ngram>(static_cast<std::size_t>(most));
-    scratch.postings = UnsetArray<Posting>(static_cast<std::size_t>(most));
+    scratch.ngrams = UnsetArray<Ngram>(room);
+    scratch.texts = UnsetArray<std::uint32_t>(room);
+    scratch.numbers = UnsetArray<std::uint32_t>(room);
+    scratch.ofNgrams = UnsetArray<std::uint32_t>(room);
   }
+}
+
+// Writes hashes and texts of the partition's entries, but for most of those whose hash comes once, and returns how many
+// these are. Nothing in here branches on a hash: what comes next cannot be foretold.
+std::int64_t PostingLists::takeRepeated(std::int64_t partition, Scratch& scratch, const JobControl& control) {
+  const std::uint64_t bits = sieveSize(entriesBefore(partition + 1) - entriesBefore(partition));
+  const int shift = 64 - std::countr_zero(bits);
+  std::uint64_t* const seen = scratch.seen.get();
+  std::fill_n(seen, bits / 32, 0);
+  const auto tiles = static_cast<std::int64_t>(tiles_.size());
+  const auto eachTile = [&](auto use) {
+    for (std::int64_t index = 0; index < tiles; index++) {
+      if (control.cancelled.load(std::memory_order_relaxed)) return false;
+      const Tile& tile = tiles_[static_cast<std::size_t>(index)];
+      const std::uint32_t* const starts = offsets(index) + partition;
+      const std::uint64_t* const ofTile = entries_.get() + tile.firstEntry;
+      if (index + 1 < tiles) {
+        const std::uint64_t* const next = ofTile + tile.entries + offsets(index + 1)[partition];
+        for (int line = 0; line < kPrefetchedLines; line++) __builtin_prefetch(next + 8 * line);
+      }
+      use(static_cast<std::uint32_t>(tile.firstText), ofTile + starts[0], ofTile + starts[1]);
+    }
+    return true;
+  };
+  const bool sieved = eachTile([&](std::uint32_t, const std::uint64_t* entry, const std::uint64_t* end) {
+    for (; entry < end; entry++) {
+      const std::uint64_t at = (*entry & kHashMask) * kSpread >> shift;
+      std::uint64_t* const word = seen + at / 64 * 2;
+      const std::uint64_t bit = std::uint64_t{1} << at % 64;
+      word[1] |= word[0] & bit;
+      word[0] |= bit;
+    }
+  });
+  if (!sieved) return 0;
+  std::uint64_t* const hashes = scratch.hashes.get();
+  std::uint32_t* const texts = scratch.texts.get();
+  std::int64_t taken = 0;
+  const bool all = eachTile([&](std::uint32_t firstText, const std::uint64_t* entry, const std::uint64_t* end) {
+    for (; entry < end; entry++) {
+      const std::uint64_t hash = *entry & kHashMask, at = hash * kSpread >> shift;
+      hashes[taken] = hash;
+      texts[taken] = firstText + static_cast<std::uint32_t>(*entry >> (64 - kTextBits));
+      taken += static_cast<std::int64_t>(seen[at / 64 * 2 + 1] >> at % 64 & 1);
+    }
+  });
+  return all ? taken : 0;
 }
 
 // Returns the number of n-grams.
 std::int64_t PostingLists::groupPartition(std::int64_t partition, Scratch& scratch, const JobControl& control) {
-  const std::uint64_t size = tableSize(entriesBefore(partition + 1) - entriesBefore(partition));
+  const std::int64_t entries = takeRepeated(partition, scratch, control);
+  const std::uint64_t size = tableSize(entries);
   const int shift = 64 - std::countr_zero(size);
   std::uint32_t* const table = scratch.table.get();
   Ngram* const ngrams = scratch.ngrams.get();
-  Posting* const postings = scratch.postings.get();
   std::fill_n(table, size, 0);
-  std::uint32_t ngramCount = 0, postingCount = 0;
-  for (std::int64_t index = 0; index < static_cast<std::int64_t>(tiles_.size()); index++) {
-    if (control.cancelled.load(std::memory_order_relaxed)) return 0;
-    const Tile& tile = tiles_[static_cast<std::size_t>(index)];
-    const std::uint64_t* entry = entries_.get() + tile.firstEntry + offsets(index)[partition];
-    const std::uint64_t* const end = entries_.get() + tile.firstEntry + offsets(index)[partition + 1];
-    for (; entry < end; entry++) {
-      const std::uint64_t hash = *entry & kHashMask;
-      const auto text =
-          static_cast<std::uint32_t>(tile.firstText + static_cast<std::int64_t>(*entry >> (64 - kTextBits)));
-      std::uint64_t slot = hash * 0x9e3779b97f4a7c15u >> shift;
-      // A slot has an n-gram's number and 1.
-      while (table[slot] != 0 && ngrams[table[slot] - 1].hash != hash) slot = (slot + 1) & (size - 1);
-      if (table[slot] == 0) {
-        ngrams[ngramCount] = {hash, postingCount, postingCount, 1};
-        table[slot] = ++ngramCount;
-      } else {
-        Ngram& ngram = ngrams[table[slot] - 1];
-        Posting& last = postings[ngram.last];
-        if (last.text == text) {
-          last.count++;
-          continue;
-        }
-        last.next = postingCount;
-        ngram.last = postingCount;
-        ngram.postings++;
-      }
-      postings[postingCount++] = {text, 1, kNoPosting};
+  std::uint32_t count = 0;
+  for (std::int64_t i = 0; i < entries; i++) {
+    const std::uint64_t hash = scratch.hashes.get()[i];
+    ngrams[count] = {hash, 0, 0};
+    // A slot has an n-gram's number and 1. An empty one would have the next n-gram, so that new and known take one way.
+    for (std::uint64_t slot = hash * kSpread >> shift;; slot = (slot + 1) & (size - 1)) {
+      const std::uint32_t number = table[slot] == 0 ? count : table[slot] - 1;
+      if (ngrams[number].hash != hash) continue;
+      table[slot] = number + 1;
+      count += number == count;
+      ngrams[number].end++;
+      scratch.numbers.get()[i] = number;
+      break;
     }
   }
-  return ngramCount;
+  std::uint32_t before = 0;
+  for (Ngram* ngram = ngrams; ngram < ngrams + count; ngram++) {
+    ngram->first = before;
+    before += ngram->end;
+    ngram->end = ngram->first;
+  }
+  for (std::int64_t i = 0; i < entries; i++) {
+    scratch.ofNgrams.get()[ngrams[scratch.numbers.get()[i]].end++] = scratch.texts.get()[i];
+  }
+  return count;
 }
 
 }  // namespace collapsar

@@ -1,4 +1,4 @@
-// Hashes of n-grams, grouped: for each n-gram the texts that have it, and how often.
+// Hashes of n-grams, grouped: for each n-gram that occurs more than once, the texts that have it.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,15 @@
 
 namespace collapsar {
 
-// One n-gram's count in one text.
-struct Posting {
-  std::uint32_t text, count;
-  std::uint32_t next;  // of the same n-gram, in a later text; kNoPosting at the end
-};
-constexpr std::uint32_t kNoPosting = UINT32_MAX;
-
 struct Ngram {
-  std::uint64_t hash;         // without the bits that all of a partition share
-  std::uint32_t first, last;  // postings, by rising text
-  std::uint32_t postings;
+  std::uint64_t hash;        // without the bits that all of a partition share
+  std::uint32_t first, end;  // of its occurrences: texts, rising, each as often as it has the n-gram
 };
 
 // Hashes are first written by partition (of equal high bits), tile by tile of texts, then grouped partition by
 // partition: each partition's table fits a second-level cache, and no result depends on which thread took what. In a
-// partition n-grams come by the first text that has them. Room for everything is made at construction, which throws
-// std::bad_alloc; nothing below does.
+// partition n-grams come by the first text that has them. N-grams that occur once are left out; one in some dozens of
+// them is not. Room for everything is made at construction, which throws std::bad_alloc; nothing below does.
 class PostingLists {
  public:
   // entries: [texts]: hashes of each text; less than 2^32 together.
@@ -38,7 +30,7 @@ class PostingLists {
   template <typename Hash>
   Outcome fill(ThreadPool& pool, JobControl& control, Hash hash);
 
-  // use(partition, worker, ngrams, count, postings) for each partition of [first, end).
+  // use(partition, worker, ngrams, count, texts) for each partition of [first, end).
   template <typename Use>
   Outcome group(std::int64_t first, std::int64_t end, ThreadPool& pool, JobControl& control, Use use);
 
@@ -64,14 +56,17 @@ class PostingLists {
   struct Scratch {
     UnsetArray<std::uint64_t> hashes;
     std::vector<std::uint32_t> ends;  // of each partition in the tile
+    UnsetArray<std::uint64_t> seen;  // bits by hash: those seen once, and those seen again, word by word in turns
     UnsetArray<std::uint32_t> table;
     UnsetArray<Ngram> ngrams;
-    UnsetArray<Posting> postings;
+    UnsetArray<std::uint32_t> texts, numbers;  // of each occurrence: its text, its n-gram
+    UnsetArray<std::uint32_t> ofNgrams;        // texts by n-gram
   };
 
   void makeScratchForGroups();
   std::uint32_t* offsets(std::int64_t tile) { return offsets_.get() + tile * (partitions() + 1); }
   void place(std::int64_t tile, Scratch& scratch, const std::uint64_t* textEnds);
+  std::int64_t takeRepeated(std::int64_t partition, Scratch& scratch, const JobControl& control);
   std::int64_t groupPartition(std::int64_t partition, Scratch& scratch, const JobControl& control);
 
   std::vector<std::int64_t> entriesOf_;  // [texts]
@@ -102,7 +97,8 @@ Outcome PostingLists::fill(ThreadPool& pool, JobControl& control, Hash hash) {
         place(index, scratch, textEnds);
         control.doneUnits.fetch_add(tile.entries, std::memory_order_relaxed);
       });
-  if (outcome == Outcome::Cancelled) return outcome;
+  // Cancelled in its last tile the pool has done all of them, and that one is not whole.
+  if (outcome == Outcome::Cancelled || control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
   makeScratchForGroups();
   return outcome;
 }
@@ -114,7 +110,7 @@ Outcome PostingLists::group(std::int64_t first, std::int64_t end, ThreadPool& po
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     const std::int64_t count = groupPartition(partition, scratch, control);
     if (control.cancelled.load(std::memory_order_relaxed)) return;
-    use(partition, worker, scratch.ngrams.get(), count, scratch.postings.get());
+    use(partition, worker, scratch.ngrams.get(), count, scratch.ofNgrams.get());
     control.doneUnits.fetch_add(entriesBefore(partition + 1) - entriesBefore(partition), std::memory_order_relaxed);
   });
 }

@@ -19,6 +19,12 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define COLLAPSAR_FMA __attribute__((target("avx2,fma")))
+#ifdef __clang__
+#define COLLAPSAR_FMA512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), min_vector_width(512)))
+#else
+#define COLLAPSAR_FMA512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")))
+#endif
 #endif
 
 namespace collapsar {
@@ -26,7 +32,9 @@ namespace collapsar {
 namespace {
 
 constexpr int kMostExponent = 1000;                    // of a product before its logarithm is taken
-constexpr std::int64_t kBlockBytes = 1 << 20;          // scores that one thread makes at a time
+constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+constexpr std::int64_t kBlockBytes = 1 << 21;          // scores that one thread makes at a time
+constexpr std::int64_t kLane = 8;                      // doubles of the widest vector
 constexpr std::int64_t kOneBits = 0x3ff0000000000000;  // of 1.0
 constexpr std::uint32_t kMostPower =
     16;  // of a factor; its logarithm is multiplied beyond: 16 of 2^40 are below 2^1000
@@ -40,17 +48,15 @@ inline __attribute__((always_inline)) int exponentOf(double value) {
 
 // 1 / the features that a prompt is trained with, and 1 / all features.
 struct Shares {
-  std::vector<double> others;  // [folds, P]: rows of the other folds
-  std::vector<double> even;    // [P]: rows of even places
-  std::vector<double> text;    // [P]: the prompt's text; 0 for an empty one
-  double all = 0;              // features of all used rows
+  std::vector<double> trained;    // [kHalf + 1, P]: rows of the other folds, of even places
+  std::vector<double> text;       // [P]: the prompt's text; 0 for an empty one
+  double all = 0;                 // features of all used rows
+  int exponents[kHalf + 1] = {};  // factors are below 2^this where prompts are not known: q / b <= all / trained
 
   Shares(const UsedRows& rows, const TextTable& texts) {
     const auto prompts = static_cast<std::size_t>(rows.prompts);
-    std::vector<double> inFold(kMostFolds * prompts), total(prompts);
-    even.resize(prompts);
+    std::vector<double> counts((kHalf + 1) * prompts), total(prompts);  // of what is not trained
     text.resize(prompts);
-    others.resize(static_cast<std::size_t>(rows.folds) * prompts);
     for (std::size_t at = 0; at < texts.entries.size(); at++) {
       const auto count = static_cast<double>(texts.entries[at]);
       const TextTable::Text& of = texts.texts[at];
@@ -59,188 +65,267 @@ struct Shares {
         text[j] = count > 0 ? 1 / count : 0;
         continue;
       }
-      inFold[of.fold * prompts + j] += count;
+      counts[of.fold * prompts + j] += count;
+      if (of.oddScore != TextTable::kNoScore) counts[kHalf * prompts + j] += count;
       total[j] += count;
-      if (of.inOdd == TextTable::kEven) even[j] += count;
       all += count;
     }
-    for (std::size_t j = 0; j < prompts; j++) {
-      even[j] = 1 / even[j];
-      for (int fold = 0; fold < rows.folds; fold++) {
+    trained.resize(counts.size());
+    for (int fold = 0; fold <= kHalf; fold++) {
+      double most = 0;
+      for (std::size_t j = 0; j < prompts; j++) {
         const std::size_t at = static_cast<std::size_t>(fold) * prompts + j;
-        const double rest = total[j] - inFold[at];
-        others[at] = rest > 0 ? 1 / rest : 0;  // by prompts there is no other fold
+        const double rest = total[j] - counts[at];
+        trained[at] = rest > 0 ? 1 / rest : 0;  // by prompts there is no other fold
+        most = std::max(most, trained[at]);
       }
+      exponents[fold] = exponentOf(1.0 + most * all);
     }
   }
 };
 
-// Scores of some rows under every prompt, as they grow.
+// Some of the scores, of rows under every prompt, as they grow.
 class ScoreBlock {
  public:
-  ScoreBlock(std::int64_t rows, std::int64_t prompts)
-      : prompts_(prompts),
-        products_(static_cast<std::size_t>(rows * prompts), 1.0),
+  // Scores [begin, end) of the table.
+  ScoreBlock(std::int64_t begin, std::int64_t end, std::int64_t prompts)
+      : begin_(begin),
+        end_(end),
+        prompts_(prompts),
+        products_(static_cast<std::size_t>((end - begin) * prompts), 1.0),
         sums_(products_.size()),
-        exponents_(static_cast<std::size_t>(rows)) {}
+        exponents_(static_cast<std::size_t>(end - begin)) {}
 
-  // Multiplies the row's products of the holders' prompts with the factors, whose product so far is below 2^exponent.
-  // holders null: of prompts 0 to count.
-  inline __attribute__((always_inline)) void multiply(std::int64_t row, const Holder* holders, const double* factors,
-                                                      std::int64_t count, int exponent) {
-    double* const products = products_.data() + row * prompts_;
-    int& reached = exponents_[row];
-    if (reached + exponent > kMostExponent) flush(row);
+  std::int64_t begin() const { return begin_; }
+  std::int64_t end() const { return end_; }
+  bool has(std::int64_t score) const { return score >= begin_ && score < end_; }
+
+  // [P]: to be multiplied with factors below 2^exponent.
+  inline __attribute__((always_inline)) double* products(std::int64_t score, int exponent) {
+    int& reached = exponents_[score - begin_];
+    if (reached + exponent > kMostExponent) flush(score);
     reached += exponent;
-    if (holders == nullptr) {
-      COLLAPSAR_NO_OVERLAP
-      for (std::int64_t i = 0; i < count; i++) products[i] *= factors[i];
-    } else {
-      for (std::int64_t i = 0; i < count; i++) products[holders[i].prompt] *= factors[i];
-    }
+    return products_.data() + (score - begin_) * prompts_;
   }
 
-  // The same with factors[i]^times.
-  inline __attribute__((always_inline)) void addLogs(std::int64_t row, const Holder* holders, const double* factors,
-                                                     std::int64_t count, std::uint32_t times) {
-    double* const sums = sums_.data() + row * prompts_;
-    for (std::int64_t i = 0; i < count; i++) {
-      sums[holders == nullptr ? i : holders[i].prompt] += times * deterministicLog(factors[i]);
-    }
-  }
+  // [P]: logarithms of factors that are no part of the products.
+  double* sums(std::int64_t score) { return sums_.data() + (score - begin_) * prompts_; }
 
   // [P]: complete once all features have been multiplied.
-  inline __attribute__((always_inline)) const double* finish(std::int64_t row) {
-    flush(row);
-    return sums_.data() + row * prompts_;
+  inline __attribute__((always_inline)) const double* finish(std::int64_t score) {
+    double *const products = products_.data() + (score - begin_) * prompts_;
+    double *const sums = sums_.data() + (score - begin_) * prompts_;
+    for (std::int64_t j = 0; j < prompts_; j++) sums[j] += deterministicLog(products[j]);
+    return sums;
   }
 
  private:
-  inline __attribute__((always_inline)) void flush(std::int64_t row) {
-    double *const products = products_.data() + row * prompts_, *const sums = sums_.data() + row * prompts_;
+  // Moves the products' exponents into the sums.
+  inline __attribute__((always_inline)) void flush(std::int64_t score) {
+    double *const products = products_.data() + (score - begin_) * prompts_;
+    double *const sums = sums_.data() + (score - begin_) * prompts_;
+    COLLAPSAR_NO_OVERLAP
     for (std::int64_t j = 0; j < prompts_; j++) {
-      sums[j] += deterministicLog(products[j]);
-      products[j] = 1.0;
+      const std::uint64_t bits = bitsOf(products[j]);
+      // The exponent's bits as a double: in the last places of 2^52.
+      const double exponent = fromBits(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023);
+      sums[j] += exponent * kLn2;
+      products[j] = fromBits((bits & 0x000fffffffffffffu) | kOneBits);
     }
-    exponents_[row] = 0;
+    exponents_[score - begin_] = 0;
   }
 
-  std::int64_t prompts_;
-  std::vector<double> products_, sums_;  // [rows, P]
-  std::vector<int> exponents_;           // [rows]: the row's products are below 2^this
+  std::int64_t begin_, end_, prompts_;
+  std::vector<double> products_, sums_;  // [scores, P]
+  std::vector<int> exponents_;           // [scores]: the products are below 2^this
 };
-
-// The rows [begin, end) of one fold, or of the odd places, and what they are scored with.
-struct Pass {
-  int fold;  // kHalf: rows of odd places
-  std::int64_t begin, end;
-  int exponent;  // factors are below 2^this where prompts are not known: q / b <= all features / those trained with
-};
-constexpr int kHalf = kMostFolds;
 
 struct Work {
   const UsedRows& rows;
   const TextTable& texts;
   const FeatureLists& lists;
   const Shares& shares;
-  bool splits;  // the half split is another training than a fold's
+  bool splits;  // the half split has scores of its own
   RowScores& out;
   const std::vector<std::int64_t>& testedAt;  // [R]: -1 where a row is not tested
 };
 
+// Room for one feature.
 struct Scratch {
   explicit Scratch(std::int64_t prompts)
-      : trained(static_cast<std::size_t>(prompts)), powers(kMostPower * trained.size()) {}
+      : trained(static_cast<std::size_t>((kHalf + 1) * (prompts + kLane))),
+        inText(static_cast<std::size_t>(prompts)),
+        powers(kMostPower * inText.size()) {}
 
-  std::vector<double> trained;  // [P]: of each holder
+  std::vector<double> trained;  // in the rows that each holder or prompt is trained with
+  std::vector<double> inText;   // [P]: of each holder or prompt, the share of its text
   std::vector<double> powers;   // [kMostPower, P]: factors of each holder or prompt, to the power of 1, 2, ...
 };
 
-// Multiplies the scores of the pass's rows that have the feature with 1 + (q + d) / b for each of its holders.
-inline __attribute__((always_inline)) void addFeature(const Work& work, const Pass& pass, const Feature& feature,
-                                                      const Holder* holders, const std::uint32_t* inText,
-                                                      const Count* counts, Scratch& scratch, ScoreBlock& scores) {
-  const TextTable::Text* const texts = work.texts.texts.data();
-  const std::int64_t prompts = work.rows.prompts, held = feature.holders;
-  const bool half = pass.fold == kHalf;
-  const Count* const first = half ? counts : counts + (pass.fold == 0 ? 0 : feature.ends[pass.fold - 1]);
-  const Count* const end = counts + feature.ends[half ? kMostFolds - 1 : pass.fold];
-  const auto rowOf = [&](const Count& count) {
-    const TextTable::Text& text = texts[count.text];
-    return static_cast<std::int64_t>(half ? text.inOdd : text.inFold) - pass.begin;
-  };
-  const std::int64_t size = pass.end - pass.begin;
-  const Count* present = first;
-  while (present < end && (rowOf(*present) < 0 || rowOf(*present) >= size)) present++;
-  if (present == end) return;
+// The power of two that all factors are below; 0 if all are 1.
+inline __attribute__((always_inline)) int exponentOfAll(const double* factors, std::int64_t count) {
+  std::int64_t most = kOneBits;  // doubles from 1 on are ordered as their bits are
+  for (std::int64_t i = 0; i < count; i++) {
+    const auto bits = static_cast<std::int64_t>(bitsOf(factors[i]));
+    most = bits > most ? bits : most;
+  }
+  return most == kOneBits ? 0 : exponentOf(fromBits(static_cast<std::uint64_t>(most)));
+}
 
-  // The factors of what all rows of a holder have, then of what it was trained with: all but the rows of the fold, or
-  // of odd places. By prompts q is b, so that the two thirds of b stand together.
-  const double* const inverse = half ? work.shares.even.data() : work.shares.others.data() + pass.fold * prompts;
-  const double scale = work.shares.all / feature.total / (work.rows.byPrompts ? 2.0 : 1.0);
-  const auto factorOf = [&](double trained, std::int64_t i) {
-    const std::uint32_t j = holders[i].prompt;
-    double share = trained * inverse[j];
-    if (inText != nullptr) share += inText[i] * work.shares.text[j];
-    return 1.0 + share * scale;
-  };
-  const bool dense = held * 4 >= prompts;
+// b(f) as the factors take it: by prompts q is b, so that the two thirds of b stand together.
+inline __attribute__((always_inline)) double scaleOf(const Work& work, const Feature& feature) {
+  return work.shares.all / feature.total / (work.rows.byPrompts ? 2.0 : 1.0);
+}
+
+// Multiplies the block's scores of rows that have the feature with 1 + (q + d) / b for every prompt, which is 1 for
+// those that lack the feature. Fold by fold: its rows share their factors.
+template <bool known>
+inline __attribute__((always_inline)) void addToAll(const Work& work, const Feature& feature, const Holder* holders,
+                                                    const std::uint32_t* inText, const Count* counts, Scratch& scratch,
+                                                    ScoreBlock& scores) {
+  const std::int64_t prompts = work.rows.prompts, held = feature.holders;
+  const double scale = scaleOf(work, feature);
+  double *const trained = scratch.trained.data(), *const texts = scratch.inText.data();
   double* const factors = scratch.powers.data();
-  double* const trained = scratch.trained.data();
-  if (dense && held < prompts) std::fill_n(factors, prompts, 1.0);
-  if (dense) {
-    for (std::int64_t i = 0; i < held; i++) factors[holders[i].prompt] = factorOf(holders[i].total, i);
-  } else {
-    for (std::int64_t i = 0; i < held; i++) factors[i] = factorOf(holders[i].total, i);
+  if (held < prompts) {
+    std::fill_n(trained, prompts, 0.0);
+    if (known) std::fill_n(texts, prompts, 0.0);
   }
-  for (const Count* at = first; at < end; at++) trained[at->holder] = holders[at->holder].total;
-  for (const Count* at = first; at < end; at++) {
-    if (half && texts[at->text].inOdd == TextTable::kEven) continue;
-    trained[at->holder] -= at->count;
-    factors[dense ? holders[at->holder].prompt : at->holder] = factorOf(trained[at->holder], at->holder);
+  for (std::int64_t i = 0; i < held; i++) {
+    const std::uint32_t j = holders[i].prompt;
+    trained[j] = holders[i].total;
+    if (known) texts[j] = inText[i] * work.shares.text[j];
   }
-  const std::int64_t count = dense ? prompts : held;
-  const Holder* const at = dense ? nullptr : holders;
-  int exponent = pass.exponent;
-  if (inText != nullptr) {
-    std::int64_t most = kOneBits;  // doubles from 1 on are ordered as their bits are
-    for (std::int64_t i = 0; i < count; i++) {
-      const auto bits = static_cast<std::int64_t>(bitsOf(factors[i]));
-      most = bits > most ? bits : most;
+  for (int fold = 0; fold <= kHalf; fold++) {
+    const bool half = fold == kHalf;
+    const Count* const begin = counts + (half || fold == 0 ? 0 : feature.ends[fold - 1]);
+    const Count* const end = counts + (half ? feature.counts : feature.ends[fold]);
+    const auto scoreOf = [&](const Count& of) -> std::int64_t { return half ? of.oddScore : of.score; };
+    const Count* present = begin;
+    while (present < end && !scores.has(scoreOf(*present))) present++;
+    if (present == end) continue;
+
+    // Trained with all but the rows of the fold, or of odd places.
+    const auto tested = [&](const Count& of) { return half && of.oddScore == TextTable::kNoScore ? 0 : of.count; };
+    for (const Count* at = begin; at < end; at++) trained[holders[at->holder].prompt] -= tested(*at);
+    const double* const inverse = work.shares.trained.data() + fold * prompts;
+    COLLAPSAR_NO_OVERLAP
+    for (std::int64_t j = 0; j < prompts; j++) {
+      const double share = trained[j] * inverse[j];
+      factors[j] = 1.0 + (known ? share + texts[j] : share) * scale;
     }
-    if (most == kOneBits) return;
-    exponent = exponentOf(fromBits(static_cast<std::uint64_t>(most)));
-  } else if (held == 1 && factors[dense ? holders->prompt : 0] == 1.0) {
-    return;
-  }
-  std::uint32_t powers = 1;
-  for (const Count* of = present; of < end; of++) {
-    const std::int64_t row = rowOf(*of);
-    if (row < 0 || row >= size) continue;
-    if (of->count > kMostPower) {
-      scores.addLogs(row, at, factors, count, of->count);
-      continue;
-    }
-    for (; powers < of->count; powers++) {
-      const double* const before = factors + (powers - 1) * prompts;
-      double* const power = factors + powers * prompts;
+    for (const Count* at = begin; at < end; at++) trained[holders[at->holder].prompt] += tested(*at);
+
+    const int exponent = exponentOfAll(factors, prompts);
+    if (exponent == 0) continue;
+    std::uint32_t powers = 1;
+    for (const Count* of = present; of < end; of++) {
+      const std::int64_t score = scoreOf(*of);
+      if (!scores.has(score)) continue;
+      if (of->count > kMostPower) {
+        double* const sums = scores.sums(score);
+        for (std::int64_t j = 0; j < prompts; j++) sums[j] += of->count * deterministicLog(factors[j]);
+        continue;
+      }
+      for (; powers < of->count; powers++) {
+        const double* const before = factors + (powers - 1) * prompts;
+        double* const power = factors + powers * prompts;
+        COLLAPSAR_NO_OVERLAP
+        for (std::int64_t j = 0; j < prompts; j++) power[j] = before[j] * factors[j];
+      }
+      const double* const power = factors + (of->count - 1) * prompts;
+      double* const products = scores.products(score, exponent * static_cast<int>(of->count));
       COLLAPSAR_NO_OVERLAP
-      for (std::int64_t i = 0; i < count; i++) power[i] = before[i] * factors[i];
+      for (std::int64_t j = 0; j < prompts; j++) products[j] *= power[j];
     }
-    scores.multiply(row, at, factors + (of->count - 1) * prompts, count, exponent * static_cast<int>(of->count));
   }
 }
 
-inline __attribute__((always_inline)) void addList(const Work& work, const Pass& pass, const FeatureList& list,
-                                                   Scratch& scratch, ScoreBlock& scores) {
+// The same for a feature that few prompts have, holder by holder: row by row, since few share a fold.
+template <bool known>
+inline __attribute__((always_inline)) void addToHolders(const Work& work, const Feature& feature, const Holder* holders,
+                                                        const std::uint32_t* inText, const Count* counts,
+                                                        Scratch& scratch, ScoreBlock& scores) {
+  const std::int64_t prompts = work.rows.prompts, held = feature.holders, stride = (held + kLane - 1) / kLane * kLane;
+  const Count* const end = counts + feature.counts;
+  const double scale = scaleOf(work, feature);
+  double *const totals = scratch.powers.data(), *const texts = scratch.inText.data();
+  double *const allTrained = scratch.trained.data(), *const oddTrained = allTrained + kHalf * stride;
+  const double* const inverses = work.shares.trained.data();
+  for (std::int64_t i = 0; i < held; i++) {
+    totals[i] = holders[i].total;
+    if (known) texts[i] = inText[i] * work.shares.text[holders[i].prompt];
+  }
+  for (int fold = 0; fold <= kHalf; fold++) {
+    double* const trained = allTrained + fold * stride;
+    for (std::int64_t first = 0; first < stride; first += kLane) {
+      for (std::int64_t i = first; i < first + kLane; i++) trained[i] = totals[i];
+    }
+  }
+  for (const Count* at = counts; at < end; at++) {
+    allTrained[at->fold * stride + at->holder] -= at->count;
+    oddTrained[at->holder] -= at->oddScore == TextTable::kNoScore ? 0 : at->count;
+  }
+  const auto multiply = [&](std::int64_t score, std::uint32_t fold,
+                            std::uint32_t count) __attribute__((always_inline)) {
+    const double *const trained = allTrained + fold * stride, *const inverse = inverses + fold * prompts;
+    const auto factorOf = [&](std::int64_t i) {
+      const double share = trained[i] * inverse[holders[i].prompt];
+      return 1.0 + (known ? share + texts[i] : share) * scale;
+    };
+    int exponent = work.shares.exponents[fold];
+    if (known) {
+      double* const factors = scratch.powers.data() + prompts;
+      for (std::int64_t i = 0; i < held; i++) factors[i] = factorOf(i);
+      exponent = exponentOfAll(factors, held);
+    }
+    if (exponent == 0) return;
+    if (count == 1) {
+      double* const products = scores.products(score, exponent);
+      for (std::int64_t i = 0; i < held; i++) products[holders[i].prompt] *= factorOf(i);
+    } else if (count <= kMostPower) {
+      double* const products = scores.products(score, exponent * static_cast<int>(count));
+      for (std::int64_t i = 0; i < held; i++) {
+        const double factor = factorOf(i);
+        double power = factor;
+        for (std::uint32_t n = 1; n < count; n++) power *= factor;
+        products[holders[i].prompt] *= power;
+      }
+    } else {
+      double* const sums = scores.sums(score);
+      for (std::int64_t i = 0; i < held; i++) sums[holders[i].prompt] += count * deterministicLog(factorOf(i));
+    }
+  };
+  for (const Count* at = counts; at < end; at++) {
+    if (scores.has(at->score)) multiply(at->score, at->fold, at->count);
+    if (scores.has(at->oddScore)) multiply(at->oddScore, kHalf, at->count);
+  }
+}
+
+template <bool known>
+inline __attribute__((always_inline)) void addFeatures(const Work& work, const FeatureList& list, Scratch& scratch,
+                                                       ScoreBlock& scores) {
   const Holder* holders = list.holders;
   const std::uint32_t* inText = list.inText;
   const Count* counts = list.counts;
   for (const Feature* at = list.features; at < list.features + list.featureCount; at++) {
-    addFeature(work, pass, *at, holders, inText, counts, scratch, scores);
+    if (work.lists.isDense(*at)) {
+      addToAll<known>(work, *at, holders, inText, counts, scratch, scores);
+    } else {
+      addToHolders<known>(work, *at, holders, inText, counts, scratch, scores);
+    }
+    if (known) inText += at->holders;
     holders += at->holders;
-    if (inText != nullptr) inText += at->holders;
-    counts += at->ends[kMostFolds - 1];
+    counts += at->counts;
+  }
+}
+
+inline __attribute__((always_inline)) void addList(const Work& work, const FeatureList& list, Scratch& scratch,
+                                                   ScoreBlock& scores) {
+  if (list.inText == nullptr) {
+    addFeatures<false>(work, list, scratch, scores);
+  } else {
+    addFeatures<true>(work, list, scratch, scores);
   }
 }
 
@@ -295,48 +380,49 @@ inline __attribute__((always_inline)) void reduceTested(const Work& work, std::i
   for (std::int64_t j = 0; j < prompts; j++) out[j] = (scores[j] - mean) / features;
 }
 
-inline __attribute__((always_inline)) void reduceRows(const Work& work, const Pass& pass, ScoreBlock& scores) {
-  const std::vector<std::int64_t>& rows = pass.fold == kHalf ? work.texts.oddRows : work.texts.rowsOf[pass.fold];
-  for (std::int64_t i = pass.begin; i < pass.end; i++) {
-    const std::int64_t row = rows[i];
-    const double* const ofRow = scores.finish(i - pass.begin);
-    if (pass.fold != kHalf) reduceRow(work, row, ofRow);
-    if (pass.fold == kHalf || (!work.splits && work.testedAt[row] >= 0)) reduceTested(work, row, ofRow);
+inline __attribute__((always_inline)) void reduceRows(const Work& work, ScoreBlock& scores) {
+  for (std::int64_t score = scores.begin(); score < scores.end(); score++) {
+    const std::int64_t row = work.texts.scoredRow[score];
+    const bool half = score >= work.texts.firstScore[kHalf];
+    const double* const ofRow = scores.finish(score);
+    if (!half) reduceRow(work, row, ofRow);
+    if (half || (!work.splits && work.testedAt[row] >= 0)) reduceTested(work, row, ofRow);
   }
 }
 
 // Without the instruction each fma of deterministic_math.h is a call; the bits are the same.
 #ifdef COLLAPSAR_FMA
-COLLAPSAR_FMA void addListFma(const Work& work, const Pass& pass, const FeatureList& list, Scratch& scratch,
-                              ScoreBlock& scores) {
-  addList(work, pass, list, scratch, scores);
+COLLAPSAR_FMA void addListFma(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
+  addList(work, list, scratch, scores);
 }
-COLLAPSAR_FMA void reduceRowsFma(const Work& work, const Pass& pass, ScoreBlock& scores) {
-  reduceRows(work, pass, scores);
+COLLAPSAR_FMA void reduceRowsFma(const Work& work, ScoreBlock& scores) { reduceRows(work, scores); }
+COLLAPSAR_FMA512 void addListAvx512(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
+  addList(work, list, scratch, scores);
 }
 #endif
 
-bool hasFma() { return activeIsa() == Isa::Avx2 || activeIsa() == Isa::Avx512; }
-
-void addListWide(const Work& work, const Pass& pass, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
+void addListWide(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
 #ifdef COLLAPSAR_FMA
-  if (hasFma()) return addListFma(work, pass, list, scratch, scores);
+  if (activeIsa() == Isa::Avx512) return addListAvx512(work, list, scratch, scores);
+  if (activeIsa() == Isa::Avx2) return addListFma(work, list, scratch, scores);
 #endif
-  addList(work, pass, list, scratch, scores);
+  addList(work, list, scratch, scores);
 }
 
-void reduceRowsWide(const Work& work, const Pass& pass, ScoreBlock& scores) {
+void reduceRowsWide(const Work& work, ScoreBlock& scores) {
 #ifdef COLLAPSAR_FMA
-  if (hasFma()) return reduceRowsFma(work, pass, scores);
+  if (activeIsa() == Isa::Avx2 || activeIsa() == Isa::Avx512) return reduceRowsFma(work, scores);
 #endif
-  reduceRows(work, pass, scores);
+  reduceRows(work, scores);
 }
 
 }  // namespace
 
 Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, NgramHash hash,
                   std::int64_t scoreBytes, bool keepsAll, RowScores& out, ThreadPool& pool, JobControl& control) {
-  const TextTable texts(rows, tokens, promptTokens);
+  // With two folds the half split is the second fold's training, and by prompts nothing is trained.
+  const bool splits = rows.folds > 2;
+  const TextTable texts(rows, tokens, promptTokens, splits);
   PostingLists postings(texts.entries, pool.threads());
   const Outcome filled = postings.fill(pool, control, [&](std::int64_t text, std::uint64_t* hashes) {
     if (texts.row[text] >= 0) {
@@ -364,46 +450,33 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
   }
   out.testedExcess.resize(out.testedOwn.size() * static_cast<std::size_t>(rows.prompts));
 
-  // With two folds the half split is the second fold's training, and by prompts nothing is trained.
-  const bool splits = rows.folds > 2;
   // A block's scores stay in a second-level cache, and there are blocks for all threads.
-  const std::int64_t mostRows = std::max<std::int64_t>(1, kBlockBytes / (rows.prompts * 16));
-  const std::int64_t all = rows.rows + (splits ? static_cast<std::int64_t>(texts.oddRows.size()) : 0);
-  const std::int64_t blockRows = std::min(mostRows, (all + pool.threads() - 1) / pool.threads());
-  std::vector<Pass> passes;
-  for (int fold = 0; fold < (splits ? kHalf + 1 : rows.folds); fold++) {
-    if (fold >= rows.folds && fold != kHalf) continue;
-    const auto count = static_cast<std::int64_t>((fold == kHalf ? texts.oddRows : texts.rowsOf[fold]).size());
-    const double* const inverse = fold == kHalf ? shares.even.data() : shares.others.data() + fold * rows.prompts;
-    const double most = *std::max_element(inverse, inverse + rows.prompts);
-    for (std::int64_t begin = 0; begin < count; begin += blockRows) {
-      passes.push_back({fold, begin, std::min(count, begin + blockRows), exponentOf(1.0 + most * shares.all)});
-    }
-  }
+  const auto all = static_cast<std::int64_t>(texts.scoredRow.size());
+  const std::int64_t blockRows = std::clamp<std::int64_t>(kBlockBytes / (rows.prompts * 16), 1,
+                                                          (all + pool.threads() - 1) / pool.threads());
+  const std::int64_t blockCount = (all + blockRows - 1) / blockRows;
   const Work work{rows, texts, lists, shares, splits, out, testedAt};
   std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()), Scratch(rows.prompts));
   // Scores of so many rows at a time as memory is allowed; the features are listed anew for each lot.
-  const auto lot =
-      static_cast<std::size_t>(std::max<std::int64_t>(pool.threads(), scoreBytes / (blockRows * rows.prompts * 16)));
-  for (std::size_t begun = 0; begun < passes.size(); begun += lot) {
-    const std::size_t end = std::min(passes.size(), begun + lot);
+  const std::int64_t lot = std::max<std::int64_t>(pool.threads(), scoreBytes / (blockRows * rows.prompts * 16));
+  for (std::int64_t begun = 0; begun < blockCount; begun += lot) {
     std::vector<ScoreBlock> blocks;
-    for (std::size_t i = begun; i < end; i++) blocks.emplace_back(passes[i].end - passes[i].begin, rows.prompts);
+    for (std::int64_t block = begun; block < std::min(blockCount, begun + lot); block++) {
+      blocks.emplace_back(block * blockRows, std::min(all, (block + 1) * blockRows), rows.prompts);
+    }
+    const auto lotSize = static_cast<std::int64_t>(blocks.size());
     for (std::int64_t batch = 0; batch < lists.batches(); batch++) {
       if (lists.list(batch, postings, begun == 0, pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
-      const Outcome scored =
-          pool.run(static_cast<std::int64_t>(end - begun), control, [&](std::int64_t index, int worker) {
-            const auto i = static_cast<std::size_t>(index);
-            for (const FeatureList& list : lists.lists()) {
-              if (control.cancelled.load(std::memory_order_relaxed)) return;
-              addListWide(work, passes[begun + i], list, scratch[static_cast<std::size_t>(worker)], blocks[i]);
-            }
-          });
+      const Outcome scored = pool.run(lotSize, control, [&](std::int64_t block, int worker) {
+        for (const FeatureList& list : lists.lists()) {
+          if (control.cancelled.load(std::memory_order_relaxed)) return;
+          addListWide(work, list, scratch[static_cast<std::size_t>(worker)], blocks[static_cast<std::size_t>(block)]);
+        }
+      });
       if (scored == Outcome::Cancelled) return scored;
     }
-    const Outcome reduced = pool.run(static_cast<std::int64_t>(end - begun), control, [&](std::int64_t index, int) {
-      const auto i = static_cast<std::size_t>(index);
-      reduceRowsWide(work, passes[begun + i], blocks[i]);
+    const Outcome reduced = pool.run(lotSize, control, [&](std::int64_t block, int) {
+      reduceRowsWide(work, blocks[static_cast<std::size_t>(block)]);
     });
     if (reduced == Outcome::Cancelled) return reduced;
   }

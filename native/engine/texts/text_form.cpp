@@ -75,7 +75,7 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
 
     const std::int64_t partitions = lists.partitions();
     const auto least = static_cast<std::uint32_t>(std::max<std::int64_t>(3, (rows.prompts + 1) / 2));
-    // A template's 4-gram has three postings or more, so the room of a partition is a third of its entries.
+    // A template's 4-gram is in three texts or more, so the room of a partition is a third of its entries.
     const auto room = static_cast<std::size_t>(lists.entriesBefore(partitions) / 3 + 1);
     const std::unique_ptr<std::uint64_t[]> foundHashes(new std::uint64_t[room]);
     const std::unique_ptr<std::uint32_t[]> foundPrompts(new std::uint32_t[room]);
@@ -83,26 +83,21 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
     std::vector<GramCounts> ofWorkers(static_cast<std::size_t>(pool.threads()), counts);
     const Outcome grouped = lists.group(
         0, partitions, pool, control,
-        [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t count, const Posting* postings) {
+        [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t count, const std::uint32_t* texts) {
           GramCounts& mine = ofWorkers[static_cast<std::size_t>(worker)];
           std::int64_t found = lists.entriesBefore(partition) / 3;
           for (const Ngram* ngram = ngrams; ngram < ngrams + count; ngram++) {
-            std::uint32_t prompts = 0, before = kNoPosting, beforePrompt = UINT32_MAX;
-            bool beforeShared = false;
-            for (std::uint32_t at = ngram->first; at != kNoPosting; at = postings[at].next) {
-              const Posting& posting = postings[at];
-              mine.repeats[posting.text] += posting.count - 1;
-              const auto prompt = static_cast<std::uint32_t>(rows.prompt[posting.text]);
-              const bool sibling = prompt == beforePrompt;
-              if (sibling) {
-                mine.shared[posting.text] += posting.count;
-                if (!beforeShared) mine.shared[postings[before].text] += postings[before].count;
-              } else {
-                prompts++;
+            std::uint32_t prompts = 0;
+            // Rows stand prompt by prompt, so that those of one are a run; so are the occurrences in one row.
+            for (std::uint32_t at = ngram->first; at < ngram->end;) {
+              const std::int32_t prompt = rows.prompt[texts[at]];
+              const std::uint32_t begin = at, firstText = texts[at];
+              for (; at < ngram->end && rows.prompt[texts[at]] == prompt; at++) {
+                if (at > begin) mine.repeats[texts[at]] += texts[at] == texts[at - 1];
               }
-              before = at;
-              beforePrompt = prompt;
-              beforeShared = sibling;
+              prompts++;
+              if (texts[at - 1] == firstText) continue;
+              for (std::uint32_t i = begin; i < at; i++) mine.shared[texts[i]]++;
             }
             if (prompts < least) continue;
             foundHashes[found] = ngram->hash | lists.hashBits(partition);

@@ -2,6 +2,7 @@
 #include "texts.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -13,12 +14,30 @@ namespace {
 
 constexpr std::int64_t kTileBytes = 1 << 16;  // texts of about this many bytes or ids at a time
 
+// FNV takes a byte after the other, and each step waits for the one before: keys of several texts at a time.
+constexpr int kLanes = 4;
+
 // Decimal digits, the way a key takes them.
 struct Digits {
   explicit Digits(std::int64_t id) { end = std::to_chars(text, text + sizeof text, id).ptr; }
   char text[24];
   char* end;
 };
+
+// Writes a number of less than nine digits, and junk up to eight bytes; returns how many are digits. What branches on
+// the number of digits is mostly mistaken.
+int writeDigits(std::uint64_t number, std::uint8_t* out) {
+  std::uint64_t digits = number / 10000 | number % 10000 << 32;
+  const std::uint64_t hundreds = (digits * 10486 >> 20) & 0x0000007f0000007fu;
+  digits = hundreds | (digits - 100 * hundreds) << 16;
+  const std::uint64_t tens = (digits * 103 >> 10) & 0x000f000f000f000fu;
+  digits = tens | (digits - 10 * tens) << 8;  // a byte each, the first one lowest
+  const int zeros = std::countr_zero(digits | std::uint64_t{1} << 56) / 8;
+  digits = (digits + 0x3030303030303030u) >> 8 * zeros;
+  for (int i = 0; i < 8; i++) out[i] = static_cast<std::uint8_t>(digits >> 8 * i);
+  return 8 - zeros;
+}
+constexpr std::uint64_t kShortId = 100'000'000;
 
 }  // namespace
 
@@ -39,42 +58,134 @@ Outcome TokenHashes::compute(ThreadPool& pool, JobControl& control) {
   if (tiles.back() < texts_.count) tiles.push_back(texts_.count);
   return pool.run(static_cast<std::int64_t>(tiles.size()) - 1, control, [&](std::int64_t tile, int) {
     const auto at = static_cast<std::size_t>(tile);
-    for (std::int64_t text = tiles[at]; text < tiles[at + 1]; text++) {
-      if (control.cancelled.load(std::memory_order_relaxed)) return;
-      computeText(text);
-    }
+    computeTexts(tiles[at], tiles[at + 1], control);
+    if (control.cancelled.load(std::memory_order_relaxed)) return;
     control.doneUnits.fetch_add(texts_.offsets[tiles[at + 1]] - texts_.offsets[tiles[at]], std::memory_order_relaxed);
   });
 }
 
-void TokenHashes::computeText(std::int64_t text) {
-  std::uint64_t* const first = hashes_.get() + (texts_.offsets[text] - texts_.offsets[0]);
-  const std::int64_t begin = texts_.offsets[text], end = texts_.offsets[text + 1];
-  std::uint64_t key = kFnvStart, *out = first;
-  if (texts_.bytes == nullptr) {
-    for (const std::int64_t *id = texts_.ids + begin, *last = texts_.ids + end; id < last; id++) {
-      if (out > first) key = fnvOf(key, '\n');
-      const Digits digits(*id);
-      for (const char* digit = digits.text; digit < digits.end; digit++) {
-        key = fnvOf(key, static_cast<std::uint8_t>(*digit));
-      }
-      *out++ = mixed(static_cast<std::uint64_t>(*id) + 0x9e3779b97f4a7c15u);
-    }
-  } else {
-    WordReader reader(texts_.bytes + begin, texts_.bytes + end);
-    for (const std::uint8_t *byte, *wordEnd; reader.next(byte, wordEnd);) {
-      if (out > first) key = fnvOf(key, '\n');
-      std::uint64_t hash = kFnvStart;
-      for (; byte < wordEnd; byte++) {
-        const std::uint8_t lower = words::kTables.lower[*byte];
-        key = fnvOf(key, lower);
-        hash = fnvOf(hash, lower);
-      }
-      *out++ = mixed(hash);
+// One text of those whose keys are made at a time.
+struct TokenHashes::Lane {
+  static constexpr int kBytes = 1024;
+  static constexpr int kMostDigits = 24;
+
+  std::int64_t text = -1;
+  std::uint64_t *first, *out;  // hashes of its tokens
+  std::uint64_t key, wordHash;
+  const std::int64_t *id, *idsEnd;
+  WordReader reader;
+  const std::uint8_t *word = nullptr, *wordEnd = nullptr;  // what is left of the last word
+  std::uint8_t bytes[kBytes];                              // of the key, those that it has not taken: [begin, end)
+  int begin = 0, end = 0;
+
+  int left() const { return end - begin; }
+
+  void start(const Texts& texts, std::int64_t number, std::uint64_t* hashes) {
+    text = number;
+    first = out = hashes;
+    key = kFnvStart;
+    if (texts.bytes == nullptr) {
+      id = texts.ids + texts.offsets[number];
+      idsEnd = texts.ids + texts.offsets[number + 1];
+    } else {
+      reader = WordReader(texts.bytes + texts.offsets[number], texts.bytes + texts.offsets[number + 1]);
     }
   }
-  counts_[static_cast<std::size_t>(text)] = out - first;
-  keys_[static_cast<std::size_t>(text)] = key;
+
+  // None are left when the text is at its end.
+  void fill(bool words) {
+    begin = end = 0;
+    if (words) {
+      fillWords();
+    } else {
+      for (; id < idsEnd && end + kMostDigits < kBytes; id++) {
+        if (out > first) bytes[end++] = '\n';
+        if (const auto number = static_cast<std::uint64_t>(*id); number < kShortId) {
+          end += writeDigits(number, bytes + end);
+        } else {
+          char* const digits = reinterpret_cast<char*>(bytes) + end;
+          end += static_cast<int>(std::to_chars(digits, digits + kMostDigits, *id).ptr - digits);
+        }
+        *out++ = mixed(static_cast<std::uint64_t>(*id) + 0x9e3779b97f4a7c15u);
+      }
+    }
+  }
+
+  // Cuts a word where it does not fit.
+  void fillWords() {
+    while (end + 1 < kBytes) {
+      if (word == wordEnd) {
+        const std::uint8_t *nextBegin, *nextEnd;
+        if (!reader.next(nextBegin, nextEnd)) return;
+        word = nextBegin;
+        wordEnd = nextEnd;
+        if (out > first) bytes[end++] = '\n';
+        wordHash = kFnvStart;
+      }
+      for (; word < wordEnd && end < kBytes; word++) {
+        const std::uint8_t lower = words::kTables.lower[*word];
+        bytes[end++] = lower;
+        wordHash = fnvOf(wordHash, lower);
+      }
+      if (word == wordEnd) *out++ = mixed(wordHash);
+    }
+  }
+};
+
+// The next bytes of all lanes. Keys are variables of their own: as an array they would become vectors, whose 64-bit
+// products are slow.
+void TokenHashes::takeBytes(Lane* lanes, int count) {
+  static_assert(kLanes == 4);
+  const auto bytesOf = [&](int lane) { return lanes[lane].bytes + lanes[lane].begin; };
+  const std::uint8_t *const bytes0 = bytesOf(0), *const bytes1 = bytesOf(1);
+  const std::uint8_t *const bytes2 = bytesOf(2), *const bytes3 = bytesOf(3);
+  std::uint64_t key0 = lanes[0].key, key1 = lanes[1].key, key2 = lanes[2].key, key3 = lanes[3].key;
+  for (int i = 0; i < count; i++) {
+    key0 = fnvOf(key0, bytes0[i]);
+    key1 = fnvOf(key1, bytes1[i]);
+    key2 = fnvOf(key2, bytes2[i]);
+    key3 = fnvOf(key3, bytes3[i]);
+  }
+  const std::uint64_t keys[] = {key0, key1, key2, key3};
+  for (int lane = 0; lane < kLanes; lane++) {
+    lanes[lane].key = keys[lane];
+    lanes[lane].begin += count;
+  }
+}
+
+void TokenHashes::computeTexts(std::int64_t begin, std::int64_t end, const JobControl& control) {
+  Lane lanes[kLanes];
+  const auto feed = [&](Lane& lane) {
+    while (lane.left() == 0) {
+      if (lane.text >= 0) {
+        lane.fill(texts_.bytes != nullptr);
+        if (lane.left() > 0) return true;
+        counts_[static_cast<std::size_t>(lane.text)] = lane.out - lane.first;
+        keys_[static_cast<std::size_t>(lane.text)] = lane.key;
+        lane.text = -1;
+      }
+      if (begin == end) return false;
+      lane.start(texts_, begin, hashes_.get() + (texts_.offsets[begin] - texts_.offsets[0]));
+      begin++;
+    }
+    return true;
+  };
+  while (!control.cancelled.load(std::memory_order_relaxed)) {
+    int fed = 0, most = Lane::kBytes;
+    for (Lane& lane : lanes) {
+      if (!feed(lane)) continue;
+      fed++;
+      most = std::min(most, lane.left());
+    }
+    if (fed == 0) return;
+    if (fed == kLanes) {
+      takeBytes(lanes, most);
+      continue;
+    }
+    for (Lane& lane : lanes) {
+      for (; lane.begin < lane.end; lane.begin++) lane.key = fnvOf(lane.key, lane.bytes[lane.begin]);
+    }
+  }
 }
 
 bool TokenHashes::equal(std::int64_t text, std::int64_t other) const {

@@ -56,7 +56,9 @@ class TokenHashes {
   int compare(std::int64_t text, std::int64_t other) const;
 
  private:
-  void computeText(std::int64_t text);
+  struct Lane;
+  static void takeBytes(Lane* lanes, int count);
+  void computeTexts(std::int64_t begin, std::int64_t end, const JobControl& control);
   std::vector<std::string> words(std::int64_t text) const;
 
   Texts texts_;
