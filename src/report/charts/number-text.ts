@@ -21,7 +21,7 @@ export function withInterval(value: number, low: number | undefined, high: numbe
 /** The least p-value that permutations can give is no measured one. */
 export function pText(p: number): string {
   if (Number.isNaN(p)) return '';
-  return p <= 0.00101 ? 'p ≤ .001' : `p = ${p.toPrecision(2).replace(/^0/, '')}`;
+  return p <= 0.00101 ? 'p ≤ 0.001' : `p = ${p.toPrecision(2)}`;
 }
 
 export const inWords = (name: string): string => name.replaceAll('_', ' ');

@@ -30,7 +30,7 @@ export function stepWords({ steps, figures, regimes }: RunData, at: number): Ste
   };
 }
 
-/** `step 136: MI 0.480 [0.340, 0.620], p ≤ .001; H(Z|X) 2.36; retrieval …; template collapse` */
+/** `step 136: MI 0.480 [0.340, 0.620], p ≤ 0.001; H(Z|X) 2.36; retrieval …; template collapse` */
 export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole' = 'whole'): string {
   const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at);
   const { instrument, hasEntropy } = run.head;

@@ -56,7 +56,7 @@ const WORDS: readonly (readonly [string, string])[] = [
   ],
   [
     'Bands and hollow points',
-    'A band is the 95% interval for the prompts of this batch. A point is hollow where shuffling the labels explains the figure as well (p > .05).',
+    'A band is the 95% interval for the prompts of this batch. A point is hollow where shuffling the labels explains the figure as well (p > 0.05).',
   ],
   [
     'The ribbon',

@@ -61,7 +61,7 @@ export function StoryFigure({ run }: { run: RunData }) {
         <Chart
           label={`MI, entropy, retrieval and reward of ${titleOf(run)} over its steps, with states and verdicts`}
           name={`${run.head.name} story`}
-          note="Bands: 95% interval of the batch. Hollow: chance alone explains it (p > .05). Drag to look closer, click to keep the cursor."
+          note="Bands: 95% interval of the batch. Hollow: chance alone explains it (p > 0.05). Drag to look closer, click to keep the cursor."
           height={HEIGHT}
           option={option}
           table={() => storyTable(run, range.value)}
