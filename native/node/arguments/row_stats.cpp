@@ -1,5 +1,6 @@
 #include "row_stats.h"
 
+#include <cmath>
 #include <string>
 
 namespace collapsar {
@@ -10,6 +11,14 @@ void checkColumns(const std::int32_t* values, std::int64_t count, std::int64_t c
     if (values[i] >= 0 && values[i] < columns) continue;
     throw ArgumentProblem{name, "entry " + std::to_string(i) + " is " + std::to_string(values[i]) + ", expected 0 to " +
                                     std::to_string(columns - 1)};
+  }
+}
+
+void checkFinite(const double* values, std::int64_t rows, const char* name) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (std::isfinite(values[row])) continue;
+    throw ArgumentProblem{name, "row " + std::to_string(row) + " is " + std::to_string(values[row]) +
+                                    ": leave such rows out with gatherScores() first"};
   }
 }
 
@@ -46,6 +55,13 @@ RowStats RowStatsInput::checked() const {
   checkColumns(stats_.argmax, rows, columns, "stats.argmax");
   checkColumns(stats_.hitRank, rows, columns, "stats.hitRank");
   return stats_;
+}
+
+RowStats RowStatsInput::checkedFinite() const {
+  const RowStats stats = checked();
+  checkFinite(stats.matchedSeq, rows, "stats.matchedSeq");
+  checkFinite(stats.marginalSeq, rows, "stats.marginalSeq");
+  return stats;
 }
 
 }  // namespace collapsar

@@ -17,6 +17,9 @@ class RowStatsInput {
   // ArgumentProblem.
   RowStats checked() const;
 
+  // The same where matched and marginal sums must be finite in every row as well.
+  RowStats checkedFinite() const;
+
   std::int64_t rows = 0, columns = 0;
 
  private:

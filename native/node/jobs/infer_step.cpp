@@ -1,6 +1,4 @@
 // Engine.inferStep: scores and statistics of a step -> intervals and p-values of its figures.
-#include <cmath>
-#include <string>
 #include <vector>
 
 #include "engine/inference/inference.h"
@@ -15,9 +13,7 @@ namespace {
 class InferStepJob : public Job {
  public:
   Outcome run(ThreadPool& pool) override {
-    const RowStats rowStats = stats.checked();
-    expectFinite(rowStats.matchedSeq, "stats.matchedSeq");
-    expectFinite(rowStats.marginalSeq, "stats.marginalSeq");
+    const RowStats rowStats = stats.checkedFinite();
     input.rows = stats.rows;
     input.columns = stats.columns;
     input.labels = labels.rows();
@@ -51,14 +47,6 @@ class InferStepJob : public Job {
   RowLabels labels;
 
  private:
-  void expectFinite(const double* values, const char* name) const {
-    for (std::int64_t row = 0; row < stats.rows; ++row) {
-      if (std::isfinite(values[row])) continue;
-      throw ArgumentProblem{name, "row " + std::to_string(row) + " is " + std::to_string(values[row]) +
-                                      ": leave such rows out with gatherScores() first"};
-    }
-  }
-
   Inference inference{};
 };
 

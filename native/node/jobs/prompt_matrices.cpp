@@ -1,6 +1,4 @@
 // Engine.promptMatrices: scores and statistics of a step -> figures of each prompt, and matrices of prompts by prompts.
-#include <cmath>
-#include <string>
 #include <vector>
 
 #include "engine/inference/prompt_matrices.h"
@@ -15,9 +13,7 @@ namespace {
 class PromptMatricesJob : public Job {
  public:
   Outcome run(ThreadPool& pool) override {
-    const RowStats rowStats = stats.checked();
-    expectFiniteRows(rowStats.matchedSeq, "stats.matchedSeq");
-    expectFiniteRows(rowStats.marginalSeq, "stats.marginalSeq");
+    const RowStats rowStats = stats.checkedFinite();
     input.rows = stats.rows;
     input.columns = stats.columns;
     input.labels = labels.rows();
@@ -42,14 +38,6 @@ class PromptMatricesJob : public Job {
   RowLabels labels;
 
  private:
-  void expectFiniteRows(const double* values, const char* name) const {
-    for (std::int64_t row = 0; row < stats.rows; ++row) {
-      if (std::isfinite(values[row])) continue;
-      throw ArgumentProblem{name, "row " + std::to_string(row) + " is " + std::to_string(values[row]) +
-                                      ": leave such rows out with gatherScores() first"};
-    }
-  }
-
   PromptMatrices found{};
 };
 

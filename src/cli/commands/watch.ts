@@ -7,7 +7,8 @@ import type { StepReport } from '../../analysis/step-report.js';
 import { watch } from '../../analysis/watching/watch.js';
 import { shortNumber } from '../../checks/numbers.js';
 import { escaped } from '../../checks/words.js';
-import type { Severity, Verdict } from '../../verdicts/index.js';
+import type { Verdict } from '../../verdicts/index.js';
+import { GRAVITY, NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { logFlags } from '../options/log-options.js';
 import type { MeasuringFlags } from '../options/measuring-options.js';
 import type { SinkFlags } from '../options/sink-options.js';
@@ -67,18 +68,20 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
       writing.push(err.write(`${escaped(message)}\n`));
     },
   });
-  const alarms = new Alarms(flags.execOn);
+  const verdicts = new NewVerdicts();
+  const leastGrave = GRAVITY.indexOf(flags.execOn);
   const sinks = new SinkOutputs(flags, streams);
   try {
     for await (const report of reports) {
       await sinks.add(report);
       await out.write(flags.jsonl ? recordLine(report.record) : stepLine(report));
-      for (const verdict of alarms.news(report)) {
+      for (const verdict of verdicts.take(`${report.directory}\n${report.run}`, report.judgement?.verdicts)) {
         const { kind, severity, sentence, advice } = verdict;
         const head = `${paintedGlyph(severity, look)} ${escaped(report.run)} step ${report.step}: ${look.paint(styleOf(severity), kind)}`;
         const said = severity === 'info' ? sentence : `${sentence} ${advice}`;
         await err.write(`${head} (${severity})\n${wrap(escaped(said), look.width, '  ')}\n`);
-        if (flags.exec !== undefined && alarms.isAlarm(verdict)) await run(flags.exec, report, verdict, streams);
+        const isAlarm = GRAVITY.indexOf(severity) >= leastGrave;
+        if (flags.exec !== undefined && isAlarm) await run(flags.exec, report, verdict, streams);
       }
     }
   } catch (error) {
@@ -89,33 +92,6 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
     await Promise.all(writing);
   }
   return failures > 0 ? EXIT.failures : EXIT.ok;
-}
-
-const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
-
-/** What a run is told anew: verdicts that begin, and those that became graver than they had been. */
-class Alarms {
-  /** By run and kind: the stretch, and its gravest severity so far. */
-  readonly #said = new Map<string, { raised: number; gravity: number }>();
-
-  constructor(private readonly least: Severity) {}
-
-  news({ directory, run, judgement }: StepReport): Verdict[] {
-    return (judgement?.verdicts ?? []).filter(({ kind, raised, severity, step }) => {
-      const key = `${directory}\n${run}\n${kind}`;
-      const before = this.#said.get(key);
-      const gravity = GRAVITY.indexOf(severity);
-      const isSame = before?.raised === raised;
-      this.#said.set(key, { raised, gravity: Math.max(gravity, isSame ? before.gravity : 0) });
-      // After a start from what was kept, what was raised before has been said.
-      if (before === undefined) return raised === step;
-      return !isSame || gravity > before.gravity;
-    });
-  }
-
-  isAlarm({ severity }: Verdict): boolean {
-    return GRAVITY.indexOf(severity) >= GRAVITY.indexOf(this.least);
-  }
 }
 
 /** `drift  step 13  T  MI bound 0.629 [0.294, 0.965]  retrieval 0.453  novelty 0.869  template 0.102` */

@@ -1,6 +1,5 @@
 // engine.promptMatrices: options, checks, native call, result.
 
-import { ArgumentError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import { is, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { EngineCore } from '../engine-core.js';
@@ -8,7 +7,7 @@ import type { NativeResults } from '../native.js';
 import type { Tensor } from '../tensor/tensor.js';
 import { type HostView, viewDenseFloat64 } from '../tensor/tensor-view.js';
 import type { RowLabels, RowStats } from './row-stats.js';
-import { statsArguments, statsExtents } from './row-stats-arguments.js';
+import { statsArguments, sumsExtents } from './row-stats-arguments.js';
 import { labelArguments } from './score-options.js';
 
 /**
@@ -74,11 +73,7 @@ export async function promptMatrices(
 ): Promise<PromptMatrices> {
   engine.begin('promptMatrices', options, PROMPT_OPTIONS);
   const view = viewDenseFloat64(sums, 'sums') as HostView;
-  const extents = statsExtents(stats);
-  const [rows, columns] = extents;
-  if (view.shape[0] !== rows || view.shape[1] !== columns) {
-    throw new ArgumentError('sums.shape', `got [${view.shape.join(', ')}], but stats are of [${rows}, ${columns}]`);
-  }
+  const extents = sumsExtents(view, stats);
   const labels = labelArguments(options, 'options');
   const { matrices = true } = options;
   return engine.jobs.run<NativeResults['promptMatrices'], PromptMatrices>(

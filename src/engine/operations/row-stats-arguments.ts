@@ -6,6 +6,7 @@ import { shown } from '../../checks/words.js';
 import type { HeldBuffers } from '../memory.js';
 import type { RowStatsArguments } from '../native.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
+import type { HostView } from '../tensor/tensor-view.js';
 import type { RowStats } from './row-stats.js';
 
 // In the order of native/node/arguments/row_stats.cpp.
@@ -33,6 +34,16 @@ export function statsExtents(stats: RowStats): StatsExtents {
   const { rows, columns } = stats;
   for (const [name, value] of Object.entries({ rows, columns })) checkCount(value, `stats.${name}`);
   return [rows, columns];
+}
+
+/** @throws ArgumentError unless `sums` are what `stats` were made of, by their shape */
+export function sumsExtents(sums: HostView, stats: RowStats): StatsExtents {
+  const extents = statsExtents(stats);
+  const [rows, columns] = extents;
+  if (sums.shape[0] !== rows || sums.shape[1] !== columns) {
+    throw new ArgumentError('sums.shape', `got [${sums.shape.join(', ')}], but stats are of [${rows}, ${columns}]`);
+  }
+  return extents;
 }
 
 /** @throws ArgumentError naming the array that is not as scoreStats() gave it */

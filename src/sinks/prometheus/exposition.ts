@@ -2,7 +2,7 @@
 import { packageVersion } from '../../checks/package-version.js';
 import type { SinkReport } from '../../monitor/sinks/sink.js';
 import type { Judgement } from '../../verdicts/index.js';
-import { NewVerdicts } from '../new-verdicts.js';
+import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { CAUSES, METRIC_TABLE, type MetricRow, PLACES, REGIMES, STATE } from './metric-table.js';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -27,7 +27,7 @@ export class Exposition {
       if (found !== undefined) this.#set(found.row, found.sample === undefined ? [run] : [run, found.sample], value);
     }
     if (judgement !== undefined) this.#judge(run, judgement);
-    for (const { kind, severity } of this.#verdicts.take(report)) {
+    for (const { kind, severity } of this.#verdicts.take(report.run, report.judgement?.verdicts)) {
       const labels = [run, kind, severity];
       this.#set(STATE.verdicts, labels, (this.#get(STATE.verdicts, labels) ?? 0) + 1);
     }

@@ -2,7 +2,7 @@
 // to which step they were.
 import { createHash } from 'node:crypto';
 import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
-import { NewVerdicts } from '../new-verdicts.js';
+import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { postJson, Refusal } from './post-json.js';
 import { type ServerAddress, serverAddress } from './server-address.js';
@@ -41,7 +41,7 @@ export class MlflowSink implements Sink {
   async step(report: SinkReport): Promise<void> {
     const { run, step, metrics } = report;
     const open = await this.#open(run);
-    const verdicts = this.#verdicts.take(report);
+    const verdicts = this.#verdicts.take(report.run, report.judgement?.verdicts);
     if (step <= open.lastStep) return;
     const timestamp = Date.now();
     const figures = chosenFigures(metrics, this.#which).map(([key, value]) => {

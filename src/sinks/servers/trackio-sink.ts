@@ -1,7 +1,7 @@
 // Reports -> a Trackio server: a log a step, an alert a new verdict. Their ids make asking twice the same as asking once.
 import { createHash } from 'node:crypto';
 import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
-import { NewVerdicts } from '../new-verdicts.js';
+import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { postJson } from './post-json.js';
 import { type ServerAddress, serverAddress } from './server-address.js';
@@ -28,18 +28,20 @@ export class TrackioSink implements Sink {
     const { run, step, metrics } = report;
     const { base, part: project } = this.#server;
     const figures = Object.fromEntries(chosenFigures(metrics, this.#which));
-    const alerts = this.#verdicts.take(report).map(({ kind, severity, raised, sentence, advice }) => ({
-      ...{
-        project,
-        run,
-        step,
-        level: LEVELS[severity],
-        title: kind.replaceAll('_', ' '),
-        text: `${sentence} ${advice}`,
-      },
-      timestamp: new Date().toISOString(),
-      alert_id: idOf([project, run, kind, raised, severity]),
-    }));
+    const alerts = this.#verdicts
+      .take(report.run, report.judgement?.verdicts)
+      .map(({ kind, severity, raised, sentence, advice }) => ({
+        ...{
+          project,
+          run,
+          step,
+          level: LEVELS[severity],
+          title: kind.replaceAll('_', ' '),
+          text: `${sentence} ${advice}`,
+        },
+        timestamp: new Date().toISOString(),
+        alert_id: idOf([project, run, kind, raised, severity]),
+      }));
     const log = { project, run, step, metrics: figures, log_id: idOf([project, run, step, figures]) };
     // Alerts first: what a log that fails would keep from being told is said only once.
     if (alerts.length > 0) await this.#post(`${base}/api/bulk_alert`, { alerts });

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
 import type { Verdict } from '../../verdicts/index.js';
-import { NewVerdicts } from '../new-verdicts.js';
+import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { fileNameOf } from '../run-file.js';
 import {
@@ -63,7 +63,7 @@ export class TensorBoardSink implements Sink {
     const charts = chartsOf(new Set(figures.map(([key]) => key)));
     // A step without scores comes before the first with them: the layout is written again when it has more.
     if (charts.length > file.charts) values.push(marginCharts('collapsar', charts));
-    for (const verdict of this.#verdicts.take(report))
+    for (const verdict of this.#verdicts.take(report.run, report.judgement?.verdicts))
       values.push(markdown(`verdicts/${verdict.kind}`, inWords(verdict)));
     if (values.length > 0) events.push(summaryEvent(time, step, values));
     await appendFile(file.path, Buffer.concat(events));
