@@ -101,6 +101,7 @@ function drawBatch(model, uniform, { prompts, rowsOf, noise }) {
     };
   };
   const trueValues = Object.fromEntries(Object.keys(figureNames).map((figure) => [figure, 0]));
+  const ofPrompts = new Float64Array(prompts); // miSeq of each prompt's own rows
   const rows = rowsOf.reduce((sum, count) => sum + count, 0);
   const data = new Float64Array(rows * prompts);
   const own = new Int32Array(rows);
@@ -110,6 +111,7 @@ function drawBatch(model, uniform, { prompts, rowsOf, noise }) {
     for (let z = 0; z < outcomes; z++) {
       const values = valuesOf(scores[p], z);
       for (const figure in trueValues) trueValues[figure] += (rowsOf[p] / rows) * probabilities[z] * values[figure];
+      ofPrompts[p] += probabilities[z] * values.miSeq;
     }
     for (let k = 0; k < rowsOf[p]; k++, r++) {
       let left = uniform();
@@ -120,10 +122,22 @@ function drawBatch(model, uniform, { prompts, rowsOf, noise }) {
       lengths.push(model.lengths[z]);
     }
   }
-  return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, own, lengths, trueValues };
+  return { sums: { data, dtype: 'float64', shape: [rows, prompts] }, own, lengths, trueValues, ofPrompts };
 }
 
 const holds = (low, value, high) => (low <= value && value <= high ? 1 : 0);
+
+/** Of the prompts that have an interval: the share whose interval holds the true value, and the intervals' mean width. */
+function promptsHeld({ low, high }, trueValues) {
+  let [intervals, held, width] = [0, 0, 0];
+  trueValues.forEach((value, p) => {
+    if (Number.isNaN(low[p])) return;
+    intervals++;
+    held += holds(low[p], value, high[p]);
+    width += high[p] - low[p];
+  });
+  return { intervals, held, width };
+}
 
 /** P(Kolmogorov's distance of n uniform numbers >= that of `values`), after Stephens (1970). */
 function kolmogorovSmirnov(values) {
@@ -145,11 +159,12 @@ async function measure(engine, cell) {
   const model = makeModel(uniform, cell);
   const found = [];
   const work = async (draw) => {
-    const { sums, own, lengths, trueValues } = drawBatch(model, uniform, cell);
+    const { sums, own, lengths, trueValues, ofPrompts } = drawBatch(model, uniform, cell);
     const stats = await engine.scoreStats(sums, { own, lengths });
+    const each = await engine.promptMatrices(sums, stats, { own, lengths, matrices: false });
     const options = { own, lengths, permutations: cell.noise > 0 ? permutations : 0, seed: draw };
     const { figures } = await engine.inferStep(sums, stats, options);
-    found[draw] = { figures, trueValues };
+    found[draw] = { figures, trueValues, prompts: promptsHeld(each, ofPrompts) };
   };
   // A few draws at a time, so that the engine's threads do not wait for the sampling of the next batch.
   for (let first = 0; first < draws; first += 8) {
@@ -169,6 +184,7 @@ async function measure(engine, cell) {
       populationWidth: mean((one) => of(one).populationHigh - of(one).populationLow),
     };
   }
+  const intervals = mean(({ prompts }) => prompts.intervals);
   const result = {
     dependence: cell.dependence,
     tokens: cell.tokens,
@@ -176,6 +192,10 @@ async function measure(engine, cell) {
     K: cell.rowsPerPrompt,
     ...(cell.sizes && { sizes: cell.sizes }),
     figures,
+    prompts: {
+      held: mean(({ prompts }) => prompts.held) / intervals,
+      width: mean(({ prompts }) => prompts.width) / intervals,
+    },
     shareOfBound: figures.miSeq.trueValue / Math.log(cell.prompts),
     uniformity: cell.noise > 0 ? kolmogorovSmirnov(found.map((one) => one.figures.miSeq.pValue)) : null,
   };
@@ -249,8 +269,10 @@ const engine = await openEngine({ device: 'cpu', threads });
 const results = [];
 console.log(`${draws} draws a cell, 95% intervals, p-values of mi_seq_estimate with ${permutations} permutations\n`);
 const names = Object.values(figureNames).map((name) => `${name}: batch | population`);
-console.log(`| dependence | tokens | P | K | rows | MI | of ln P | ${names.join(' | ')} | widths of MI | KS p | |`);
-console.log(`|---|---|---|---|---|---|---|${'---|'.repeat(2 * names.length + 3)}`);
+console.log(
+  `| dependence | tokens | P | K | rows | MI | of ln P | ${names.join(' | ')} | widths of MI | each prompt | width | KS p | |`,
+);
+console.log(`|---|---|---|---|---|---|---|${'---|'.repeat(2 * names.length + 5)}`);
 for (const cell of cells) {
   process.stderr.write(
     `\r${results.length + 1}/${cells.length} ${cell.dependence} P=${cell.prompts} K=${cell.rowsPerPrompt ?? cell.sizes}   `,
@@ -269,6 +291,7 @@ for (const cell of cells) {
   ];
   for (const { batch, population } of Object.values(one.figures)) columns.push(percent(batch), percent(population));
   columns.push(`${miSeq.batchWidth.toFixed(3)}, ${miSeq.populationWidth.toFixed(3)}`);
+  columns.push(percent(one.prompts.held), one.prompts.width.toFixed(3)); // NaN where no prompt has two rows
   columns.push(one.uniformity === null ? '' : one.uniformity.toFixed(2), one.missed.join('; '));
   console.log(`| ${columns.join(' | ')} |`);
 }
