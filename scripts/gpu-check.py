@@ -148,7 +148,7 @@ class GpuCheck:
         return {"name": name, "driver": driver, "capability": capability, "memory": memory}
 
     def backend(self):
-        return self.build_folder / ("collapsar_cuda_emulated.so" if self.dry else "Release/collapsar_cuda.so")
+        return self.build_folder / "Release" / ("collapsar_cuda_emulated.so" if self.dry else "collapsar_cuda.so")
 
     def tool(self, name):
         return self.build_folder / name

@@ -33,11 +33,8 @@ def rewards(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 2, 16).astype(np.float32)
 
 
-def fake_backend() -> str | None:
-    """Of a GPU that is host memory, where tests of the engine have compiled it."""
-    build = Path(__file__).resolve().parents[2] / "build"
-    found = (build / folder / "fake_cuda_backend.so" for folder in ("fake-cuda", "cmake/Release"))
-    return next((str(path) for path in found if path.exists()), None)
+# The backend of the emulated GPU, where tests of the engine have compiled it.
+EMULATED = Path(__file__).resolve().parents[2] / "build" / "cmake" / "Release" / "collapsar_cuda_emulated.so"
 
 
 def one_step(monitor: Monitor, n: int) -> dict:
@@ -233,15 +230,15 @@ def test_the_sidecar_ends_with_its_parent():
     assert not Path(f"/proc/{sidecar}").exists()
 
 
-@pytest.mark.skipif(not fake_backend(), reason="needs the fake CUDA backend (npx vitest run test/engine/device)")
+@pytest.mark.skipif(not EMULATED.exists(), reason="needs the emulated GPU (npm run test:cpp -- --backend)")
 def test_scores_are_taken_from_this_process_gpu_memory(monkeypatch):
-    """A GPU that is host memory: handles are of a file, as the fake backend (native/test/fake_cuda) opens them."""
-    monkeypatch.setenv("COLLAPSAR_CUDA_BACKEND", fake_backend())
+    """The emulated GPU (native/test/cuda_emulation) is host memory: its handles are of a file."""
+    monkeypatch.setenv("COLLAPSAR_CUDA_BACKEND", str(EMULATED))
     rng = np.random.default_rng(0)
     logprobs = -rng.random((4, 16, 5)).astype(np.float32)
-    file = os.memfd_create("fake-cuda")
+    file = os.memfd_create("emulated-gpu")
     os.write(file, logprobs.tobytes())
-    handle = struct.pack("16sqqq", b"collapsar fake", os.getpid(), file, logprobs.nbytes).ljust(64, b"\0")
+    handle = struct.pack("8sii", b"emulate", os.getpid(), file).ljust(64, b"\0")
     tensor = {
         "handle": base64.b64encode(handle).decode(),
         "bytes": logprobs.nbytes,

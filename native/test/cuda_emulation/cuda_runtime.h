@@ -134,12 +134,11 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaEv
                    cudaHostAllocDefault = 0, cudaIpcMemLazyEnablePeerAccess = 1;
 constexpr unsigned long long cudaEnableDefault = 0;
 
-// The device's own; and what stands in memory that nothing was written to.
-constexpr size_t kEmulatedBytes = size_t{1} << 30;
+// The devices' own; and what stands in memory that nothing was written to.
 constexpr int kEmulatedMultiprocessors = 2;
 constexpr unsigned char kPoison = 0xcb;
 
-// The emulated device does one thing at a time, whichever thread asks for it.
+// The emulated devices do one thing at a time, whichever thread asks for it.
 struct EmulationLock {
   EmulationLock() { mutex().lock(); }
   ~EmulationLock() { mutex().unlock(); }
@@ -149,6 +148,11 @@ struct EmulationLock {
     return one;
   }
 };
+
+// The device that this thread has set.
+int emulatedDevice();
+// Whether it is device memory, of this process or another, that the pointer points to.
+bool emulateHoldsMemory(const void* pointer);
 
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);

@@ -1,4 +1,4 @@
-// The device's memory: host memory of this process, poisoned when it is allocated and when it is freed. Each allocation
+// The devices' memory: host memory of this process, poisoned when it is allocated and when it is freed. Each allocation
 // is a file without a name, which another process can map: a handle says whose it is.
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cuda_runtime.h"
+#include "settings.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -25,7 +26,7 @@ constexpr char kMagic[8] = "emulate";
 
 struct Allocation {
   size_t bytes = 0, mapped = 0;
-  int file = -1;
+  int file = -1, device = 0;
 };
 
 struct Import {
@@ -52,10 +53,14 @@ Imports& imports() {
   return all;
 }
 
-size_t taken() {
-  size_t sum = 0;
-  for (const auto& [base, allocation] : allocations()) sum += allocation.bytes;
-  return sum;
+// Of the thread's device.
+size_t freeBytes() {
+  size_t taken = 0;
+  for (const auto& [base, allocation] : allocations()) {
+    if (allocation.device == emulatedDevice()) taken += allocation.bytes;
+  }
+  const size_t all = emulation::settings().bytes;
+  return all - std::min(all, taken);
 }
 
 size_t pageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
@@ -97,16 +102,24 @@ int addressRange(unsigned long long* base, size_t* bytes, unsigned long long poi
 
 }  // namespace
 
+bool emulateHoldsMemory(const void* pointer) {
+  const EmulationLock lock;
+  if (allocationOf(pointer) != allocations().end()) return true;
+  return std::any_of(imports().begin(), imports().end(), [&](const auto& import) {
+    return pointer >= import.first && pointer < import.first + import.second.mapped;
+  });
+}
+
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const EmulationLock lock;
-  *total = kEmulatedBytes;
-  *free = kEmulatedBytes - taken();
+  *total = emulation::settings().bytes;
+  *free = freeBytes();
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   const EmulationLock lock;
-  if (bytes > kEmulatedBytes || bytes > kEmulatedBytes - taken()) return cudaErrorMemoryAllocation;
+  if (bytes > freeBytes()) return cudaErrorMemoryAllocation;
   const size_t mapped = (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
   const int file = memfd_create("emulated-gpu", MFD_CLOEXEC);
   if (file < 0) return cudaErrorMemoryAllocation;
@@ -118,7 +131,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   memset(base, kPoison, mapped);
   // AddressSanitizer shall see what is read behind them.
   ASAN_POISON_MEMORY_REGION(static_cast<char*>(base) + bytes, mapped - bytes);
-  allocations()[static_cast<char*>(base)] = {bytes, mapped, file};
+  allocations()[static_cast<char*>(base)] = {bytes, mapped, file, emulatedDevice()};
   *pointer = base;
   return cudaSuccess;
 }
@@ -127,7 +140,7 @@ cudaError_t cudaFree(void* pointer) {
   const EmulationLock lock;
   const auto found = allocations().find(static_cast<char*>(pointer));
   if (found == allocations().end()) return cudaErrorInvalidValue;
-  const auto [bytes, mapped, file] = found->second;
+  const auto [bytes, mapped, file, device] = found->second;
   ASAN_UNPOISON_MEMORY_REGION(pointer, mapped);
   memset(pointer, kPoison, mapped);
   unmap(pointer, mapped);

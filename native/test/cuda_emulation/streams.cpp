@@ -8,9 +8,11 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "settings.h"
 
 namespace {
 
@@ -77,13 +79,21 @@ cudaError_t put(cudaStream_t stream, std::function<void()> work) {
 }  // namespace
 
 void emulateLaunch(unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread) {
-  put(stream, [=] { emulateKernel(blocks, threads, thread); });
+  const emulation::Settings settings = emulation::settings();
+  if (settings.fail == "wrong") return;
+  put(stream, [=] {
+    std::this_thread::sleep_for(std::chrono::microseconds(settings.launchMicroseconds));
+    emulateKernel(blocks, threads, thread);
+  });
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const bool up = kind == cudaMemcpyHostToDevice;
+  if (emulateHoldsMemory(to) != up || emulateHoldsMemory(from) == up) return cudaErrorInvalidValue;
   return put(stream, [=] { memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  if (!emulateHoldsMemory(to)) return cudaErrorInvalidValue;
   return put(stream, [=] { memset(to, value, bytes); });
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, type Sidecar, startSidecar } from '../../serve/sidecar-client.js';
 import { buildIfStale } from '../../support/built-command.js';
 import { type Produced, produce } from './device-producer.js';
-import { hasBackend, setFake } from './engine-device-backend.js';
+import { hasBackend, setEmulation } from './engine-device-backend.js';
 
 const [P, R, T] = [3, 6, 4];
 const lengths = [4, 2, 3, 1, 4, 3];
@@ -21,7 +21,7 @@ const sums = Array.from({ length: R }, (_, row) =>
 describe.skipIf(!hasBackend)('scores in the GPU memory of the trainer', () => {
   let made: Produced;
   beforeAll(async () => {
-    setFake();
+    setEmulation();
     buildIfStale();
     made = await produce(logprobs);
   });

@@ -1,65 +1,62 @@
-// Which CUDA backend the device tests run with: a fake one on host memory (native/test/fake_cuda), or with
-// COLLAPSAR_TEST_DEVICE=cuda the real one, on this machine's GPU, or, where COLLAPSAR_CUDA_BACKEND names the one that
-// the C++ tests build, on the emulated GPU (native/test/cuda_emulation).
+// Which CUDA backend the device tests run with: its own sources on the emulated GPU (native/test/cuda_emulation), or with
+// COLLAPSAR_TEST_DEVICE=cuda what was compiled for this machine's GPU, or what COLLAPSAR_CUDA_BACKEND names.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addonPath } from '../../../src/engine/addon.js';
+import type { DeviceError } from '../../../src/checks/errors.js';
 import { forgetProbes } from '../../../src/engine/device/cuda-probe.js';
 import type { Engine } from '../../../src/engine/engine.js';
 import { type EngineOptions, openEngine } from '../../../src/engine/open-engine.js';
+import { whileLocked } from '../../support/lock.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-const native = join(root, 'native');
 
-/** Whether the real backend is tested. */
+/** Whether the tests run on this machine's GPU. */
 export const onGpu = process.env.COLLAPSAR_TEST_DEVICE === 'cuda';
 const realBackend = process.env.COLLAPSAR_CUDA_BACKEND;
 
-/** The fake, as the C++ tests' build left it, or compiled now; undefined where it cannot be had. */
-function findFake(): string | undefined {
+/** The backend of the emulated GPU, compiled now where it is older than a source; undefined where it cannot be. */
+function buildEmulated(): string | undefined {
   if (process.platform !== 'linux') return undefined;
-  const folder = join(native, 'test', 'fake_cuda');
-  const age = Math.max(...readdirSync(folder).map((name) => statSync(join(folder, name)).mtimeMs));
-  const built = join(dirname(addonPath()), 'fake_cuda_backend.so');
-  if (existsSync(built) && statSync(built).mtimeMs > age) return built;
-  const own = join(root, 'build', 'fake-cuda', 'fake_cuda_backend.so');
-  if (existsSync(own) && statSync(own).mtimeMs > age) return own;
-  mkdirSync(dirname(own), { recursive: true });
-  // Under another name first: test files run side by side.
-  const fresh = `${own}.${process.pid}`;
-  const flags = ['-std=c++20', '-O2', '-fPIC', '-shared', '-fvisibility=hidden', `-I${native}`];
-  const sources = JSON.parse(readFileSync(join(native, 'sources.json'), 'utf8')).fakeCuda as string[];
-  const files = sources.map((file) => join(native, file));
-  const { status } = spawnSync('c++', [...flags, ...files, '-o', fresh], { env: { ...process.env, LD_PRELOAD: '' } });
-  if (status !== 0) return undefined;
-  spawnSync('mv', [fresh, own]);
-  return own;
+  const native = join(root, 'native');
+  const sources = readdirSync(native, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const newest = Math.max(...sources.map(({ parentPath, name }) => statSync(join(parentPath, name)).mtimeMs));
+  const built = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda_emulated.so');
+  const isFresh = () => existsSync(built) && statSync(built).mtimeMs > newest;
+  if (isFresh()) return built;
+  // Test files run side by side.
+  return whileLocked('emulated-gpu', 600, () => {
+    if (isFresh()) return built;
+    const env = { ...process.env, LD_PRELOAD: '' };
+    const { status } = spawnSync(process.execPath, [join(root, 'scripts', 'test-cpp.mjs'), '--backend'], { env });
+    if (status !== 0) return undefined;
+    utimesSync(built, new Date(), new Date()); // it may not depend on what has changed
+    return built;
+  });
 }
 
-export const fakePath = findFake();
+export const emulatedPath = onGpu ? undefined : buildEmulated();
 
 /** Whether there is any backend to test with. */
-export const hasBackend = onGpu || fakePath !== undefined;
+export const hasBackend = onGpu || emulatedPath !== undefined;
 
-/** Whether events of other processes are files that are there when they have happened: not on a real GPU. */
-export const eventsAreFiles = onGpu ? (realBackend ?? '').includes('emulated') : fakePath !== undefined;
+/** How the emulated GPU behaves: native/test/cuda_emulation/settings.h. */
+const settings = ['FAIL', 'DEVICES', 'BYTES', 'LAUNCH_US', 'TRACE'] as const;
+type Setting = (typeof settings)[number];
 
-type Setting = 'FAIL' | 'DEVICES' | 'BYTES' | 'ROW_US' | 'TRACE';
-
-/** Sets what the fake shall do, and nothing else; no effect on a real backend. */
-export function setFake(settings: Partial<Record<Setting, string | number>> = {}): void {
-  for (const name of ['FAIL', 'DEVICES', 'BYTES', 'ROW_US', 'TRACE'] as const) {
-    const value = settings[name];
-    if (value === undefined) delete process.env[`COLLAPSAR_FAKE_CUDA_${name}`];
-    else process.env[`COLLAPSAR_FAKE_CUDA_${name}`] = String(value);
+/** Sets how the emulated GPU behaves, and all else to what is usual; no effect on a real one. */
+export function setEmulation(given: Partial<Record<Setting, string | number>> = {}): void {
+  for (const name of settings) {
+    const value = given[name];
+    if (value === undefined) delete process.env[`COLLAPSAR_EMULATED_GPU_${name}`];
+    else process.env[`COLLAPSAR_EMULATED_GPU_${name}`] = String(value);
   }
 }
 
-/** Makes openEngine() take the fake (or the file given), and try it afresh. */
-export function useBackend(path: string | undefined = fakePath): void {
+/** Makes openEngine() take the emulated GPU's backend (or the file given), and try it afresh. */
+export function useBackend(path: string | undefined = emulatedPath): void {
   forgetProbes();
   setPath(path);
 }
@@ -72,11 +69,17 @@ function setPath(path: string | undefined): void {
 
 /** An engine with a GPU, for `await using`. */
 export function openOnDevice(options: EngineOptions = {}): Promise<Engine> {
-  setPath(fakePath);
+  setPath(emulatedPath);
   return openEngine({ device: 'cuda', threads: 2, ...options });
 }
 
-/** A file that the fake writes its calls to, and those calls. */
+/** What is free when the backend has given up its workspace, which it does before it refuses a tensor. */
+export async function freeBytesOf(engine: Engine): Promise<number> {
+  const refused = await engine.allocDevice('float64', [2 ** 40]).catch((error: unknown) => error);
+  return (refused as DeviceError).freeBytes as number;
+}
+
+/** A file that the emulated GPU writes the calls to, and those calls. */
 export class Trace {
   readonly #folder = mkdtempSync(join(tmpdir(), 'collapsar-trace-'));
   readonly path = join(this.#folder, 'calls');

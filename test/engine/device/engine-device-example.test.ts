@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { addonPath } from '../../../src/engine/addon.js';
-import { fakePath, hasBackend, onGpu } from './engine-device-backend.js';
+import { emulatedPath, hasBackend, onGpu } from './engine-device-backend.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (...path: string[]): string => readFileSync(join(root, ...path), 'utf8');
@@ -30,8 +30,12 @@ describe.skipIf(!canRun)('examples/gpu/trainer.py (needs Python with PyTorch)', 
   it('gets what PyTorch computes', async () => {
     const trainer = join(root, 'examples', 'gpu', 'trainer.py');
     const sizes = onGpu ? [] : ['--device', 'cpu', '--rows', '16', '--vocabulary', '1000', '--rounds', '3'];
-    const script = onGpu ? [trainer] : [join(root, 'test', 'engine', 'device', 'fake_cuda_share.py'), trainer];
-    const env = { ...process.env, COLLAPSAR_ADDON: addonPath(), ...(!onGpu && { COLLAPSAR_CUDA_BACKEND: fakePath }) };
+    const script = onGpu ? [trainer] : [join(root, 'test', 'engine', 'device', 'emulated_gpu_share.py'), trainer];
+    const env = {
+      ...process.env,
+      COLLAPSAR_ADDON: addonPath(),
+      ...(!onGpu && { COLLAPSAR_CUDA_BACKEND: emulatedPath }),
+    };
     const run = promisify(execFile)(python, [...script, '--node', process.execPath, ...sizes], { env });
     const summary = JSON.parse((await run).stdout);
     expect(summary).toMatchObject({ passed: true, wrong: [] });

@@ -8,9 +8,9 @@ import { ArgumentError, DeviceError } from '../../../src/checks/errors.js';
 import { type DeviceImport, importArguments } from '../../../src/engine/device/device-import.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { type Produced, produce } from './device-producer.js';
-import { eventsAreFiles, fakePath, hasBackend, onGpu, openOnDevice, setFake } from './engine-device-backend.js';
+import { emulatedPath, hasBackend, openOnDevice, setEmulation } from './engine-device-backend.js';
 
-beforeEach(() => setFake());
+beforeEach(() => setEmulation());
 
 const elements = 3 * 4;
 const values = Float32Array.from({ length: elements }, (_, i) => -i - 1);
@@ -120,7 +120,7 @@ describe.skipIf(!hasBackend)('a tensor of another process', () => {
   let made: Produced;
   let source: DeviceImport;
   beforeAll(async () => {
-    setFake();
+    setEmulation();
     made = await produce(values);
     source = { handle: made.handle, offset: made.offset, bytes: elements * 4, dtype: 'float32', shape: [3, 4] };
   });
@@ -201,7 +201,7 @@ describe.skipIf(!hasBackend)('a tensor of another process', () => {
   });
 });
 
-/** A tensor of another process whose event has yet to happen: where an event is a file (eventsAreFiles). */
+/** A tensor of another process whose event has yet to happen: where an event is a file, on the emulated GPU. */
 async function produceLater(): Promise<{ source: DeviceImport; happens(): void; end(): void }> {
   const { child, handle, offset } = await produce(values);
   const folder = mkdtempSync(join(tmpdir(), 'ev-'));
@@ -218,7 +218,7 @@ async function produceLater(): Promise<{ source: DeviceImport; happens(): void; 
   };
 }
 
-describe.skipIf(!eventsAreFiles)('between processes, where an event is a file', () => {
+describe.skipIf(emulatedPath === undefined)('between processes, where an event is a file', () => {
   it('nothing reads the memory before the event has happened', async () => {
     const { source, happens, end } = await produceLater();
     try {
@@ -262,14 +262,14 @@ describe.skipIf(!eventsAreFiles)('between processes, where an event is a file', 
   });
 });
 
-describe.skipIf(onGpu || fakePath === undefined)('between processes, with the fake', () => {
+describe.skipIf(emulatedPath === undefined)('between processes', () => {
   it('memory of a process that has ended is a bad handle', async () => {
     const { child, handle, offset } = await produce(values);
     child.stdin?.end();
     await new Promise((resolve) => child.once('exit', resolve));
     await using engine = await openOnDevice();
     const error = await failure(engine.importDevice({ handle, offset, bytes: 48, dtype: 'float32', shape: [12] }));
-    expect(error).toMatchObject({ reason: 'bad_handle', message: /has ended/ });
+    expect(error).toMatchObject({ reason: 'bad_handle', message: /must come from another live process/ });
   });
 
   it('an engine without a GPU says so', async () => {

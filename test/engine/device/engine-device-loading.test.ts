@@ -6,15 +6,23 @@ import { DeviceError } from '../../../src/checks/errors.js';
 import { addonPath } from '../../../src/engine/addon.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace, useBackend } from './engine-device-backend.js';
+import {
+  emulatedPath,
+  hasBackend,
+  onGpu,
+  openOnDevice,
+  setEmulation,
+  Trace,
+  useBackend,
+} from './engine-device-backend.js';
 
 const folder = temporaryDirectory();
 beforeEach(() => {
-  setFake();
+  setEmulation();
   useBackend();
 });
 afterEach(() => {
-  setFake();
+  setEmulation();
   delete process.env.COLLAPSAR_CUDA_PROBE_SECONDS;
 });
 
@@ -41,21 +49,21 @@ async function fallback(): Promise<string | null> {
   return engine.info.fallback;
 }
 
-describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work', () => {
+describe.skipIf(emulatedPath === undefined)('a backend that does not work', () => {
   const ways: [way: string, reason: string, words: RegExp][] = [
     // AddressSanitizer makes an exit status of the signal.
     ['crash', 'crashed', /(was ended by SIGSEGV|ended with status \d+).*npx collapsar build --cuda on/],
     ['exit', 'crashed', /ended without an answer .*nvidia-smi.*npx collapsar build --cuda on/],
     ['version', 'not_loadable', /is of another version of collapsar .*npx collapsar build/],
-    ['no_driver', 'no_driver', /there is no NVIDIA driver; install one/],
-    ['driver_too_old', 'driver_too_old', /runs CUDA 11\.0, 13\.0 is needed; update it/],
-    ['no_device', 'no_device', /the driver shows no GPU/],
-    ['open', 'failed', /all CUDA-capable devices are busy/],
+    ['no_driver', 'no_driver', /there is no NVIDIA driver on this machine .*install one/],
+    ['driver_too_old', 'driver_too_old', /driver is for CUDA 11\.0, this build needs 13\.0: update the driver/],
+    ['no_device', 'no_device', /counting GPUs.*see nvidia-smi, and whether CUDA_VISIBLE_DEVICES/],
+    ['busy', 'failed', /other processes have it.*see nvidia-smi, and try again/],
     ['wrong', 'failed', /computes wrong results/],
-    ['lost', 'device_lost', /the GPU is lost; restart/],
+    ['lost', 'device_lost', /the GPU or its context is lost to this process: start a new process/],
   ];
   it.each(ways)('%s: auto falls back and says why, cuda throws', async (way, reason, words) => {
-    setFake({ FAIL: way });
+    setEmulation({ FAIL: way });
     expect(await fallback()).toMatch(words);
     const error = await refusal();
     expect(error.reason).toBe(reason);
@@ -64,15 +72,15 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
   });
 
   it('was busy: the next engine asks again', async () => {
-    setFake({ FAIL: 'open' });
-    expect((await refusal()).message).toMatch(/busy/);
-    setFake();
+    setEmulation({ FAIL: 'busy' });
+    expect((await refusal()).message).toMatch(/other processes have it/);
+    setEmulation();
     await using engine = await openOnDevice();
     expect(engine.info.device).toBe('cuda:0');
   });
 
   it('hangs: its process is ended after the time limit', async () => {
-    setFake({ FAIL: 'hang' });
+    setEmulation({ FAIL: 'hang' });
     process.env.COLLAPSAR_CUDA_PROBE_SECONDS = '0.5';
     const error = await refusal();
     expect(error.reason).toBe('timeout');
@@ -86,13 +94,13 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
   });
 
   it('hangs: an abort need not wait for the time limit', async () => {
-    setFake({ FAIL: 'hang' });
+    setEmulation({ FAIL: 'hang' });
     const controller = new AbortController();
     const opening = openEngine({ signal: controller.signal });
     controller.abort();
     await expect(opening).rejects.toBe(controller.signal.reason);
     // The next one tries afresh.
-    setFake();
+    setEmulation();
     const engine = await openEngine({ threads: 1 });
     expect(engine.info.device).toBe('cuda:0');
     await engine.dispose();
@@ -108,7 +116,7 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
     const before = process.cwd();
     process.chdir(folder);
     try {
-      copyFileSync(fakePath as string, 'backend.so');
+      copyFileSync(emulatedPath as string, 'backend.so');
       useBackend('backend.so');
       const engine = await openEngine({ device: 'cuda', threads: 1 });
       expect(engine.info.device).toBe('cuda:0');
@@ -142,11 +150,11 @@ describe.skipIf(onGpu || fakePath === undefined)('a backend that does not work',
   it('fails in this process although it worked in the other', async () => {
     const engine = await openEngine({ threads: 1 });
     expect(engine.info.device).toBe('cuda:0');
-    setFake({ FAIL: 'open' });
+    setEmulation({ FAIL: 'busy' });
     const upload = () => engine.upload({ data: new Float32Array(4), dtype: 'float32', shape: [4] });
-    await expect(upload()).rejects.toThrow(/all CUDA-capable devices are busy/);
+    await expect(upload()).rejects.toThrow(/other processes have it/);
     // Another process held it for a while.
-    setFake();
+    setEmulation();
     await (await upload()).dispose();
     await engine.dispose();
   });
@@ -188,11 +196,11 @@ describe.skipIf(!hasBackend)('devices', () => {
   });
 });
 
-describe.skipIf(onGpu || fakePath === undefined)('when the GPU is opened', () => {
+describe.skipIf(emulatedPath === undefined)('when the GPU is opened', () => {
   it('auto: with the first tensor that goes there; host tensors stay on the CPU', async () => {
     using trace = new Trace();
     const engine = await openEngine({ device: 'auto', threads: 1 });
-    setFake({ TRACE: trace.path });
+    setEmulation({ TRACE: trace.path });
     const host = { data: new Float64Array([-1, -2]), dtype: 'float64' as const, shape: [1, 2] };
     await engine.sumTokens(host, [2]);
     expect(trace.calls).toEqual([]);
@@ -206,25 +214,25 @@ describe.skipIf(onGpu || fakePath === undefined)('when the GPU is opened', () =>
 
   it('cuda:1: with the engine; host tensors go through it', async () => {
     using trace = new Trace();
-    setFake({ TRACE: trace.path });
+    setEmulation({ TRACE: trace.path });
     const engine = await openEngine({ device: 'cuda:1', threads: 1 });
     trace.clear();
     const { sums } = await engine.sumTokens({ data: new Float64Array([-1, -2]), dtype: 'float64', shape: [1, 2] }, [2]);
     expect(sums.data[0]).toBe(-3);
     await engine.dispose();
-    expect(trace.calls).toEqual(['sum_tokens 1', 'block 1', 'close 1']);
+    expect(trace.calls).toEqual(['sum_tokens 1', 'close 1']);
   });
 
   it('not at all for cpu', async () => {
     using trace = new Trace();
-    setFake({ TRACE: trace.path, FAIL: 'crash' });
+    setEmulation({ TRACE: trace.path, FAIL: 'crash' });
     await (await openEngine({ device: 'cpu', threads: 1 })).dispose();
     expect(trace.calls).toEqual([]);
   });
 
   it('is tried once for a process', async () => {
     using trace = new Trace();
-    setFake({ TRACE: trace.path });
+    setEmulation({ TRACE: trace.path });
     const engines = await Promise.all([1, 2, 3].map(() => openEngine({ device: 'auto', threads: 1 })));
     expect(trace.calls.filter((call) => call.startsWith('open'))).toHaveLength(1);
     await Promise.all(engines.map((engine) => engine.dispose()));

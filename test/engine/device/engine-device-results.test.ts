@@ -7,12 +7,20 @@ import { openEngine } from '../../../src/engine/open-engine.js';
 import { DeviceTensor } from '../../../src/engine/tensor/device-tensor.js';
 import type { HostIntegers, HostTensor, Tensor } from '../../../src/engine/tensor/tensor.js';
 import { collected } from '../engine-leaks.js';
-import { fakePath, hasBackend, onGpu, openOnDevice, setFake, Trace } from './engine-device-backend.js';
+import {
+  emulatedPath,
+  freeBytesOf,
+  hasBackend,
+  onGpu,
+  openOnDevice,
+  setEmulation,
+  Trace,
+} from './engine-device-backend.js';
 
-beforeEach(() => setFake());
-afterEach(() => setFake());
+beforeEach(() => setEmulation());
+afterEach(() => setEmulation());
 
-const fakeOnly = describe.skipIf(onGpu || fakePath === undefined);
+const emulatedOnly = describe.skipIf(emulatedPath === undefined);
 const failure = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
@@ -123,15 +131,14 @@ describe.skipIf(!hasBackend)('results on the GPU have the bits of those on the h
 describe.skipIf(!hasBackend)('the memory of results on the GPU', () => {
   it('is freed by dispose, of all or one by one', async () => {
     await using engine = await openOnDevice();
-    const { freeBytes } = await engine.deviceMemory();
-    const free = async (): Promise<number> => (onGpu ? freeBytes : (await engine.deviceMemory()).freeBytes);
+    const freeBytes = await freeBytesOf(engine);
     const kept = await engine.tokenRowStats(hostTensor([3, 4, 5]), [1, 2, 3, 4], { own: [0, 1, 2, 0], out: 'device' });
     await kept.stats.argmax.dispose();
     await kept.dispose();
     await kept.dispose();
     expect([kept.sums.disposed, kept.stats.matchedSeq.disposed]).toEqual([true, true]);
     expect(await failure(kept.sums.download())).toBeInstanceOf(DisposedError);
-    expect(await free()).toBe(freeBytes);
+    if (!onGpu) expect(await freeBytesOf(engine)).toBe(freeBytes); // a real GPU is not ours alone
   });
 
   it('leaves the input to dispose() right after the call', async () => {
@@ -144,20 +151,20 @@ describe.skipIf(!hasBackend)('the memory of results on the GPU', () => {
   });
 });
 
-fakeOnly('the memory of results on the GPU that nobody gets', () => {
+emulatedOnly('the memory of results on the GPU that nobody gets', () => {
   /** Expects all memory that the call takes to come back; resolves with its failure. */
   async function failing(engine: Engine, call: () => Promise<unknown>): Promise<unknown> {
-    const { freeBytes } = await engine.deviceMemory();
+    const freeBytes = await freeBytesOf(engine);
     const error = await failure(call());
-    const settings = process.env.COLLAPSAR_FAKE_CUDA_BYTES;
-    setFake(settings === undefined ? {} : { BYTES: settings });
-    expect((await engine.deviceMemory()).freeBytes).toBe(freeBytes);
+    const settings = process.env.COLLAPSAR_EMULATED_GPU_BYTES;
+    setEmulation(settings === undefined ? {} : { BYTES: settings });
+    expect(await freeBytesOf(engine)).toBe(freeBytes);
     return error;
   }
 
   it('is freed where there is not enough for all fields', async () => {
-    setFake({ BYTES: 4096 });
     await using engine = await openOnDevice();
+    setEmulation({ BYTES: 4096 });
     const sums = hostTensor([100, 2]);
     const error = await failing(engine, () =>
       engine.scoreStats(sums, { own: new Int32Array(100), lengths: new Int32Array(100), out: 'device' }),
@@ -172,7 +179,7 @@ fakeOnly('the memory of results on the GPU that nobody gets', () => {
     for (const stop of ['abort', 'throw']) {
       const controller = new AbortController();
       const reason = new Error(stop);
-      setFake({ ROW_US: 1000 });
+      setEmulation({ LAUNCH_US: 100_000 });
       const error = await failing(engine, async () => {
         const onProgress = (): void => {
           if (stop === 'throw') throw reason;
@@ -207,7 +214,7 @@ fakeOnly('the memory of results on the GPU that nobody gets', () => {
     using trace = new Trace();
     const engine = await openOnDevice();
     const tensor = await engine.upload(hostTensor([2 ** 12, 8]));
-    setFake({ ROW_US: 1000, TRACE: trace.path });
+    setEmulation({ LAUNCH_US: 200_000, TRACE: trace.path });
     const running = failure(engine.logitStats(tensor, { out: { device: ['entropy', 'argmax'] } }));
     await sleep(20);
     await engine.dispose();

@@ -1,5 +1,5 @@
 """Runs examples/gpu/trainer.py without a GPU: tensors stay in host memory, and what PyTorch would say of where they are
-on a GPU is said of a shared file that the fake CUDA backend (native/test/fake_cuda) can open."""
+on a GPU is said of a shared file that the emulated GPU (native/test/cuda_emulation) can open."""
 
 import ctypes
 import os
@@ -14,11 +14,11 @@ files = []
 
 
 def share(storage):
-    file = os.memfd_create("fake-cuda-share")
+    file = os.memfd_create("emulated-gpu-share")
     files.append(file)
     os.pwrite(file, ctypes.string_at(storage.data_ptr(), storage.nbytes()), HEADER)
-    # struct Handle of the fake backend, after PyTorch's version and kind.
-    handle = struct.pack("16sqqq", b"collapsar fake", os.getpid(), file, HEADER + storage.nbytes())
+    # struct Handle of the emulation, after PyTorch's version and kind.
+    handle = struct.pack("8sii", b"emulate", os.getpid(), file)
     return 0, b"\x03c" + handle.ljust(64, b"\0"), storage.nbytes(), HEADER, b"/torch_0_0_0", 0, bytes(64), False
 
 
