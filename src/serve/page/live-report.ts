@@ -1,7 +1,7 @@
 // Steps as they are measured -> what the page of a run asks for: everything, or what came after its cursor.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { PromptReport } from '../../analysis/prompt-findings.js';
+import type { PromptReport } from '../../monitor/prompts/prompt-findings.js';
 import type { StepReport } from '../../analysis/step-report.js';
 import {
   cutMatrix,
