@@ -7,9 +7,7 @@
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
 export type { FilterView } from './analysis/measuring/beside-metrics.js';
-export type { PromptSource } from './analysis/measuring/prompt-measurement.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
-export type { PromptMatrix, PromptReport } from './analysis/prompt-findings.js';
 export type {
   Compared,
   FilterRecord,
@@ -60,5 +58,7 @@ export {
   textMetrics,
 } from './metrics/text-metrics.js';
 export * from './monitor/index.js';
+export type { PromptMatrix, PromptReport } from './monitor/prompts/prompt-findings.js';
+export type { PromptSource } from './monitor/prompts/prompt-measurement.js';
 export * from './sinks/index.js';
 export * from './verdicts/index.js';

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +190,23 @@ class TestErrors:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_shows_a_finished_step_on_its_page_and_sends_it_elsewhere(tmp_path):
+    with Monitor(threads=1, permutations=0, run="grpo", serve=0, to=[f"verl:{tmp_path}"]) as monitor:
+        report = one_step(monitor, 1)
+        page = monitor.page
+        with urllib.request.urlopen(f"{page}metrics", timeout=10) as answer:
+            metrics = answer.read().decode()
+        with pytest.warns(RuntimeWarning, match="without its page: .*cannot listen"):
+            taken = Monitor(threads=1, permutations=0, serve=int(page.rsplit(":", 1)[1].strip("/")))
+        assert taken.page is None and one_step(taken, 1)["step"] == 1
+        taken.close()
+    mi = report["metrics"]["collapse_first_turn_sample/mi_seq_estimate"]
+    assert f'collapsar_mi_nats{{run="grpo",sample="first_turn"}} {mi!r}\n' in metrics
+    assert json.loads((tmp_path / "grpo.jsonl").read_text())["step"] == 1
+    with Monitor(threads=1) as monitor:
+        assert monitor.page is None
+
+
 def test_is_not_for_forks():
     with Monitor(threads=1) as monitor:
         child = os.fork()

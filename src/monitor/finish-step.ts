@@ -20,8 +20,10 @@ import { checkGradients, decomposeGradients, gradientMetrics } from './outcomes/
 import { meanRewardStd } from './outcomes/group-rewards.js';
 import { bucketMetrics } from './outcomes/reward-buckets.js';
 import { rolloutMetrics } from './outcomes/rollout-metrics.js';
-import type { OpenLabels } from './outcomes/step-labels.js';
+import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
+import { type PromptFindings, promptFindings } from './prompts/prompt-findings.js';
+import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './prompts/prompt-measurement.js';
 import { sampledMatched, sampledMetrics } from './sampled-step.js';
 import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
 
@@ -49,15 +51,22 @@ export interface OpenStep {
   readonly texts?: MeasuredTexts | undefined;
 }
 
+/** A step that is through, and what it says of its prompts, where that was asked for. */
+export interface FinishedStep extends PromptFindings {
+  readonly report: MonitorReport;
+}
+
+/** @param perPrompt whether somebody wants to know of single prompts, too */
 export async function finishStep(
   run: RunProgress,
   open: OpenStep,
   given: CheckedOutcomes,
   options: RunOptions,
+  perPrompt: boolean,
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
   commit: (run: RunProgress) => void,
-): Promise<MonitorReport> {
+): Promise<FinishedStep> {
   const { step, labels, scores } = open;
   const { filter, groups } = filteredGroups(labels, given, options);
   const outcomes = withEpisodeRewards(labels, given, options);
@@ -81,8 +90,10 @@ export async function finishStep(
   // Row by row only for the judge: reports stay as small as their figures.
   const perRow = run.judge !== null && options.profile === 'strict';
   const { measured, matched } =
-    scores === undefined ? NOT_DUE : await sampleMetrics(open, scores, state, perRow, options, engine, signal);
-  const samples = measured.map(({ perRow: _, ...sample }): StepMetrics => sample);
+    scores === undefined
+      ? NOT_DUE
+      : await sampleMetrics(open, scores, state, { perRow, perPrompt }, options, engine, signal);
+  const samples = measured.map(({ perRow: _, perPrompt: __, ...sample }): StepMetrics => sample);
   // As JSON gives it back, so that a run that was saved and one that was not carry the same.
   const averages = JSON.parse(JSON.stringify(state)) as RunningStateJson;
 
@@ -114,7 +125,7 @@ export async function finishStep(
   const judgement = reading && run.judge?.take(reading, measured[0], texts);
   commit({ step, averages, earlyStops, judge: run.judge, firstTexts: first });
   const [stop] = stops;
-  return {
+  const report: MonitorReport = {
     step,
     due: scores !== undefined,
     metrics,
@@ -131,6 +142,18 @@ export async function finishStep(
     stops,
     lossScale: filter?.lossScale ?? 1,
   };
+  if (!perPrompt || options.profile === 'ragen') return { report };
+  const prompts = measuredPrompts(open, measured[0]);
+  const found = promptFindings({ prompts, reading: reading ?? undefined, filter }, judgement ?? undefined);
+  return { report, ...found };
+}
+
+/** What the scores say of each prompt; where there are none, what the texts say; else who they are. */
+function measuredPrompts({ labels, texts }: OpenStep, metrics: StepMetrics | undefined): PromptMeasurement {
+  const named = texts?.perPrompt;
+  if (metrics?.perPrompt === undefined && named !== undefined) return promptsOfTexts(named, (group) => group);
+  const groups = Array.from({ length: labels.prompts }, (_, prompt) => groupOfPrompt(labels, prompt));
+  return promptsOfScores(metrics?.perPrompt, groups);
 }
 
 /** What is logged of the samples of a step, and of its texts, in one. */
@@ -171,7 +194,7 @@ async function sampleMetrics(
   { step, labels, samplers, plan }: OpenStep,
   scores: CollectedScores,
   state: RunningState,
-  perRow: boolean,
+  { perRow, perPrompt }: { readonly perRow: boolean; readonly perPrompt: boolean },
   { profile, permutations, seed }: RunOptions,
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
@@ -193,8 +216,9 @@ async function sampleMetrics(
     turns,
   };
   const found: StepMetrics[] = [];
-  for (const sampler of samplers.length === 0 ? [undefined] : samplers) {
-    const common = { profile, permutations, seed, step, state, sampler, perRow, signal };
+  for (const [at, sampler] of (samplers.length === 0 ? [undefined] : samplers).entries()) {
+    const rows = { perRow, perPrompt: perPrompt && at === 0 && profile === 'strict' };
+    const common = { profile, permutations, seed, step, state, sampler, ...rows, signal };
     found.push(await crossScoreMetrics(await engine(), given, common));
   }
   return { measured: found };

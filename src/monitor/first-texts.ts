@@ -3,6 +3,7 @@
 import { StateError } from '../checks/errors.js';
 import { SavedFields } from '../checks/saved-fields.js';
 import type { Engine } from '../engine/engine.js';
+import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import { sharesAtFirst, type TextMetrics } from '../metrics/text-metrics.js';
 
@@ -17,6 +18,8 @@ const MOST = { tokens: 2 ** 18, texts: 2 ** 20 } as const;
 
 export interface MeasuredTexts {
   readonly figures: TextMetrics;
+  /** Where it was asked for, and there are figures. */
+  readonly perPrompt?: TextPrompts | undefined;
   /** What they were measured of. */
   readonly rows: TextRows;
 }

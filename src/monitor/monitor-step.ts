@@ -23,6 +23,8 @@ import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './want
 /** What a step needs of its monitor. */
 export interface StepHost {
   readonly options: RunOptions;
+  /** Whether somebody wants to know of single prompts. */
+  readonly perPrompt: boolean;
   engine(): Promise<Engine>;
   /** Computes and commits a step when every one that was finished before is through. */
   finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport>;
@@ -191,9 +193,10 @@ export class MonitorStep {
     const { labels } = this.#open;
     checkRollouts(rows, labels);
     const { permutations, seed } = this.#host.options;
+    const { perPrompt } = this.#host;
     const measured = this.#host
       .engine()
-      .then((engine) => rolloutTexts(engine, rows, labels, { permutations, seed }, signal));
+      .then((engine) => rolloutTexts(engine, rows, labels, { permutations, seed, perPrompt }, signal));
     this.#texts = measured;
     try {
       return (await measured).figures;

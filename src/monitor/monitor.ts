@@ -57,6 +57,7 @@ export class Monitor {
     this.#engine = options.engine && Promise.resolve(options.engine);
     this.#host = {
       options: this.options,
+      perPrompt: this.#sinks.length > 0,
       engine: () => this.#openEngine(),
       finish: (open, outcomes, signal) => this.#finish(open, outcomes, signal),
     };
@@ -174,9 +175,14 @@ export class Monitor {
       const commit = (run: RunProgress): void => {
         this.#run = run;
       };
-      const report = await finishStep(this.#run, open, outcomes, this.options, this.#host.engine, signal, commit);
+      const { options } = this;
+      const { engine, perPrompt } = this.#host;
+      const finished = await finishStep(this.#run, open, outcomes, options, perPrompt, engine, signal, commit);
+      const { report } = finished;
       const { step, metrics, judgement } = report;
-      for (const sink of this.#sinks) sink.offer({ run: this.#name, step, metrics, judgement });
+      const { judge } = this.#run;
+      const summary = judge === null ? undefined : () => judge.summary();
+      for (const sink of this.#sinks) sink.offer({ run: this.#name, step, metrics, judgement, summary, ...finished });
       return report;
     }, signal);
   }

@@ -29,12 +29,13 @@ export async function rolloutTexts(
   engine: Engine,
   given: RolloutRows,
   labels: OpenLabels,
-  options: { readonly permutations: number; readonly seed: number },
+  options: { readonly permutations: number; readonly seed: number; readonly perPrompt: boolean },
   signal: AbortSignal | undefined,
 ): Promise<MeasuredTexts> {
   const step = onlyFirstTurns(given, labels);
   const { texts, tokens, groups } = step;
-  return { figures: await textMetrics(engine, step, { ...options, signal }), rows: { texts, tokens, groups } };
+  const { perPrompt, ...figures } = await textMetrics(engine, step, { ...options, signal });
+  return { figures, perPrompt, rows: { texts, tokens, groups } };
 }
 
 /** @throws {ArgumentError} naming what is unknown, or has another number of rows */

@@ -28,12 +28,14 @@ export interface Provenance {
 /**
  * Figures of a step by their names on the page: the batch's own 95% interval is `_low` to `_high`, `_p` its p-value.
  * Of steps that are drawn together, each is the mean, the bounds are the outermost, and `_least` and `_most` are there.
+ * `measured` is 0 where nobody asked for scores or texts (a monitor's steps between), and missing where they were asked
+ * for at every step.
  */
 export const FIGURES = [
   ...['mi', 'mi_low', 'mi_high', 'mi_p', 'mi_population_low', 'mi_population_high', 'bound'],
   ...['entropy', 'retrieval', 'retrieval_low', 'retrieval_high', 'retrieval_p', 'chance'],
   ...['margin', 'margin_low', 'margin_high', 'reward', 'reward_std', 'kept', 'gate'],
-  ...['valid', 'rows', 'rows_used', 'length', 'template', 'repetition'],
+  ...['valid', 'rows', 'rows_used', 'length', 'template', 'repetition', 'measured'],
 ] as const;
 export type FigureName = (typeof FIGURES)[number];
 

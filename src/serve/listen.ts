@@ -2,9 +2,9 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { ArgumentError } from '../checks/errors.js';
-import type { Sink } from '../monitor/sinks/sink.js';
 import type { Engines } from './engines.js';
 import { serveLines } from './serve-lines.js';
+import type { Outlets } from './session.js';
 
 /** Longest path of a Unix socket that all systems take. */
 const MAX_PATH_BYTES = 103;
@@ -21,7 +21,7 @@ export async function listen(
   signal: AbortSignal,
   onListening: () => void,
   onDefect: (error: unknown) => void,
-  sinks: readonly Sink[] = [],
+  outlets: Outlets = {},
 ): Promise<void> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     throw new ArgumentError('--listen', `the path has more than ${MAX_PATH_BYTES} bytes: choose a shorter one`);
@@ -29,7 +29,7 @@ export async function listen(
   await removeStale(path);
   const clients = new Set<Promise<void>>();
   const server = createServer((socket) => {
-    const served = serveSocket(socket, engines, signal, onDefect, sinks).finally(() => clients.delete(served));
+    const served = serveSocket(socket, engines, signal, onDefect, outlets).finally(() => clients.delete(served));
     clients.add(served);
   });
   // Nobody else may score for this user: the socket is made with the owner's rights alone.
@@ -58,7 +58,7 @@ async function serveSocket(
   engines: Engines,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
-  sinks: readonly Sink[],
+  outlets: Outlets,
 ): Promise<void> {
   const gone = new AbortController();
   socket.on('error', () => gone.abort());
@@ -70,7 +70,7 @@ async function serveSocket(
     });
   try {
     const client = { input: socket, write, signal: AbortSignal.any([signal, gone.signal]), onDefect };
-    await serveLines(client, engines, sinks);
+    await serveLines(client, engines, outlets);
   } catch (error) {
     if (!gone.signal.aborted) onDefect(error);
   } finally {

@@ -2,11 +2,10 @@
 // lines that are no request are answered at once, whatever the engine does.
 import type { Readable } from 'node:stream';
 import { shown } from '../checks/words.js';
-import type { Sink } from '../monitor/sinks/sink.js';
 import { answerLine, errorLine, ProtocolError, type RequestId } from './answers.js';
 import type { Engines } from './engines.js';
 import { type RequestLine, requestLines } from './request-lines.js';
-import { type Request, Session } from './session.js';
+import { type Outlets, type Request, Session } from './session.js';
 
 /**
  * Requests that wait; then no more is read until one is answered, so that a client that does not read holds no memory
@@ -26,9 +25,9 @@ export interface Client {
 }
 
 /** Resolves when the client has said `close`, or has closed its end and everything it asked is answered, or is gone. */
-export async function serveLines(client: Client, engines: Engines, sinks: readonly Sink[] = []): Promise<void> {
+export async function serveLines(client: Client, engines: Engines, outlets: Outlets = {}): Promise<void> {
   const { write, signal } = client;
-  const session = new Session(engines, signal, sinks);
+  const session = new Session(engines, signal, outlets);
   let waiting = 0;
   let waitingBytes = 0;
   let last: Promise<void> = Promise.resolve();

@@ -35,6 +35,14 @@ interface OpenStep {
   readonly lengths: readonly number[];
 }
 
+/** What all monitors of a sidecar share. */
+export interface Outlets {
+  /** Where every monitor's reports go besides. */
+  readonly sinks?: readonly Sink[];
+  /** What the first answer says besides. */
+  readonly introduction?: Answer;
+}
+
 type Operation = (request: Request) => Promise<Answer>;
 
 const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 'turns', 'due'];
@@ -42,7 +50,7 @@ const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes',
 export class Session {
   readonly #engines: Engines;
   readonly #signal: AbortSignal;
-  readonly #sinks: readonly Sink[];
+  readonly #outlets: Outlets;
   #monitor: Monitor | undefined;
   /** By number; `#latest` is the one that was opened last. */
   readonly #steps = new Map<number, OpenStep>();
@@ -63,9 +71,8 @@ export class Session {
   };
 
   /** @param signal aborted when nobody waits for answers any more */
-  /** @param sinks where every monitor's reports go besides */
-  constructor(engines: Engines, signal: AbortSignal, sinks: readonly Sink[] = []) {
-    this.#sinks = sinks;
+  constructor(engines: Engines, signal: AbortSignal, outlets: Outlets = {}) {
+    this.#outlets = outlets;
     this.#engines = engines;
     this.#signal = signal;
   }
@@ -95,7 +102,7 @@ export class Session {
   introduced(answer: Answer): Answer {
     if (this.#answered) return answer;
     this.#answered = true;
-    return { protocol: PROTOCOL, collapsar: packageVersion(), ...answer };
+    return { protocol: PROTOCOL, collapsar: packageVersion(), ...this.#outlets.introduction, ...answer };
   }
 
   /** After the last answer: what the sinks do not have yet is given to them. */
@@ -132,7 +139,7 @@ export class Session {
       throw new ArgumentError('options', 'engine and threads are the process’s: start it with --threads');
     }
     if ('sinks' in given) throw new ArgumentError('options.sinks', 'these are the process’s: start it with --to');
-    const all = { ...(given as MonitorOptions), engine: await this.#engines.get('cpu'), sinks: this.#sinks };
+    const all = { ...(given as MonitorOptions), engine: await this.#engines.get('cpu'), sinks: this.#outlets.sinks };
     return state === undefined || state === null ? new Monitor(all) : Monitor.restore(state, all);
   }
 

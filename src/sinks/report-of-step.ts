@@ -1,5 +1,5 @@
 // A step of an analysis -> what sinks are given.
-import type { StepReport } from '../analysis/step-report.js';
+import type { StepRecord, StepReport } from '../analysis/step-report.js';
 import type { SinkReport } from '../monitor/sinks/sink.js';
 
 /** Gives runs of one name in several folders names of their own, in the order in which they come. */
@@ -20,7 +20,10 @@ export class RunNames {
 }
 
 /** @param name of its run, of RunNames */
-export function sinkReport(report: StepReport, name: string): SinkReport {
+export function sinkReport(
+  report: Pick<SinkReport, 'step' | 'judgement' | 'prompts' | 'matrix' | 'summary'> & { readonly record: StepRecord },
+  name: string,
+): SinkReport {
   const metrics: Record<string, number> = {};
   const { file: _, step, run: __, ...parts } = report.record;
   for (const [key, value] of Object.entries(parts)) {
@@ -28,6 +31,6 @@ export function sinkReport(report: StepReport, name: string): SinkReport {
     // A record has no NaN: where it has nothing, there is none.
     else if (value === null) metrics[key] = Number.NaN;
   }
-  const promptMi = report.prompts?.flatMap(({ mi }) => mi ?? []);
-  return { run: name, step, metrics, judgement: report.judgement, promptMi };
+  const { judgement, prompts, matrix, summary } = report;
+  return { run: name, step, metrics, judgement, prompts, matrix, summary };
 }

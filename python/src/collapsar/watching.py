@@ -93,7 +93,7 @@ class Watching:
         stop: whether an early stop of the monitor ends the run.
         on_error: ``"warn"``: say it once and train on without figures; ``"raise"``.
         options: more options of docs/guide/monitor.md, in snake_case.
-        threads, node, timeout: of ``collapsar.Monitor``.
+        threads, node, timeout, serve, to: of ``collapsar.Monitor``.
     """
 
     def __init__(
@@ -110,6 +110,8 @@ class Watching:
         threads: int | None = None,
         node: str | None = None,
         timeout: float = 600.0,
+        serve: int | None = None,
+        to: Sequence[str] = (),
         prefix: str = "collapsar/",
     ):
         if log not in ("default", "all"):
@@ -135,7 +137,13 @@ class Watching:
         #: seconds spent here, beside scoring
         self.seconds = 0.0
         self._options = dict(options or {})
-        self._process: dict[str, Any] = {"threads": threads, "node": node, "timeout": timeout}
+        self._process: dict[str, Any] = {
+            "threads": threads,
+            "node": node,
+            "timeout": timeout,
+            "serve": serve,
+            "to": to,
+        }
         self._monitor: Monitor | None = None
         self._state: Mapping[str, Json] | None = None
 

@@ -7,11 +7,9 @@ import type { Integers } from '../../engine/tensor/tensor.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import { episodeRewards, type FilterResult, type TurnRewards } from '../../filter/index.js';
 import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { GroupName } from '../../monitor/prompts/prompt-measurement.js';
 import type { ReasoningSwaps } from '../../verdicts/evidence/step-evidence.js';
 import { type RowEvidence, readEvidenceOn, type StepEvidence, type StepReading } from '../../verdicts/index.js';
-
-/** How a log names a group; what no number holds exactly, and names that are none, as text. */
-export type GroupName = number | bigint | string;
 
 /** What the filter would do with a step, without its arrays. */
 export interface FilterView extends Pick<FilterResult, 'empty' | 'warnings' | 'metrics'> {

@@ -13,8 +13,8 @@ import {
   textMetrics,
   textMetricsWithout,
 } from '../../metrics/text-metrics.js';
-import { besideMetrics, type GroupName, type RowColumns } from './beside-metrics.js';
-import { promptsOfTexts, promptsWithout } from './prompt-measurement.js';
+import { type GroupName, promptsOfTexts, promptsWithout } from '../../monitor/prompts/prompt-measurement.js';
+import { besideMetrics, type RowColumns } from './beside-metrics.js';
 import { asFileError, type BadRow, type MeasureOptions, type StepMeasurement } from './step-measurement.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */

@@ -1,8 +1,8 @@
 // Reports in; out prompts.parquet, a row a step and prompt, and matrices.parquet, a row a step that is kept. Which are
 // is known when a run is through: until then its matrices wait on disk.
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
+import type { EncodedMatrix } from '../../monitor/prompts/prompt-findings.js';
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
-import type { EncodedMatrix } from '../prompt-findings.js';
 import type { StepReport } from '../step-report.js';
 import { keptMatrices } from './kept-matrices.js';
 import { type ParquetColumn, ParquetTable, TEXT } from './parquet-table.js';

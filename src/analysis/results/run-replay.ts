@@ -2,9 +2,9 @@
 import { withAverages } from '../../metrics/reporting/moving-averages.js';
 import { RunningState } from '../../metrics/reporting/running-state.js';
 import type { Profile } from '../../metrics/step-metrics.js';
+import { promptFindings } from '../../monitor/prompts/prompt-findings.js';
 import { Judge, type RunSummary } from '../../verdicts/index.js';
 import type { StepMeasurement } from '../measuring/step-measurement.js';
-import { promptFindings } from '../prompt-findings.js';
 import type { StepFindings } from '../step-report.js';
 
 export class RunReplay {

@@ -1,10 +1,17 @@
 // `collapsar monitor`: the sidecar of a trainer. JSON lines on stdin and stdout, or at a Unix socket
 // (docs/reference/sidecar.md).
 import type { Readable } from 'node:stream';
+import { ArgumentError } from '../../checks/errors.js';
+import { packageVersion } from '../../checks/package-version.js';
+import { escaped } from '../../checks/words.js';
 import { Engines } from '../../serve/engines.js';
 import { listen } from '../../serve/listen.js';
+import { LiveReport } from '../../serve/page/live-report.js';
+import { PageServer } from '../../serve/page/page-server.js';
+import { PageSink } from '../../serve/page/page-sink.js';
 import { watchParent } from '../../serve/parent-watch.js';
 import { serveLines } from '../../serve/serve-lines.js';
+import type { Outlets } from '../../serve/session.js';
 import { openSink } from '../../sinks/open-sink.js';
 import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
@@ -16,18 +23,21 @@ export interface MonitorFlags extends SinkFlags {
   parent?: number;
   /** Path of a socket. */
   listen?: string;
+  /** Port of the live page. */
+  serve?: number;
+  host: string;
+  token?: string;
 }
 
 /**
  * @param input what clients write, where there is no socket
  * @returns exit status: 0 however the client ends
  */
-export async function monitorCommand(
-  { threads, parent, listen: path, to = [], toMetrics }: MonitorFlags,
-  input: Readable,
-  streams: Streams,
-): Promise<number> {
+export async function monitorCommand(flags: MonitorFlags, input: Readable, streams: Streams): Promise<number> {
+  const { threads, parent, listen: path, to = [], toMetrics } = flags;
   const { out, err } = streams;
+  const page = await openPage(flags, streams);
+  if (page === 'refused') return EXIT.usage;
   const orphaned = new AbortController();
   const stopWatching = watchParent(parent, () => {
     orphaned.abort();
@@ -36,6 +46,8 @@ export async function monitorCommand(
   });
   const engines = new Engines(threads);
   const sinks = to.map((address) => openSink(address, toMetrics));
+  if ('server' in page) sinks.push(new PageSink(page.server));
+  const outlets: Outlets = { sinks, introduction: page.introduction };
   const onDefect = (error: unknown): void => {
     void err.write(`collapsar monitor: ${error instanceof Error ? error.stack : String(error)}\n`);
   };
@@ -44,21 +56,47 @@ export async function monitorCommand(
     if (path === undefined) {
       const signal = AbortSignal.any([streams.signal, orphaned.signal, out.closed]);
       const write = (line: string): Promise<void> => out.write(line);
-      await serveLines({ input, write, signal, onDefect }, engines, sinks);
+      await serveLines({ input, write, signal, onDefect }, engines, outlets);
     } else {
       const signal = AbortSignal.any([streams.signal, orphaned.signal]);
-      await listen(path, engines, signal, () => void err.write(`listening at unix:${path}\n`), onDefect, sinks);
+      await listen(path, engines, signal, () => void err.write(`listening at unix:${path}\n`), onDefect, outlets);
     }
   } finally {
     stopWatching();
     // A pipe that its writer keeps open would keep the process.
     input.destroy();
+    if ('server' in page) await page.server.close();
   }
   if (streams.signal.reason instanceof Interrupted && path === undefined) throw streams.signal.reason;
   // Threads that are at work end before they are let go of: a parent that is gone does not wait for that.
   if (orphaned.signal.aborted || out.closed.aborted) process.exit(EXIT.ok);
   await engines.dispose();
   return EXIT.ok;
+}
+
+interface Page {
+  /** Missing where none was asked for, or nobody may listen there. */
+  readonly server?: PageServer;
+  /** What clients are told of it. */
+  readonly introduction: { readonly page?: string; readonly pageProblem?: string };
+}
+
+/** A port that another run has already stops no trainer: it is told, and there is no page. */
+async function openPage({ serve, host, token }: MonitorFlags, streams: Streams): Promise<Page | 'refused'> {
+  if (serve === undefined) return { introduction: {} };
+  const { err, environment } = streams;
+  const live = new LiveReport({ version: packageVersion(), settings: {}, command: 'collapsar monitor --serve' });
+  const given = token ?? environment.COLLAPSAR_TOKEN;
+  try {
+    const server = await PageServer.listen(live, { host, port: serve, token: given === '' ? undefined : given });
+    await err.write(`${server.address}\n`);
+    return { server, introduction: { page: server.address } };
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    const isUsage = error.argument === '--host';
+    await err.write(`${isUsage ? 'error' : 'note: no page'}: ${escaped(error.message)}\n`);
+    return isUsage ? 'refused' : { introduction: { pageProblem: error.message } };
+  }
 }
 
 /** A library that prints would break the protocol: what it says goes to stderr. */

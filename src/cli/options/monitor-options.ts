@@ -1,9 +1,9 @@
 // `collapsar monitor`: its options.
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { MonitorFlags } from '../commands/monitor.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
-import { wholeNumber } from './option-values.js';
+import { nonEmpty, wholeNumber } from './option-values.js';
 import { addSinkOptions } from './sink-options.js';
 
 const HELP = `
@@ -20,6 +20,18 @@ export function addMonitorCommand(program: Command, streams: Streams, done: (sta
   )
     .option('--threads <n>', 'threads that compute', wholeNumber(1, 1024))
     .option('--listen <unix:PATH>', 'serve several clients at a Unix socket instead', socketPath)
+    .addOption(
+      new Option('--serve [port]', 'show the reports on a live page as well, as collapsar serve does; 0: any free port')
+        .argParser(wholeNumber(0, 65535))
+        .preset('7577'),
+    )
+    .option(
+      '--host <address>',
+      'with --serve: whom to listen to; others than this machine need a --token',
+      nonEmpty,
+      '127.0.0.1',
+    )
+    .option('--token <text>', 'with --serve: what every request must bring (default: COLLAPSAR_TOKEN)', nonEmpty)
     .option('--parent <pid>', 'end with this process, too', wholeNumber(1))
     .showHelpAfterError('(see collapsar monitor --help)')
     .addHelpText('after', afterOptions(HELP))

@@ -1,5 +1,7 @@
 // Where reports go: a dashboard, a file. What a sink is given, and what it must do.
-import type { Judgement } from '../../verdicts/index.js';
+import type { Judgement, RunSummary } from '../../verdicts/index.js';
+import type { MonitorReport } from '../monitor-report.js';
+import type { PromptMatrix, PromptReport } from '../prompts/prompt-findings.js';
 
 /** One finished step, as every sink is given it, whoever measured it. */
 export interface SinkReport {
@@ -10,8 +12,14 @@ export interface SinkReport {
   readonly metrics: Readonly<Record<string, number>>;
   /** Regime, verdicts and triage (`strict` only). */
   readonly judgement?: Judgement | undefined;
-  /** I(X;Z) of each prompt's rows, nats a response; where the step was read from logs. */
-  readonly promptMi?: readonly number[] | undefined;
+  /** One entry a prompt (`strict` only). */
+  readonly prompts?: readonly PromptReport[] | undefined;
+  /** Each prompt's rows under every prompt (`strict` only); missing where there are no figures, or too many prompts. */
+  readonly matrix?: PromptMatrix | undefined;
+  /** Verdicts of the run so far, and what went along with success; there where `judgement` is. */
+  readonly summary?: (() => RunSummary) | undefined;
+  /** Everything that a monitor said of the step; missing where it was read from logs. */
+  readonly report?: MonitorReport | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { RunData } from '../report.js';
 import { axisText, baseOption, type ChartOption, type ChartTable, plainAxis, type Size } from './chart-option.js';
 import { line } from './marks.js';
+import { measuredPoints } from './measured-points.js';
 import { shortNumber, withInterval } from './number-text.js';
 import { roundUp } from './story.js';
 import type { Theme } from './theme.js';
@@ -51,21 +52,18 @@ export function compareOption(runs: readonly RunData[], theme: Theme, size: Size
       };
     }),
     series: PANELS.flatMap(([name], at) =>
-      runs.map(({ steps, figures }, place) =>
-        line(
-          visiblePoints(
-            steps,
-            figures[name] ?? new Float32Array(steps.length).fill(Number.NaN),
-            { from: 0, to: steps.length },
-            Math.max(1, size.width - left - right),
-          ),
+      runs.map((run, place) => {
+        const { steps, values } = measuredPoints(run, name);
+        const whole = { from: 0, to: steps.length };
+        return line(
+          visiblePoints(steps, values, whole, Math.max(1, size.width - left - right)),
           {
             color: theme.runs[place % theme.runs.length] as string,
             type: DASHES[Math.floor(place / theme.runs.length + place) % DASHES.length] ?? 'solid',
           },
           { xAxisIndex: at, yAxisIndex: at },
-        ),
-      ),
+        );
+      }),
     ),
   };
 }

@@ -11,6 +11,7 @@ import {
   type Size,
 } from './chart-option.js';
 import { band, hatch, hollowPoints, line, type Place } from './marks.js';
+import { measuredPoints } from './measured-points.js';
 import { LETTERS, type Theme } from './theme.js';
 import { type Point, type Span, spanOf, visibleBand, visiblePoints } from './visible-points.js';
 
@@ -265,8 +266,10 @@ const shortLabel = (value: number): string => String(Number(value.toPrecision(3)
 /** An axis of rows, which nobody needs to read. */
 const hidden = (rows: number): ChartOption => ({ min: 0, max: rows, show: false });
 
-const visible = ({ run, span, pixels }: PanelDrawing, name: string): Point[] =>
-  visiblePoints(run.steps, run.figures[name] ?? new Float32Array(run.steps.length).fill(Number.NaN), span, pixels);
+function visible({ run, pixels, first, last }: PanelDrawing, name: string): Point[] {
+  const { steps, values } = measuredPoints(run, name);
+  return visiblePoints(steps, values, spanOf(steps, [first, last]), pixels);
+}
 
 function figureLine(drawing: PanelDrawing, name: string, color: string, place: Place): ChartOption {
   const points = visible(drawing, name);
@@ -274,13 +277,12 @@ function figureLine(drawing: PanelDrawing, name: string, color: string, place: P
 }
 
 /** Its interval; where steps are drawn together, their range. */
-function bandOf({ run, span, pixels }: PanelDrawing, name: string, color: string, place: Place): ChartOption[] {
-  const [low, high] = [
-    run.figures[`${name}_low`] ?? run.figures[`${name}_least`],
-    run.figures[`${name}_high`] ?? run.figures[`${name}_most`],
-  ];
-  if (low === undefined || high === undefined) return [];
-  return [band(visibleBand(run.steps, low, high, span, pixels), color, place)];
+function bandOf({ run, pixels, first, last }: PanelDrawing, name: string, color: string, place: Place): ChartOption[] {
+  const [lower, upper] = `${name}_low` in run.figures ? ['low', 'high'] : ['least', 'most'];
+  if (!(`${name}_${lower}` in run.figures) || !(`${name}_${upper}` in run.figures)) return [];
+  const { steps, values: low } = measuredPoints(run, `${name}_${lower}`);
+  const { values: high } = measuredPoints(run, `${name}_${upper}`);
+  return [band(visibleBand(steps, low, high, spanOf(steps, [first, last]), pixels), color, place)];
 }
 
 /** Where chance alone explains the figure, as far as one can tell. */

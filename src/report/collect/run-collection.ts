@@ -69,6 +69,7 @@ export class RunCollection {
       else if (column !== undefined) column.push(value);
       else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
     }
+    this.#measure(record);
     this.#steps.push(step);
     this.#regimes.push(Math.max(0, (REGIME_CODES as readonly string[]).indexOf(regime?.name ?? '')));
     this.#status.add(record);
@@ -80,6 +81,16 @@ export class RunCollection {
       });
       this.#template = { template: phrases, templateStep: step };
     }
+  }
+
+  /** A step between those that a monitor has scored is no gap in what they say. */
+  #measure(record: StepRecord): void {
+    const label = this.#instrument?.label;
+    const isMeasured = label !== undefined && Object.keys(record).some((key) => key.startsWith(`${label}/`));
+    const column = this.#figures.get('measured');
+    if (column !== undefined) column.push(Number(isMeasured));
+    else if (!isMeasured && label !== undefined)
+      this.#figures.set('measured', [...new Array<number>(this.count).fill(1), 0]);
   }
 
   addPrompt(row: PromptRow): void {

@@ -1,6 +1,7 @@
 // What the page shows: the report, and what its reader has chosen. The choice stands in the address, so that it can be
 // sent to someone.
 import { computed, effect, signal } from '@preact/signals';
+import { lastMeasured } from '../charts/measured-points.js';
 import { DARK, LIGHT, type Theme } from '../charts/theme.js';
 import { nearestPlace } from '../charts/visible-points.js';
 import { byGravity, type Report, type RunData } from '../report.js';
@@ -16,7 +17,7 @@ export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; read
 
 /** Name and folder of the run that is looked at; the gravest without. */
 const chosenRun = signal('');
-/** A training step; that of the last without. */
+/** A training step; the last that was measured without. */
 export const cursorStep = signal<number | undefined>(undefined);
 export const range = signal<readonly [number, number] | undefined>(undefined);
 export const chosenTheme = signal<'light' | 'dark' | 'auto'>('auto');
@@ -57,7 +58,7 @@ export function choose(next: RunData): void {
 export const place = computed<number>(() => {
   const steps = run.value?.steps;
   if (steps === undefined || steps.length === 0) return -1;
-  return cursorStep.value === undefined ? steps.length - 1 : nearestPlace(steps, cursorStep.value);
+  return cursorStep.value === undefined ? lastMeasured(run.value as RunData) : nearestPlace(steps, cursorStep.value);
 });
 
 /** Where the cursor has come to rest: what takes long to draw follows that, so that the cursor itself never waits. */

@@ -1,8 +1,8 @@
 // Steps as they are measured -> what the page of a run asks for: everything, or what came after its cursor.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { PromptReport } from '../../analysis/prompt-findings.js';
 import type { StepReport } from '../../analysis/step-report.js';
+import type { PromptReport } from '../../monitor/prompts/prompt-findings.js';
 import {
   cutMatrix,
   type Matrix,
@@ -19,6 +19,11 @@ import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
 /** Of a run, whose prompts and heat maps are held: the page of days must not grow by them. */
 const MOST_STEPS = 200;
 
+/** What the page takes of a step; that an analysis or a monitor does not have may be undefined. */
+export type LiveStep = Pick<StepReport, 'run' | 'step' | 'directory' | 'record'> & {
+  readonly [Part in 'judgement' | 'summary' | 'prompts' | 'matrix']?: StepReport[Part] | undefined;
+};
+
 export class LiveReport {
   readonly #collection: ReportCollection;
   readonly #metrics = new Exposition();
@@ -31,7 +36,7 @@ export class LiveReport {
   }
 
   /** @returns the name of its run, that of no other */
-  add(report: StepReport): string {
+  add(report: LiveStep): string {
     const { run, step, directory, record, summary, prompts, matrix } = report;
     // Steps of one run may be in folders of their own.
     const place = { run, file: join(directory, 'step') };

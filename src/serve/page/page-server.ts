@@ -1,11 +1,10 @@
 // The live page over HTTP: the page, its data, and word of each step. Only reads, and only for those who may ask.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { StepReport } from '../../analysis/step-report.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { contentSecurityPolicy, pageHtml } from '../../report/index.js';
 import { CONTENT_TYPE } from '../../sinks/prometheus/exposition.js';
-import type { LiveReport } from './live-report.js';
+import type { LiveReport, LiveStep } from './live-report.js';
 import { type Guard, isLoopback, refusal } from './request-guard.js';
 import { Viewers } from './viewers.js';
 
@@ -81,7 +80,7 @@ export class PageServer {
   }
 
   /** Puts a step on the page. */
-  add(report: StepReport): void {
+  add(report: LiveStep): void {
     this.#viewers.tell(this.#live.add(report), report.step);
   }
 

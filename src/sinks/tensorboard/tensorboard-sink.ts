@@ -40,7 +40,7 @@ export class TensorBoardSink implements Sink {
   }
 
   async step(report: SinkReport): Promise<void> {
-    const { run, step, metrics, judgement, promptMi } = report;
+    const { run, step, metrics, judgement, prompts } = report;
     const time = Date.now() / 1000;
     const events: Uint8Array[] = [];
     let file = this.#files.get(run);
@@ -53,7 +53,7 @@ export class TensorBoardSink implements Sink {
     const figures = chosenFigures(metrics, this.#which);
     const values = figures.map(([key, value]) => scalar(key, value));
     const distributions = {
-      'prompts/mi': promptMi ?? [],
+      'prompts/mi': prompts?.flatMap(({ mi }) => mi ?? []) ?? [],
       'prompts/reward_std': judgement?.triage.map(({ rewardStd }) => rewardStd) ?? [],
     };
     for (const [tag, of] of Object.entries(distributions)) {

@@ -1,9 +1,7 @@
 // A measured step and its judgement -> what there is to say of each of its prompts, and of each pair of them.
-import type { Judgement } from '../verdicts/index.js';
-import type { TriageCause } from '../verdicts/prompt-triage.js';
-import type { GroupName } from './measuring/beside-metrics.js';
-import type { PromptMeasurement, PromptSource } from './measuring/prompt-measurement.js';
-import type { StepMeasurement } from './measuring/step-measurement.js';
+import type { Judgement } from '../../verdicts/index.js';
+import type { PromptTriage, TriageCause } from '../../verdicts/prompt-triage.js';
+import type { GroupName, GroupNames, PromptMeasurement, PromptSource } from './prompt-measurement.js';
 
 /** One prompt of a step. */
 export interface PromptReport {
@@ -72,9 +70,25 @@ export interface PromptFindings {
   readonly matrix?: PromptMatrix;
 }
 
+/** What is known of a step's prompts before they are named and judged. */
+export interface MeasuredPrompts {
+  readonly prompts?: PromptMeasurement | undefined;
+  /** What the group numbers of `reading` stand for, where they are none of the step's. */
+  readonly groupNames?: GroupNames | undefined;
+  readonly reading?:
+    | { readonly prompts: readonly Pick<PromptTriage, 'group' | 'rewardMean' | 'rewardStd'>[] }
+    | undefined;
+  readonly filter?:
+    | {
+        readonly kept: readonly GroupName[];
+        readonly dropped: readonly { readonly group: GroupName; readonly reason: string }[];
+      }
+    | undefined;
+}
+
 /** Prompts in the order of the figures, then those that rewards alone tell of. */
 export function promptFindings(
-  { prompts: measured, groupNames, reading, filter }: StepMeasurement,
+  { prompts: measured, groupNames, reading, filter }: MeasuredPrompts,
   judgement: Judgement | undefined,
 ): PromptFindings {
   if (measured === undefined) return {};

@@ -2,6 +2,9 @@
 import type { TextPrompts } from '../../engine/operations/texts/text-prompts.js';
 import type { PerPrompt } from '../../metrics/step-metrics.js';
 
+/** How a log names a group; what no number holds exactly, and names that are none, as text. */
+export type GroupName = number | bigint | string;
+
 /** What the figures are made of. */
 export type PromptSource = 'scores' | 'texts';
 

@@ -1,0 +1,29 @@
+// A sink whose place is the live page: what a monitor reports is on it at once.
+import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import { recordOf } from '../../sinks/record-of-report.js';
+import type { PageServer } from './page-server.js';
+
+export class PageSink implements Sink {
+  readonly #page: PageServer;
+  /** By the name that it was given: its last step, and how often it has begun. */
+  readonly #runs = new Map<string, { readonly step: number; readonly begun: number }>();
+
+  /** @param page is not closed with the sink: it outlives monitors */
+  constructor(page: PageServer) {
+    this.#page = page;
+  }
+
+  async step(report: SinkReport): Promise<void> {
+    const { judgement, summary, prompts, matrix } = report;
+    const before = this.#runs.get(report.run);
+    // An axis of steps does not go back: a run that was restored, or another one of its name, begins anew beside it.
+    const begun = before === undefined ? 1 : before.begun + Number(report.step <= before.step);
+    this.#runs.set(report.run, { step: report.step, begun });
+    const run = begun === 1 ? report.run : `${report.run} (${begun})`;
+    const directory = 'monitor';
+    const record = recordOf({ ...report, run }, `${directory}/step`);
+    this.#page.add({ run, step: report.step, directory, record, judgement, summary, prompts, matrix });
+  }
+
+  async close(): Promise<void> {}
+}
