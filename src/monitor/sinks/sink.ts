@@ -10,7 +10,7 @@ export interface SinkReport {
   readonly metrics: Readonly<Record<string, number>>;
   /** Regime, verdicts and triage (`strict` only). */
   readonly judgement?: Judgement | undefined;
-  /** I(X;Z) of each prompt's rows, nats a response; where the step was read from logs. */
+  /** I(X;Z) of each prompt's rows, nats a response; where the step was read from logs, and a sink `readsPrompts`. */
   readonly promptMi?: readonly number[] | undefined;
 }
 
@@ -26,6 +26,8 @@ export interface SinkReport {
  * const monitor = new Monitor({ sinks: [printing], run: 'grpo-7b' });
  */
 export interface Sink {
+  /** Whether it reads `promptMi`. Where no sink does, the commands do not compute it. */
+  readonly readsPrompts?: boolean;
   /** Steps of a run come by rising number, and the next one only when this has settled. */
   step(report: SinkReport): Promise<void>;
   /** After the last step: writes what is held back. */
