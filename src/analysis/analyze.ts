@@ -59,6 +59,11 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   /** Metrics to put into the record: logged keys, unprefixed names or globs. Default all. */
   metrics?: readonly string[] | undefined;
   /**
+   * Whether reports have `prompts` and `matrix` (strict), which what is written into a result directory is made of:
+   * false saves the time that they take. Default true; with a journal, which keeps them, true whatever is said here.
+   */
+  perPrompt?: boolean | undefined;
+  /**
    * A used score that is NaN or +inf makes its file fail (`error`, default), or its row be left out, counted and named
    * (`exclude`). Only under `strict`: `ragen` lets it propagate, as the reference does.
    */
@@ -110,6 +115,7 @@ export const ANALYSIS_OPTIONS = {
   engine: is.engine,
   threads: is.integer(1),
   metrics: METRICS,
+  perPrompt: is.flag,
   blockBytes: is.integer(1),
   maxMemory: is.integer(1),
   signal: is.signal,
@@ -177,7 +183,8 @@ export async function* analyze(
     engine = options.engine ?? (await openEngine({ device: 'cpu', threads, signal: options.signal }));
     const choice = new MetricChoice(options.metrics);
     const plan = memoryPlan(options);
-    const context: Context = { engine, measuring, plan, steps, journal, progress, signal };
+    const perPrompt = options.perPrompt !== false || journal !== undefined;
+    const context: Context = { engine, measuring, perPrompt, plan, steps, journal, progress, signal };
     let asked = 0;
     const outcomes = isStream(source)
       ? mapAhead(
@@ -220,6 +227,7 @@ function checkJournal(journal: Journal | undefined, measuring: MeasureOptions): 
 interface Context {
   readonly engine: Engine;
   readonly measuring: MeasureOptions;
+  readonly perPrompt: boolean;
   readonly plan: MemoryPlan;
   readonly steps: MeasuredSteps;
   readonly journal: Journal | undefined;
@@ -236,7 +244,7 @@ interface Outcome {
 
 async function ofFile(
   step: StepFile,
-  { engine, measuring, plan, steps, journal, progress, signal }: Context,
+  { engine, measuring, perPrompt, plan, steps, journal, progress, signal }: Context,
 ): Promise<Outcome> {
   const known = journalStep(step);
   const wasMeasured = journal?.has(known) === true;
@@ -249,7 +257,7 @@ async function ofFile(
     steps.measure(
       step,
       step.file,
-      { engine, measuring, blockBytes: plan.blockBytes, signal },
+      { engine, measuring, perPrompt, blockBytes: plan.blockBytes, signal },
       { identity: step.identity, onBytes: (bytes) => progress.advance(step, bytes) },
     ),
     signal,
@@ -262,13 +270,13 @@ async function ofFile(
 async function ofData(
   data: StepData,
   place: number,
-  { engine, measuring, progress, signal }: Context,
+  { engine, measuring, perPrompt, progress, signal }: Context,
 ): Promise<Outcome> {
   checkStepData(data, place);
   const step = stepOfRun(data);
   progress.expect(step, false);
   const onBytes = (bytes: number) => progress.advance(step, bytes);
-  const outcome = await orFileError(measureStepData(engine, data, measuring, signal, onBytes), signal);
+  const outcome = await orFileError(measureStepData(engine, data, measuring, signal, { perPrompt, onBytes }), signal);
   return { step, outcome, wasMeasured: false };
 }
 

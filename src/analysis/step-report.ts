@@ -82,9 +82,9 @@ export interface StepFindings {
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */
   readonly filter?: FilterView;
-  /** One entry a prompt (`strict`). */
+  /** One entry a prompt (`strict`, unless `perPrompt` was false). */
   readonly prompts?: readonly PromptReport[];
-  /** Each prompt's rows under every prompt (`strict`); missing where there are no figures, or too many prompts. */
+  /** Each prompt's rows under every prompt (as `prompts`); missing where there are no figures, or too many prompts. */
   readonly matrix?: PromptMatrix;
   /** Why verdicts or filter are missing. */
   readonly notes?: readonly string[];

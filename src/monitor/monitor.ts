@@ -57,7 +57,7 @@ export class Monitor {
     this.#engine = options.engine && Promise.resolve(options.engine);
     this.#host = {
       options: this.options,
-      perPrompt: this.#sinks.length > 0,
+      perPrompt: options.sinks?.some(({ readsPrompts }) => readsPrompts) === true,
       engine: () => this.#openEngine(),
       finish: (open, outcomes, signal) => this.#finish(open, outcomes, signal),
     };

@@ -20,6 +20,12 @@ async function runOf(...steps: number[]): Promise<string> {
 
 beforeAll(buildIfStale, 180_000);
 
+function eventsIn(folder: string): string {
+  return readdirSync(folder)
+    .map((name) => readFileSync(join(folder, name), 'latin1'))
+    .join();
+}
+
 describe('collapsar analyze --to', () => {
   it('gives every step to each sink, and prints what it prints without', async () => {
     const logs = await runOf(1, 2, 3);
@@ -33,6 +39,7 @@ describe('collapsar analyze --to', () => {
     expect(sent).toEqual(plain);
     expect(readdirSync(board)).toEqual([`grpo-${made - 1}`]);
     expect(readFileSync(prom, 'utf8')).toContain(`collapsar_training_step{run="grpo-${made - 1}"} 3\n`);
+    expect(eventsIn(join(board, `grpo-${made - 1}`))).toContain('prompts/mi');
   });
 
   it('tells once of a sink that fails, and ends as without', async () => {
@@ -65,9 +72,12 @@ describe('collapsar watch --to', () => {
   it('gives each step that it tells of', async () => {
     const logs = await runOf(1, 2);
     const prom = join(root, 'w.prom');
-    const { status } = await collapsar(['watch', logs, '--once', '--to', `prometheus:${prom}`]);
+    const board = join(root, 'watched');
+    const to = ['--to', `prometheus:${prom}`, '--to', `tensorboard:${board}`];
+    const { status } = await collapsar(['watch', logs, '--once', ...to]);
     expect(status).toBe(0);
     expect(readFileSync(prom, 'utf8')).toContain(`collapsar_training_step{run="grpo-${made - 1}"} 2\n`);
+    expect(eventsIn(join(board, `grpo-${made - 1}`))).toContain('prompts/mi');
   });
 });
 

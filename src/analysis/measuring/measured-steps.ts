@@ -15,6 +15,8 @@ export interface MeasuringContext {
   /** Of scores to hold of a step file at a time. */
   readonly blockBytes: number;
   readonly signal: AbortSignal;
+  /** Whether somebody reads what there is to say of each prompt. Default true. */
+  readonly perPrompt?: boolean | undefined;
 }
 
 /** What measures steps: it knows the runs' first steps, and reads their logs. */
@@ -46,18 +48,19 @@ export class MeasuredSteps {
   async measure(
     step: StepFile,
     path: string,
-    { engine, measuring, blockBytes, signal }: MeasuringContext,
+    { engine, measuring, blockBytes, signal, perPrompt = true }: MeasuringContext,
     { identity, onBytes }: { readonly identity?: string | undefined; readonly onBytes: (bytes: number) => void },
   ): Promise<StepMeasurement> {
     const { rollouts, isLog } = step;
-    if (rollouts === undefined) return measureStep(engine, path, measuring, blockBytes, signal, { identity, onBytes });
+    if (rollouts === undefined)
+      return measureStep(engine, path, measuring, blockBytes, signal, { identity, perPrompt, onBytes });
     const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
     const written = this.logs
       .read(rollouts)
-      .then((read) => measureRollouts(engine, rollouts, read, measuring, isLog === true, firstRows, signal));
+      .then((read) => measureRollouts(engine, rollouts, read, measuring, isLog === true, perPrompt, firstRows, signal));
     if (isLog) return written;
     written.catch(() => undefined);
-    const scored = await measureStep(engine, path, measuring, blockBytes, signal, { onBytes });
+    const scored = await measureStep(engine, path, measuring, blockBytes, signal, { perPrompt, onBytes });
     return together(
       scored,
       await written.catch((error: unknown): StepMeasurement => {

@@ -22,6 +22,7 @@ const MOST_NAMED = 50;
 
 /**
  * @param isAlone whether there is no step file beside the log, so that what the log lacks is missing
+ * @param isWanted whether somebody reads what there is to say of each prompt
  * @param firstRows of the run's first step: what the phrases of this one covered there
  * @throws {FileError} naming what is wrong where no row can be used; `signal.reason` when aborted
  */
@@ -31,20 +32,21 @@ export async function measureRollouts(
   { step, errors }: ReadRollouts,
   options: MeasureOptions,
   isAlone: boolean,
+  isWanted: boolean,
   firstRows: () => Promise<TextRows | undefined>,
   signal: AbortSignal,
 ): Promise<StepMeasurement> {
   const [{ path = '' } = {}] = logged.parts;
   if (step === undefined) throw errors[0] ?? new FileError({ path }, `step ${logged.step} has no rows`);
   return asFileError(path, signal, async () => {
-    const { perPrompt, ...texts } = await textsOf(engine, step, options, firstRows, signal);
+    const { perPrompt, ...texts } = await textsOf(engine, step, options, isWanted, firstRows, signal);
     const isJudged = options.profile === 'strict' && step.group !== undefined;
     const figures = { texts, figures: lengthsOf(step) };
     const beside = isJudged
       ? await besideMetrics(engine, columnsOf(step), figures, options, signal)
       : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
     const notes = [...step.notes, ...groupNotes(step), ...(isAlone ? absentNotes(step) : []), ...beside.notes];
-    const prompts = promptParts(step, perPrompt);
+    const prompts = isWanted ? promptParts(step, perPrompt) : {};
     const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
     return { metrics: [], texts, ...prompts, ...beside, notes, ...badRows };
   });
@@ -121,6 +123,7 @@ async function textsOf(
   engine: Engine,
   step: RolloutStep,
   { permutations, seed }: MeasureOptions,
+  perPrompt: boolean,
   firstRows: () => Promise<TextRows | undefined>,
   signal: AbortSignal,
 ): Promise<TextMetrics> {
@@ -133,11 +136,7 @@ async function textsOf(
           total: rows.length,
           ...(step.length && { lengths: rows.map((row) => step.length?.[row] as number) }),
         })
-      : await textMetrics(
-          engine,
-          { ...texts, ...besideTexts(step, rows) },
-          { permutations, seed, perPrompt: true, signal },
-        );
+      : await textMetrics(engine, { ...texts, ...besideTexts(step, rows) }, { permutations, seed, perPrompt, signal });
   const absent = { ...measured.absent, ...reasonsOf(step, measured) };
   const first = measured.phrases.length > 0 ? await firstRows() : undefined;
   // Phrases of words are not to be found among ids.

@@ -31,7 +31,7 @@ export interface StepMeasurement {
   readonly metrics: readonly StepMetrics[];
   /** Of steps with rollouts. */
   readonly texts?: TextMetrics;
-  /** What the step says of each of its prompts (`strict`). */
+  /** What the step says of each of its prompts (`strict`), where that was asked for. */
   readonly prompts?: PromptMeasurement;
   /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
   readonly groupNames?: GroupNames;
@@ -117,6 +117,8 @@ const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_i
 export interface Measuring {
   /** The content that the file must still have: StepHeader.identity. */
   readonly identity?: string | undefined;
+  /** Whether somebody reads what there is to say of each prompt. Default true. */
+  readonly perPrompt?: boolean | undefined;
   /** Called with the size of each block of scores that is through. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
@@ -133,10 +135,10 @@ export async function measureStep(
   options: MeasureOptions,
   blockBytes: number,
   signal: AbortSignal,
-  { identity, onBytes }: Measuring = {},
+  { identity, ...measuring }: Measuring = {},
 ): Promise<StepMeasurement> {
   const reading = { blockBytes, signal, identity, unread: UNUSED };
-  const measure = (data: StepData) => measureData(engine, data, options, signal, onBytes);
+  const measure = (data: StepData) => measureData(engine, data, options, signal, measuring);
   return asFileError(path, signal, () => withStepFile(path, reading, measure));
 }
 
@@ -149,9 +151,9 @@ export function measureStepData(
   data: StepData,
   options: MeasureOptions,
   signal: AbortSignal,
-  onBytes?: (bytes: number) => void,
+  measuring: Omit<Measuring, 'identity'> = {},
 ): Promise<StepMeasurement> {
-  return asFileError(data.file, signal, () => measureData(engine, data, options, signal, onBytes));
+  return asFileError(data.file, signal, () => measureData(engine, data, options, signal, measuring));
 }
 
 async function measureData(
@@ -159,19 +161,19 @@ async function measureData(
   data: StepData,
   options: MeasureOptions,
   signal: AbortSignal,
-  onBytes: ((bytes: number) => void) | undefined,
+  { perPrompt: isWanted = true, onBytes }: Omit<Measuring, 'identity'>,
 ): Promise<StepMeasurement> {
   const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
   const sums = await tokenSums(engine, data, policy, signal, onBytes);
   if (options.profile === 'strict' && options.placeholders === 'error') refusePlaceholders(data, sums);
-  const metrics = await sampleMetrics(engine, data, sums, options, signal);
+  const metrics = await sampleMetrics(engine, data, sums, options, isWanted, signal);
   // One value a row was for the judge alone: what is kept of a step is as small as its figures.
   const kept = metrics.map(({ perRow, perPrompt, ...rest }) => rest);
   if (options.profile === 'ragen') return { metrics: kept, notes: [] };
   const columns = await rowColumns(engine, data, signal);
-  const prompts = promptsOfScores(metrics[0]?.perPrompt, data.columnGroup);
+  const prompts = isWanted && { prompts: promptsOfScores(metrics[0]?.perPrompt, data.columnGroup) };
   const beside = await besideMetrics(engine, columns, { metrics: metrics[0] }, options, signal);
-  return { metrics: kept, prompts, ...beside };
+  return { metrics: kept, ...prompts, ...beside };
 }
 
 export async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -199,6 +201,7 @@ async function sampleMetrics(
   data: StepData,
   sums: HostTensor,
   { profile, permutations, seed, samples }: MeasureOptions,
+  perPrompt: boolean,
   signal: AbortSignal,
 ): Promise<StepMetrics[]> {
   const scores = {
@@ -218,7 +221,7 @@ async function sampleMetrics(
     step: data.step,
     signal,
     perRow: isStrict,
-    perPrompt: isStrict,
+    perPrompt: isStrict && perPrompt,
   };
   if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
   const samplers: SamplerOptions[] = [
@@ -229,8 +232,8 @@ async function sampleMetrics(
   const found: StepMetrics[] = [];
   for (const sampler of samplers) {
     // What is said of each prompt is said of first turns.
-    const perPrompt = common.perPrompt === true && sampler.kind === 'first_turn';
-    found.push(await crossScoreMetrics(engine, scores, { ...common, perPrompt, sampler }));
+    const ofEach = common.perPrompt === true && sampler.kind === 'first_turn';
+    found.push(await crossScoreMetrics(engine, scores, { ...common, perPrompt: ofEach, sampler }));
   }
   return found;
 }

@@ -176,7 +176,7 @@ class Watching {
     const key = keyOf(step);
     const identity = ownIdentity(step);
     try {
-      const context = { engine, measuring, blockBytes, signal };
+      const context = { engine, measuring, perPrompt: options.perPrompt, blockBytes, signal };
       const measurement = await measured.measure(step, step.file, context, { onBytes: () => undefined });
       for (const bad of measurement.badRows ?? []) options.onFailure?.(badRow(bad));
       const report = this.#runs.report(step, measurement, this.#choice);

@@ -57,8 +57,10 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
   const writing: Promise<void>[] = [];
   const remark = (text: string) => writing.push(err.write(`${wrap(escaped(text), look.width, 'note: ')}\n`));
   let failures = 0;
+  const sinks = new SinkOutputs(flags, streams);
   const reports = watch(paths, {
     state: flags.state ?? join(paths[0] as string, STATE),
+    perPrompt: sinks.readsPrompts,
     ...{ profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics, ...logFlags(flags) },
     ...{ settle, interval, poll, once, threads, maxMemory, include, exclude },
     signal: AbortSignal.any([streams.signal, out.closed]),
@@ -70,7 +72,6 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
   });
   const verdicts = new NewVerdicts();
   const leastGrave = GRAVITY.indexOf(flags.execOn);
-  const sinks = new SinkOutputs(flags, streams);
   try {
     for await (const report of reports) {
       await sinks.add(report);

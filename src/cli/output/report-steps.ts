@@ -34,6 +34,8 @@ export interface ReportFlags extends MeasuringFlags, TableFlags, SinkFlags {
 export interface ReportContext {
   /** That of `--out`. */
   readonly directory: ResultDirectory | undefined;
+  /** Whether something reads what there is to say of each prompt. */
+  readonly perPrompt: boolean;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: AnalysisProgress) => void;
   readonly onListing: (progress: ListingProgress) => void;
@@ -77,6 +79,7 @@ export async function reportSteps(
   try {
     const reports = await begin({
       directory,
+      perPrompt: directory !== undefined || sinks.readsPrompts,
       signal,
       onProgress: (state) => progress.update(state),
       onListing: (state) => progress.listing(state),

@@ -8,17 +8,22 @@ import type { SinkFlags } from '../options/sink-options.js';
 import type { Streams } from './streams.js';
 
 export class SinkOutputs {
+  /** Whether one of them reads what there is to say of each prompt. */
+  readonly readsPrompts: boolean;
   readonly #queues: readonly SinkQueue[];
   readonly #names = new RunNames();
   readonly #writing: Promise<void>[] = [];
 
   constructor({ to = [], toMetrics }: SinkFlags, { err }: Pick<Streams, 'err'>) {
-    this.#queues = to.map((address) => {
+    const sinks = to.map((address) => openSink(address, toMetrics));
+    this.readsPrompts = sinks.some(({ readsPrompts }) => readsPrompts);
+    this.#queues = sinks.map((sink, at) => {
+      const address = to[at] as string;
       const warn = (problem: string): void => {
         const words = `--to ${escaped(address)} failed; what it does not take is left out: ${escaped(problem)}`;
         this.#writing.push(err.write(`note: ${words}\n`));
       };
-      return new SinkQueue(openSink(address, toMetrics), warn);
+      return new SinkQueue(sink, warn);
     });
   }
 

@@ -12,9 +12,9 @@ export interface SinkReport {
   readonly metrics: Readonly<Record<string, number>>;
   /** Regime, verdicts and triage (`strict` only). */
   readonly judgement?: Judgement | undefined;
-  /** One entry a prompt (`strict` only). */
+  /** One entry a prompt (`strict` only, and where a sink `readsPrompts`). */
   readonly prompts?: readonly PromptReport[] | undefined;
-  /** Each prompt's rows under every prompt (`strict` only); missing where there are no figures, or too many prompts. */
+  /** The same of each prompt's rows under every prompt; missing where there are no figures, or too many prompts. */
   readonly matrix?: PromptMatrix | undefined;
   /** Verdicts of the run so far, and what went along with success; there where `judgement` is. */
   readonly summary?: (() => RunSummary) | undefined;
@@ -34,6 +34,8 @@ export interface SinkReport {
  * const monitor = new Monitor({ sinks: [printing], run: 'grpo-7b' });
  */
 export interface Sink {
+  /** Whether it reads `prompts` and `matrix`. Where no sink does, they are not computed. */
+  readonly readsPrompts?: boolean;
   /** Steps of a run come by rising number, and the next one only when this has settled. */
   step(report: SinkReport): Promise<void>;
   /** After the last step: writes what is held back. */

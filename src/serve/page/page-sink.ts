@@ -4,6 +4,7 @@ import { recordOf } from '../../sinks/record-of-report.js';
 import type { PageServer } from './page-server.js';
 
 export class PageSink implements Sink {
+  readonly readsPrompts = true;
   readonly #page: PageServer;
   /** By the name that it was given: its last step, and how often it has begun. */
   readonly #runs = new Map<string, { readonly step: number; readonly begun: number }>();

@@ -28,6 +28,7 @@ let opened = 0;
  * of MI and reward std over prompts, and new verdicts as text.
  */
 export class TensorBoardSink implements Sink {
+  readonly readsPrompts = true;
   readonly #folder: string;
   readonly #which: SinkMetrics;
   /** By run: the file that this sink writes, and whether its charts are laid out. */

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { analyze } from '../../../src/analysis/analyze.js';
 import { keptMatrices } from '../../../src/analysis/results/kept-matrices.js';
 import { PromptTables } from '../../../src/analysis/results/prompt-tables.js';
+import { ResultDirectory } from '../../../src/analysis/results/result-directory.js';
 import type { StepReport } from '../../../src/analysis/step-report.js';
 import { PromptMatrix } from '../../../src/monitor/prompts/prompt-findings.js';
 import { collapsar } from '../../cli/cli-streams.js';
@@ -163,6 +164,34 @@ describe('analyze --out', () => {
     const out = join(directory, 'ragen');
     await collapsar(['analyze', join(exampleRuns, 'healthy'), '--profile', 'ragen', '--out', out, '--quiet']);
     for (const name of TABLES) expect(await rowsIn(join(out, name))).toEqual([]);
+  });
+});
+
+describe('figures of prompts', () => {
+  it('are not made where nobody reads them, and nothing else changes by a bit', async () => {
+    for (const source of [join(exampleRuns, 'healthy'), exampleRollouts]) {
+      const bare = analyze(source, { permutations: 19, perPrompt: false });
+      for await (const { prompts, matrix, summary, ...rest } of analyze(source, { permutations: 19 })) {
+        expect(prompts?.length).toBeGreaterThan(1);
+        expect(matrix).toBeDefined();
+        const { summary: ofBare, ...report } = (await bare.next()).value as StepReport;
+        expect(report).toStrictEqual(rest);
+        expect(ofBare?.()).toStrictEqual(summary?.());
+      }
+      expect((await bare.next()).done).toBe(true);
+    }
+  });
+
+  it('are made for a journal whatever is said, which keeps them for a result directory', async () => {
+    const results = await ResultDirectory.open(join(directory, 'kept'));
+    const journal = await results.journal({ measuring: { permutations: 0 } });
+    const source = join(exampleRuns, 'healthy', 'step_0000*');
+    for await (const report of analyze(source, { permutations: 0, perPrompt: false, journal })) {
+      expect(report.matrix).toBeDefined();
+      await results.add(report);
+    }
+    await results.finish({}, []);
+    expect((await rowsIn(join(directory, 'kept', 'prompts.parquet'))).length).toBeGreaterThan(0);
   });
 });
 
