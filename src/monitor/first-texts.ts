@@ -1,7 +1,6 @@
 // The texts of a run's first step that had figures, as the run carries them: what a template's phrases covered there.
 
-import { StateError } from '../checks/errors.js';
-import { SavedFields } from '../checks/saved-fields.js';
+import { fields, integer, list, reject, type Shape, text } from '../checks/saved.js';
 import type { Engine } from '../engine/engine.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
@@ -66,19 +65,13 @@ function chosen(groups: readonly string[], written: readonly { readonly length: 
   }
 }
 
-/** @throws {StateError} for what `save()` did not give */
-export function savedTexts(value: unknown): FirstTexts | null {
-  // States of before had none.
+const ofTexts = fields({ groups: list(text), texts: list(text) });
+const ofTokens = fields({ groups: list(text), tokens: list(list(integer)) });
+
+export const firstTextsShape: Shape<FirstTexts | null> = (value) => {
+  // Earlier states had none.
   if (value === null || value === undefined) return null;
-  const saved = new SavedFields(value, 'state.firstTexts');
-  const [groups, texts, tokens] = ['groups', 'texts', 'tokens'].map((name) => saved.value(name));
-  const written = texts ?? tokens;
-  const isList = (list: unknown): list is unknown[] => Array.isArray(list);
-  const isWhole = isList(groups) && isList(written) && written.length === groups.length;
-  const isText = (entry: unknown) => typeof entry === 'string';
-  const isIds = (entry: unknown) => isList(entry) && entry.every(Number.isSafeInteger);
-  if (isWhole && groups.every(isText) && written.every(texts === undefined ? isIds : isText)) {
-    return (texts === undefined ? { groups, tokens } : { groups, texts }) as FirstTexts;
-  }
-  throw new StateError('the saved monitor is damaged: state.firstTexts has rows that are none; start a new Monitor');
-}
+  const saved: FirstTexts = Object.hasOwn(value, 'tokens') ? ofTokens(value) : ofTexts(value);
+  const rows = 'tokens' in saved ? saved.tokens : saved.texts;
+  return rows.length === saved.groups.length ? saved : reject(value, 'as many rows as groups');
+};

@@ -1,13 +1,12 @@
 // What a monitor saves: everything that later steps depend on, as plain JSON, and nothing else.
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentError, StateError } from '../checks/errors.js';
-import { SavedFields } from '../checks/saved-fields.js';
-import { shown } from '../checks/words.js';
-import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
-import { EarlyStops, type EarlyStopsJson } from '../verdicts/early-stop/early-stops.js';
-import { Judge, type JudgeJson } from '../verdicts/index.js';
+import { count, DamagedPart, fields, nothing, nullable, reject, SavedState } from '../checks/saved.js';
+import { RunningState, type RunningStateJson, runningStateShape } from '../metrics/reporting/running-state.js';
+import { EarlyStops, type EarlyStopsJson, earlyStopsShape } from '../verdicts/early-stop/early-stops.js';
+import { Judge, type JudgeJson, judgeShape } from '../verdicts/judge.js';
 import type { RunProgress } from './finish-step.js';
-import { type FirstTexts, savedTexts } from './first-texts.js';
+import { type FirstTexts, firstTextsShape } from './first-texts.js';
 import {
   differingOption,
   givenOptions,
@@ -16,13 +15,18 @@ import {
   reopenOptions,
 } from './monitor-options.js';
 
-const FORMAT = 'collapsar/monitor';
-const VERSION = 1;
+const ABOUT = {
+  format: 'collapsar/monitor',
+  version: 1,
+  is: 'monitor',
+  from: 'Monitor.save()',
+  without: 'start a new Monitor',
+} as const;
 
 /** What `save()` gives and `Monitor.restore` takes: plain JSON. */
 export interface MonitorState {
-  readonly format: typeof FORMAT;
-  readonly version: typeof VERSION;
+  readonly format: typeof ABOUT.format;
+  readonly version: typeof ABOUT.version;
   /** With which options the run was begun. */
   readonly options: RunOptions;
   /** The last finished step; null before the first. */
@@ -47,30 +51,31 @@ export function startRun(options: RunOptions): RunProgress {
 
 /** A copy that later steps do not touch. */
 export function saveRun(options: RunOptions, run: RunProgress): MonitorState {
-  const state = { format: FORMAT, version: VERSION, options, ...run };
+  const { format, version } = ABOUT;
+  const state = { format, version, options, ...run };
   return JSON.parse(JSON.stringify(state)) as MonitorState;
 }
+
+const savedOptions = new SavedState(ABOUT, fields({ options: runOptionsShape }));
+
+const savedRun = (options: RunOptions) =>
+  new SavedState(
+    ABOUT,
+    fields({
+      step: nullable(count),
+      averages: runningStateShape,
+      earlyStops: earlyStopsShape(options.earlyStop),
+      judge: options.judge === false ? nothing : judgeShape,
+      firstTexts: firstTextsShape,
+    }),
+  );
 
 /**
  * @param given options of the caller, each of which must be the run's own
  * @throws {StateError} if `state` is foreign, damaged, of another version, or of a run with other options
  */
 export function restoreRun(state: unknown, given: MonitorOptions): { options: RunOptions; run: RunProgress } {
-  const found = typeof state === 'object' && state !== null ? (state as Partial<MonitorState>) : {};
-  if (found.format !== FORMAT) {
-    throw new StateError(
-      `not a saved monitor: got ${shown(state)} with format ${shown(found.format)}, expected the object that save() gave ` +
-        '(a JSON text must be parsed first)',
-    );
-  }
-  if (found.version !== VERSION) {
-    throw new StateError(
-      `a monitor saved in version ${shown(found.version)} of the format; this release reads version ${VERSION}: restore it ` +
-        'with the release that saved it, or start a new Monitor',
-    );
-  }
-  const saved = new SavedFields(JSON.parse(JSON.stringify(state)), 'state');
-  const options = runOptions(saved.value('options'));
+  const { options } = savedOptions.read(state);
   const differing = differingOption(givenOptions(given), options);
   if (differing !== undefined) {
     throw new StateError(
@@ -78,27 +83,29 @@ export function restoreRun(state: unknown, given: MonitorOptions): { options: Ru
         'continue with it, or start a new Monitor',
     );
   }
-  const run: RunProgress = {
-    step: saved.value('step') === null ? null : saved.count('step'),
-    averages: RunningState.from(saved.value('averages')).toJSON(),
-    earlyStops: EarlyStops.from(saved.fields('earlyStops'), options.earlyStop),
-    judge: options.judge === false ? null : Judge.from(saved.value('judge')),
-    firstTexts: savedTexts(saved.value('firstTexts')),
-  };
-  if (run.judge !== null && run.judge.toJSON().lastStep !== run.step) {
+  const { step, averages, earlyStops, judge, firstTexts } = savedRun(options).read(state);
+  if (judge !== null && judge.lastStep !== step) {
     throw new StateError('the saved monitor is damaged: its judge is of another step; start a new Monitor');
   }
+  const run: RunProgress = {
+    step,
+    averages,
+    earlyStops: EarlyStops.start(options.earlyStop, earlyStops),
+    judge: judge && Judge.of(judge),
+    firstTexts,
+  };
   return { options, run };
 }
 
 /** Saved options are what resolveOptions() makes of themselves; anything else was not saved by it. */
-function runOptions(saved: unknown): RunOptions {
+function runOptionsShape(saved: unknown): RunOptions {
   try {
-    const options = reopenOptions(saved);
-    if (isDeepStrictEqual(JSON.parse(JSON.stringify(options)), saved)) return options;
+    const plain: unknown = JSON.parse(JSON.stringify(saved ?? null));
+    const options = reopenOptions(plain);
+    if (isDeepStrictEqual(JSON.parse(JSON.stringify(options)), plain)) return options;
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    throw new StateError(`the saved monitor is damaged: ${error.message}; start a new Monitor`, { cause: error });
+    throw new DamagedPart(`does not hold: ${error.message}`, '', { cause: error });
   }
-  throw new StateError('the saved monitor is damaged: its options are not complete; start a new Monitor');
+  return reject(saved, 'all options of a run');
 }

@@ -1,7 +1,7 @@
 // The "should I filter" gate over a run: said when several steps in succession agree, for one step's ratio is noisy.
 
 import { figure } from '../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../checks/saved-shape.js';
+import { count, fields, nullable, type Shaped } from '../checks/saved.js';
 import type { FilterGate } from '../filter/filter-gate.js';
 import type { Finding } from './verdict.js';
 

@@ -3,8 +3,7 @@
 // it keeps.
 
 import { checkObject } from '../checks/argument-checks.js';
-import { StateError } from '../checks/errors.js';
-import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
+import { count, fields, nullable, oneOf, SavedState, type Shaped } from '../checks/saved.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
@@ -39,9 +38,7 @@ import {
 } from './warnings/specificity.js';
 import { TemplateGrows, templateGrowsShape } from './warnings/template-grows.js';
 
-const judgeShape = fields({
-  format: oneOf('collapsar/judge'),
-  version: count,
+const judgeFields = fields({
   options: fields({ permutations: count, seed: count }),
   lastStep: nullable(count),
   firstStep: nullable(count),
@@ -64,10 +61,14 @@ const judgeShape = fields({
   figures: figureHistoryShape,
 });
 
+const savedState = new SavedState(
+  { format: 'collapsar/judge', version: 3, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
+  judgeFields,
+);
+export const judgeShape = savedState.shape;
+
 /** Plain JSON. */
 export type JudgeJson = Shaped<typeof judgeShape>;
-
-const VERSION = 3;
 
 /**
  * Judges a run step by step: its regime, and verdicts with evidence and advice (docs/reference/verdicts.md).
@@ -272,7 +273,7 @@ export class Judge {
   toJSON(): JudgeJson {
     return {
       format: 'collapsar/judge',
-      version: VERSION,
+      version: 3,
       options: { ...this.#options },
       lastStep: this.#lastStep,
       firstStep: this.#firstStep,
@@ -301,13 +302,11 @@ export class Judge {
    * @throws {StateError} for anything but what toJSON() gave
    */
   static from(json: unknown): Judge {
-    const saved = judgeShape(json, 'judge');
-    if (saved.version !== VERSION) {
-      throw new StateError(
-        `a judge of version ${saved.version}; this release reads version ${VERSION}: restore it with the release that saved it, ` +
-          'or start a new Judge',
-      );
-    }
+    return Judge.of(savedState.read(json));
+  }
+
+  /** @internal A judge of a state that was checked. */
+  static of(saved: JudgeJson): Judge {
     const judge = new Judge(saved.options);
     judge.#firstStep = saved.firstStep;
     judge.#lastStep = saved.lastStep;

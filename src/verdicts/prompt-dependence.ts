@@ -1,6 +1,6 @@
 // Figures of one instrument step by step (cross-scores, or texts) -> regime and verdicts about how much the reasoning
 // depends on its prompt.
-import { fields, flag, type Shaped } from '../checks/saved-shape.js';
+import { fields, flag, type Shaped } from '../checks/saved.js';
 import type { RegimeReading } from './judgement.js';
 import type { RunLevel } from './levels/run-level.js';
 import { START_STEPS } from './levels/run-level.js';

@@ -2,7 +2,7 @@
 // reward that cannot tell different behaviour apart (docs/reference/verdicts.md).
 
 import { percent } from '../checks/numbers.js';
-import { fields, nullable, number, type Shaped } from '../checks/saved-shape.js';
+import { fields, nullable, number, type Shaped } from '../checks/saved.js';
 import type { RolloutGroup } from './evidence/group-outcomes.js';
 import type { Finding, VerdictKind } from './verdict.js';
 

@@ -3,7 +3,7 @@
 // when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
 import { figure, percent, percentOf } from '../checks/numbers.js';
-import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved-shape.js';
+import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved.js';
 import { capital } from '../checks/words.js';
 import type { RegimeReading } from './judgement.js';
 import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';

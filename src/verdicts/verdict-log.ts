@@ -1,18 +1,7 @@
 // Findings step by step -> verdicts that know when they were first said, and what the whole run was told. One entry a
 // kind.
 
-import {
-  count,
-  fields,
-  flag,
-  nullable,
-  number,
-  oneOf,
-  record,
-  type Shape,
-  type Shaped,
-  text,
-} from '../checks/saved-shape.js';
+import { count, either, fields, flag, nullable, number, oneOf, record, type Shaped, text } from '../checks/saved.js';
 import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
 /** What a run was told under one kind. The figures are those of the step at which it was first said. */
@@ -32,8 +21,7 @@ const RETURN_STEPS = 10;
 
 const SEVERITIES: readonly Severity[] = ['info', 'warning', 'critical'];
 
-const evidenceValue: Shape<number | string | null> = (value, path) =>
-  typeof value === 'string' ? value : nullable(number)(value, path);
+const evidenceValue = either((value) => typeof value === 'string', text, nullable(number));
 
 const saying = { evidence: record(evidenceValue), advice: text, sentence: text };
 

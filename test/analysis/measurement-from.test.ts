@@ -123,6 +123,6 @@ describe('a measurement read back', () => {
   });
 
   it('of another step is refused', () => {
-    expect(() => measurementFrom(measurements[0], 2)).toThrow(/reading\.step: expected 2/);
+    expect(() => measurementFrom(measurements[0], 2)).toThrow(/reading\.step is 1, expected 2/);
   });
 });

@@ -160,7 +160,10 @@ describe('damage', () => {
     ['[]', /no manifest/],
     ['{"format":"collapsar/manifest","version":3,\n', /version 3, this release reads 1/],
     ['{"format":"collapsar/manifest","version":1,\n', /damaged: its first line/],
-    ['{"format":"collapsar/manifest","version":1,"collapsar":"1","directory":"/",\n', /damaged: its settings/],
+    [
+      '{"format":"collapsar/manifest","version":1,"collapsar":"1","directory":"/",\n',
+      /damaged: its first line: settings is undefined/,
+    ],
   ])('a manifest of %j is refused', async (text, message) => {
     const path = join(directory, 'odd.json');
     writeFileSync(path, text);

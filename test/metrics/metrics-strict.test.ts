@@ -505,7 +505,7 @@ describe('strict profile', () => {
     const alike = new RunningState();
     alike.update('strict', 'collapse_turn_sample', { std: 0, stdSeq: 0 }, 0);
     expect(RunningState.from(JSON.parse(JSON.stringify(alike))).toJSON()).toEqual(alike.toJSON());
-    expect(() => RunningState.from({ format: 'other' })).toThrow(/not a running state/);
+    expect(() => RunningState.from({ format: 'other' })).toThrow(/not a saved running state/);
     expect(() => RunningState.from({ ...state.toJSON(), version: 2 })).toThrow(/version 2.*start a new RunningState/);
     expect(() => RunningState.from({ ...state.toJSON(), averages: { x: { std: 'a' } } })).toThrow(/damaged/);
     const whole = { std: 1, stdSeq: 1, step: 1 };

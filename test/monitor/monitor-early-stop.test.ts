@@ -2,10 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError, StateError } from '../../src/checks/errors.js';
-import { SavedFields } from '../../src/checks/saved-fields.js';
 import {
   type EarlyStopOptions,
   EarlyStops,
+  earlyStopsShape,
+  type ResolvedEarlyStop,
   resolveEarlyStop,
   type StopEvidence,
 } from '../../src/verdicts/early-stop/early-stops.js';
@@ -15,6 +16,10 @@ const start = (options: EarlyStopOptions | false = {}) => EarlyStops.start(resol
 function run(evidence: readonly StopEvidence[], options: EarlyStopOptions | false = {}): EarlyStops {
   return evidence.reduce((rules, seen, at) => rules.after(at + 1, seen), start(options));
 }
+
+/** As a monitor restores them. */
+const restored = (saved: unknown, options: ResolvedEarlyStop) =>
+  EarlyStops.start(options, earlyStopsShape(options)(saved));
 
 const reasons = (rules: EarlyStops): string[] => rules.stops.map(({ reason }) => reason);
 const std = (meanRewardStd: number, filterEmpty = false): StopEvidence => ({ meanRewardStd, filterEmpty });
@@ -147,7 +152,7 @@ describe('early stops together', () => {
         let halved = EarlyStops.start(options);
         steps.forEach((seen, at) => {
           if (at === cut) {
-            halved = EarlyStops.from(new SavedFields(JSON.parse(JSON.stringify(halved)), 'state'), options);
+            halved = restored(JSON.parse(JSON.stringify(halved)), options);
           }
           whole = whole.after(at + 1, seen);
           halved = halved.after(at + 1, seen);
@@ -193,7 +198,7 @@ describe('early stops together', () => {
     const options = resolveEarlyStop({});
     const saved = JSON.parse(JSON.stringify(run(times(3, { meanRewardStd: 1, filterEmpty: true, success: { a: 0 } }))));
     for (const [rule, fields] of Object.entries(damage)) Object.assign(saved[rule], fields);
-    const attempt = () => EarlyStops.from(new SavedFields(saved, 'state'), options);
+    const attempt = () => restored(saved, options);
     expect(attempt).toThrow(StateError);
     expect(attempt).toThrow(path);
   });

@@ -128,7 +128,7 @@ describe('Monitor.step().rollouts()', () => {
       { groups: ['1'], tokens: [[0.5]] },
       { groups: [1], texts: [''] },
     ]) {
-      expect(() => Monitor.restore({ ...before, firstTexts }, { engine })).toThrow(/state.firstTexts/);
+      expect(() => Monitor.restore({ ...before, firstTexts }, { engine })).toThrow(/damaged: firstTexts/);
     }
   });
 

@@ -799,7 +799,7 @@ describe('the saved judge', () => {
   });
 
   it.each([
-    [null, 'an object'],
+    [null, 'not a saved judge'],
     [{}, 'format'],
     [{ ...new Judge().toJSON(), version: 1 }, 'version 1'],
     [{ ...new Judge().toJSON(), lastStep: 'x' }, 'lastStep'],

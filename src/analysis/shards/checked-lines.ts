@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { FileError, StateError } from '../../checks/errors.js';
+import { DamagedPart } from '../../checks/saved.js';
 import { systemProblem } from '../../logs/stores/system-problem.js';
 import { openToRead } from '../results/regular-file.js';
 
@@ -99,6 +100,15 @@ export class CheckedLines {
 
   damaged(problem: string): StateError {
     return new StateError(`${this.path}: damaged: ${problem}; ${this.advice}`);
+  }
+
+  /** Reads a part of what a line holds. @throws {StateError} naming what in it is damaged */
+  read<T>(name: string, part: () => T): T {
+    try {
+      return part();
+    } catch (error) {
+      throw error instanceof DamagedPart ? this.damaged(`${name}: ${error.message}`) : error;
+    }
   }
 
   async close(): Promise<void> {

@@ -2,10 +2,24 @@
 import { isAbsolute, resolve } from 'node:path';
 import { checkPath } from '../../checks/argument-checks.js';
 import { ArgumentError, type FileError, StateError } from '../../checks/errors.js';
-import { isCount } from '../../checks/saved-shape.js';
+import {
+  count,
+  DamagedPart,
+  either,
+  fields,
+  flag,
+  list,
+  oneOf,
+  optional,
+  pair,
+  record,
+  reject,
+  type Shape,
+  text,
+} from '../../checks/saved.js';
 import { printable, shown } from '../../checks/words.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
-import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
+import { logReading } from '../../logs/rollouts/log-options.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { CheckedLines } from './checked-lines.js';
 import {
@@ -18,8 +32,8 @@ import {
   type PlanSettings,
   type Shard,
 } from './manifest.js';
-import { rolloutsFrom } from './planned-rollouts.js';
-import { problemAt } from './saved-problem.js';
+import { plannedRolloutsShape, rolloutsOf } from './planned-rollouts.js';
+import { problemAt, savedProblemShape } from './saved-problem.js';
 
 /**
  * Reads a manifest through once and checks all of it.
@@ -41,21 +55,26 @@ export async function readManifest(
     const shards: Shard[] = [];
     const runs: PlannedRun[] = [];
     const failures: FileError[] = [];
-    for await (const shard of reader.list('shards')) shards.push(shardOf(shard, shards.at(-1), lines));
-    for await (const run of reader.list('runs')) runs.push(runOf(run, lines));
+    for await (const shard of reader.list('shards')) {
+      shards.push(lines.read(`shard ${shards.length}`, () => shardOf(shard, shards.at(-1))));
+    }
+    for await (const run of reader.list('runs')) runs.push(lines.read(`run ${runs.length}`, () => runShape(run)));
     const place = { runs, directory: head.directory };
     let steps = 0;
     let bytes = 0;
     let runNumber = -1;
     for await (const line of reader.list('steps')) {
-      const step = stepOf(line, steps++, place, lines);
+      const step = lines.read(`step ${steps}`, () => stepOf(line, steps, place));
+      steps++;
       if (step.runNumber !== runNumber && step.runNumber !== runNumber + 1)
         throw lines.damaged('its runs are not in order');
       runNumber = step.runNumber;
       bytes += step.bytes;
       onStep?.(step, shards);
     }
-    for await (const line of reader.list('failures')) failures.push(failureOf(line, lines));
+    for await (const line of reader.list('failures')) {
+      failures.push(lines.read(`failure ${failures.length}`, () => failureOf(line)));
+    }
     const digest = await reader.end();
     const covered = shards.reduce((total, shard) => total + shard.steps, 0);
     if (covered !== steps || runNumber + 1 !== runs.length)
@@ -77,7 +96,8 @@ export async function* plannedSteps(manifest: Manifest): AsyncGenerator<PlannedS
     await reader.head();
     for (const skipped of ['shards', 'runs']) for await (const _ of reader.list(skipped));
     let index = 0;
-    for await (const line of reader.list('steps')) yield stepOf(line, index++, manifest, lines);
+    for await (const line of reader.list('steps'))
+      yield lines.read(`step ${index}`, () => stepOf(line, index++, manifest));
     for await (const _ of reader.list('failures'));
     if ((await reader.end()) !== manifest.digest) {
       throw new StateError(`${manifest.path}: another manifest was put in its place meanwhile: start again`);
@@ -102,12 +122,10 @@ class ManifestReader {
         `${path}: a manifest of version ${asJson(head.version)}, this release reads ${MANIFEST_VERSION}: ${MANIFEST_ADVICE}`,
       );
     }
-    const { collapsar, directory } = head;
-    if (typeof collapsar !== 'string' || typeof directory !== 'string') throw this.lines.damaged('its first line');
-    return { collapsar, directory, settings: settingsOf(head.settings, this.lines) };
+    return this.lines.read('its first line', () => headShape(head));
   }
 
-  async *list(name: string): AsyncGenerator<Record<string, unknown>, void, undefined> {
+  async *list(name: string): AsyncGenerator<unknown, void, undefined> {
     if ((await this.#text()) !== `"${name}":[`) throw this.lines.damaged(`its list of ${name} is not where it belongs`);
     let more: boolean | undefined;
     for (;;) {
@@ -118,7 +136,7 @@ class ManifestReader {
       }
       if (more === false) throw this.lines.damaged(`its list of ${name} lacks a comma`);
       more = text.endsWith(',');
-      yield this.#object(more ? text.slice(0, -1) : text, name);
+      yield this.#parsed(more ? text.slice(0, -1) : text, name);
     }
   }
 
@@ -136,15 +154,12 @@ class ManifestReader {
     return line.bytes.toString();
   }
 
-  #object(text: string, name: string): Record<string, unknown> {
-    let value: unknown;
+  #parsed(text: string, name: string): unknown {
     try {
-      value = JSON.parse(text);
+      return JSON.parse(text);
     } catch {
-      value = undefined;
+      throw this.lines.damaged(`an element of ${name} is not JSON`);
     }
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-    throw this.lines.damaged(`an element of ${name} is no JSON object`);
   }
 }
 
@@ -152,96 +167,74 @@ function asJson(value: unknown): string {
   return printable(String(JSON.stringify(value))).slice(0, 40);
 }
 
-function settingsOf(value: unknown, lines: CheckedLines): PlanSettings {
-  const settings = (value ?? {}) as Partial<Record<keyof PlanSettings, unknown>>;
-  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics } = settings;
-  const sound =
-    (profile === 'strict' || profile === 'ragen') &&
-    (nonFinite === 'error' || nonFinite === 'exclude') &&
-    (placeholders === 'error' || placeholders === 'exclude') &&
-    TURN_REWARDS.some((rule) => rule === turnRewards) &&
-    (permutations === undefined || isCount(permutations)) &&
-    isCount(seed) &&
-    isCount(samples) &&
-    hasSoundLogs(settings) &&
-    (metrics === undefined || (Array.isArray(metrics) && metrics.every((name) => typeof name === 'string')));
-  if (!sound) throw lines.damaged('its settings');
-  return {
-    profile,
-    ...(permutations !== undefined && { permutations }),
-    seed,
-    samples,
-    nonFinite,
-    placeholders,
-    turnRewards: turnRewards as TurnRewards,
-    ...logOptions(settings as LogOptions),
-    ...(metrics !== undefined && { metrics: metrics as string[] }),
-  };
-}
+const logFields = {
+  format: optional(text),
+  columns: optional(record(text)),
+  reasoning: optional(either((value) => value === 'all', oneOf('all'), pair(text))),
+  tagTokens: optional(pair(count)),
+  groupSize: optional(count),
+};
+const logShape = fields(logFields);
 
-function logOptions({ format, columns, reasoning, tagTokens, groupSize }: LogOptions): LogOptions {
-  return {
-    ...(format !== undefined && { format }),
-    ...(columns !== undefined && { columns }),
-    ...(reasoning !== undefined && { reasoning }),
-    ...(tagTokens !== undefined && { tagTokens }),
-    ...(groupSize !== undefined && { groupSize }),
-  };
-}
+const settingsFields = fields({
+  profile: oneOf('strict', 'ragen'),
+  permutations: optional(count),
+  seed: count,
+  samples: count,
+  nonFinite: oneOf('error', 'exclude'),
+  placeholders: oneOf('error', 'exclude'),
+  turnRewards: oneOf<TurnRewards>(...TURN_REWARDS),
+  metrics: optional(list(text)),
+  ...logFields,
+});
 
-function hasSoundLogs(settings: object): boolean {
+/** What logs are read with must be what a caller may ask for. */
+const settingsShape: Shape<PlanSettings> = (value) => {
+  const settings = settingsFields(value);
   try {
-    logReading(logOptions(settings));
-    return true;
+    logReading(logShape(value));
   } catch (error) {
-    if (error instanceof ArgumentError) return false;
+    if (error instanceof ArgumentError) throw new DamagedPart(`do not hold: ${error.message}`, '', { cause: error });
     throw error;
   }
+  return settings;
+};
+
+const headShape = fields({ collapsar: text, directory: text, settings: settingsShape });
+const shardShape = fields({ first: count, steps: count, bytes: count });
+const runShape = fields({ name: text, directory: text });
+const failureShape = fields({ file: text });
+const stepShape = fields({
+  file: text,
+  run: count,
+  step: count,
+  bytes: count,
+  identity: text,
+  prompts: count,
+  rows: count,
+  isLog: optional(flag),
+  rollouts: optional(plannedRolloutsShape),
+});
+
+function shardOf(value: unknown, last: Shard | undefined): Shard {
+  const shard = shardShape(value);
+  const first = last === undefined ? 0 : last.first + last.steps;
+  return shard.first === first ? shard : reject(shard.first, `${first}`, 'first');
 }
 
-function shardOf(
-  { first, steps, bytes }: Record<string, unknown>,
-  last: Shard | undefined,
-  lines: CheckedLines,
-): Shard {
-  const follows = first === (last === undefined ? 0 : last.first + last.steps);
-  if (!follows || !isCount(first) || !isCount(steps) || !isCount(bytes)) throw lines.damaged('a shard');
-  return { first, steps, bytes };
-}
-
-function runOf({ name, directory }: Record<string, unknown>, lines: CheckedLines): PlannedRun {
-  if (typeof name !== 'string' || typeof directory !== 'string') throw lines.damaged('a run');
-  return { name, directory };
-}
-
-function stepOf(
-  { file, run: runNumber, step, bytes, identity, prompts, rows, isLog, rollouts }: Record<string, unknown>,
-  index: number,
-  { runs, directory }: Pick<Manifest, 'runs' | 'directory'>,
-  lines: CheckedLines,
-): PlannedStep {
-  const run = isCount(runNumber) ? runs[runNumber] : undefined;
-  const named = typeof file === 'string' && typeof identity === 'string' && isCount(step);
-  if (run === undefined || !named || !isCount(bytes) || !isCount(prompts) || !isCount(rows)) {
-    throw lines.damaged(`entry ${index} of its list of steps`);
-  }
-  const ofRun = { step: step as number, run: run.name, runDirectory: run.directory };
-  const logs = rollouts === undefined ? undefined : rolloutsFrom(rollouts, ofRun, (path) => placed(path, directory));
-  if (rollouts === undefined ? isLog !== undefined : logs === undefined)
-    throw lines.damaged(`entry ${index} of its list of steps`);
+function stepOf(value: unknown, index: number, { runs, directory }: Pick<Manifest, 'runs' | 'directory'>): PlannedStep {
+  const { run: runNumber, isLog, rollouts, ...step } = stepShape(value);
+  const run = runs[runNumber] ?? reject(runNumber, `a whole number below ${runs.length}`, 'run');
+  if (isLog !== undefined && rollouts === undefined) reject(rollouts, 'where the log is', 'rollouts');
+  const ofRun = { step: step.step, run: run.name, runDirectory: run.directory };
+  const at = (file: string) => placed(file, directory);
   return {
+    ...step,
+    ...ofRun,
     index,
-    runNumber: runNumber as number,
-    file,
-    path: placed(file, directory),
-    run: run.name,
-    runDirectory: run.directory,
-    step: step as number,
-    bytes,
-    identity,
-    prompts,
-    rows,
-    ...(logs && { rollouts: logs, ...(isLog === true && { isLog }) }),
+    runNumber,
+    path: at(step.file),
+    ...(rollouts && { rollouts: rolloutsOf(rollouts, ofRun, at), ...(isLog && { isLog }) }),
   };
 }
 
@@ -250,8 +243,6 @@ function placed(file: string, directory: string): string {
   return isAddress(file) || isAbsolute(file) || process.cwd() === directory ? file : resolve(directory, file);
 }
 
-function failureOf({ file, ...problem }: Record<string, unknown>, lines: CheckedLines): FileError {
-  const failure = typeof file === 'string' ? problemAt(file, problem) : undefined;
-  if (failure === undefined) throw lines.damaged('a failure');
-  return failure;
+function failureOf(value: unknown): FileError {
+  return problemAt(failureShape(value).file, savedProblemShape(value));
 }

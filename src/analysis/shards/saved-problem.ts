@@ -1,17 +1,18 @@
 // A file's failure -> plain data, and back: what manifests and states keep of files that could not be used.
 import { FileError } from '../../checks/errors.js';
-import { isCount } from '../../checks/saved-shape.js';
+import { count, fields, optional, type Shaped, text } from '../../checks/saved.js';
 import { nameOf } from '../../logs/stores/store.js';
 import type { PlannedStep } from './manifest.js';
 
 /** A failure without its path, which whoever reads it knows. */
-export interface SavedProblem {
-  readonly problem: string;
-  readonly tensor?: string;
-  readonly offset?: number;
+export const savedProblemShape = fields({
+  problem: text,
+  tensor: optional(text),
+  offset: optional(count),
   /** Name of the file beside the step's that failed; only in states, and only where it is not the step's own. */
-  readonly sidecar?: string;
-}
+  sidecar: optional(text),
+});
+export type SavedProblem = Readonly<Shaped<typeof savedProblemShape>>;
 
 /** The failure's message begins with where it is. */
 export function savedProblem({ path, tensor, offset, message }: FileError): SavedProblem {
@@ -20,16 +21,8 @@ export function savedProblem({ path, tensor, offset, message }: FileError): Save
   return { problem: message.startsWith(prefix) ? message.slice(prefix.length) : message, ...where };
 }
 
-/** @returns undefined for what `savedProblem` does not give */
-export function problemAt(path: string, saved: unknown): FileError | undefined {
-  const { problem, tensor, offset } = (saved ?? {}) as Partial<Record<keyof SavedProblem, unknown>>;
-  if (typeof problem !== 'string') return undefined;
-  if (tensor !== undefined && typeof tensor !== 'string') return undefined;
-  if (offset !== undefined && !isCount(offset)) return undefined;
-  return new FileError(
-    { path, ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) },
-    problem,
-  );
+export function problemAt(path: string, { problem, sidecar: _, ...where }: SavedProblem): FileError {
+  return new FileError({ path, ...where }, problem);
 }
 
 /**

@@ -2,7 +2,7 @@
 // run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
 // has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';
-import { isCount } from '../../checks/saved-shape.js';
+import { count, fields, readPart, shape, text } from '../../checks/saved.js';
 import { printable } from '../../checks/words.js';
 import { Aggregates } from '../aggregates/aggregates.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
@@ -10,7 +10,14 @@ import type { StepMeasurement } from '../measuring/step-measurement.js';
 import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import type { PlannedStep } from './manifest.js';
-import { failedPath, problemAt, type SavedProblem, savedProblem, sidecarOf } from './saved-problem.js';
+import {
+  failedPath,
+  problemAt,
+  type SavedProblem,
+  savedProblem,
+  savedProblemShape,
+  sidecarOf,
+} from './saved-problem.js';
 
 const FORMAT = 'collapsar/state';
 const VERSION = 1;
@@ -180,8 +187,22 @@ export class StateReader {
   }
 }
 
+const fromMinusOne = shape<number>(
+  'a whole number from -1 on',
+  (value) => Number.isSafeInteger(value) && (value as number) >= -1,
+);
+
+const headerShape = fields({
+  manifest: text,
+  steps: count,
+  first: fromMinusOne,
+  last: fromMinusOne,
+  firstRun: fromMinusOne,
+});
+
 async function readHeader(lines: CheckedLines): Promise<StateHeader> {
-  const { format, version, manifest, steps, first, last, firstRun } = await lines.head();
+  const head = await lines.head();
+  const { format, version } = head;
   if (format !== FORMAT)
     throw new StateError(`${lines.path}: this is no state: name what collapsar map or merge wrote`);
   if (version !== VERSION) {
@@ -190,13 +211,9 @@ async function readHeader(lines: CheckedLines): Promise<StateHeader> {
       `${lines.path}: a state of version ${came}, this release reads ${VERSION}: map its steps again`,
     );
   }
-  const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= -1;
-  const whole = isWhole(steps) && isWhole(first) && isWhole(last) && isWhole(firstRun);
-  if (typeof manifest !== 'string' || !whole) throw lines.damaged('its first line');
+  const { manifest, steps, first, last, firstRun } = lines.read('its first line', () => headerShape(head));
   const span = last - first + 1;
-  if (
-    steps > 0 ? steps > span || first < 0 || firstRun < 0 : steps < 0 || first !== -1 || last !== -1 || firstRun !== -1
-  ) {
+  if (steps > 0 ? steps > span || first < 0 || firstRun < 0 : first !== -1 || last !== -1 || firstRun !== -1) {
     throw lines.damaged('its first line');
   }
   return { manifest, steps, first, last, firstRun };
@@ -212,43 +229,43 @@ function stateLine({ bytes, start }: CheckedLine): StateLine | undefined {
   return run === null ? undefined : { kind: 'run', run: Number(run[1]), bytes };
 }
 
+const runShape = fields({ name: text, directory: text, steps: count, failures: count });
+
 /** What a step's line holds: what was measured, or why nothing was. */
 export function stepOutcome(line: StateLine, step: PlannedStep, state: StateReader): StepMeasurement | FileError {
-  const { measurement, failure } = parsed(line, state) as Record<string, unknown>;
-  if (failure === undefined) {
-    try {
-      return measurementFrom(measurement, step.step);
-    } catch (error) {
-      if (error instanceof StateError)
-        throw state.damaged(`entry ${step.index} of the manifest, ${step.file}: ${error.message}`);
-      throw error;
-    }
-  }
-  const { sidecar } = Object(failure) as Partial<Record<keyof SavedProblem, unknown>>;
-  const isNamed = sidecar === undefined || typeof sidecar === 'string';
-  const error = isNamed ? problemAt(failedPath(step, sidecar), failure) : undefined;
-  if (error === undefined) throw state.damaged(`the failure of entry ${step.index} of the manifest, ${step.file}`);
-  return error;
+  return readLine(
+    line,
+    state,
+    ({ measurement, failure }) => {
+      if (failure === undefined) return measurementFrom(measurement, step.step);
+      const problem = readPart(failure, 'failure', savedProblemShape);
+      return problemAt(failedPath(step, problem.sidecar), problem);
+    },
+    `entry ${step.index} of the manifest, ${step.file}`,
+  );
 }
 
 export function runAggregates(line: StateLine, state: StateReader): RunAggregates {
-  const { name, directory, steps, failures, aggregates } = parsed(line, state) as Record<string, unknown>;
-  if (typeof name !== 'string' || typeof directory !== 'string' || !isCount(steps) || !isCount(failures)) {
-    throw state.damaged(`the aggregates of run ${line.run}`);
-  }
-  try {
-    return { name, directory, steps, failures, aggregates: Aggregates.from(aggregates) };
-  } catch (error) {
-    if (error instanceof StateError) throw state.damaged(error.message);
-    throw error;
-  }
+  return readLine(
+    line,
+    state,
+    (saved) => {
+      return { ...runShape(saved), aggregates: Aggregates.from(saved.aggregates) };
+    },
+    `run ${line.run}`,
+  );
 }
 
-function parsed({ bytes }: StateLine, state: StateReader): unknown {
+/** @param what it is of, for what is damaged */
+function readLine<T>(
+  { bytes }: StateLine,
+  state: StateReader,
+  read: (saved: Readonly<Record<string, unknown>>) => T,
+  what: string,
+): T {
   try {
-    return parseLossless(bytes.toString());
+    return read(parseLossless(bytes.toString()) as Record<string, unknown>);
   } catch (error) {
-    if (error instanceof StateError) throw state.damaged(error.message);
-    throw error;
+    throw error instanceof StateError ? state.damaged(`${what}: ${error.message}`) : error;
   }
 }

@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
+import { count, fields, text } from '../../checks/saved.js';
 import { writeError } from '../../logs/stores/atomic-file.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
@@ -99,12 +100,14 @@ async function earlierSteps(handle: FileHandle, head: string): Promise<Found> {
   return { steps, end };
 }
 
+const stepShape = fields({ file: text, step: count, run: text, runDirectory: text, bytes: count, identity: text });
+
 /** Undefined for a line that this release cannot read. */
-function toldStep(text: string): ToldStep | undefined {
-  const tab = text.indexOf('\t');
+function toldStep(line: string): ToldStep | undefined {
+  const tab = line.indexOf('\t');
   try {
-    const { identity, ...step } = JSON.parse(text.slice(0, tab)) as StepOfRun & { identity: string };
-    return { step, identity, measurement: measurementFrom(parseLossless(text.slice(tab + 1)), step.step) };
+    const { identity, ...step } = stepShape(JSON.parse(line.slice(0, tab)));
+    return { step, identity, measurement: measurementFrom(parseLossless(line.slice(tab + 1)), step.step) };
   } catch (error) {
     if (error instanceof StateError || error instanceof SyntaxError) return undefined;
     throw error;

@@ -2,7 +2,8 @@
 // exactly.
 
 import { checkObject } from '../../checks/argument-checks.js';
-import { ArgumentError, StateError } from '../../checks/errors.js';
+import { ArgumentError } from '../../checks/errors.js';
+import { count, either, fields, record, SavedState, shape } from '../../checks/saved.js';
 import { shown } from '../../checks/words.js';
 import { wholePower } from '../figures/whole-power.js';
 import type { MarginalSpread, Profile, SampleLabel } from '../step-metrics.js';
@@ -16,15 +17,34 @@ const RAGEN_DECAY = 0.9;
  */
 const STRICT_DECAY_PER_STEP = 0.9791483623609768;
 
-interface SavedSpread extends MarginalSpread {
-  readonly step: number;
-}
+/** JSON has no NaN: a spread that the reference's rules made NaN is written as null. */
+const spread = either(
+  (value) => value === null,
+  () => Number.NaN,
+  shape<number>('a standard deviation', (value) => typeof value === 'number' && !(value < 0)),
+);
+
+const savedState = new SavedState(
+  {
+    format: 'collapsar/running-state',
+    version: 1,
+    is: 'running state',
+    from: 'RunningState.toJSON()',
+    without: 'start a new RunningState',
+  },
+  fields({ averages: record(fields({ std: spread, stdSeq: spread, step: count })) }),
+);
+export const runningStateShape = savedState.shape;
 
 /** A saved `RunningState`. */
 export interface RunningStateJson {
   readonly format: 'collapsar/running-state';
   readonly version: 1;
   readonly averages: Readonly<Record<string, SavedSpread>>;
+}
+
+interface SavedSpread extends MarginalSpread {
+  readonly step: number;
 }
 
 /**
@@ -98,37 +118,8 @@ export class RunningState {
    * @throws {StateError} if `json` is not what `toJSON` gave
    */
   static from(json: unknown): RunningState {
-    const saved = json as Partial<RunningStateJson> | null;
-    if (typeof saved !== 'object' || saved === null || saved.format !== 'collapsar/running-state') {
-      throw new StateError('not a running state of collapsar: expected the object that RunningState.toJSON() gave');
-    }
-    if (saved.version !== 1) {
-      throw new StateError(
-        `a running state of version ${shown(saved.version)}; this release reads version 1: restore it with the release that ` +
-          'saved it, or start a new RunningState',
-      );
-    }
-    const { averages } = saved;
-    if (typeof averages !== 'object' || averages === null || Array.isArray(averages)) {
-      throw damaged(`averages is ${shown(averages)}, expected an object`);
-    }
     const state = new RunningState();
-    for (const [key, value] of Object.entries(averages)) {
-      // JSON has no NaN: a spread that the reference's rules made NaN was written as null.
-      const number = (x: unknown): number =>
-        x === null ? Number.NaN : typeof x === 'number' ? x : Number.NEGATIVE_INFINITY;
-      const [std, stdSeq, step] = [number(value?.std), number(value?.stdSeq), number(value?.step)];
-      if (std < 0 || stdSeq < 0 || !(Number.isSafeInteger(step) && step >= 0)) {
-        throw damaged(`averages["${key}"] is ${shown(value)}, expected the numbers std, stdSeq and step`);
-      }
-      state.#averages.set(key, { std, stdSeq, step });
-    }
+    for (const [key, average] of Object.entries(savedState.read(json).averages)) state.#averages.set(key, average);
     return state;
   }
-}
-
-function damaged(problem: string): StateError {
-  return new StateError(
-    `the running state is damaged: ${problem}; restore from the object that toJSON() gave, or start a new RunningState`,
-  );
 }

@@ -8,10 +8,21 @@
 // four looks the interval is 27% wider than a single one.
 
 import { checkArray, checkEngine, checkKnown, checkObject } from '../../checks/argument-checks.js';
-import { StateError } from '../../checks/errors.js';
+import { ArgumentError, StateError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
-import { shown } from '../../checks/words.js';
+import {
+  anyNumber,
+  either,
+  fields,
+  integer,
+  list,
+  optional,
+  record,
+  SavedState,
+  type Shape,
+  shape,
+} from '../../checks/saved.js';
 import type { Engine } from '../../engine/engine.js';
 import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
@@ -84,6 +95,40 @@ export interface RoundsResult {
   /** Of the last look, at its own level (`estimates.confidence`); undefined before the first. */
   readonly estimates: PairEstimates | undefined;
 }
+
+const idShape = either<string, number>(
+  (value) => typeof value === 'string',
+  shape('a whole number as text', (value) => /^-?\d+$/.test(value as string)),
+  integer,
+);
+
+/** Those that JSON has no number for. */
+const SCORES_AS_TEXT: ReadonlyMap<unknown, number> = new Map(
+  [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
+);
+
+const scoreShape: Shape<number> = (value) => SCORES_AS_TEXT.get(value) ?? anyNumber(value);
+
+const savedState = new SavedState(
+  {
+    format: 'collapsar/score-rounds',
+    version: 1,
+    is: 'set of scoring rounds',
+    from: 'ScoreRounds.toJSON()',
+    without: 'start new ScoreRounds',
+  },
+  fields({
+    input: fields({
+      groups: list(idShape),
+      lengths: list(integer),
+      columnGroups: optional(list(idShape)),
+      promptTokens: optional(list(list(integer))),
+      promptTurns: optional(list(integer)),
+    }),
+    options: record((value) => value),
+    scores: list(list(scoreShape)),
+  }),
+);
 
 /** Saved `ScoreRounds`. */
 export interface ScoreRoundsJson {
@@ -257,34 +302,19 @@ export class ScoreRounds {
    */
   static async from(engine: Engine, json: unknown): Promise<ScoreRounds> {
     checkEngine(engine, 'engine');
-    const saved = json as Partial<ScoreRoundsJson> | null;
-    if (typeof saved !== 'object' || saved === null || saved.format !== 'collapsar/score-rounds') {
-      throw new StateError('not scoring rounds of collapsar: expected the object that ScoreRounds.toJSON() gave');
-    }
-    if (saved.version !== 1) {
-      throw new StateError(
-        `scoring rounds of version ${shown(saved.version)}; this release reads version 1: go on with the release that saved ` +
-          'them, or start new ScoreRounds',
-      );
-    }
+    const { input, options, scores } = savedState.read(json);
     try {
-      const { input, options, scores } = saved as ScoreRoundsJson;
-      const rounds = new ScoreRounds(
-        engine,
-        {
-          groups: idsFromJson(input.groups),
-          lengths: input.lengths,
-          columnGroups: input.columnGroups && idsFromJson(input.columnGroups),
-          promptTokens: input.promptTokens,
-          promptTurns: input.promptTurns,
-        },
-        options,
-      );
-      for (const sums of scores) await rounds.add({ sums: sums.map(scoreFromJson) });
+      const { groups, columnGroups, ...others } = input;
+      const given = { ...others, groups: idsFromJson(groups), columnGroups: columnGroups && idsFromJson(columnGroups) };
+      const rounds = new ScoreRounds(engine, given, options as unknown as ScoreRoundsOptions);
+      for (const sums of scores) await rounds.add({ sums });
       return rounds;
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      throw new StateError(`scoring rounds are damaged: ${problem}; start new ScoreRounds`);
+      // Each part is of its kind, but they do not fit each other.
+      if (!(error instanceof ArgumentError || error instanceof StateError)) throw error;
+      throw new StateError(`the saved scoring rounds are damaged: ${error.message}; start new ScoreRounds`, {
+        cause: error,
+      });
     }
   }
 }
@@ -362,15 +392,3 @@ function idsToJson(ids: Integers): (number | string)[] {
 function idsFromJson(ids: readonly (number | string)[]): Integers {
   return ids.some((id) => typeof id === 'string') ? BigInt64Array.from(ids, (id) => BigInt(id)) : (ids as number[]);
 }
-
-function scoreFromJson(score: number | string): number {
-  if (typeof score === 'number') return score;
-  const value = SCORES_AS_TEXT.get(score);
-  if (value === undefined) throw new StateError(`a score is ${shown(score)}, expected a number`);
-  return value;
-}
-
-/** Those that JSON has no number for. */
-const SCORES_AS_TEXT: ReadonlyMap<string, number> = new Map(
-  [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
-);

@@ -1,20 +1,28 @@
 // The early-stop rules of a run, together: which are on, what each has seen, and what they say after a step.
 import { checkOptions, is, type Kind, type OptionTable, optionsObject } from '../../checks/options.js';
-import type { SavedFields } from '../../checks/saved-fields.js';
+import { fields, nothing, type Shape } from '../../checks/saved.js';
 import {
   EMPTY_FILTER_DEFAULTS,
   EmptyFilterStop,
   type EmptyFilterStopJson,
   type EmptyFilterStopOptions,
+  emptyFilterStopShape,
 } from './empty-filter-stop.js';
 import {
   REWARD_VARIANCE_DEFAULTS,
   RewardVarianceStop,
   type RewardVarianceStopJson,
   type RewardVarianceStopOptions,
+  rewardVarianceStopShape,
 } from './reward-variance-stop.js';
 import type { Stop } from './stop.js';
-import { SUCCESS_DEFAULTS, SuccessStop, type SuccessStopJson, type SuccessStopOptions } from './success-stop.js';
+import {
+  SUCCESS_DEFAULTS,
+  SuccessStop,
+  type SuccessStopJson,
+  type SuccessStopOptions,
+  successStopShape,
+} from './success-stop.js';
 
 /** Each rule is on by default; false turns it off. */
 export interface EarlyStopOptions {
@@ -84,6 +92,15 @@ export interface EarlyStopsJson {
   readonly emptyFilter: EmptyFilterStopJson | null;
 }
 
+/** What these options save: null for a rule that is off. */
+export function earlyStopsShape({ rewardVariance, success, emptyFilter }: ResolvedEarlyStop): Shape<EarlyStopsJson> {
+  return fields({
+    rewardVariance: rewardVariance ? rewardVarianceStopShape(rewardVariance) : nothing,
+    success: success ? successStopShape : nothing,
+    emptyFilter: emptyFilter ? emptyFilterStopShape : nothing,
+  });
+}
+
 interface Rules {
   readonly rewardVariance: RewardVarianceStop | undefined;
   readonly success: SuccessStop | undefined;
@@ -97,11 +114,14 @@ export class EarlyStops {
     this.#rules = rules;
   }
 
-  static start(options: ResolvedEarlyStop): EarlyStops {
+  /** @param saved where a run goes on */
+  static start({ rewardVariance, success, emptyFilter }: ResolvedEarlyStop, saved?: EarlyStopsJson): EarlyStops {
     return new EarlyStops({
-      rewardVariance: options.rewardVariance ? new RewardVarianceStop(options.rewardVariance) : undefined,
-      success: options.success ? new SuccessStop(options.success) : undefined,
-      emptyFilter: options.emptyFilter ? new EmptyFilterStop(options.emptyFilter) : undefined,
+      rewardVariance: rewardVariance
+        ? new RewardVarianceStop(rewardVariance, saved?.rewardVariance ?? undefined)
+        : undefined,
+      success: success ? new SuccessStop(success, Object.entries(saved?.success ?? {})) : undefined,
+      emptyFilter: emptyFilter ? new EmptyFilterStop(emptyFilter, saved?.emptyFilter ?? undefined) : undefined,
     });
   }
 
@@ -134,17 +154,5 @@ export class EarlyStops {
       success: success?.toJSON() ?? null,
       emptyFilter: emptyFilter?.toJSON() ?? null,
     };
-  }
-
-  /** @throws {StateError} if a field is not what toJSON() gave under these options */
-  static from(saved: SavedFields, options: ResolvedEarlyStop): EarlyStops {
-    const { rewardVariance, success, emptyFilter } = options;
-    return new EarlyStops({
-      rewardVariance: rewardVariance
-        ? RewardVarianceStop.from(saved.fields('rewardVariance'), rewardVariance)
-        : undefined,
-      success: success ? SuccessStop.from(saved.fields('success'), success) : undefined,
-      emptyFilter: emptyFilter ? EmptyFilterStop.from(saved.fields('emptyFilter'), emptyFilter) : undefined,
-    });
   }
 }

@@ -1,5 +1,5 @@
 // Early stop: step after step the filter keeps nothing, so that no update happens (docs/guide/monitor.md).
-import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
+import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
 import type { Stop } from './stop.js';
 
 /** When steps without a kept group stop a run. */
@@ -10,10 +10,8 @@ export interface EmptyFilterStopOptions {
 
 export const EMPTY_FILTER_DEFAULTS: EmptyFilterStopOptions = { steps: 10 };
 
-export interface EmptyFilterStopJson {
-  readonly empty: number;
-  readonly since: number | null;
-}
+export const emptyFilterStopShape = fields({ empty: count, since: nullable(count) });
+export type EmptyFilterStopJson = Shaped<typeof emptyFilterStopShape>;
 
 export class EmptyFilterStop {
   readonly #options: EmptyFilterStopOptions;
@@ -47,10 +45,5 @@ export class EmptyFilterStop {
 
   toJSON(): EmptyFilterStopJson {
     return this.#seen;
-  }
-
-  /** @throws {StateError} if a field is not what toJSON() gave */
-  static from(saved: SavedFields, options: EmptyFilterStopOptions): EmptyFilterStop {
-    return new EmptyFilterStop(options, { empty: saved.count('empty'), since: optionalStep(saved, 'since') });
   }
 }

@@ -2,7 +2,7 @@
 // (docs/guide/monitor.md).
 
 import { exactPercent, figure } from '../../checks/numbers.js';
-import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
+import { count, countTo, fields, notNegative, nullable, type Shape } from '../../checks/saved.js';
 import type { Stop } from './stop.js';
 
 /** When rewards that have become alike within groups stop a run. */
@@ -16,6 +16,15 @@ export interface RewardVarianceStopOptions {
 }
 
 export const REWARD_VARIANCE_DEFAULTS: RewardVarianceStopOptions = { below: 0.1, startSteps: 10, consecutive: 10 };
+
+export const rewardVarianceStopShape = ({ startSteps }: RewardVarianceStopOptions): Shape<RewardVarianceStopJson> =>
+  fields({
+    startSum: notNegative,
+    startSteps: countTo(startSteps),
+    low: count,
+    since: nullable(count),
+    last: notNegative,
+  });
 
 /** What the rule knows of the run. */
 export interface RewardVarianceStopJson {
@@ -81,16 +90,5 @@ export class RewardVarianceStop {
 
   toJSON(): RewardVarianceStopJson {
     return this.#seen;
-  }
-
-  /** @throws {StateError} if a field is not what toJSON() gave */
-  static from(saved: SavedFields, options: RewardVarianceStopOptions): RewardVarianceStop {
-    return new RewardVarianceStop(options, {
-      startSum: saved.number('startSum'),
-      startSteps: saved.count('startSteps', options.startSteps),
-      low: saved.count('low'),
-      since: optionalStep(saved, 'since'),
-      last: saved.number('last'),
-    });
   }
 }

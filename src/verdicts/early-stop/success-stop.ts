@@ -1,7 +1,7 @@
 // Early stop: validation after validation next to no task is solved (docs/guide/monitor.md).
 
 import { exactPercent } from '../../checks/numbers.js';
-import { optionalStep, type SavedFields } from '../../checks/saved-fields.js';
+import { count, fields, nullable, record, type Shaped } from '../../checks/saved.js';
 import { counted } from '../../checks/words.js';
 import type { Stop } from './stop.js';
 
@@ -15,22 +15,24 @@ export interface SuccessStopOptions {
 
 export const SUCCESS_DEFAULTS: SuccessStopOptions = { below: 0.01, validations: 5 };
 
-interface LowSuccess {
+const lowSuccessShape = fields({
   /** Validations below the threshold without one above since, and the step of the first of them. */
-  readonly low: number;
-  readonly since: number | null;
-}
+  low: count,
+  since: nullable(count),
+});
+type LowSuccess = Shaped<typeof lowSuccessShape>;
 
 /** By task, as the validation names it. */
-export type SuccessStopJson = Readonly<Record<string, LowSuccess>>;
+export const successStopShape = record(lowSuccessShape);
+export type SuccessStopJson = Shaped<typeof successStopShape>;
 
 export class SuccessStop {
   readonly #options: SuccessStopOptions;
   readonly #seen: ReadonlyMap<string, LowSuccess>;
 
-  constructor(options: SuccessStopOptions, seen: ReadonlyMap<string, LowSuccess> = new Map()) {
+  constructor(options: SuccessStopOptions, seen: Iterable<readonly [string, LowSuccess]> = []) {
     this.#options = options;
-    this.#seen = seen;
+    this.#seen = new Map(seen);
   }
 
   /** The rule after one more validation. Every task has a count of its own, as in the reference. */
@@ -62,14 +64,5 @@ export class SuccessStop {
 
   toJSON(): SuccessStopJson {
     return Object.fromEntries(this.#seen);
-  }
-
-  /** @throws {StateError} if a field is not what toJSON() gave */
-  static from(saved: SavedFields, options: SuccessStopOptions): SuccessStop {
-    const tasks = saved.names().map((task) => {
-      const fields = saved.fields(task);
-      return [task, { low: fields.count('low'), since: optionalStep(fields, 'since') }] as const;
-    });
-    return new SuccessStop(options, new Map(tasks));
   }
 }

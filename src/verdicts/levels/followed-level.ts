@@ -1,6 +1,6 @@
 // A figure that is held against half of its own start: its level, and the errors that a fall is measured with.
 
-import { fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
+import { fields, nullable, number, type Shaped } from '../../checks/saved.js';
 import { type Comparison, compare, FALLEN, WIDTH_95 } from '../statistics/threshold-state.js';
 import { RunLevel, runLevelShape } from './run-level.js';
 

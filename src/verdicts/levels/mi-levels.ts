@@ -1,7 +1,7 @@
 // I(X;Z) of batches with different numbers of prompts, like with like: a level for each number of prompts, of which a
 // step is judged at the largest that the run's start has too.
 
-import { count, fields, record, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, record, type Shaped } from '../../checks/saved.js';
 import { type Comparison, WIDTH_95 } from '../statistics/threshold-state.js';
 import { FollowedLevel, followedLevelShape } from './followed-level.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from './run-level.js';

@@ -1,5 +1,5 @@
 // A share that is held against a multiple of its own start -> has it credibly risen above it?
-import { fields, nullable, number, type Shaped } from '../../checks/saved-shape.js';
+import { fields, nullable, number, type Shaped } from '../../checks/saved.js';
 import {
   advance,
   compare,

@@ -1,6 +1,6 @@
 // One figure step by step -> where it started, where it stands, and how much it scatters from step to step. Constant
 // memory.
-import { count, fields, flag, list, number, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, flag, list, number, type Shaped } from '../../checks/saved.js';
 
 /** Computed steps that make the run's start. */
 export const START_STEPS = 5;

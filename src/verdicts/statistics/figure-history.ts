@@ -1,7 +1,7 @@
 // Every figure of every computed step, for correlations over a run of any length in constant memory: up to KEPT_STEPS
 // steps are kept; when they are full, every second one goes, and from then on only every second (fourth, eighth …) is
 // taken.
-import { count, fields, list, nullable, number, record, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, list, nullable, number, record, type Shaped } from '../../checks/saved.js';
 
 const KEPT_STEPS = 256;
 

@@ -1,7 +1,7 @@
 // A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how
 // surely. Fallen is what lies below; what lies above stands; between, it stays what it was; before the first of either
 // it is not known.
-import { count, fields, oneOf, type Shape } from '../../checks/saved-shape.js';
+import { count, fields, oneOf, type Shape } from '../../checks/saved.js';
 
 /**
  * A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise

@@ -3,7 +3,7 @@
 
 import { type NumberedLabels, numbered } from '../../checks/ids.js';
 import { figure } from '../../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { randomState } from '../../metrics/sampling/random.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';

@@ -1,7 +1,7 @@
 // The same text for different prompts, word for word.
 
 import { percent } from '../../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { Finding } from '../verdict.js';
 

@@ -2,7 +2,7 @@
 // start (docs/reference/verdicts.md).
 
 import { figure, percent } from '../../checks/numbers.js';
-import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { fields, nullable, type Shaped } from '../../checks/saved.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';

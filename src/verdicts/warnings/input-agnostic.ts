@@ -2,7 +2,7 @@
 // prompt.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, flag, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, flag, nullable, type Shaped } from '../../checks/saved.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import type { Finding } from '../verdict.js';
 

@@ -2,7 +2,7 @@
 // moves.
 
 import { figure, percent } from '../../checks/numbers.js';
-import { fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { fields, nullable, type Shaped } from '../../checks/saved.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import type { Instrument } from '../levels/instrument.js';
 import { RunLevel, runLevelShape } from '../levels/run-level.js';

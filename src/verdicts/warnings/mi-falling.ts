@@ -1,7 +1,7 @@
 // Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
 
 import { figure, percent, percentOf } from '../../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
 import { capital } from '../../checks/words.js';
 import type { FollowedLevel } from '../levels/followed-level.js';
 import { CROSS_SCORES, type Instrument } from '../levels/instrument.js';

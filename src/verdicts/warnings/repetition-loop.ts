@@ -1,7 +1,7 @@
 // Texts that go round in circles: they repeat their own phrases, or end at the length limit.
 
 import { percent } from '../../checks/numbers.js';
-import { fields, type Shaped } from '../../checks/saved-shape.js';
+import { fields, type Shaped } from '../../checks/saved.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
 import type { Finding } from '../verdict.js';

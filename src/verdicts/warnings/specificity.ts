@@ -2,7 +2,7 @@
 // whether reasoning that fits its prompt is worth anything (docs/reference/verdicts.md).
 
 import { figure, percent } from '../../checks/numbers.js';
-import { fields, list, number, type Shaped } from '../../checks/saved-shape.js';
+import { fields, list, number, type Shaped } from '../../checks/saved.js';
 import type { Finding } from '../verdict.js';
 
 /** Shares of a step's rows; they add up to 1. */

@@ -2,7 +2,7 @@
 // first ones.
 
 import { figure, percent } from '../../checks/numbers.js';
-import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved-shape.js';
+import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved.js';
 import type { Instrument } from '../levels/instrument.js';
 import type { MiLevels } from '../levels/mi-levels.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from '../levels/run-level.js';

@@ -1,7 +1,7 @@
 // The template itself: phrases that most prompts share take over the texts.
 
 import { percent } from '../../checks/numbers.js';
-import type { Shaped } from '../../checks/saved-shape.js';
+import type { Shaped } from '../../checks/saved.js';
 import type { MeasuredPhrase, TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
 import type { Finding } from '../verdict.js';
