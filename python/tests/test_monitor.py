@@ -207,6 +207,19 @@ def test_shows_a_finished_step_on_its_page_and_sends_it_elsewhere(tmp_path):
         assert monitor.page is None
 
 
+def test_takes_gradient_norms_of_the_buckets_that_it_names():
+    with Monitor(threads=1, permutations=0, buckets={"mode": "quantile", "count": 2}) as monitor:
+        step = monitor.step(1, groups=GROUPS, lengths=LENGTHS)
+        step.score_all(sums(1))
+        buckets = step.buckets(rewards=rewards(1))
+        names = [bucket["name"] for bucket in buckets]
+        assert names == ["all", "bucket_1", "bucket_2"] and sorted(buckets[0]["rows"]) == list(range(16))
+        norms = {name: {"task": at, "kl": 0.5} for at, name in enumerate(names)}
+        raw = step.finish(rewards=rewards(1), gradient_norms=norms, success={"task_a": 0.5}).raw
+        assert [bucket["task"] for bucket in raw["gradients"]["buckets"]] == [1, 2]
+        assert raw["metrics"]["grad_norm/bucket_2/task"] == 2
+
+
 def test_is_not_for_forks():
     with Monitor(threads=1) as monitor:
         child = os.fork()

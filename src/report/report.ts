@@ -49,6 +49,8 @@ export interface RunData {
   readonly regimes: Uint8Array;
   readonly prompts: PromptTable | undefined;
   readonly matrices: readonly Matrix[];
+  /** Steps whose gradients were analysed, rising. */
+  readonly gradients: readonly GradientStep[];
 }
 
 export const REGIME_CODES = ['', 'diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'] as const;
@@ -158,6 +160,24 @@ export interface PromptTable {
   readonly kept: Uint8Array;
   readonly reason: Uint8Array;
   readonly cause: Uint8Array;
+}
+
+/** A step whose gradients were taken apart. */
+export interface GradientStep {
+  readonly step: number;
+  /** By rising spread of reward; `all` first, where it was given. */
+  readonly buckets: readonly GradientBucket[];
+}
+
+/** Prompts whose rewards spread alike, and the norms of the gradients that their rows give. */
+export interface GradientBucket {
+  /** `bucket_1`, …, or `all`. */
+  readonly name: string;
+  /** Standard deviation of the reward within a prompt's rows, over the bucket's prompts. */
+  readonly spread: { readonly mean: number; readonly least: number; readonly most: number };
+  readonly task: number;
+  /** Of KL and entropy together. */
+  readonly regularization: number;
 }
 
 /** How likely reasoning of one prompt (row) makes it that it was asked another (column): mean over the rows' responses. */

@@ -8,6 +8,7 @@ import { systemProblem } from '../logs/stores/system-problem.js';
 import type { ChartOption, Size } from './charts/chart-option.js';
 import { compareOption } from './charts/compare.js';
 import { forestHeight, forestOption } from './charts/forest.js';
+import { gradientsHeight, gradientsOption } from './charts/gradients.js';
 import { healthFigure, healthOption } from './charts/health.js';
 import { hasKeptRatio, keptRatioOption } from './charts/kept-ratio.js';
 import { hasTrail, planeOption } from './charts/plane.js';
@@ -85,6 +86,10 @@ function* figuresOf({ runs }: Report): Generator<Figure> {
     if (correlations !== undefined && correlations.figures.length > 0)
       yield figure(`${stem}-correlations`, { width: 720, height: forestHeight(correlations) }, (size) =>
         forestOption(correlations, LIGHT, size),
+      );
+    if (run.gradients.length > 0)
+      yield figure(`${stem}-gradients`, { width: 900, height: gradientsHeight(run.gradients) }, (size) =>
+        gradientsOption(run.gradients, LIGHT, size),
       );
     if (healthFigure(run) !== undefined)
       yield figure(`${stem}-health`, { width: 480, height: 320 }, () => healthOption(run, LIGHT));

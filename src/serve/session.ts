@@ -64,6 +64,7 @@ export class Session {
     step: { fields: ['step', ...LABELS], run: (request) => this.#openStep(request) },
     score: { fields: ['step', 'prompt', 'rows', 'sums', 'file', 'ipc'], run: (request) => this.#score(request) },
     rollouts: { fields: ['step', 'rows', 'outcomes'], run: (request) => this.#rollouts(request) },
+    buckets: { fields: ['step', 'outcomes'], run: (request) => this.#buckets(request) },
     finish: { fields: ['step', 'outcomes'], run: (request) => this.#finish(request) },
     abort: { fields: ['step'], run: (request) => this.#abort(request) },
     save: { fields: [], run: async () => ({ state: this.#expectMonitor().save() as unknown as PlainJson }) },
@@ -288,6 +289,12 @@ export class Session {
       if (!held) this.#forget(open);
       throw error;
     }
+  }
+
+  /** What a trainer takes gradient norms of, before it finishes the step with them. */
+  async #buckets({ step: number, outcomes }: Request): Promise<Answer> {
+    const { value, nonFinite } = plainJson(this.#expectStep(number).step.buckets(readOutcomes(outcomes)));
+    return { buckets: value, nonFinite: nonFinite as PlainJson };
   }
 
   async #finish({ step: number, outcomes }: Request): Promise<Answer> {

@@ -4,6 +4,7 @@ import { is } from '../checks/options.js';
 import { shown } from '../checks/words.js';
 import type { Sink } from '../monitor/sinks/sink.js';
 import { JsonLinesSink, LINE_SHAPES } from './lines/json-lines-sink.js';
+import { ResultsSink } from './lines/results-sink.js';
 import type { SinkMetrics } from './page-keys.js';
 import { TextfileSink } from './prometheus/textfile-sink.js';
 import { MlflowSink } from './servers/mlflow-sink.js';
@@ -16,6 +17,7 @@ const OPENERS: Readonly<Record<string, (where: string, which: SinkMetrics) => Si
   trackio: (server, which) => new TrackioSink(server, which),
   mlflow: (server, which) => new MlflowSink(server, which),
   'prime-rl': (folder, which) => new JsonLinesSink(folder, LINE_SHAPES['prime-rl'], which),
+  results: (folder) => new ResultsSink(folder),
   verl: (folder, which) => new JsonLinesSink(folder, LINE_SHAPES.verl, which),
 };
 

@@ -297,6 +297,29 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     await page.context().close();
   });
 
+  it('draws gradients by bucket where a monitor was given them, and says what it takes where not', async () => {
+    const without = await open(shipped);
+    const part = (page: Page) =>
+      page.locator('section', { has: page.getByRole('heading', { name: 'Where the gradient comes from' }) });
+    expect(await part(without).innerText()).toContain('gradientNorms of finish, with the option buckets');
+    await without.context().close();
+    const run = runOf([1, 2], { mi: [1, 2] });
+    const buckets = [0, 0.5].map((spread, at) => {
+      return { name: `bucket_${at + 1}`, spread: { mean: spread, least: 0, most: 1 }, task: at, regularization: 0.25 };
+    });
+    const page = await open(await written('gradients.html', { ...run, gradients: [{ step: 2, buckets }] }));
+    expect(await part(page).innerText()).toContain('at least as much as the task does in 1 of 2 buckets (1)');
+    await part(page).getByRole('button', { name: 'Numbers' }).click();
+    const cells = await part(page).getByRole('cell').allTextContents();
+    expect(cells).toEqual([
+      ...['2', '1', '0', '0', '1', '0', '0.250', '0'],
+      ...['2', '2', '0.500', '0', '1', '1', '0.250', '0.800'],
+    ]);
+    expect(await violations(page)).toEqual([]);
+    expect(said).toEqual([]);
+    await page.context().close();
+  });
+
   it('says why it shows nothing: no step yet, or a report of another version', async () => {
     const page = await (await browser.newContext({ offline: true })).newPage();
     await page.goto(pathToFileURL(await written('empty.html')).href);

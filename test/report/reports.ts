@@ -32,6 +32,7 @@ export function runOf(
     regimes: new Uint8Array(steps.length),
     prompts: undefined,
     matrices: [],
+    gradients: [],
   };
 }
 

@@ -74,6 +74,21 @@ describe('the protocol', () => {
     expect((await sidecar.ask('save')).state).toEqual(monitor.save());
   });
 
+  it('tells the buckets of rewards before the step is finished with their gradients', async () => {
+    const sidecar = started();
+    await sidecar.ask('open', { options: { judge: false, buckets: { count: 2 } } });
+    await using monitor = new Monitor({ judge: false, buckets: { count: 2 }, threads: 1 });
+    const groups = [0, 0, 1, 1, 2, 2];
+    const rewards = [0, 0, 0, 1, 0, 2];
+    await sidecar.ask('step', { step: 2, groups, due: false });
+    const step = monitor.step(2, { groups, due: false });
+    const { buckets } = await sidecar.ask('buckets', { outcomes: { rewards } });
+    expect(buckets).toEqual(plain(step.buckets({ rewards })));
+    const gradientNorms = { bucket_1: { task: 1, kl: 2 } };
+    const { report } = await sidecar.ask('finish', { outcomes: { rewards, gradientNorms } });
+    expect(report).toEqual(plain(await step.finish({ rewards, gradientNorms })));
+  });
+
   it('takes the scores of one prompt, of some rows, and from a file', async () => {
     const sidecar = started();
     await sidecar.ask('open', { options: { judge: false } });

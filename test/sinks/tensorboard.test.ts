@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import type { PromptMatrix } from '../../src/monitor/prompts/prompt-findings.js';
 import type { SinkReport } from '../../src/monitor/sinks/sink.js';
+import { viridis } from '../../src/report/charts/colour-scales.js';
 import { PAGE_KEYS } from '../../src/sinks/page-keys.js';
 import { crc32c } from '../../src/sinks/tensorboard/crc32c.js';
 import * as events from '../../src/sinks/tensorboard/events.js';
+import { heatMapImage } from '../../src/sinks/tensorboard/heat-map-image.js';
 import { histogramOf } from '../../src/sinks/tensorboard/histogram-of.js';
 import { TensorBoardSink } from '../../src/sinks/tensorboard/tensorboard-sink.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -108,6 +111,44 @@ function recordsOf(path: string): Buffer[] {
   return records;
 }
 
+describe('heatMapImage', () => {
+  const hasPillow = spawnSync(python, ['-c', 'import PIL']).status === 0;
+  const decode =
+    'import io, json, sys; from PIL import Image; image = Image.open(io.BytesIO(sys.stdin.buffer.read())); image.load(); print(json.dumps([image.size, list(image.convert("RGB").tobytes())]))';
+
+  it.skipIf(!hasPillow)('is a PNG of the cells in the colours of the page, in the order of the start', () => {
+    const ids = ['a', 'b', 'c'];
+    const start = { ids, posterior: Uint8Array.from([10, 0, 0, 0, 200, 0, 0, 0, 100]) };
+    const matrix = { ids, posterior: Uint8Array.from([255, 1, 2, 3, 128, 5, 6, 7, 0]) };
+    const { png, width } = heatMapImage(matrix, start);
+    const { stdout, stderr } = spawnSync(python, ['-c', decode], { input: png, encoding: 'utf8', maxBuffer: 2 ** 26 });
+    expect(stderr).toBe('');
+    const [size, bytes] = JSON.parse(stdout) as [[number, number], number[]];
+    expect(size).toEqual([width, width]);
+    // At the start b fitted best, then c, then a.
+    const order = [1, 2, 0];
+    const cell = width / 3;
+    for (const [row, from] of order.entries()) {
+      for (const [column, to] of order.entries()) {
+        const at = 3 * (Math.floor((row + 0.5) * cell) * width + Math.floor((column + 0.5) * cell));
+        const colour = `#${bytes
+          .slice(at, at + 3)
+          .map((channel) => channel.toString(16).padStart(2, '0'))
+          .join('')}`;
+        expect(colour).toBe(viridis((matrix.posterior[3 * from + to] as number) / 255));
+      }
+    }
+  });
+
+  it('has a pixel a cell of very many prompts, and the same bytes for the same cells', () => {
+    const ids = Array.from({ length: 700 }, (_, at) => String(at));
+    const matrix = { ids, posterior: Uint8Array.from({ length: 490_000 }, (_, at) => at % 251) };
+    const { width, png } = heatMapImage(matrix, matrix);
+    expect(width).toBe(700);
+    expect(heatMapImage(matrix, matrix).png).toEqual(png);
+  });
+});
+
 let reports: SinkReport[];
 beforeAll(async () => {
   reports = await collapseReports();
@@ -160,6 +201,15 @@ describe('TensorBoardSink', () => {
     for (const [step, sentence] of said) {
       expect(found.texts.some(([at, text]) => at === step && text.includes(sentence as string))).toBe(true);
     }
+    // The start, and where a verdict is new or graver: once a step.
+    const told = [...new Set([first.step, ...found.texts.map(([step]) => step)])].sort((a, b) => a - b);
+    expect(found.images.map(([step]) => step)).toEqual(told);
+    expect(told.length).toBeGreaterThan(said.length);
+    for (const [step, width, height, hex] of found.images) {
+      const matrix = reports.find((report) => report.step === step)?.matrix as PromptMatrix;
+      const { png } = heatMapImage(matrix, first.matrix as PromptMatrix);
+      expect([width, height, hex]).toEqual([320, 320, Buffer.from(png).toString('hex')]);
+    }
   });
 
   it.skipIf(!hasTensorBoard)('gives the real reader all figures where they are asked for', async () => {
@@ -189,6 +239,7 @@ interface Read {
   scalars: Record<string, [number, number][]>;
   histograms: Record<string, [number, number][]>;
   texts: [number, string][];
+  images: [number, number, number, string][];
   charts: string[][];
 }
 
@@ -196,7 +247,7 @@ const READ = `
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
-events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "histograms": 0, "tensors": 0})
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "histograms": 0, "tensors": 0, "images": 0})
 events.Reload()
 tags = events.Tags()
 charts = []
@@ -216,6 +267,7 @@ print(json.dumps({
     "scalars": {tag: [[event.step, event.value] for event in events.Scalars(tag)] for tag in tags["scalars"]},
     "histograms": {tag: [[event.step, int(sum(event.histogram_value.bucket))] for event in events.Histograms(tag)] for tag in tags["histograms"]},
     "texts": texts,
+    "images": [[event.step, event.width, event.height, event.encoded_image_string.hex()] for tag in tags["images"] for event in events.Images(tag)],
     "charts": charts,
 }))
 `;

@@ -143,6 +143,12 @@ class Step:
         """
         return dict(self._ask("rollouts", rows=_rows(rows))["text"])
 
+    def buckets(self, **outcomes: Json) -> list[dict[str, Json]]:
+        """The buckets that ``finish`` will make of these rewards (needs the option ``buckets``): take the norms of each
+        loss term's gradient over the ``rows`` of each, and give them to ``finish`` as ``gradient_norms``.
+        """
+        return list(self._ask("buckets", outcomes=_outcomes(outcomes))["buckets"])
+
     def finish(self, **outcomes: Json) -> Report:
         """Closes the step: ``rewards``, ``outcomes``, ``actions``, ``valid``, ``response_lengths``, … all optional."""
         return Report(self._ask("finish", outcomes=_outcomes(outcomes))["report"])
@@ -372,20 +378,20 @@ def _put_non_finite(answer: dict[str, Json]) -> None:
     """JSON has null for NaN and infinities: what they are stands beside."""
     for pointer, name in answer.pop("nonFinite", {}).items():
         *path, last = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
-        at = answer["report"] if "report" in answer else answer["text"]
+        at = next(answer[name] for name in ("report", "text", "buckets") if name in answer)
         for part in path:
             at = at[int(part)] if isinstance(at, list) else at[part]
         at[int(last) if isinstance(at, list) else last] = float(name.replace("Infinity", "inf"))
 
 
+def _camel_name(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
+
+
 def _camel(options: Mapping[str, Json]) -> dict[str, Json]:
     """Names of options in the engine's spelling; values stay, but for options within options."""
-
-    def name_of(option: str) -> str:
-        return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), option)
-
     return {
-        name_of(option): _camel(value) if isinstance(value, Mapping) else value
+        _camel_name(option): _camel(value) if isinstance(value, Mapping) else value
         for option, value in options.items()
         if value is not None
     }
@@ -442,7 +448,8 @@ def _rows(rows: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _outcomes(outcomes: Mapping[str, Json]) -> dict[str, Json]:
-    given = _camel(outcomes)
+    # Names of buckets, tasks and figures within them are the trainer's own.
+    given = {_camel_name(name): value for name, value in outcomes.items() if value is not None}
     return {name: _rewards(value) if name == "rewards" else _plain(value) for name, value in given.items()}
 
 

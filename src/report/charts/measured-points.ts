@@ -10,9 +10,11 @@ interface Figure {
   readonly values: ArrayLike<number>;
 }
 
-/** NaN is then a gap: a step that was measured, and has no such figure. */
-export function measuredPoints({ steps, figures }: Pick<RunData, 'steps' | 'figures'>, name: string): Figure {
-  const values = figures[name] ?? new Float32Array(steps.length).fill(Number.NaN);
+type Columns = Pick<RunData, 'steps' | 'figures' | 'regimes'>;
+
+/** NaN is then a gap: a step that was measured, and has no such figure. `regime`: the place in REGIME_CODES. */
+export function measuredPoints({ steps, figures, regimes }: Columns, name: string): Figure {
+  const values = name === 'regime' ? regimes : (figures[name] ?? new Float32Array(steps.length).fill(Number.NaN));
   const { measured } = figures;
   if (measured === undefined || OF_EVERY_STEP.test(name)) return { steps, values };
   const isMeasured = (_: number, at: number): boolean => measured[at] !== 0;

@@ -34,11 +34,13 @@ export function stepWords({ steps, figures, regimes }: RunData, at: number): Ste
 export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole' = 'whole'): string {
   const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at);
   const { instrument, hasEntropy } = run.head;
+  const rewards = run.figures.reward === undefined ? [] : [`reward ${reward}`];
+  if (run.figures.measured?.[at] === 0) return `step ${step}: ${['not measured', ...rewards].join('; ')}`;
   const parts = [
     `${instrument === 'texts' ? 'MI bound' : 'MI'} ${mi}${p === '' ? '' : `, ${p}`}`,
     `${hasEntropy ? 'H(Z|X)' : 'novelty'} ${entropy}`,
     `retrieval ${retrieval}${length === 'brief' ? '' : `, chance ${chance}`}`,
-    ...(run.figures.reward === undefined ? [] : [`reward ${reward}`]),
+    ...rewards,
     state,
   ];
   return `step ${step}: ${parts.join('; ')}`;

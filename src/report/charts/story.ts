@@ -336,7 +336,9 @@ interface StateStretch {
 }
 
 /** Each state reaches half way to the steps beside it. */
-function stateStretches({ run: { steps, regimes }, span, first, last }: PanelDrawing): StateStretch[] {
+function stateStretches({ run, first, last }: PanelDrawing): StateStretch[] {
+  const { steps, values: regimes } = measuredPoints(run, 'regime');
+  const span = spanOf(steps, [first, last]);
   const stretches: StateStretch[] = [];
   const edge = (at: number): number => {
     if (at <= 0) return first;

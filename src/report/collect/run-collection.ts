@@ -2,9 +2,10 @@
 import { dirname } from 'node:path';
 import type { StepRecord } from '../../analysis/step-report.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
-import type { FigureName, Matrix, RunData, RunHead } from '../report.js';
+import type { FigureName, GradientStep, Matrix, RunData, RunHead } from '../report.js';
 import { REGIME_CODES } from '../report.js';
 import { type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
+import { gradientsOf } from './gradient-steps.js';
 import { stepsToLetGo } from './let-go.js';
 import { PromptColumns, type PromptRow } from './prompt-columns.js';
 import { RemarkList } from './remark-list.js';
@@ -23,6 +24,7 @@ export class RunCollection {
   readonly #status = new StatusReader();
   readonly #notes = new RemarkList();
   readonly #absent = new RemarkList();
+  #gradients: readonly GradientStep[] = [];
   #template: Pick<RunHead, 'template' | 'templateStep'> = { template: [], templateStep: null };
   #summary: (() => RunSummary) | undefined;
 
@@ -70,6 +72,8 @@ export class RunCollection {
       else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
     }
     this.#measure(record);
+    const gradients = gradientsOf(record);
+    if (gradients !== undefined) this.#gradients = this.#kept([...this.#gradients, gradients]);
     this.#steps.push(step);
     this.#regimes.push(Math.max(0, (REGIME_CODES as readonly string[]).indexOf(regime?.name ?? '')));
     this.#status.add(record);
@@ -98,14 +102,13 @@ export class RunCollection {
   }
 
   addMatrix(matrix: Matrix): void {
-    const matrices = [...this.matrices, matrix];
-    const gone = new Set(
-      stepsToLetGo(
-        matrices.map(({ step }) => step),
-        this.most,
-      ),
-    );
-    this.matrices = matrices.filter(({ step }) => !gone.has(step));
+    this.matrices = this.#kept([...this.matrices, matrix]);
+  }
+
+  #kept<Of extends { readonly step: number }>(all: readonly Of[]): readonly Of[] {
+    const steps = all.map(({ step }) => step);
+    const gone = new Set(stepsToLetGo(steps, this.most));
+    return gone.size === 0 ? all : all.filter(({ step }) => !gone.has(step));
   }
 
   /** @param from place of the first step to give */
@@ -120,6 +123,7 @@ export class RunCollection {
       ),
       prompts: this.prompts.table(after),
       matrices: this.matrices.filter(({ step }) => step > after),
+      gradients: this.#gradients.filter(({ step }) => step > after),
     };
   }
 

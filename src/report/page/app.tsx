@@ -2,7 +2,16 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { HeatMaps } from './heat-maps.js';
-import { ComparePart, HealthPart, PlanePart, PromptsPart, StepPart, SuccessPart, TemplatePart } from './parts.js';
+import {
+  ComparePart,
+  GradientPart,
+  HealthPart,
+  PlanePart,
+  PromptsPart,
+  StepPart,
+  SuccessPart,
+  TemplatePart,
+} from './parts.js';
 import { Reading, Said } from './reading.js';
 import { stalledSince } from './stalled-since.js';
 import { chosenTheme, live, problem, report, run, theme } from './state.js';
@@ -58,6 +67,7 @@ function Content() {
       </div>
       <PromptsPart run={run.value} />
       <StepPart run={run.value} />
+      <GradientPart run={run.value} />
       <HealthPart run={run.value} />
       <ComparePart />
       <Reading run={run.value} />

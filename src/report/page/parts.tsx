@@ -6,6 +6,13 @@ import { useMemo } from 'preact/hooks';
 import type { ChartOption, Size } from '../charts/chart-option.js';
 import { compareOption, compareTable, differenceSentence } from '../charts/compare.js';
 import { forestHeight, forestOption, forestTable } from '../charts/forest.js';
+import {
+  gradientSentence,
+  gradientsHeight,
+  gradientsOption,
+  gradientsTable,
+  shownGradients,
+} from '../charts/gradients.js';
 import { healthFigure, healthOption, healthTable } from '../charts/health.js';
 import { hasKeptRatio, keptRatioOption, keptRatioTable } from '../charts/kept-ratio.js';
 import { percentText } from '../charts/number-text.js';
@@ -297,6 +304,38 @@ export function SuccessPart({ run }: { run: RunData }) {
           table={() => forestTable(correlations)}
           note="Blue: information; orange: entropy; hollow: the interval holds 0."
         />
+      )}
+    </Part>
+  );
+}
+
+export function GradientPart({ run }: { run: RunData }) {
+  const { gradients } = run;
+  const option = useOption((colours, size) => gradientsOption(gradients, colours, size), [gradients]);
+  const shown = shownGradients(gradients).length;
+  return (
+    <Part
+      title="Where the gradient comes from"
+      about="Prompts in buckets by how much their rewards spread. Where they hardly do, the task's gradient vanishes, and KL and entropy, alike for all prompts, are what moves the policy."
+    >
+      {gradients.length === 0 ? (
+        <Missing>
+          No norms of gradients: a trainer takes them by bucket and gives them to its monitor as{' '}
+          <code>gradientNorms</code> of <code>finish</code>, with the option <code>buckets</code>. Logs do not have
+          them.
+        </Missing>
+      ) : (
+        <>
+          <p>{gradientSentence(gradients)}</p>
+          <Chart
+            label={`Spread of reward, task gradient, and gradient of KL and entropy by bucket, ${shown} steps`}
+            name={`${run.head.name} gradients`}
+            height={gradientsHeight(gradients)}
+            option={option}
+            table={() => gradientsTable(gradients)}
+            note={`Both norms on one scale. ${shown < gradients.length ? `${shown} of ${gradients.length} steps are drawn.` : 'A row an analysed step.'}`}
+          />
+        </>
       )}
     </Part>
   );

@@ -38,6 +38,7 @@ function joined(before: RunData, after: RunData): RunData {
     figures,
     prompts: joinedPrompts(before.prompts, after.prompts),
     matrices: [...before.matrices, ...after.matrices],
+    gradients: [...before.gradients, ...after.gradients],
   };
 }
 

@@ -1,6 +1,6 @@
 // A report <-> bytes: four bytes of the head's length, the head as JSON, then the columns. The page reads what any
 // version 1 wrote; whoever changes the meaning of a field raises the version and keeps reading this one.
-import type { Matrix, PromptTable, Report, ReportHead, RunData, RunHead } from '../report.js';
+import type { GradientStep, Matrix, PromptTable, Report, ReportHead, RunData, RunHead } from '../report.js';
 import { bytesOf, type Column, type ColumnType, fromPlanes, toPlanes, typeOf } from './byte-planes.js';
 
 export const FORMAT = 'collapsar/report';
@@ -12,6 +12,8 @@ interface RunEntry {
   readonly head: RunHead;
   readonly prompts?: Pick<PromptTable, 'ids' | 'reasons' | 'causes'>;
   readonly matrices: readonly Pick<Matrix, 'step' | 'source' | 'ids' | 'prompts'>[];
+  /** Left out where there are none. */
+  readonly gradients?: readonly GradientStep[];
   readonly columns: readonly ColumnEntry[];
 }
 
@@ -51,6 +53,7 @@ export function encodeReport({ head, runs }: Report): Uint8Array {
         ? {}
         : { prompts: { ids: prompts.ids, reasons: prompts.reasons, causes: prompts.causes } }),
       matrices: run.matrices.map(({ step, source, ids, prompts }) => ({ step, source, ids, prompts })),
+      ...(run.gradients.length > 0 && { gradients: run.gradients }),
       columns,
     };
   });
@@ -100,6 +103,7 @@ export function decodeReport(bytes: Uint8Array): Report {
         posterior: columns.get(`posterior ${place}`) as Uint8Array,
         nats: columns.get(`nats ${place}`) as Uint16Array,
       })),
+      gradients: entry.gradients ?? [],
     };
   });
   return { head: head.report, runs };

@@ -77,11 +77,17 @@ export function drawnTogether(run: RunData, buckets: number): RunData {
     figures[`${name}_most`] = reduce(run.figures[`${name}_most`] ?? column, most);
   }
   const lastOf = (at: number): number => (edges[at + 1] as number) - 1;
+  const { measured } = run.figures;
+  const lastMeasuredOf = (at: number): number => {
+    let place = lastOf(at);
+    while (measured?.[place] === 0 && place > (edges[at] as number)) place--;
+    return place;
+  };
   return {
     ...run,
     figures,
     steps: Float64Array.from({ length: buckets }, (_, at) => run.steps[lastOf(at)] as number),
-    regimes: Uint8Array.from({ length: buckets }, (_, at) => run.regimes[lastOf(at)] as number),
+    regimes: Uint8Array.from({ length: buckets }, (_, at) => run.regimes[lastMeasuredOf(at)] as number),
   };
 }
 

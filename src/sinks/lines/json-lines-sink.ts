@@ -8,19 +8,19 @@ import { fileNameOf } from '../run-file.js';
 /** A trainer's way: where a run's file is, and what a line is. */
 export interface LineShape {
   path(folder: string, run: string): string;
-  line(step: number, figures: Readonly<Record<string, number>>, seconds: number): object;
+  line(report: SinkReport, figures: Readonly<Record<string, number>>, seconds: number): object;
 }
 
 export const LINE_SHAPES = {
   /** monitors/file.py: `{ step, time, … }` in metrics.jsonl of the run's folder. */
   'prime-rl': {
     path: (folder, run) => join(folder, fileNameOf(run), 'metrics.jsonl'),
-    line: (step, figures, time) => ({ step, time, ...figures }),
+    line: ({ step }, figures, time) => ({ step, time, ...figures }),
   },
   /** utils/tracking.py, `logger: file`: `{ step, data: { … } }` in a file named after the run. */
   verl: {
     path: (folder, run) => join(folder, `${fileNameOf(run)}.jsonl`),
-    line: (step, data) => ({ step, data }),
+    line: ({ step }, data) => ({ step, data }),
   },
 } as const satisfies Readonly<Record<string, LineShape>>;
 
@@ -40,7 +40,8 @@ export class JsonLinesSink implements Sink {
     this.#which = which;
   }
 
-  async step({ run, step, metrics }: SinkReport): Promise<void> {
+  async step(report: SinkReport): Promise<void> {
+    const { run, step, metrics } = report;
     const path = this.#shape.path(this.#folder, run);
     let end = this.#ends.get(run);
     if (end === undefined) {
@@ -49,7 +50,8 @@ export class JsonLinesSink implements Sink {
       this.#ends.set(run, end);
     }
     if (step <= end.step) return;
-    const line = this.#shape.line(step, Object.fromEntries(chosenFigures(metrics, this.#which)), Date.now() / 1000);
+    const figures = Object.fromEntries(chosenFigures(metrics, this.#which));
+    const line = this.#shape.line(report, figures, Date.now() / 1000);
     // A line that a killed process left without its end is that of nobody.
     await appendFile(path, `${end.isWhole ? '' : '\n'}${JSON.stringify(line)}\n`);
     this.#ends.set(run, { step, isWhole: true });

@@ -52,6 +52,13 @@ export function histogram(tag: string, { min, max, count, sum, squares, edges, c
   return message(1, [text(1, tag), message(5, [...fields, doubles(6, edges), doubles(7, counts)])]);
 }
 
+const RGB = 3;
+
+/** A PNG, in the tab Images. */
+export function image(tag: string, width: number, height: number, png: Bytes): Bytes {
+  return message(1, [text(1, tag), message(4, [integer(1, height), integer(2, width), integer(3, RGB), text(4, png)])]);
+}
+
 /** Markdown, in the tab Text. */
 export function markdown(tag: string, content: string): Bytes {
   const shape = message(2, [message(2, [integer(1, 1)])]);

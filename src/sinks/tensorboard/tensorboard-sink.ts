@@ -2,6 +2,7 @@
 import { appendFile, mkdir, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import type { PromptMatrix } from '../../monitor/prompts/prompt-findings.js';
 import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
 import type { Verdict } from '../../verdicts/index.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
@@ -9,6 +10,7 @@ import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { fileNameOf } from '../run-file.js';
 import {
   histogram,
+  image,
   type MarginChart,
   marginCharts,
   markdown,
@@ -17,6 +19,7 @@ import {
   summaryEvent,
   versionEvent,
 } from './events.js';
+import { heatMapImage } from './heat-map-image.js';
 import { histogramOf } from './histogram-of.js';
 
 const EVENT_FILE = /^events\.out\.tfevents\.(\d{10})\./;
@@ -25,7 +28,8 @@ let opened = 0;
 
 /**
  * Scalars under the logged keys, MI, retrieval and margin between their bounds (tab Custom Scalars), the distributions
- * of MI and reward std over prompts, and new verdicts as text.
+ * of MI and reward std over prompts, new verdicts as text, and the heat map of prompts at the run's start and where a
+ * verdict is new.
  */
 export class TensorBoardSink implements Sink {
   readonly readsPrompts = true;
@@ -34,6 +38,8 @@ export class TensorBoardSink implements Sink {
   /** By run: the file that this sink writes, and whether its charts are laid out. */
   readonly #files = new Map<string, { readonly path: string; charts: number }>();
   readonly #verdicts = new NewVerdicts();
+  /** By run: its first matrix, whose order of prompts all others keep. */
+  readonly #starts = new Map<string, PromptMatrix>();
 
   constructor(folder: string, which: SinkMetrics = 'page') {
     this.#folder = folder;
@@ -41,7 +47,7 @@ export class TensorBoardSink implements Sink {
   }
 
   async step(report: SinkReport): Promise<void> {
-    const { run, step, metrics, judgement, prompts } = report;
+    const { run, step, metrics, judgement, prompts, matrix } = report;
     const time = Date.now() / 1000;
     const events: Uint8Array[] = [];
     let file = this.#files.get(run);
@@ -64,8 +70,14 @@ export class TensorBoardSink implements Sink {
     const charts = chartsOf(new Set(figures.map(([key]) => key)));
     // A step without scores comes before the first with them: the layout is written again when it has more.
     if (charts.length > file.charts) values.push(marginCharts('collapsar', charts));
-    for (const verdict of this.#verdicts.take(report.run, report.judgement?.verdicts))
-      values.push(markdown(`verdicts/${verdict.kind}`, inWords(verdict)));
+    const said = this.#verdicts.take(run, judgement?.verdicts);
+    for (const verdict of said) values.push(markdown(`verdicts/${verdict.kind}`, inWords(verdict)));
+    const start = this.#starts.get(run);
+    if (matrix !== undefined && (start === undefined || said.length > 0)) {
+      const { width, height, png } = heatMapImage(matrix, start ?? matrix);
+      values.push(image('prompts/heat_map', width, height, png));
+    }
+    if (matrix !== undefined && start === undefined) this.#starts.set(run, matrix);
     if (values.length > 0) events.push(summaryEvent(time, step, values));
     await appendFile(file.path, Buffer.concat(events));
     file.charts = Math.max(file.charts, charts.length);

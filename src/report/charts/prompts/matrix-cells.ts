@@ -10,9 +10,12 @@ export interface Cells {
   readonly values: Float32Array;
 }
 
+/** What tells how well the reasoning about a prompt fits it. */
+type Own = Pick<Matrix, 'ids' | 'posterior'>;
+
 /** Places of a matrix's prompts: those that its reasoning fitted best at the start come first. */
-function orderOf(matrix: Matrix, start: Matrix): number[] {
-  const own = (of: Matrix, at: number): number => of.posterior[at * of.ids.length + at] ?? 0;
+export function orderOf(matrix: Own, start: Own): number[] {
+  const own = (of: Own, at: number): number => of.posterior[at * of.ids.length + at] ?? 0;
   const atStart = new Map(start.ids.map((id, at) => [id, own(start, at)]));
   // Where prompts do not recur there is no order of the start: each step has its own.
   const recurs = matrix.ids.every((id) => atStart.has(id));
