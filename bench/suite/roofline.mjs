@@ -1,8 +1,7 @@
 // The rooflines: what memory and arithmetic allow, by the engine's own threads, timed natively.
 import { loadAddon } from '../../dist/engine/addon.js';
 import { maxBufferBytes } from '../../dist/engine/memory.js';
-import { tokenArguments } from '../../dist/engine/tensor/tensor-arguments.js';
-import { dtypeCode, viewHostTensor } from '../../dist/engine/tensor/tensor-view.js';
+import { dtypeCode, tokenArguments, viewHostTensor } from '../../dist/engine/tensor/tensor-view.js';
 
 /** Prefetch distances in bytes that are tried; the fastest is the roofline. 0 leaves it to the hardware. */
 export const readPlans = [0, 4096];

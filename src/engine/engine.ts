@@ -39,8 +39,7 @@ import {
 import type { DeviceTensor } from './tensor/device-tensor.js';
 import type { DType, HostTensor, Integers, Tensor } from './tensor/tensor.js';
 import { checkDType, checkShape, viewHostTensor } from './tensor/tensor-view.js';
-import { BlockTaker } from './tokens/block-taker.js';
-import { TokenSumsSink, type TokenSumsSinkOptions } from './tokens/token-sums-sink.js';
+import { checkSinkOptions, TokenSumsSink, type TokenSumsSinkOptions } from './tokens/token-sums-sink.js';
 
 /**
  * Computes on score tensors. Operations run one after the other in the order of their calls, off the event loop and off
@@ -55,7 +54,7 @@ export class Engine {
   /** Where it computes, with what, and why not on a GPU. */
   readonly info: EngineInfo;
   /** @internal What TokenSumsSink computes with. */
-  readonly blocks: BlockTaker;
+  readonly blocks: EngineCore;
   readonly #core: EngineCore;
   /** @internal Counts behind the p-values of actions, on the CPU whatever the device: for readEvidenceOn(). */
   readonly countShuffles = async ({ kind, given }: ShuffleCount, options: OperationOptions): Promise<unknown> => {
@@ -73,7 +72,7 @@ export class Engine {
   private constructor(core: EngineCore) {
     this.#core = core;
     this.info = core.info;
-    this.blocks = new BlockTaker(core.native, core.jobs, (operation) => core.expectOpen(operation));
+    this.blocks = core;
   }
 
   /** @internal */
@@ -186,7 +185,7 @@ export class Engine {
    */
   tokenSumsSink(options: TokenSumsSinkOptions): TokenSumsSink {
     this.#core.expectOpen('tokenSumsSink');
-    return new TokenSumsSink(async () => this, options);
+    return new TokenSumsSink(async () => this, checkSinkOptions(options), options.signal);
   }
 
   /**

@@ -1,12 +1,9 @@
 // One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
-import { checkArray, checkEngine } from '../checks/argument-checks.js';
-import { ArgumentError } from '../checks/errors.js';
-import { counted } from '../checks/words.js';
+import { checkEngine } from '../checks/argument-checks.js';
 import type { Engine } from '../engine/engine.js';
-import { arrangeColumns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import { equalColumns, mergedSignatures } from './figures/equal-columns.js';
-import { checkMetricArguments, givenScores, toLengths, trajectoriesOf } from './metric-arguments.js';
+import { type CheckedScores, checkMetricArguments, checkScores } from './metric-arguments.js';
 import { metricsReporter } from './reporting/metrics-reporter.js';
 import { withAverages } from './reporting/moving-averages.js';
 import { eachPromptOnce, eachRowOnce, type RowSelection, selectRows, withoutRows } from './sampling/row-selection.js';
@@ -40,23 +37,26 @@ export async function crossScoreMetrics(
 ): Promise<StepMetrics> {
   checkEngine(engine, 'engine');
   checkMetricArguments(scores, options);
+  return metricsOfScores(engine, checkScores(scores, options), options);
+}
+
+/** The same of scores and options that were checked. */
+export async function metricsOfScores(
+  engine: Engine,
+  scores: CheckedScores,
+  options: MetricOptions,
+): Promise<StepMetrics> {
   const metrics = await measureScores(engine, scores, options);
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
 
 /** All but the moving averages, which are those of a run's first step. */
-async function measureScores(engine: Engine, scores: CrossScores, options: MetricOptions): Promise<StepMetrics> {
+async function measureScores(engine: Engine, scores: CheckedScores, options: MetricOptions): Promise<StepMetrics> {
   const { profile = 'strict', signal } = options;
-  const { given, shape } = givenScores(scores);
-  const lengths = toLengths(scores.lengths, shape.rows);
-  checkArray(scores.groups, 'groups');
-  if (scores.groups.length !== shape.rows) {
-    throw new ArgumentError('groups', `${scores.groups.length} group ids for ${counted(shape.rows, 'rows')}`);
-  }
-  const columns = arrangeColumns(scores.groups, scores.columnGroups, scores.promptTokens, shape.columns);
+  const { given, shape, lengths, columns, hasPromptTokens, trajectories } = scores;
   const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
   const sampler = options.sampler === undefined ? undefined : samplerOptions(options.sampler);
-  let selection = selectRows(columns, hasReasoning, profile, sampler, trajectoriesOf(scores, options, shape.rows));
+  let selection = selectRows(columns, hasReasoning, profile, sampler, trajectories);
   const report = metricsReporter(profile, { ...options, sampler }, shape, lengths);
 
   if (selection.rows.length === 0) {
@@ -88,7 +88,7 @@ async function measureScores(engine: Engine, scores: CrossScores, options: Metri
       if (selection.rows.length === 0) return report.nothing(selection, noRowLeft(leftOut), leftOut);
       measured = await measure(engine, sums, order, lengths, selection, signal);
     }
-    if (scores.promptTokens === undefined) {
+    if (!hasPromptTokens) {
       const found = await inSlices(equalColumns(measured.sums.data as Float64Array, columnCount), signal);
       const signatures = mergedSignatures(selection.signatures, found);
       // A sampler names a column more than once: what is one prompt by its name needs no note.

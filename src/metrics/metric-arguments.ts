@@ -7,6 +7,7 @@ import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options
 import { counted, shown } from '../checks/words.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor/tensor-view.js';
+import { arrangeColumns, type Columns } from './columns.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import { narrowed } from './figures/equal-prompts.js';
 import type { MeasuredStep } from './measured-step.js';
@@ -58,12 +59,33 @@ export interface ScoresShape {
   columns: number;
 }
 
-export interface GivenScores {
-  given: { kind: 'sums' | 'logprobs'; tensor: Tensor };
-  shape: ScoresShape;
+/** One step's cross-scores, known to fit each other. */
+export interface CheckedScores {
+  readonly given: { readonly kind: 'sums' | 'logprobs'; readonly tensor: Tensor };
+  readonly shape: ScoresShape;
+  readonly lengths: Lengths;
+  readonly columns: Columns;
+  /** Whether it is known which prompts are equal. */
+  readonly hasPromptTokens: boolean;
+  /** What a sampler draws from. */
+  readonly trajectories: Trajectories | undefined;
 }
 
-export function givenScores(scores: CrossScores): GivenScores {
+/** @throws {ArgumentError} naming what does not fit */
+export function checkScores(scores: CrossScores, options: MetricOptions): CheckedScores {
+  const { groups, columnGroups, promptTokens } = scores;
+  const { given, shape } = givenScores(scores);
+  const lengths = toLengths(scores.lengths, shape.rows);
+  checkArray(groups, 'groups');
+  if (groups.length !== shape.rows) {
+    throw new ArgumentError('groups', `${groups.length} group ids for ${counted(shape.rows, 'rows')}`);
+  }
+  const columns = arrangeColumns(groups, columnGroups, promptTokens, shape.columns);
+  const trajectories = trajectoriesOf(scores, options, shape.rows);
+  return { given, shape, lengths, columns, hasPromptTokens: promptTokens !== undefined, trajectories };
+}
+
+function givenScores(scores: CrossScores): Pick<CheckedScores, 'given' | 'shape'> {
   const { sums, logprobs } = scores;
   if ((sums === undefined) === (logprobs === undefined)) {
     throw new ArgumentError('scores', 'give exactly one of `logprobs` ([P,R,T] or packed [P,N]) and `sums` ([R,P])');
@@ -99,7 +121,7 @@ export function toLengths(lengths: Integers, rows: number): Lengths {
   const check = (length: number | bigint, row: number): void => {
     const whole = typeof length === 'bigint' || Number.isSafeInteger(length);
     if (whole && length >= 0) return;
-    throw new ArgumentError('lengths', `row ${row}: expected a count of tokens, got ${shown(length)}`);
+    throw new ArgumentError('lengths', `row ${row} is ${shown(length)}, expected a count of tokens`);
   };
   const words = types.isInt32Array(lengths) ? lengths.slice() : narrowed(lengths);
   if (words !== undefined) {
@@ -112,7 +134,7 @@ export function toLengths(lengths: Integers, rows: number): Lengths {
   });
 }
 
-export function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: number): Trajectories | undefined {
+function trajectoriesOf(scores: CrossScores, options: MetricOptions, rows: number): Trajectories | undefined {
   if (options.sampler === undefined) return undefined;
   const { episodes, turns } = scores;
   if (episodes === undefined || turns === undefined) {

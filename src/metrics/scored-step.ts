@@ -8,7 +8,7 @@ import { type Columns, countSignatures, isIdentity } from './columns.js';
 import type { MetricOptions } from './cross-scores.js';
 import { rowsByEquivalents } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
-import type { GivenScores, Lengths } from './metric-arguments.js';
+import type { CheckedScores, Lengths } from './metric-arguments.js';
 import type { RowSelection } from './sampling/row-selection.js';
 
 interface SummedScores {
@@ -23,7 +23,7 @@ interface SummedScores {
 /** The scores as sums over tokens. */
 export async function summed(
   engine: Engine,
-  given: GivenScores['given'],
+  given: CheckedScores['given'],
   lengths: Lengths,
   columns: Columns,
   selection: RowSelection,

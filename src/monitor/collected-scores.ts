@@ -7,10 +7,11 @@ import { ArgumentError } from '../checks/errors.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens, MissingTokens } from '../engine/native.js';
-import type { HostTensor, Integers, Tensor } from '../engine/tensor/tensor.js';
+import type { HostTensor, Tensor } from '../engine/tensor/tensor.js';
 import { checkTensor } from '../engine/tensor/tensor-view.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
 import { type BlockSession, TokenSumsSink } from '../engine/tokens/token-sums-sink.js';
+import type { Lengths } from '../metrics/metric-arguments.js';
 import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
 import type { WantedPairs } from './wanted-scores.js';
 
@@ -37,14 +38,14 @@ export interface ScoreBlock extends TokenBox, WholeScores {}
 
 export class CollectedScores {
   readonly #labels: OpenLabels;
-  readonly #lengths: Integers;
+  readonly #lengths: Float64Array;
   readonly #wanted: ReadonlyMap<number, Int32Array>;
   readonly #sink: TokenSumsSink;
 
   /** @param engine asked for when the first scores come */
   constructor(labels: OpenLabels, wanted: WantedPairs, engine: () => Promise<Engine>) {
     this.#labels = labels;
-    this.#lengths = labels.lengths as Integers;
+    this.#lengths = Float64Array.from<number | bigint>(labels.lengths as Lengths, Number);
     this.#wanted = new Map(wanted.byPrompt.map(({ prompt, rows }) => [prompt, rows]));
     const { prompts, rows } = labels;
     this.#sink = new TokenSumsSink(engine, { prompts, rows, lengths: this.#lengths, pairs: wanted.byPrompt });
@@ -171,7 +172,7 @@ export class CollectedScores {
     if (second !== undefined) return this.#rowsByCount(prompt, first, 'logprobs');
     const tokens = (rows: Iterable<number>): number => {
       let total = 0;
-      for (const row of rows) total += Number(this.#lengths[row]);
+      for (const row of rows) total += this.#lengths[row] as number;
       return total;
     };
     const wanted = this.#wantedUnder(prompt);

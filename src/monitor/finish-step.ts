@@ -4,14 +4,16 @@
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
-import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
+import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
 import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
 import type { EarlyStops } from '../verdicts/early-stop/early-stops.js';
-import { type Judge, readEvidenceOn, type StepEvidence } from '../verdicts/index.js';
+import type { StepEvidence } from '../verdicts/evidence/step-evidence.js';
+import type { Judge } from '../verdicts/judge.js';
+import { readCheckedOn } from '../verdicts/step-reading.js';
 import type { CollectedScores } from './collected-scores.js';
 import { besideFirst, type FirstTexts, type MeasuredTexts } from './first-texts.js';
 import type { RunOptions } from './monitor-options.js';
@@ -20,7 +22,7 @@ import { checkGradients, decomposeGradients, gradientMetrics } from './outcomes/
 import { meanRewardStd } from './outcomes/group-rewards.js';
 import { bucketMetrics } from './outcomes/reward-buckets.js';
 import { rolloutMetrics } from './outcomes/rollout-metrics.js';
-import { groupOfPrompt, type OpenLabels } from './outcomes/step-labels.js';
+import { groupOfPrompt, type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
 import { type PromptFindings, promptFindings } from './prompts/prompt-findings.js';
 import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './prompts/prompt-measurement.js';
@@ -118,7 +120,7 @@ export async function finishStep(
   for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
 
   const evidence = evidenceOf(open, outcomes, measured[0], matched, rollouts, filter);
-  const reading = run.judge && (await readEvidenceOn(engine, evidence, { ...run.judge.options, signal }));
+  const reading = run.judge && (await readCheckedOn(engine, evidence, run.judge.options, signal));
   signal?.throwIfAborted();
   const [stepMetrics] = samples;
   // Last, as it is the one thing here that remembers.
@@ -199,27 +201,17 @@ async function sampleMetrics(
   engine: () => Promise<Engine>,
   signal: AbortSignal | undefined,
 ): Promise<Measured> {
-  const { groups, lengths, columnGroups, promptTokens, episodes, turns } = labels;
   const sums = await scores.all();
   if (plan !== undefined) {
     const common = { profile, permutations, seed, step, state, perRow, signal };
     const metrics = await sampledMetrics(await engine(), plan, labels, sums, common);
     return { measured: [metrics], ...(perRow && { matched: sampledMatched(plan, labels, sums, metrics) }) };
   }
-  const given = {
-    sums,
-    lengths: lengths as NonNullable<typeof lengths>,
-    groups,
-    columnGroups,
-    promptTokens,
-    episodes,
-    turns,
-  };
   const found: StepMetrics[] = [];
   for (const [at, sampler] of (samplers.length === 0 ? [undefined] : samplers).entries()) {
     const rows = { perRow, perPrompt: perPrompt && at === 0 && profile === 'strict' };
     const common = { profile, permutations, seed, step, state, sampler, ...rows, signal };
-    found.push(await crossScoreMetrics(await engine(), given, common));
+    found.push(await metricsOfScores(await engine(), scoresOf(labels, sums), common));
   }
   return { measured: found };
 }

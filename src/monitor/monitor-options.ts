@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { checkOptions, is, type OptionTable, optionsObject } from '../checks/options.js';
-import { argumentProblem, shown } from '../checks/words.js';
+import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { THREADS } from '../engine/open-engine.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
@@ -19,7 +19,7 @@ import {
 } from '../metrics/sampling/samplers.js';
 import { PROFILE, type Profile } from '../metrics/step-metrics.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
-import { type JudgeOptions, resolveJudgeOptions } from '../verdicts/judge-options.js';
+import { type JudgeOptions, type JudgeSettings, resolveJudgeOptions } from '../verdicts/judge-options.js';
 import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
 import type { Sink } from './sinks/sink.js';
 
@@ -251,25 +251,9 @@ function plainCopy<Options extends object>(options: Options, argument: string): 
   ) as Options;
 }
 
-/** @throws {ArgumentError} as filterGroups() would, naming the option under `options.filter` */
-function filterSettings(filter: FilterOptions): FilterSettings {
-  return named('options.filter', () => resolveFilterOptions(filter));
-}
+const filterSettings = (filter: FilterOptions): FilterSettings => resolveFilterOptions(filter, 'options.filter');
 
-/** @throws {ArgumentError} as a judge would, naming the option under `options.judge` */
-function judgeSettings(judge: JudgeOptions): ReturnType<typeof resolveJudgeOptions> {
-  return named('options.judge', () => resolveJudgeOptions(judge));
-}
-
-/** Runs another room's check of its `options`, which here stand at `path`. */
-function named<Result>(path: string, check: () => Result): Result {
-  try {
-    return check();
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error;
-    throw new ArgumentError(error.argument.replace(/^options/, path), argumentProblem(error), { cause: error });
-  }
-}
+const judgeSettings = (judge: JudgeOptions): JudgeSettings => resolveJudgeOptions(judge, 'options.judge');
 
 /** The first option in which `given` differs from what a run was made with; undefined if none does. */
 export function differingOption(given: Partial<RunOptions>, run: RunOptions): keyof RunOptions | undefined {

@@ -226,7 +226,7 @@ export class MonitorStep {
    */
   buckets(outcomes: StepOutcomes): readonly RewardBucket[] {
     const { labels } = this.#open;
-    return previewBuckets(labels, checkOutcomes(outcomes, labels.rows), this.#host.options);
+    return previewBuckets(labels, checkOutcomes(outcomes, labels), this.#host.options);
   }
 
   /**
@@ -238,7 +238,7 @@ export class MonitorStep {
   async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<MonitorReport> {
     const { signal } = scoreOptions(options);
     if (this.#givenUp !== undefined) throw this.#givenUp.reason;
-    const checked = checkOutcomes(outcomes, this.#open.labels.rows);
+    const checked = checkOutcomes(outcomes, this.#open.labels);
     if (this.#texts === undefined) return this.#host.finish(this.#open, checked, signal);
     return this.#host.finish({ ...this.#open, texts: await this.#texts }, checked, signal);
   }

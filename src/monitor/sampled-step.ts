@@ -5,7 +5,7 @@ import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor/tensor.js';
-import { crossScoreMetrics } from '../metrics/cross-score-metrics.js';
+import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import { flattenCertainty } from '../metrics/figures/certainty.js';
 import { estimateFromPairs } from '../metrics/sampled/estimates.js';
@@ -13,7 +13,7 @@ import { completeSums } from '../metrics/sampled/pair-scores.js';
 import { planScores, type ScorePlan } from '../metrics/sampled/plan.js';
 import { turnsByRows } from '../metrics/sampled/prompt-turns.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
-import type { OpenLabels } from './outcomes/step-labels.js';
+import { type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 
 const LABEL: SampleLabel = 'collapse_first_turn_sample';
 
@@ -70,11 +70,8 @@ export async function sampledMetrics(
     plan.rows,
     (row, at) => matrix.data[row * prompts + (plan.prompts[at] as number)] as number,
   );
-  const { groups, columnGroups, promptTokens } = labels;
-  const lengths = labels.lengths as NonNullable<typeof labels.lengths>;
   if (plan.complete) {
-    const whole = completeSums(plan, { sums });
-    return crossScoreMetrics(engine, { sums: whole, lengths, groups, columnGroups, promptTokens }, options);
+    return metricsOfScores(engine, scoresOf(labels, completeSums(plan, { sums })), options);
   }
   const { values, absent, certainty, notes, rows, bounds, cost } = await estimateFromPairs(
     engine,

@@ -1,21 +1,45 @@
 // A step's labels and outcomes -> its groups of rollouts: which of them the filter keeps, what each got, and the reward
 // buckets that are made of them.
 import { ArgumentError } from '../checks/errors.js';
-import { episodeRewards, type FilterResult } from '../filter/index.js';
+import { filterRows } from '../filter/filter-groups.js';
+import { episodeRewards, type FilterResult, resolveFilterOptions } from '../filter/index.js';
+import { rowsOf } from '../filter/input/filter-input.js';
+import { type FilterWords, LIBRARY_WORDS, type RowColumn } from '../filter/input/filter-words.js';
 import type { RunOptions } from './monitor-options.js';
 import { type GroupRewards, groupRewards, KEEP_ALL } from './outcomes/group-rewards.js';
 import { bucketsByRewardStd, type RewardBucket } from './outcomes/reward-buckets.js';
-import { filterStep, STEP_WORDS } from './outcomes/step-filter.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
+
+/** Where a monitor's caller gave what the filter looks at. */
+const ARGUMENTS: Readonly<Record<RowColumn, string>> = {
+  rewards: 'outcomes.rewards',
+  groups: 'groups',
+  episodes: 'episodes',
+  turns: 'turns',
+  outcomes: 'outcomes.outcomes',
+  entropies: 'outcomes.entropies',
+  // `lengths` of a step are those of its reasoning.
+  lengths: 'outcomes.responseLengths',
+};
+
+const STEP_WORDS: FilterWords = {
+  ...LIBRARY_WORDS,
+  argument: (column) => ARGUMENTS[column],
+  options: {
+    excludeNonFinite: 'the option filter: { nonFinite: "exclude" }',
+    singletons: 'filter.singletons',
+    turnRewards: 'turnRewards',
+    leaveOutZero: 'set filter.includeZero to false',
+  },
+};
 
 /** The filter's choice, and what each group got. Without rewards there is neither. */
 export function filteredGroups(
   { groups, episodes, turns }: OpenLabels,
-  outcomes: CheckedOutcomes,
+  { rewards, outcomes, entropies, responseLengths }: CheckedOutcomes,
   { filter: options, turnRewards }: RunOptions,
 ): { filter: FilterResult | undefined; groups: GroupRewards[] | undefined } {
-  const { rewards } = outcomes;
   if (rewards === undefined) {
     if (options !== null) {
       throw new ArgumentError(
@@ -25,13 +49,17 @@ export function filteredGroups(
     }
     return { filter: undefined, groups: undefined };
   }
-  const input = {
-    rewards: { values: rewards, groups, episodes, turns: episodes && turns },
-    outcomes: outcomes.outcomes,
-    entropies: outcomes.entropies,
-    lengths: outcomes.responseLengths,
+  const columns = {
+    rewards,
+    groups,
+    episodes,
+    turns: episodes && turns,
+    outcomes,
+    entropies,
+    lengths: responseLengths,
   };
-  const result = filterStep(input, { ...(options ?? KEEP_ALL), turnRewards });
+  const settings = resolveFilterOptions({ ...(options ?? KEEP_ALL), turnRewards });
+  const result = filterRows(rowsOf(columns, STEP_WORDS), settings, STEP_WORDS);
   const measured = groupRewards(result, groups);
   return { filter: options === null ? undefined : result, groups: measured };
 }

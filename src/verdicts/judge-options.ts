@@ -16,9 +16,12 @@ export interface JudgeOptions {
 const PERMUTATIONS = 99;
 const OPTIONS: OptionTable<JudgeOptions> = { permutations: is.integer(0), seed: is.integer(0) };
 
-/** With every default filled in. @throws {ArgumentError} naming the option that is unknown or out of range */
-export function resolveJudgeOptions(options: JudgeOptions): { permutations: number; seed: number } {
-  checkOptions(options, OPTIONS);
+/** JudgeOptions with every default in place. */
+export type JudgeSettings = { readonly [Name in keyof JudgeOptions]-?: NonNullable<JudgeOptions[Name]> };
+
+/** @throws {ArgumentError} naming the option that is unknown or out of range */
+export function resolveJudgeOptions(options: JudgeOptions, argument = 'options'): JudgeSettings {
+  checkOptions(options, OPTIONS, argument);
   const { permutations = PERMUTATIONS, seed = 0 } = options;
   return { permutations, seed };
 }

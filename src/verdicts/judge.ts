@@ -121,7 +121,7 @@ export class Judge {
   add(evidence: StepEvidence): Judgement {
     checkObject(evidence, 'evidence');
     checkStepOrder(evidence.step, this.#lastStep);
-    return this.take(readEvidence(evidence, this.#options), evidence.metrics, evidence.texts);
+    return this.#judge(readEvidence(evidence, this.#options), evidence.metrics, evidence.texts);
   }
 
   /**
@@ -132,9 +132,13 @@ export class Judge {
    */
   take(reading: StepReading, metrics: StepMetrics | undefined, texts?: TextMetrics | undefined): Judgement {
     checkReading(reading);
+    checkStepOrder(reading.step, this.#lastStep);
+    return this.#judge(reading, metrics, texts);
+  }
+
+  #judge(reading: StepReading, metrics: StepMetrics | undefined, texts: TextMetrics | undefined): Judgement {
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
-    checkStepOrder(step, this.#lastStep);
     this.#lastStep = step;
     this.#firstStep ??= step;
     this.#steps++;

@@ -9,7 +9,7 @@ import type { Engine } from '../engine/engine.js';
 import { checkEvidence, evidenceOfEpisodes } from './evidence/check-evidence.js';
 import { episodesOf, outcomesAlone, type RolloutGroup, rolloutGroups } from './evidence/group-outcomes.js';
 import type { FilterEvidence, RowEvidence, StepEvidence } from './evidence/step-evidence.js';
-import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
+import { type JudgeOptions, type JudgeSettings, resolveJudgeOptions } from './judge-options.js';
 import { type PromptRewards, promptRewards, type RewardRange, rewardRange } from './prompt-triage.js';
 import { type Counting, countNow, countOn } from './statistics/shuffle-counts.js';
 import { actionInformation, type Information, reasoningInformation } from './warnings/action-information.js';
@@ -68,7 +68,9 @@ export function checkReading(reading: StepReading): void {
  * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
  */
 export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
-  return countNow(readingOf(evidence, options));
+  const settings = resolveJudgeOptions(options);
+  checkEvidence(evidence);
+  return countNow(readingOf(evidenceOfEpisodes(evidence), settings));
 }
 
 /** Options of `readEvidenceOn`: those of a judge, and a signal. */
@@ -88,13 +90,22 @@ export async function readEvidenceOn(
   options: EngineJudgeOptions = {},
 ): Promise<StepReading> {
   const { signal, ...rest } = options;
-  return countOn(engine, readingOf(evidence, rest), signal);
+  const settings = resolveJudgeOptions(rest);
+  checkEvidence(evidence);
+  return readCheckedOn(engine, evidenceOfEpisodes(evidence), settings, signal);
 }
 
-function* readingOf(given: StepEvidence, options: JudgeOptions): Counting<StepReading> {
-  const { permutations, seed } = resolveJudgeOptions(options);
-  checkEvidence(given);
-  const evidence = evidenceOfEpisodes(given);
+/** The same of evidence that was checked, in which each turn has its episode's reward. */
+export function readCheckedOn(
+  engine: Engine | (() => Promise<Engine>),
+  evidence: StepEvidence,
+  options: JudgeSettings,
+  signal: AbortSignal | undefined,
+): Promise<StepReading> {
+  return countOn(engine, readingOf(evidence, options), signal);
+}
+
+function* readingOf(evidence: StepEvidence, { permutations, seed }: JudgeSettings): Counting<StepReading> {
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
   // The seed and the step alone decide the permutations, so that a restored judge draws the same.

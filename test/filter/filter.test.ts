@@ -533,8 +533,8 @@ describe('bad input', () => {
     [{ ddof: 0 }, /only the dialect "upstream"/],
     [{ includeZero: 1 }, /options.includeZero/],
     [{ singletons: 'zero' }, /options.singletons/],
-    [{ metric: 'entropy' }, /input.entropies: missing/],
-    [{ metric: 'length' }, /input.lengths: missing/],
+    [{ metric: 'entropy' }, /entropies: missing/],
+    [{ metric: 'length' }, /lengths: missing/],
   ] as unknown as [FilterOptions, RegExp][])('options %j', (options, wanted) => {
     expect(refusal({ rewards: batch }, options).message).toMatch(wanted);
   });

@@ -73,14 +73,17 @@ function producer(blocks: readonly ScoreBlock[]) {
 /** Holds every block that the engine sums until `release()` lets one more go. */
 function slowEngine() {
   const waiting: (() => void)[] = [];
-  const takeTokens = engine.blocks.takeTokens.bind(engine.blocks);
-  vi.spyOn(engine.blocks, 'takeTokens').mockImplementation(async (sink, claim, block, signal) => {
-    await new Promise<void>((resolve, reject) => {
-      waiting.push(resolve);
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    });
-    return takeTokens(sink, claim, block, signal);
-  });
+  const { jobs } = engine.blocks;
+  const run = jobs.run.bind(jobs) as typeof jobs.run;
+  vi.spyOn(jobs, 'run').mockImplementation((async (...[operation, options, ...rest]: Parameters<typeof jobs.run>) => {
+    if (operation === 'add') {
+      await new Promise<void>((resolve, reject) => {
+        waiting.push(resolve);
+        options.signal?.addEventListener('abort', () => reject(options.signal?.reason), { once: true });
+      });
+    }
+    return run(operation, options, ...rest);
+  }) as typeof jobs.run);
   return { waiting, release: () => waiting.shift()?.() };
 }
 

@@ -4,8 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadAddon } from '../../src/engine/addon.js';
 import { HeldBuffers, maxBufferBytes } from '../../src/engine/memory.js';
 import type { NativeEngine, NativeResults, Settle } from '../../src/engine/native.js';
-import { tokenArguments } from '../../src/engine/tensor/tensor-arguments.js';
-import { viewHostTensor } from '../../src/engine/tensor/tensor-view.js';
+import { tokenArguments, viewHostTensor } from '../../src/engine/tensor/tensor-view.js';
 
 const addon = loadAddon();
 const LINE = 64;

@@ -6,7 +6,7 @@ import { argumentProblem, escaped } from '../../checks/words.js';
 import { filterGroupsInWords } from '../../filter/filter-groups.js';
 import type { DropReason, FilterResult } from '../../filter/filter-result.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../../filter/input/filter-options.js';
-import type { FilterWords } from '../../filter/input/filter-words.js';
+import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import type { FilterSource } from '../input/filter-source.js';
 import { readFilterSource } from '../input/reward-source.js';
 import type { Delimiter } from '../input/separated-fields.js';
@@ -107,6 +107,7 @@ function filterSource(
 ): FilterResult {
   try {
     return filterGroupsInWords(input, options, {
+      ...LIBRARY_WORDS,
       group: nameOf,
       row: nameOfRow,
       reward: nameOfReward,

@@ -7,8 +7,7 @@ import { noteEngineMemory } from '../memory.js';
 import type { NativeResults } from '../native.js';
 import { optionalIntegers } from '../tensor/integers.js';
 import type { HostTensor, Integers, Tensor } from '../tensor/tensor.js';
-import { matrixArguments } from '../tensor/tensor-arguments.js';
-import { viewHostTensor } from '../tensor/tensor-view.js';
+import { matrixArguments, viewHostTensor } from '../tensor/tensor-view.js';
 
 /** Options of `engine.gatherScores`. */
 export interface GatherOptions extends OperationOptions {

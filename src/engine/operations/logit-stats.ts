@@ -11,8 +11,7 @@ import { type HeldBuffers, lengthOfArray, noteEngineMemory } from '../memory.js'
 import type { IntegerArray, LogitArguments, NativeResults, Settle } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';
 import type { Integers, Tensor } from '../tensor/tensor.js';
-import { matrixArguments } from '../tensor/tensor-arguments.js';
-import { viewTensor } from '../tensor/tensor-view.js';
+import { matrixArguments, viewTensor } from '../tensor/tensor-view.js';
 import type { DeviceLogitStats, LogitField, LogitStats } from './logit-fields.js';
 
 /** Options of `engine.logitStats`. */

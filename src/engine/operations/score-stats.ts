@@ -6,8 +6,7 @@ import type { EngineCore } from '../engine-core.js';
 import { type HeldBuffers, noteEngineMemory } from '../memory.js';
 import type { NativeResults, Settle } from '../native.js';
 import type { Tensor } from '../tensor/tensor.js';
-import { matrixArguments } from '../tensor/tensor-arguments.js';
-import { viewTensor } from '../tensor/tensor-view.js';
+import { matrixArguments, viewTensor } from '../tensor/tensor-view.js';
 import type { DeviceRowStats, RowLabels, RowStats } from './row-stats.js';
 import { labelArguments, ON_DEVICE, TOP_K } from './score-options.js';
 

@@ -9,8 +9,7 @@ import type { NativeResults } from '../native.js';
 import type { DeviceTensor } from '../tensor/device-tensor.js';
 import { optionalIntegers } from '../tensor/integers.js';
 import type { HostTensor, Integers, Tensor } from '../tensor/tensor.js';
-import { tokenArguments } from '../tensor/tensor-arguments.js';
-import { viewDenseFloat64, viewTensor } from '../tensor/tensor-view.js';
+import { tokenArguments, viewDenseFloat64, viewTensor } from '../tensor/tensor-view.js';
 
 /** Options of `engine.sumTokens`. */
 export interface SumTokensOptions extends OperationOptions {

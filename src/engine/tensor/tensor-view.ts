@@ -1,15 +1,18 @@
-// A caller's Tensor -> a checked copy of its description. Whether the strides stay inside the memory is checked
-// natively, at the moment the memory is looked at; the elements are never looped over here.
+// A caller's Tensor -> a checked copy of its description -> the arguments by which native jobs take it, with its memory
+// protected while the job runs. Whether the strides stay inside the memory is checked natively, at the moment the memory
+// is looked at; the elements are never looped over here.
 
 import { types } from 'node:util';
 import { checkAwaited } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { DeviceMemory } from '../device/device-memory.js';
-import { elementBytes, lengthOfArray } from '../memory.js';
+import { elementBytes, type HeldBuffers, lengthOfArray } from '../memory.js';
+import type { MatrixArguments, TokenArguments } from '../native.js';
 import { type DeviceOwner, DeviceTensor } from './device-tensor.js';
 import { halfBits, isFloat16Array } from './float16-array.js';
-import type { DType, Tensor, TensorData } from './tensor.js';
+import { integerArray, optionalIntegers } from './integers.js';
+import type { DType, Integers, Tensor, TensorData } from './tensor.js';
 
 /** A tensor read once: what its object says later does not matter. */
 export interface TensorView {
@@ -233,4 +236,51 @@ export function viewDenseFloat64(
   if (view.dtype !== 'float64') throw new ArgumentError(`${argument}.dtype`, `got ${view.dtype}, expected float64`);
   if (!isDense(view)) throw new ArgumentError(`${argument}.strides`, 'expected a dense row-major tensor');
   return view;
+}
+
+/** Whether the memory may be read in place: that of the GPU may always. */
+function protect(held: HeldBuffers, { data }: TensorView, argument: string): boolean {
+  return typeof data === 'number' || held.protect(data, argument);
+}
+
+/** Of a matrix [rows, columns]. */
+export function matrixArguments(view: TensorView, argument: string, held: HeldBuffers): MatrixArguments {
+  const [rows, columns] = view.shape as [number, number];
+  const [rowStride, columnStride] = view.strides as [number, number];
+  return [view.data, view.code, protect(held, view, argument), rows, columns, rowStride, columnStride];
+}
+
+/**
+ * Of token log-probs, padded [P, R, T] or packed [P, N].
+ * @returns what protects the memory when the job starts; all else is checked now
+ * @throws ArgumentError for what is no array of integers; the entries are checked natively
+ */
+export function tokenArguments(
+  view: TensorView,
+  lengths: Integers,
+  offsets: Integers | undefined,
+): (held: HeldBuffers) => TokenArguments {
+  const packed = view.shape.length === 2;
+  const [prompts, rows, tokens] = (packed ? [view.shape[0], 0, view.shape[1]] : view.shape) as [number, number, number];
+  const [promptStride, rowStride, tokenStride] = (packed ? [view.strides[0], 0, view.strides[1]] : view.strides) as [
+    number,
+    number,
+    number,
+  ];
+  const rowLengths = integerArray(lengths, 'lengths');
+  const rowOffsets = optionalIntegers(offsets, 'options.offsets');
+  return (held) => [
+    view.data,
+    view.code,
+    protect(held, view, 'logprobs'),
+    packed,
+    prompts,
+    rows,
+    tokens,
+    promptStride,
+    rowStride,
+    tokenStride,
+    rowLengths,
+    rowOffsets,
+  ];
 }

@@ -9,15 +9,15 @@ import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { Turns } from '../../checks/turns.js';
 import { counted, shown } from '../../checks/words.js';
 import { loadAddon } from '../addon.js';
-import { lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
-import type { HeldTokens, MissingTokens, NativeTokenSink } from '../native.js';
+import type { EngineCore } from '../engine-core.js';
+import { type HeldBuffers, lengthOfArray, maxBufferBytes, noteEngineMemory } from '../memory.js';
+import type { HeldTokens, MissingTokens, NativeEngine, NativeTokenSink, Settle } from '../native.js';
 import type { TokenSums } from '../operations/sum-tokens.js';
 import { thrownError } from '../running-jobs.js';
 import { DeviceTensor } from '../tensor/device-tensor.js';
 import { integerArray } from '../tensor/integers.js';
 import type { Integers, Tensor } from '../tensor/tensor.js';
-import { viewHostTensor } from '../tensor/tensor-view.js';
-import type { BlockTaker } from './block-taker.js';
+import { matrixArguments, tokenArguments, viewHostTensor } from '../tensor/tensor-view.js';
 import { missingSentence } from './missing-tokens.js';
 import {
   ALL_TOKENS,
@@ -59,9 +59,50 @@ const OPTIONS: OptionTable<TokenSumsSinkOptions> = {
 };
 const BLOCK_OPTIONS: OptionTable<BlockOptions> = { signal: is.signal };
 
-/** What a sink needs of its engine. */
+/** A step as a sink takes it, known to be right. */
+export interface SinkStep {
+  readonly prompts: number;
+  readonly rows: number;
+  /** [R] */
+  readonly lengths: Float64Array;
+  readonly pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
+}
+
+/** @throws {ArgumentError} naming what does not fit */
+export function checkSinkOptions(options: TokenSumsSinkOptions): SinkStep {
+  checkOptions(options, OPTIONS);
+  const { prompts, rows, pairs } = options;
+  const lengths = Float64Array.from<number | bigint>(integerArray(options.lengths, 'options.lengths'), Number);
+  if (lengths.length !== rows) {
+    throw new ArgumentError(
+      'options.lengths',
+      `has ${counted(lengths.length, 'entries')}, expected one a row: ${rows}`,
+    );
+  }
+  const wrong = lengths.findIndex((length) => !Number.isSafeInteger(length) || length < 0);
+  if (wrong >= 0) {
+    throw new ArgumentError('options.lengths', `row ${wrong} is ${lengths[wrong]}, expected a count of tokens`);
+  }
+  if (pairs === undefined) return { prompts, rows, lengths, pairs };
+  checkArray(pairs, 'options.pairs');
+  const checked = Array.from(pairs).map((pair, at) => {
+    checkObject(pair, `options.pairs[${at}]`);
+    const { prompt, rows: pairRows } = pair;
+    if (!Number.isInteger(prompt) || prompt < 0 || prompt >= prompts) {
+      const problem = `got ${shown(prompt)}, expected a prompt: 0 to ${prompts - 1}`;
+      throw new ArgumentError(`options.pairs[${at}].prompt`, problem);
+    }
+    const argument = `options.pairs[${at}].rows`;
+    checkArray(pairRows, argument);
+    const listed = types.isInt32Array(pairRows) ? pairRows : Array.from(pairRows);
+    return { prompt, rows: blockAxis(listed, rows, undefined, argument, 'row') };
+  });
+  return { prompts, rows, lengths, pairs: checked };
+}
+
+/** What a sink needs of its engine. Blocks on the host are summed on the CPU, whatever the engine's device. */
 interface BlockEngine {
-  readonly blocks: BlockTaker;
+  readonly blocks: Pick<EngineCore, 'native' | 'jobs' | 'expectOpen'>;
   sumTokens(logprobs: Tensor, lengths: Integers, options: { signal: AbortSignal }): Promise<TokenSums>;
 }
 
@@ -110,36 +151,12 @@ export class TokenSumsSink {
    * @internal Use `engine.tokenSumsSink()`.
    * @param engine asked for when the first block comes
    */
-  constructor(engine: () => Promise<BlockEngine>, options: TokenSumsSinkOptions) {
-    checkOptions(options, OPTIONS);
-    const { prompts, rows, lengths, pairs, signal } = options;
-    this.#lengths = Float64Array.from<number | bigint>(integerArray(lengths, 'options.lengths'), Number);
-    if (this.#lengths.length !== rows) {
-      throw new ArgumentError(
-        'options.lengths',
-        `has ${counted(this.#lengths.length, 'entries')}, expected one a row: ${rows}`,
-      );
-    }
-    const wrong = this.#lengths.findIndex((length) => !Number.isSafeInteger(length) || length < 0);
-    if (wrong >= 0) {
-      throw new ArgumentError('options.lengths', `row ${wrong} is ${this.#lengths[wrong]}, expected a count of tokens`);
-    }
+  constructor(engine: () => Promise<BlockEngine>, { prompts, rows, lengths, pairs }: SinkStep, signal?: AbortSignal) {
     this.prompts = prompts;
     this.rows = rows;
     this.#engine = engine;
-    if (pairs !== undefined) checkArray(pairs, 'options.pairs');
-    this.#pairs = (pairs && Array.from(pairs))?.map((pair, at) => {
-      checkObject(pair, `options.pairs[${at}]`);
-      const { prompt, rows: pairRows } = pair;
-      if (!Number.isInteger(prompt) || prompt < 0 || prompt >= prompts) {
-        const problem = `got ${shown(prompt)}, expected a prompt: 0 to ${prompts - 1}`;
-        throw new ArgumentError(`options.pairs[${at}].prompt`, problem);
-      }
-      const argument = `options.pairs[${at}].rows`;
-      checkArray(pairRows, argument);
-      const listed = types.isInt32Array(pairRows) ? pairRows : Array.from(pairRows);
-      return { prompt, rows: blockAxis(listed, rows, undefined, argument, 'row') };
-    });
+    this.#lengths = lengths;
+    this.#pairs = pairs;
     if (signal?.aborted) this.abort(signal.reason);
     else this.#unlisten = onAbort(signal, () => this.abort(signal?.reason));
   }
@@ -182,8 +199,9 @@ export class TokenSumsSink {
     this.#begin(options);
     if (block?.logprobs?.data instanceof DeviceTensor) return this.#addOnDevice(block, options, touched);
     const checked = checkBlock(block, this.prompts, this.#lengths);
-    await this.#take(checked, 'logprobs', touched, options.signal, (engine, step, claim, signal) =>
-      engine.blocks.takeTokens(step, claim, checked, signal),
+    const tokens = tokenArguments(checked.view, checked.wholeLengths, undefined);
+    await this.#take(checked, 'logprobs', touched, options.signal, (native, step, claim, settle, held) =>
+      native.takeTokens(settle, step, claim, ...tokens(held)),
     );
   }
 
@@ -213,8 +231,8 @@ export class TokenSumsSink {
     const rows = blockAxis(block.rows, this.rows, rowCount, 'rows', 'row');
     const prompts = blockAxis(block.prompts, this.prompts, promptCount, 'prompts', 'prompt');
     const box = { prompts, rows, from: 0, to: ALL_TOKENS, view };
-    await this.#take(box, 'sums', touched, options.signal, (engine, step, claim, signal) =>
-      engine.blocks.takeSums(step, claim, view, signal),
+    await this.#take(box, 'sums', touched, options.signal, (native, step, claim, settle, held) =>
+      native.takeSums(settle, step, claim, ...matrixArguments(view, 'sums', held)),
     );
   }
 
@@ -340,24 +358,31 @@ export class TokenSumsSink {
    */
   async #take(
     { prompts, rows, from, to, view }: Pick<CheckedBlock, 'prompts' | 'rows' | 'from' | 'to' | 'view'>,
-    argument: string,
+    argument: 'logprobs' | 'sums',
     touched: Uint8Array | undefined,
     signal: AbortSignal | undefined,
-    compute: (engine: BlockEngine, step: NativeTokenSink, claim: number, signal: AbortSignal) => Promise<void>,
+    start: (native: NativeEngine, step: NativeTokenSink, claim: number, settle: Settle, held: HeldBuffers) => number,
   ): Promise<void> {
     if (prompts.length === 0 || rows.length === 0) return;
     const available = lengthOfArray(view.data);
+    const operation = argument === 'sums' ? 'addSums' : 'add';
     const step = this.#step();
     const claim = asArgumentError(() => step.claim(prompts, rows, from, to, view.code));
     await this.#track(signal, async (own) => {
       let computed = false;
       try {
         await this.#turns.take(async () => {
-          const engine = await this.#open(own);
+          const { blocks } = await this.#open(own);
+          blocks.expectOpen(operation);
           // It was free to go while it waited for its turn; native code would only find that it is too short.
           if (lengthOfArray(view.data) < available)
             throw new ArgumentError(argument, 'the ArrayBuffer was detached, or shrunk, before it was read');
-          await compute(engine, step, claim, own);
+          await blocks.jobs.run(
+            operation,
+            { signal: own },
+            (settle, held) => start(blocks.native, step, claim, settle, held),
+            () => undefined,
+          );
           this.#expectOpen();
           computed = true;
           step.commit(claim, touched);

@@ -44,7 +44,7 @@ export function chooseGroups(
       alone++;
       if (singletons === 'error') {
         throw new ArgumentError(
-          'rewards',
+          words.argument('rewards'),
           `group ${words.group(rollouts.ids[group] as number | bigint)} has one rollout, which has no spread: sample more, or say ` +
             `with ${words.options.singletons} whether to drop or keep such groups`,
         );

@@ -26,15 +26,15 @@ export interface Rollouts {
  */
 export function mergedTurns(input: InputRows, rowGroup: Int32Array, rule: TurnRewards, words: FilterWords): Rollouts {
   const { index, distinct } = input.episodes as NonNullable<InputRows['episodes']>;
-  const { turns, nameOf, rewards, outcomes, entropies, lengths } = input;
-  const episodes = findEpisodes(rowGroup, index, distinct.length, turns, nameOf);
+  const { turns, rewards, outcomes, entropies, lengths } = input;
+  const episodes = findEpisodes(rowGroup, index, distinct.length, turns, words);
   const { firstRow, ofRow } = episodes;
   return {
     group: firstRow.map((row) => rowGroup[row] as number),
     firstRow,
     ofRow,
-    rewards: episodeValues('rewards', rewards, episodes, rule, nameOf, words),
-    outcomes: outcomes && episodeValues('outcomes', outcomes, episodes, rule, nameOf, words),
+    rewards: episodeValues('rewards', rewards, episodes, rule, words),
+    outcomes: outcomes && episodeValues('outcomes', outcomes, episodes, rule, words),
     entropies: entropies && means(entropies, episodes),
     lengths: lengths && sums(lengths, episodes),
   };

@@ -10,6 +10,7 @@ import {
 } from '../group-statistics.js';
 import type { ColumnName } from './filter-input.js';
 import type { FilterSettings } from './filter-options.js';
+import type { FilterWords } from './filter-words.js';
 import type { GroupedRollouts } from './grouped-rollouts.js';
 
 export interface FilterColumns {
@@ -27,28 +28,29 @@ export interface FilterColumns {
 export function measureColumns(
   rollouts: GroupedRollouts,
   { dialect, metric }: FilterSettings,
+  { argument }: FilterWords,
   refuse: () => void,
 ): FilterColumns {
   const { offsets, outcomes, entropies, lengths, float32 } = rollouts;
   const column = columnOf(metric);
   if (column === 'entropy' && entropies === null) {
     throw new ArgumentError(
-      'input.entropies',
+      argument('entropies'),
       `missing: the metric ${metric} needs the mean token entropy of each row`,
     );
   }
   if (column === 'length' && lengths === null) {
-    throw new ArgumentError('input.lengths', 'missing: the metric length needs the response tokens of each row');
+    throw new ArgumentError(argument('lengths'), 'missing: the metric length needs the response tokens of each row');
   }
   const statisticsOf = (name: ColumnName, values: Float64Array | null) =>
-    values === null ? null : groupStatistics(name, values, offsets, float32.has(name));
-  const rewards = groupStatistics('rewards', rollouts.rewards, offsets, float32.has('rewards'), refuse);
+    values === null ? null : groupStatistics(argument(name), values, offsets, float32.has(name));
+  const rewards = groupStatistics(argument('rewards'), rollouts.rewards, offsets, float32.has('rewards'), refuse);
   const measured = { rewards, outcomes: statisticsOf('outcomes', outcomes) };
   if (dialect === 'ragen') {
-    const of = (name: string, values: Float64Array | null) =>
-      values === null ? null : float32Statistics(name, values, offsets);
+    const of = (name: ColumnName, values: Float64Array | null) =>
+      values === null ? null : float32Statistics(argument(name), values, offsets);
     const ranked = {
-      rewards: float32Statistics('rewards', rollouts.rewards, offsets),
+      rewards: float32Statistics(argument('rewards'), rollouts.rewards, offsets),
       entropies: column === 'entropy' ? of('entropies', entropies) : null,
       lengths: column === 'length' ? of('lengths', lengths) : null,
     };

@@ -282,6 +282,37 @@ function rewardColumn(values: RewardValues): Rewards {
   return { rewards: column('rewards.values', known as number[]), missing, isFloat32 };
 }
 
+/** Columns of one value a row, known to fit each other. */
+export interface CheckedRows {
+  readonly rewards: RewardValues;
+  readonly groups: Ids;
+  readonly episodes: Ids | undefined;
+  readonly turns: ArrayLike<number | bigint> | undefined;
+  readonly outcomes: Float64Array | undefined;
+  readonly entropies: Float64Array | undefined;
+  readonly lengths: Float64Array | undefined;
+}
+
+/** The input that such columns are. */
+export function rowsOf({ groups, episodes, turns, ...columns }: CheckedRows, words: FilterWords): InputRows {
+  const { rewards, missing, isFloat32 } = rewardColumn(columns.rewards);
+  const rows = rewards.length;
+  return {
+    rows,
+    nameOf: words.row,
+    offsets: null,
+    ids: indexIds(words.argument('groups'), groups, rows),
+    episodes: episodes === undefined ? null : indexIds(words.argument('episodes'), episodes, rows),
+    turns: turns === undefined ? null : Float64Array.from<number | bigint>(turns, Number),
+    rewards,
+    missing,
+    float32: new Set(isFloat32 ? ['rewards'] : []),
+    outcomes: columns.outcomes ?? null,
+    entropies: columns.entropies ?? null,
+    lengths: columns.lengths ?? null,
+  };
+}
+
 /** One column as float64; a Float64Array is used as it is. */
 function column(name: string, values: RowValues | BigInt64Array): Float64Array {
   checkMemory(values, name);

@@ -136,10 +136,11 @@ export function isSpread(metric: FilterMetric): boolean {
 
 /**
  * Checks options and fills in the defaults of their dialect.
+ * @param argument where the caller gave them
  * @throws ArgumentError naming the option, what came and what is expected
  */
-export function resolveFilterOptions(options: FilterOptions = {}): FilterSettings {
-  checkOptions(options, OPTIONS);
+export function resolveFilterOptions(options: FilterOptions = {}, argument = 'options'): FilterSettings {
+  checkOptions(options, OPTIONS, argument);
   const {
     dialect = 'strict',
     strategy = 'top_p',
@@ -148,14 +149,14 @@ export function resolveFilterOptions(options: FilterOptions = {}): FilterSetting
     topPMode = 'linear',
     ddof = 1,
   } = options;
-  if (dialect === 'upstream') refuseUnknownToUpstream(strategy, metric, direction, topPMode);
+  if (dialect === 'upstream') refuseUnknownToUpstream(argument, strategy, metric, direction, topPMode);
   if (ddof !== 1 && dialect !== 'upstream') {
-    throw new ArgumentError('options.ddof', `${ddof}, but only the dialect "upstream" has it; leave it out`);
+    throw new ArgumentError(`${argument}.ddof`, `${ddof}, but only the dialect "upstream" has it; leave it out`);
   }
   return {
     dialect,
     strategy,
-    value: checkedValue(options.value, dialect, strategy),
+    value: checkedValue(`${argument}.value`, options.value, dialect, strategy),
     metric,
     direction,
     includeZero: options.includeZero ?? (dialect === 'ragen' || !isSpread(metric)),
@@ -174,14 +175,19 @@ function defaultEps(dialect: FilterDialect): number {
   return dialect === 'paper' ? 0 : STRICT_EPS;
 }
 
-function checkedValue(value: number | undefined, dialect: FilterDialect, strategy: FilterStrategy): number {
+function checkedValue(
+  argument: string,
+  value: number | undefined,
+  dialect: FilterDialect,
+  strategy: FilterStrategy,
+): number {
   if (value === undefined) {
     if (strategy === 'top_p' || dialect === 'dapo') return DEFAULT_TOP_P;
     if (dialect === 'upstream' && strategy === 'top_k') return UPSTREAM_TOP_K;
-    throw new ArgumentError('options.value', `missing: ${expectedValue(dialect, strategy)}`);
+    throw new ArgumentError(argument, `missing: ${expectedValue(dialect, strategy)}`);
   }
   if (typeof value !== 'number' || !Number.isFinite(value) || !isInRange(value, dialect, strategy)) {
-    throw new ArgumentError('options.value', `${shown(value)}: ${expectedValue(dialect, strategy)}`);
+    throw new ArgumentError(argument, `${shown(value)}: ${expectedValue(dialect, strategy)}`);
   }
   return value;
 }
@@ -211,6 +217,7 @@ function expectedValue(dialect: FilterDialect, strategy: FilterStrategy): string
 
 /** reward_variance_filtering has top_p and top_k over the largest variances, nothing else. */
 function refuseUnknownToUpstream(
+  argument: string,
   strategy: FilterStrategy,
   metric: FilterMetric,
   direction: FilterDirection,
@@ -218,7 +225,7 @@ function refuseUnknownToUpstream(
 ): void {
   const refuse = (option: string, came: string, expected: string): never => {
     throw new ArgumentError(
-      `options.${option}`,
+      `${argument}.${option}`,
       `"${came}", which the dialect "upstream" does not have: use ${expected}, or another dialect`,
     );
   };

@@ -1,7 +1,12 @@
 // How the filter's remarks and errors call groups, rows and options: as callers of the library know them, or as whoever
 // reads them knows them.
 
+/** What is given one a row, or says of which group and episode it is. */
+export type RowColumn = 'rewards' | 'groups' | 'episodes' | 'turns' | 'outcomes' | 'entropies' | 'lengths';
+
 export interface FilterWords {
+  /** The argument in which a column was given. */
+  argument(column: RowColumn): string;
   /** @param id as the input has it; the index where groups have no ids */
   group(id: number | bigint): string;
   /** One of labelled rows; those of a matrix are named by group and rollout. */
@@ -21,6 +26,8 @@ export interface FilterWords {
 }
 
 export const LIBRARY_WORDS: FilterWords = {
+  argument: (column) =>
+    column === 'groups' || column === 'episodes' || column === 'turns' ? `rewards.${column}` : column,
   group: String,
   row: (row) => `row ${row}`,
   reward: String,

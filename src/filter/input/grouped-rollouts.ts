@@ -27,11 +27,14 @@ export interface GroupedRollouts {
 const NAMED_ROWS = 5;
 
 /** @throws ArgumentError naming the first row whose reward is missing, NaN or infinite; without one returns */
-export function refuseNonFinite({ rewards, missing, nameOf }: InputRows, { options, reward }: FilterWords): void {
+export function refuseNonFinite(
+  { rewards, missing, nameOf }: InputRows,
+  { argument, options, reward }: FilterWords,
+): void {
   const bad = firstNonFinite(rewards);
   if (bad < 0) return;
   throw new ArgumentError(
-    'rewards',
+    argument('rewards'),
     `${nameOf(bad)} is ${reward(missing?.has(bad) ? missing.get(bad) : rewards[bad], bad)}, expected a finite number: ` +
       `correct what computes it, or leave such rollouts out with ${options.excludeNonFinite}`,
   );
@@ -66,12 +69,12 @@ export function groupRollouts(
     const offsets = offsetsInOrder(input.ids.index, input.ids.distinct.length);
     if (offsets !== null) {
       const { rewards, outcomes, entropies, lengths } = input;
-      const ids = groupIds(input.ids);
+      const ids = groupIds(input.ids, words);
       return { offsets, ids, rewards, outcomes, entropies, lengths, float32, rowGroup: null, warnings: [] };
     }
   }
   let rowGroup = input.ids?.index ?? groupOfRows(input.offsets as Int32Array);
-  const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : groupIds(input.ids);
+  const ids = input.ids === null ? groupIndices((input.offsets as Int32Array).length - 1) : groupIds(input.ids, words);
   let rollouts =
     input.episodes === null ? rowsAsRollouts(input, rowGroup) : mergedTurns(input, rowGroup, turnRewards, words);
   const warnings: string[] = [];

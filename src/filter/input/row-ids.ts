@@ -2,6 +2,7 @@
 
 import { ArgumentError } from '../../checks/errors.js';
 import { counted, shown } from '../../checks/words.js';
+import type { FilterWords } from './filter-words.js';
 
 /** Whole numbers, one a row. */
 export type NumberIds = readonly number[] | Int32Array | Uint32Array | Float64Array | Uint16Array | Uint8Array;
@@ -64,20 +65,20 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
 export type GroupIds = Float64Array | BigInt64Array;
 
 /** @throws ArgumentError for one beyond 64 bits */
-export function groupIds({ distinct }: IndexedIds): GroupIds {
+export function groupIds({ distinct }: IndexedIds, words: FilterWords): GroupIds {
   const ids = new Float64Array(distinct.length);
   for (let at = 0; at < ids.length; at++) {
     const value = Number(distinct[at]);
-    if (!Number.isSafeInteger(value)) return wideIds(distinct);
+    if (!Number.isSafeInteger(value)) return wideIds(distinct, words);
     ids[at] = value;
   }
   return ids;
 }
 
-function wideIds(distinct: IndexedIds['distinct']): BigInt64Array {
+function wideIds(distinct: IndexedIds['distinct'], { argument }: FilterWords): BigInt64Array {
   return BigInt64Array.from(distinct, (given) => {
     const id = BigInt(given);
     if (BigInt.asIntN(64, id) === id) return id;
-    throw new ArgumentError('rewards.groups', `id ${id} does not fit in 64 bits: number the groups`);
+    throw new ArgumentError(argument('groups'), `id ${id} does not fit in 64 bits: number the groups`);
   });
 }

@@ -27,7 +27,7 @@ export function findEpisodes(
   episodes: Int32Array,
   ids: number,
   turns: Float64Array | null,
-  nameOf: (row: number) => string,
+  words: FilterWords,
 ): Episodes {
   const rows = rowGroup.length;
   const ofRow = new Int32Array(rows);
@@ -49,7 +49,7 @@ export function findEpisodes(
     }
     ofRow[row] = last;
   }
-  if (turns !== null) refuseRepeatedTurns(ofRow, turns, firstRow.length, nameOf);
+  if (turns !== null) refuseRepeatedTurns(ofRow, turns, firstRow.length, words);
   return { ofRow, firstRow: Int32Array.from(firstRow), ...turnEnds(ofRow, turns, firstRow) };
 }
 
@@ -64,8 +64,7 @@ export function episodeValues(
   values: ArrayLike<number>,
   episodes: Episodes,
   rule: TurnRewards,
-  nameOf: (row: number) => string,
-  { options }: FilterWords,
+  { argument, row: nameOf, options }: FilterWords,
 ): Float64Array {
   const { ofRow, first, last } = episodes;
   // Turns are steps towards an outcome, so that the last one tells it; a sum or a mean of outcomes is none.
@@ -82,7 +81,7 @@ export function episodeValues(
     if (!Number.isFinite(value)) found[at] = Number.NaN;
     else if (reading === 'same' && value !== values[start] && Number.isFinite(values[start])) {
       throw new ArgumentError(
-        name,
+        argument(name),
         `${nameOf(row)} has ${value}, but another turn of its episode (${nameOf(start)}) has ${values[start]}: ` +
           `give each turn its episode's reward, or say with ${options.turnRewards} which one is: sum, last, first or mean`,
       );
@@ -105,6 +104,8 @@ export function means(values: ArrayLike<number>, episodes: Episodes): Float64Arr
   for (const at of episodes.ofRow) turns[at] = (turns[at] as number) + 1;
   return sums(values, episodes).map((total, at) => total / (turns[at] as number));
 }
+
+const ROWS_WORDS: FilterWords = { ...LIBRARY_WORDS, argument: (column) => column };
 
 /** Rows that are turns of episodes, with what each was given. */
 export interface TurnRows {
@@ -131,18 +132,18 @@ export interface TurnRows {
 export function episodeRewards(
   rows: TurnRows,
   turnRewards: TurnRewards = 'same',
-  words = LIBRARY_WORDS,
+  words: FilterWords = ROWS_WORDS,
 ): { rewards: ArrayLike<number> | undefined; outcomes: ArrayLike<number> | undefined } {
   const { groups, episodes: ids, turns, rewards, outcomes } = rows;
   if (ids === undefined || (rewards === undefined && outcomes === undefined)) return { rewards, outcomes };
   const count = groups.length;
-  const own = indexIds('episodes', ids, count);
+  const own = indexIds(words.argument('episodes'), ids, count);
   const numbers = turns === undefined ? null : Float64Array.from(turns as ArrayLike<number | bigint>, Number);
-  const rowGroup = indexIds('groups', groups, count).index;
-  const episodes = findEpisodes(rowGroup, own.index, own.distinct.length, numbers, words.row);
+  const rowGroup = indexIds(words.argument('groups'), groups, count).index;
+  const episodes = findEpisodes(rowGroup, own.index, own.distinct.length, numbers, words);
   const spread = (name: 'rewards' | 'outcomes', values: ArrayLike<number> | undefined) => {
     if (values === undefined) return undefined;
-    const found = episodeValues(name, values, episodes, turnRewards, words.row, words);
+    const found = episodeValues(name, values, episodes, turnRewards, words);
     return Float64Array.from(episodes.ofRow, (at) => found[at] as number);
   };
   return { rewards: spread('rewards', rewards), outcomes: spread('outcomes', outcomes) };
@@ -170,14 +171,14 @@ function refuseRepeatedTurns(
   ofRow: Int32Array,
   turns: Float64Array,
   count: number,
-  nameOf: (row: number) => string,
+  { argument, row: nameOf }: FilterWords,
 ): void {
   const seen: (Set<number> | undefined)[] = new Array(count);
   for (let row = 0; row < ofRow.length; row++) {
     const at = ofRow[row] as number;
     const turn = turns[row] as number;
     if (!Number.isFinite(turn)) {
-      throw new ArgumentError('rewards.turns', `${nameOf(row)} is ${turn}, expected the number of the turn`);
+      throw new ArgumentError(argument('turns'), `${nameOf(row)} is ${turn}, expected the number of the turn`);
     }
     let known = seen[at];
     if (known === undefined) {
@@ -185,7 +186,10 @@ function refuseRepeatedTurns(
       seen[at] = known;
     }
     if (known.has(turn)) {
-      throw new ArgumentError('rewards.turns', `${nameOf(row)} is turn ${turn} of its episode, which is there already`);
+      throw new ArgumentError(
+        argument('turns'),
+        `${nameOf(row)} is turn ${turn} of its episode, which is there already`,
+      );
     }
     known.add(turn);
   }

@@ -4,8 +4,9 @@ import { checkArray, checkKnown, optionNames } from '../../checks/argument-check
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
-import type { Integers } from '../../engine/tensor/tensor.js';
+import type { Integers, Tensor } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, type Columns } from '../../metrics/columns.js';
+import { type CheckedScores, type Lengths, toLengths } from '../../metrics/metric-arguments.js';
 import { copyIntegers } from './row-values.js';
 
 /** R rows (responses), P prompts (columns). */
@@ -31,7 +32,7 @@ export interface OpenLabels {
   readonly rows: number;
   readonly prompts: number;
   readonly groups: Integers;
-  readonly lengths: Integers | undefined;
+  readonly lengths: Lengths | undefined;
   readonly columnGroups: Integers | undefined;
   readonly promptTokens: StepLabels['promptTokens'];
   readonly episodes: Integers | undefined;
@@ -62,14 +63,10 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   const rows = groups.length;
   const optional = (values: Integers | undefined, argument: string, count?: number): Integers | undefined =>
     values === undefined ? undefined : copyIntegers(values, argument, count);
-  const lengths = optional(labels.lengths, 'lengths', rows);
-  if (due && lengths === undefined) {
+  if (due && labels.lengths === undefined) {
     throw new ArgumentError('lengths', 'missing: a step that is due needs the number of reasoning tokens of each row');
   }
-  const negative = lengths === undefined ? -1 : (lengths as readonly number[]).findIndex((length) => length < 0);
-  if (negative >= 0) {
-    throw new ArgumentError('lengths', `row ${negative} is ${shown(lengths?.[negative])}, expected a count of tokens`);
-  }
+  const lengths = labels.lengths && toLengths(copyIntegers(labels.lengths, 'lengths', rows), rows);
   const columnGroups = optional(labels.columnGroups, 'columnGroups');
   if (labels.promptTokens !== undefined) checkArray(labels.promptTokens, 'promptTokens');
   const promptTokens = (labels.promptTokens && Array.from(labels.promptTokens))?.map((tokens, prompt) =>
@@ -80,6 +77,24 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   const columns = arrangeColumns(groups, columnGroups, promptTokens);
   const prompts = columns.order.length;
   return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, columns };
+}
+
+/**
+ * The scores of a due step as crossScoreMetrics() looks at them.
+ * @param sums [R, P]
+ */
+export function scoresOf(
+  { rows, prompts, lengths, columns, promptTokens, episodes, turns }: OpenLabels,
+  sums: Tensor,
+): CheckedScores {
+  return {
+    given: { kind: 'sums', tensor: sums },
+    shape: { rows, columns: prompts },
+    lengths: lengths as Lengths,
+    columns,
+    hasPromptTokens: promptTokens !== undefined,
+    trajectories: episodes && turns && { episodes, turns },
+  };
 }
 
 /** Group id of the prompt that stands at index `prompt` of the columns. */

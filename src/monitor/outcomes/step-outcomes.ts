@@ -5,6 +5,7 @@ import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { RewardValues } from '../../filter/index.js';
+import { checkSwaps } from '../../verdicts/evidence/check-evidence.js';
 import type { ReasoningSwaps } from '../../verdicts/evidence/step-evidence.js';
 import type { BucketGradients } from './gradient-decomposition.js';
 import {
@@ -16,6 +17,7 @@ import {
   type RowNumbers,
   type RowRewards,
 } from './row-values.js';
+import type { OpenLabels } from './step-labels.js';
 
 /** One value a row, [R], in the order of `groups`. Everything may be missing: what needs it is then not given. */
 export interface StepOutcomes {
@@ -83,7 +85,10 @@ const OUTCOMES = optionNames<StepOutcomes>({
 });
 
 /** @throws {ArgumentError} naming what does not fit, down to the row */
-export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcomes {
+export function checkOutcomes(
+  given: StepOutcomes,
+  { rows, groups }: Pick<OpenLabels, 'rows' | 'groups'>,
+): CheckedOutcomes {
   checkKnown(optionsObject(given, 'outcomes'), 'outcomes', OUTCOMES);
   const numbers = (values: RowNumbers | undefined, name: string): Float64Array | undefined =>
     values === undefined ? undefined : copyNumbers(values, `outcomes.${name}`, rows);
@@ -104,21 +109,22 @@ export function checkOutcomes(given: StepOutcomes, rows: number): CheckedOutcome
       ablated === undefined
         ? undefined
         : copyNumbers(ablated, 'outcomes.ablated', rows, 'a log-prob', (value) => !Number.isNaN(value)),
-    reasoningSwaps: reasoningSwaps === undefined ? undefined : copySwaps(reasoningSwaps),
+    reasoningSwaps: reasoningSwaps === undefined ? undefined : copySwaps(reasoningSwaps, groups),
     success: successByTask(given.success),
     gradientNorms: gradientNorms === undefined ? undefined : copyNorms(gradientNorms),
     figures: checkFigures(figures),
   };
 }
 
-/** Whether they fit the rows the judge looks at. */
-function copySwaps(swaps: ReasoningSwaps): ReasoningSwaps {
+function copySwaps(swaps: ReasoningSwaps, groups: Integers): ReasoningSwaps {
   optionsObject(swaps, 'outcomes.reasoningSwaps');
   const { logprobs, reasonings } = swaps;
   const argument = 'outcomes.reasoningSwaps.logprobs';
   checkArray(logprobs, argument);
   const numbers = ArrayBuffer.isView(logprobs) ? (logprobs as RowNumbers) : Array.from(logprobs);
-  return { logprobs: copyNumbers(numbers, argument, numbers.length, 'a log-prob', () => true), reasonings };
+  const copy = { logprobs: copyNumbers(numbers, argument, numbers.length, 'a log-prob', () => true), reasonings };
+  checkSwaps(copy, groups, 'outcomes.reasoningSwaps');
+  return copy;
 }
 
 /** Which buckets there are is known when the step ends: checkGradients() looks at the norms. */

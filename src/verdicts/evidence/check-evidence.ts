@@ -2,13 +2,14 @@
 import { types } from 'node:util';
 import { checkArray, checkFields, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
-import { argumentProblem, counted, shown } from '../../checks/words.js';
-import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import { counted, shown } from '../../checks/words.js';
+import type { Integers } from '../../engine/tensor/tensor.js';
+import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { episodeRewards } from '../../filter/input/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
-import type { GroupEvidence, RowEvidence, StepEvidence } from './step-evidence.js';
+import type { GroupEvidence, ReasoningSwaps, RowEvidence, StepEvidence } from './step-evidence.js';
 
 const FIELDS = optionNames<StepEvidence>({
   step: true,
@@ -141,25 +142,27 @@ function checkRows(rows: RowEvidence): void {
     );
   }
   if (reasoningSwaps === undefined) return;
-  checkObject(reasoningSwaps, 'evidence.rows.reasoningSwaps');
-  const { logprobs, reasonings } = reasoningSwaps;
-  checkNumbers(logprobs, 'evidence.rows.reasoningSwaps.logprobs');
+  const argument = 'evidence.rows.reasoningSwaps';
+  checkObject(reasoningSwaps, argument);
+  checkNumbers(reasoningSwaps.logprobs, `${argument}.logprobs`);
+  checkSwaps(reasoningSwaps, groups, argument);
+}
+
+/** @throws {ArgumentError} unless there is a log-prob for each row under each of its reasonings */
+export function checkSwaps({ logprobs, reasonings }: ReasoningSwaps, groups: Integers, argument: string): void {
   if (!Number.isSafeInteger(reasonings) || reasonings < 0) {
     const problem = `got ${shown(reasonings)}, expected the number of reasonings that the log-probs are under`;
-    throw new ArgumentError('evidence.rows.reasoningSwaps.reasonings', problem);
+    throw new ArgumentError(`${argument}.reasonings`, problem);
   }
   if (logprobs.length !== reasonings * groups.length) {
     const wanted = `${reasonings} × ${groups.length}`;
-    throw new ArgumentError(
-      'evidence.rows.reasoningSwaps',
-      `${counted(logprobs.length, 'log-probs')}, expected [Q, R] = ${wanted}`,
-    );
+    throw new ArgumentError(argument, `${counted(logprobs.length, 'log-probs')}, expected [Q, R] = ${wanted}`);
   }
   if (reasonings === groups.length) return;
   for (const [group, members] of rowsByGroup(groups)) {
     if (members.length === reasonings) continue;
     throw new ArgumentError(
-      'evidence.rows.reasoningSwaps',
+      argument,
       `${reasonings} reasonings are neither one a row (${groups.length}) nor one a row of each group (group ${group} has ` +
         `${members.length})`,
     );
@@ -174,16 +177,17 @@ export function evidenceOfEpisodes(evidence: StepEvidence): StepEvidence {
   const { rows } = evidence;
   if (rows?.episodes === undefined) return evidence;
   const { groups, episodes, turns, rewards, outcomes } = rows;
-  const words = { ...LIBRARY_WORDS, options: { ...LIBRARY_WORDS.options, turnRewards: 'episodeRewards()' } };
-  try {
-    const settled = episodeRewards({ groups, episodes, turns, rewards, outcomes }, 'same', words);
-    return { ...evidence, rows: { ...rows, ...settled } };
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error;
-    const column = error.argument.replace(/^rewards\./, '');
-    throw new ArgumentError(`evidence.rows.${column}`, argumentProblem(error), { cause: error });
-  }
+  return {
+    ...evidence,
+    rows: { ...rows, ...episodeRewards({ groups, episodes, turns, rewards, outcomes }, 'same', WORDS) },
+  };
 }
+
+const WORDS: FilterWords = {
+  ...LIBRARY_WORDS,
+  argument: (column) => `evidence.rows.${column}`,
+  options: { ...LIBRARY_WORDS.options, turnRewards: 'episodeRewards()' },
+};
 
 /** NaN and infinities are numbers here: what cannot use a row of such a value passes it over. */
 function checkNumbers(values: ArrayLike<unknown>, argument: string): void {
