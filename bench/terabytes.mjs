@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { list, oneOf, positive, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
 import { storeResult } from './stored.mjs';
 import { describeMachine, describeVersions, load, slug } from './suite/machine.mjs';
+import { rooflinesPath } from './suite/roofline.mjs';
 import { median } from './suite/statistics.mjs';
 import { temporaryFolder } from './temporary.mjs';
 import { stepBytes, writeHollowSteps, writeSteps } from './terabytes/files.mjs';
@@ -79,7 +80,9 @@ const analyze = (directory, watch) =>
     [command, 'analyze', directory, '--jsonl', '--quiet', '--threads', String(given.threads)],
     watch,
   );
-const read = (files) => run(process.execPath, [here('./terabytes/reader.mjs'), String(given.threads), ...files]);
+const rooflines = rooflinesPath();
+const read = (files) =>
+  run(process.execPath, [here('./terabytes/reader.mjs'), rooflines, String(given.threads), ...files]);
 
 const rate = (bytes, seconds) => `${(bytes / seconds / 1e9).toFixed(2)} GB/s`;
 

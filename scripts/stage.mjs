@@ -11,14 +11,17 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** A command that a package in node_modules brings: quieter and quicker than npx. */
 export const tool = (name) => join(root, 'node_modules', '.bin', name);
 
-/** Configures a CMake build of the addon in a folder; options as CMake's without -D. */
-export async function configure(folder, options) {
+/** What CMake takes to configure a build of the addon in a folder; options as CMake's without -D. */
+export function configureArguments(folder, options) {
   const require = createRequire(import.meta.url);
   const headers = [require('node-api-headers').include_dir, resolve(require('node-addon-api').include_dir)].join(';');
   const generator = versionOf('ninja') === null ? [] : ['-G', 'Ninja'];
   const given = [`COLLAPSAR_NODE_HEADERS=${headers}`, ...options].map((option) => `-D${option}`);
-  await run('cmake', ['-S', root, '-B', folder, ...generator, ...given], { quiet: true });
+  return ['-S', root, '-B', folder, ...generator, ...given];
 }
+
+/** Configures it. */
+export const configure = (folder, options) => run('cmake', configureArguments(folder, options), { quiet: true });
 
 /** A line that starts so, from any command, names something that did not run; the summary of `npm test` repeats it. */
 const skipMark = 'skipped: ';

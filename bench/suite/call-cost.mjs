@@ -1,5 +1,7 @@
 // What a call costs besides the computation: time of the JS thread, time to settle, kinds of input memory.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { loadAddon } from '../../dist/engine/addon.js';
+import { maxBufferBytes } from '../../dist/engine/memory.js';
 import { interleave } from './interleave.mjs';
 
 /**
@@ -38,13 +40,13 @@ async function burst(call) {
 
 /**
  * @param {import('../../dist/index.js').Engine} engine
- * @param {import('./roofline.mjs').Reader} reader
  * @param {import('./interleave.mjs').Effort} effort
  * @param {import('./budget.mjs').TimeBudget} time
  * @param {import('./collected.mjs').Collected} collected  receives what becomes a CallCost each
  */
-export async function measureCalls(engine, reader, effort, time, collected) {
+export async function measureCalls(engine, effort, time, collected) {
   const { rounds } = effort;
+  const native = new (loadAddon().NativeEngine)(1, maxBufferBytes);
   const mebibyte = 2 ** 20;
   const firstToken = (data) => {
     const tensor = { data, dtype: 'float32', shape: [1, 1, data.length] };
@@ -76,7 +78,7 @@ export async function measureCalls(engine, reader, effort, time, collected) {
   const latency = 'from the call until the promise has settled';
   const tasks = [
     task('settle: an empty job', 'submitting nothing to the native threads, until it has settled', async () => {
-      await reader.empty();
+      await new Promise((resolve) => native.start(resolve));
     }),
     task('settle: sumTokens of one token', latency, async () => {
       await small();
@@ -116,4 +118,5 @@ export async function measureCalls(engine, reader, effort, time, collected) {
   for (const [name, samples] of measured) collected.add({ key: name, name, what: what.get(name) }, samples);
   for (const [at, [name, meaning]] of batches.entries())
     collected.add({ key: name, name, what: meaning }, inBatches[at]);
+  await new Promise((resolve) => native.close(resolve));
 }

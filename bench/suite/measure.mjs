@@ -124,7 +124,7 @@ export class Run {
   }
 
   async measureCalls(time) {
-    await measureCalls(this.engine, this.#readers.get(1), this.effort, time, this.#calls);
+    await measureCalls(this.engine, this.effort, time, this.#calls);
   }
 
   /** What was measured until now. */
@@ -134,9 +134,6 @@ export class Run {
   }
 
   async close() {
-    for (const threads of this.threadCounts) {
-      await this.#engines.get(threads).dispose();
-      await this.#readers.get(threads).close();
-    }
+    for (const engine of this.#engines.values()) await engine.dispose();
   }
 }

@@ -262,7 +262,7 @@ def test_the_sidecar_ends_with_its_parent():
     assert not Path(f"/proc/{sidecar}").exists()
 
 
-@pytest.mark.skipif(not EMULATED.exists(), reason="needs the emulated GPU (npm run test:cpp -- --backend)")
+@pytest.mark.skipif(not EMULATED.exists(), reason="needs the emulated GPU (node scripts/native-target.mjs emulatedGpu)")
 def test_scores_are_taken_from_this_process_gpu_memory(monkeypatch):
     """The emulated GPU (native/test/cuda_emulation) is host memory: its handles are of a file."""
     monkeypatch.setenv("COLLAPSAR_CUDA_BACKEND", str(EMULATED))

@@ -120,21 +120,6 @@ export interface NativeEngine extends ShuffleJobs {
   ): number;
   /** For tests of importDevice: what another process needs. */
   shareDevice(settle: Settle, memory: DeviceMemory): number;
-  /** For benchmarks: a pure read of the first `elements` elements (native/engine/roofline/read_bytes.h). */
-  readBytes(
-    settle: Settle,
-    data: TensorData,
-    dtype: number,
-    isProtected: boolean,
-    elements: number,
-    prefetchBytes: number,
-  ): number;
-  /** For benchmarks: a pure read of a file's bytes (native/engine/roofline/read_file.h). */
-  readFile(settle: Settle, fd: number, offset: number, bytes: number, pieceBytes: number): number;
-  /** For benchmarks: a byte of each cache line of a valid token (native/engine/roofline/touch_lines.h). */
-  touchLines(settle: Settle, ...tokens: TokenArguments): number;
-  /** For benchmarks: vector multiply-adds on each thread (native/engine/roofline/multiply_adds.h). */
-  multiplyAdds(settle: Settle, steps: number): number;
   sumFileTokens(
     settle: Settle,
     fd: number,
@@ -261,11 +246,6 @@ export interface NativeResults {
   importDevice: DeviceMemory;
   /** A cudaIpcMemHandle_t, and where in its allocation the memory starts. */
   shareDevice: { handle: Uint8Array; offset: number };
-  readBytes: { seconds: number; sum: bigint };
-  readFile: { seconds: number; failure: NativeReadFailure | null };
-  touchLines: { seconds: number; sum: bigint };
-  /** `count`: of float32 lanes, over all threads. */
-  multiplyAdds: { seconds: number; count: number; sum: number };
   sumFileTokens: {
     sums: Float64Array | undefined;
     firstInvalid: { prompt: number; row: number; token: number } | null;

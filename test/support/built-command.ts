@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { whileLocked } from './lock.js';
+import { whileLocked } from '../../scripts/while-locked.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 

@@ -119,10 +119,6 @@ struct KernelTable {
   // both arrays go on to a multiple of kVectorDoubles. `out` may be `values`.
   void (*exponentials)(const double* values, int64_t count, double* out);
   void (*logarithms)(const double* values, int64_t count, double* out);
-
-  // For benchmarks: `steps` steps of multiply-adds that do not wait for each other, and what they came to. Gives how
-  // many float32 lanes took part.
-  int64_t (*multiplyAdds)(int64_t steps, float* sum);
 };
 
 // Null where the file was compiled for another architecture.

@@ -14,7 +14,6 @@
 #include "finish_rows.inl.h"
 #include "kernel_table.h"
 #include "memory_token_sums.inl.h"
-#include "multiply_adds.inl.h"
 #include "narrow_rows.inl.h"
 #include "near_token_sums.inl.h"
 #include "token_sums.inl.h"
@@ -37,7 +36,6 @@ constexpr KernelTable kTable = {
     logAlone,
     exponentialsOf,
     logarithmsOf,
-    multiplyAddsOf,
 };
 
 }  // namespace

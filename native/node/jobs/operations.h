@@ -39,10 +39,4 @@ std::unique_ptr<Job> freeDeviceJob(Arguments& arguments);
 std::unique_ptr<Job> importDeviceJob(Arguments& arguments);
 std::unique_ptr<Job> shareDeviceJob(Arguments& arguments);
 
-// For benchmarks.
-std::unique_ptr<Job> readBytesJob(Arguments& arguments);
-std::unique_ptr<Job> readFileJob(Arguments& arguments);
-std::unique_ptr<Job> touchLinesJob(Arguments& arguments);
-std::unique_ptr<Job> multiplyAddsJob(Arguments& arguments);
-
 }  // namespace collapsar

@@ -1,43 +1,20 @@
 // Which CUDA backend the device tests run with: its own sources on the emulated GPU (native/test/cuda_emulation), or with
 // COLLAPSAR_TEST_DEVICE=cuda what was compiled for this machine's GPU, or what COLLAPSAR_CUDA_BACKEND names.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { nativeTarget } from '../../../scripts/native-target.mjs';
 import type { DeviceError } from '../../../src/checks/errors.js';
 import { forgetProbes } from '../../../src/engine/device/cuda-probe.js';
 import type { Engine } from '../../../src/engine/engine.js';
 import { type EngineOptions, openEngine } from '../../../src/engine/open-engine.js';
-import { whileLocked } from '../../support/lock.js';
-
-const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Whether the tests run on this machine's GPU. */
 export const onGpu = process.env.COLLAPSAR_TEST_DEVICE === 'cuda';
 const realBackend = process.env.COLLAPSAR_CUDA_BACKEND;
 
-/** The backend of the emulated GPU, compiled now where it is older than a source; undefined where it cannot be. */
-function buildEmulated(): string | undefined {
-  if (process.platform !== 'linux') return undefined;
-  const native = join(root, 'native');
-  const sources = readdirSync(native, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const newest = Math.max(...sources.map(({ parentPath, name }) => statSync(join(parentPath, name)).mtimeMs));
-  const built = join(root, 'build', 'cmake', 'Release', 'collapsar_cuda_emulated.so');
-  const isFresh = () => existsSync(built) && statSync(built).mtimeMs > newest;
-  if (isFresh()) return built;
-  // Test files run side by side.
-  return whileLocked('emulated-gpu', 600, () => {
-    if (isFresh()) return built;
-    const env = { ...process.env, LD_PRELOAD: '' };
-    const { status } = spawnSync(process.execPath, [join(root, 'scripts', 'test-cpp.mjs'), '--backend'], { env });
-    if (status !== 0) return undefined;
-    utimesSync(built, new Date(), new Date()); // it may not depend on what has changed
-    return built;
-  });
-}
-
-export const emulatedPath = onGpu ? undefined : buildEmulated();
+/** The backend of the emulated GPU; undefined where it cannot be compiled. */
+export const emulatedPath = onGpu || process.platform !== 'linux' ? undefined : nativeTarget('emulatedGpu');
 
 /** Whether there is any backend to test with. */
 export const hasBackend = onGpu || emulatedPath !== undefined;

@@ -303,7 +303,7 @@ emulatedOnly('abort', () => {
   it('stops an operation at once', async () => {
     await using engine = await openOnDevice();
     const tensor = await engine.upload({ data: new Float32Array(2 ** 16), dtype: 'float32', shape: [2 ** 13, 8] });
-    setEmulation({ LAUNCH_US: 500_000 }); // 8 starts, of 1024 rows each
+    setEmulation({ LAUNCH_US: 250_000 }); // 8 starts, of 1024 rows each
     const controller = new AbortController();
     const running = engine.logitStats(tensor, { signal: controller.signal });
     await sleep(20);

@@ -1,18 +1,20 @@
-// The arithmetic that kernels could do at best: multiply-adds that do not wait for each other. For benchmarks.
-#pragma once
-
+// The arithmetic that kernels could do at best: multiply-adds that do not wait for each other. Compiled for each
+// instruction set as its kernels are: CMakeLists.txt gives COLLAPSAR_VECTORS, its vectors, and COLLAPSAR_KERNEL, a name.
 #include <stdint.h>
 
-#include "kernel_table.h"
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#include COLLAPSAR_VECTORS
 
 namespace collapsar {
-namespace {
 
 // Four cycles of latency on two units take eight; with two constants all of them fit the registers. They start apart, 0
 // in the mean: of equal ones a compiler makes one.
 constexpr int kChains = 12;
 
-int64_t multiplyAddsOf(int64_t steps, float* sum) {
+int64_t COLLAPSAR_KERNEL(int64_t steps, float* sum) {
   const FloatVec factor = splat(0.999f), term = splat(0.001f);
   FloatVec chain[kChains];
 #pragma GCC unroll 12
@@ -31,5 +33,4 @@ int64_t multiplyAddsOf(int64_t steps, float* sum) {
   return steps * kChains * FloatVec::kLanes;
 }
 
-}  // namespace
 }  // namespace collapsar

@@ -1,6 +1,7 @@
 #include "read_bytes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace collapsar {
@@ -49,8 +50,7 @@ template <std::size_t kWidth>
   return ahead > 0 ? readBlock<kWidth, true>(data, bytes, ahead) : readBlock<kWidth, false>(data, bytes, 0);
 }
 
-// Not in simd/: nothing here has to give the same bits through different code, and no header's inline function is
-// compiled with flags that other machines lack.
+// No header's inline function may be compiled with flags that other machines lack: these are functions of their own.
 std::uint64_t read16(const char* data, std::size_t bytes, std::int64_t ahead) {
   return readWide<16>(data, bytes, ahead);
 }
@@ -77,21 +77,17 @@ Read widest() {
 
 }  // namespace
 
-Outcome readBytes(const void* data, std::size_t bytes, const ReadPlan& plan, ThreadPool& pool, JobControl& control,
-                  std::uint64_t* sum) {
+std::uint64_t readBytes(const void* data, std::size_t bytes, std::int64_t prefetchBytes, ThreadPool& pool) {
   static const Read read = widest();
   const char* const start = static_cast<const char*>(data);
   const std::int64_t tiles = static_cast<std::int64_t>((bytes + kTile - 1) / kTile);
-  control.totalUnits.store(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
   std::atomic<std::uint64_t> total{0};
-  const Outcome outcome = pool.run(tiles, control, [&](std::int64_t tile, int) {
+  JobControl control;
+  pool.run(tiles, control, [&](std::int64_t tile, int) {
     const std::size_t from = static_cast<std::size_t>(tile) * kTile;
-    const std::size_t size = std::min(kTile, bytes - from);
-    total.fetch_add(read(start + from, size, plan.prefetchBytes), std::memory_order_relaxed);
-    control.doneUnits.fetch_add(static_cast<std::int64_t>(size), std::memory_order_relaxed);
+    total.fetch_add(read(start + from, std::min(kTile, bytes - from), prefetchBytes), std::memory_order_relaxed);
   });
-  *sum = total.load(std::memory_order_relaxed);
-  return outcome;
+  return total.load(std::memory_order_relaxed);
 }
 
 }  // namespace collapsar

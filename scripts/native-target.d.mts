@@ -1,0 +1,1 @@
+export function nativeTarget(name: 'emulatedGpu' | 'rooflines'): string | undefined;

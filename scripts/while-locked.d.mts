@@ -1,0 +1,1 @@
+export function whileLocked<T>(name: string, seconds: number, work: () => T): T;
