@@ -7,6 +7,7 @@
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
 export type { FilterView } from './analysis/measuring/beside-metrics.js';
+export type { Excerpt, StepExcerpts } from './analysis/measuring/excerpts.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
 export type {
   Compared,

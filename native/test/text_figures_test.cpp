@@ -103,7 +103,7 @@ Step stepOf(std::uint64_t seed, std::int64_t prompts, std::int64_t each, std::in
   return step;
 }
 
-constexpr TextOptions kOptions = {99, 7, {}, 1 << 28, true};
+constexpr TextOptions kOptions = {99, 7, {}, 1 << 28, true, 7, 20};
 
 TextFigures figuresOf(Step& step, TextOptions options = kOptions, int threads = 1) {
   ThreadPool pool(threads);
@@ -138,6 +138,12 @@ std::vector<double> numbersOf(const TextFigures& f) {
     all.push_back(phrase.share);
     all.push_back(static_cast<double>(phrase.prompts));
     for (const std::int64_t id : phrase.ids) all.push_back(static_cast<double>(id));
+  }
+  // Which of several copies is read depends on the order of rows; what is read does not.
+  for (const RowReading& reading : f.readings) {
+    all.push_back(reading.specificity);
+    all.push_back(static_cast<double>(reading.tokens));
+    all.insert(all.end(), reading.nats.begin(), reading.nats.end());
   }
   return all;
 }
@@ -269,6 +275,28 @@ TEST_CASE("figures of prompts are the parts of the step's, and every row of the 
   }
 }
 
+TEST_CASE("rows are read from the most generic to the most specific, and their tokens add up to them") {
+  for (const bool known : {false, true}) {
+    Step step = stepOf(13, 9, 4, 25, known);
+    TextOptions whole = kOptions;
+    whole.readings = 1000;
+    whole.readTokens = 1000;
+    const TextFigures found = figuresOf(step, whole, 3);
+    CHECK_EQUAL(static_cast<std::int64_t>(found.readings.size()), found.rowsUsed);
+    for (std::size_t i = 0; i < found.readings.size(); i++) {
+      const RowReading& reading = found.readings[i];
+      CHECK(i == 0 || found.readings[i - 1].specificity <= reading.specificity);
+      CHECK_EQUAL(static_cast<std::int64_t>(reading.nats.size()), reading.tokens);
+      double sum = 0;
+      for (const double nats : reading.nats) sum += nats;
+      CHECK_NEAR(sum, reading.specificity * static_cast<double>(2 * reading.tokens + 1), 1e-8);
+    }
+    CHECK_EQUAL(figuresOf(step).readings.size(), std::size_t{7});
+    CHECK(figuresOf(step).readings[3].specificity == found.readings[3].specificity);
+    CHECK(figuresOf(step).readings[4].specificity == found.readings[found.readings.size() - 3].specificity);
+  }
+}
+
 TEST_CASE("n-grams that share a hash change little, and make no independent text look dependent") {
   Step step = stepOf(11, kSanitized ? 8 : 32, 6, 60, false);
   const TextFigures exact = figuresOf(step);
@@ -277,7 +305,7 @@ TEST_CASE("n-grams that share a hash change little, and make no independent text
   CHECK(!sameBits(some, exact) || kSanitized);
   CHECK_NEAR(some.bound.bound, exact.bound.bound, 0.02);
   CHECK_NEAR(some.form.siblingNovelty, exact.form.siblingNovelty, 0.02);
-  CHECK(sameBits(figuresOf(step, {99, 7, {~std::uint64_t{0} << 12}, 1 << 28, true}), exact));
+  CHECK(sameBits(figuresOf(step, {99, 7, {~std::uint64_t{0} << 12}, 1 << 28, true, 7, 20}), exact));
   // 4096 hashes for all of them: the bound gets looser, never wrong.
   double sum = 0;
   const int draws = kSanitized ? 3 : 40;

@@ -59,8 +59,8 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   /** Metrics to put into the record: logged keys, unprefixed names or globs. Default all. */
   metrics?: readonly string[] | undefined;
   /**
-   * Whether reports have `prompts` and `matrix` (strict), which what is written into a result directory is made of:
-   * false saves the time that they take. Default true; with a journal, which keeps them, true whatever is said here.
+   * Whether reports have `prompts`, `matrix` and `excerpts` (strict), which what is written into a result directory is
+   * made of: false saves the time that they take. Default true; with a journal, which keeps them, true whatever is said here.
    */
   perPrompt?: boolean | undefined;
   /**

@@ -5,6 +5,7 @@ import { type MeasuredPhrase, TEXT_PREFIX, type TextMetrics } from '../metrics/t
 import type { PromptMatrix, PromptReport } from '../monitor/prompts/prompt-findings.js';
 import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
 import type { FilterView } from './measuring/beside-metrics.js';
+import type { StepExcerpts } from './measuring/excerpts.js';
 import type { MetricChoice } from './measuring/metric-choice.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
@@ -78,6 +79,8 @@ export interface StepFindings {
   readonly metrics: readonly StepMetrics[];
   /** What the texts say, in steps with rollouts (docs/text-figures.md). */
   readonly texts?: TextMetrics;
+  /** Some of its rollouts, cut to what one reads: in steps with texts (`strict`, unless `perPrompt` was false). */
+  readonly excerpts?: StepExcerpts;
   /** Regime and verdicts (`strict`; docs/verdicts.md); missing where the step came twice or out of order. */
   readonly judgement?: Judgement;
   /** What the filter would keep, in files with rewards (`strict`). */

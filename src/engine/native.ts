@@ -200,7 +200,14 @@ export interface NativeEngine extends ShuffleJobs {
   ): number;
   textFigures(
     settle: Settle,
-    ...rest: [...TextRowsArguments, permutations: number, seed: number, prompts: boolean]
+    ...rest: [
+      ...TextRowsArguments,
+      permutations: number,
+      seed: number,
+      prompts: boolean,
+      readings: number,
+      readTokens: number,
+    ]
   ): number;
   phraseShares(settle: Settle, ...rest: [...TextRowsArguments, ...phrases: TextsArguments]): number;
 }
@@ -336,4 +343,15 @@ export interface NativeTextFigures {
   /** See text-prompts.ts. */
   prompts: NativeTextPrompts | undefined;
   phrases: { text: string; ids: Float64Array | undefined; tokens: number; prompts: number; share: number }[];
+  /** See row-readings.ts. */
+  readings: NativeRowReading[] | undefined;
+}
+
+export interface NativeRowReading {
+  row: number;
+  specificity: number;
+  tokens: number;
+  /** [2n] places in UTF-8, or none. */
+  places: Float64Array;
+  nats: Float64Array;
 }

@@ -31,7 +31,9 @@ export type { DeviceScoreStatsOptions, ScoreStatsOptions } from '../engine/opera
 export type { Moments, StepMoments } from '../engine/operations/step-moments.js';
 export type { FileScores, SumFileTokensOptions } from '../engine/operations/sum-file-tokens.js';
 export type { SumTokensOptions, TokenSums } from '../engine/operations/sum-tokens.js';
+export type { RowReading } from '../engine/operations/texts/row-readings.js';
 export type {
+  ReadingOptions,
   TemplatePhrase,
   TextFigures,
   TextFiguresOptions,

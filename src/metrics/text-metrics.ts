@@ -7,7 +7,8 @@ import type { OperationOptions } from '../checks/operation-options.js';
 import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
-import type { TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
+import type { RowReading } from '../engine/operations/texts/row-readings.js';
+import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import type { Interval } from './step-metrics.js';
@@ -38,6 +39,8 @@ export interface TextMetricOptions extends OperationOptions {
   firstStep?: TextRows | undefined;
   /** Also gives what there is of each prompt. Default false. */
   perPrompt?: boolean | undefined;
+  /** Also reads some rows token by token: the most generic and the most specific ones. Default none. */
+  readings?: ReadingOptions | undefined;
 }
 
 const OPTIONS: OptionTable<TextMetricOptions> = {
@@ -45,6 +48,7 @@ const OPTIONS: OptionTable<TextMetricOptions> = {
   seed: is.integer(0),
   firstStep: is.any,
   perPrompt: is.flag,
+  readings: is.any,
   ...OPERATION,
 };
 
@@ -74,6 +78,8 @@ export interface TextMetrics {
   readonly phrases: readonly MeasuredPhrase[];
   /** Only where the option `perPrompt` asked for it, and there are figures. */
   readonly perPrompt?: TextPrompts;
+  /** Only where the option `readings` asked for it, and there are figures. */
+  readonly readings?: readonly RowReading[];
   /** `values` under the keys that are logged: `text/<key>`. */
   readonly logged: Readonly<Record<string, number>>;
 }
@@ -145,11 +151,12 @@ export async function textMetrics(
   checkEngine(engine, 'engine');
   checkObject(step, 'step');
   checkOptions(options, OPTIONS);
-  const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, signal, onProgress } = options;
+  const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, readings } = options;
+  const { signal, onProgress } = options;
   const { truncated, logprobs, entropies, ...rows } = step;
   const total = (rows.texts ?? rows.tokens)?.length ?? 0;
   const beside = besideTexts({ truncated, logprobs, entropies }, total);
-  const figures = await engine.textFigures(rows, { permutations, seed, prompts, signal, onProgress });
+  const figures = await engine.textFigures(rows, { permutations, seed, prompts, readings, signal, onProgress });
   const phrases =
     firstStep === undefined ? figures.phrases : await sharesAtFirst(engine, figures.phrases, firstStep, signal);
   return reported(figures, phrases, total, beside, permutations);
@@ -319,6 +326,7 @@ function reported(
     byPrompts,
     phrases,
     ...(figures.prompts && { perPrompt: figures.prompts }),
+    ...(figures.readings && { readings: figures.readings }),
     logged: loggedTexts(values),
   };
 }

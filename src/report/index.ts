@@ -1,6 +1,7 @@
 // The report: what `collapsar report` writes and `collapsar serve` shows while a run goes on.
 export type { PromptRow } from './collect/prompt-columns.js';
 export { ReportCollection } from './collect/report-collection.js';
+export { textsOfReport } from './collect/step-texts.js';
 export { contentSecurityPolicy, MOST_BYTES, pageHtml, payloadOf } from './page-html.js';
 export { cutMatrix } from './payload/thinning.js';
 export { hasResults, readResults } from './read-results.js';

@@ -8,14 +8,16 @@ import { systemProblem } from '../logs/stores/system-problem.js';
 import type { RunSummary } from '../verdicts/run-summary.js';
 import type { PromptRow } from './collect/prompt-columns.js';
 import { ReportCollection } from './collect/report-collection.js';
-import { cutMatrix, THINNINGS } from './payload/thinning.js';
+import { cutMatrix, keptSteps, THINNINGS } from './payload/thinning.js';
 import { readTable } from './read-table.js';
+import { readTexts } from './read-texts.js';
 import type { Matrix, Provenance, Report } from './report.js';
 
 const METRICS = 'metrics.jsonl';
 const SUMMARY = 'summary.json';
 const PROMPTS = 'prompts.parquet';
 const MATRICES = 'matrices.parquet';
+const TEXTS = 'texts.parquet';
 
 /** Whether a path is a folder of results, not of logs. */
 export async function hasResults(path: string): Promise<boolean> {
@@ -71,10 +73,19 @@ export async function readResults(folder: string, command: string): Promise<Repo
   }
   for await (const row of readTable(join(folder, MATRICES)))
     collection.addMatrix(String(row.run), cutMatrix(matrixOf(row)));
+  const { runs } = collection.report();
+  const { texts, counts } = await readTexts(join(folder, TEXTS), (run, of) =>
+    keptSteps(of, THINNINGS[0].texts, runs.find(({ head }) => head.name === run)?.head.verdicts ?? []),
+  );
+  for (const [run, of] of texts) collection.addTexts(run, of);
   const report = collection.report();
   const thinned = [...cut].map(
     (run) => `${run}: prompts are shown of ${shown.get(run)?.size ?? 0} of ${steps.get(run)?.length ?? 0} steps.`,
   );
+  for (const { head, texts: of } of report.runs) {
+    const count = counts.get(head.name) ?? 0;
+    if (of.length < count) thinned.push(`${head.name}: rollouts are kept of ${of.length} of ${count} steps.`);
+  }
   return { ...report, head: { ...report.head, thinned } };
 }
 

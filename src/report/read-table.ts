@@ -2,8 +2,14 @@
 import { open } from 'node:fs/promises';
 import { FileError } from '../checks/errors.js';
 
-/** @throws {FileError} for a file that is there and is no Parquet */
-export async function* readTable(path: string): AsyncGenerator<Readonly<Record<string, unknown>>> {
+/**
+ * @param columns names of those to read; default all
+ * @throws {FileError} for a file that is there and is no Parquet
+ */
+export async function* readTable(
+  path: string,
+  columns?: readonly string[],
+): AsyncGenerator<Readonly<Record<string, unknown>>> {
   const handle = await open(path).catch(() => undefined);
   if (handle === undefined) return;
   try {
@@ -23,7 +29,8 @@ export async function* readTable(path: string): AsyncGenerator<Readonly<Record<s
     for (const group of metadata.row_groups) {
       const rowEnd = rowStart + Number(group.num_rows);
       // Byte columns stay bytes; columns of text say so in the file.
-      yield* await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors, utf8: false });
+      const reading = { file, metadata, rowStart, rowEnd, compressors, utf8: false };
+      yield* await parquetReadObjects({ ...reading, ...(columns && { columns: [...columns] }) });
       rowStart = rowEnd;
     }
   } catch (error) {

@@ -51,6 +51,8 @@ export interface RunData {
   readonly matrices: readonly Matrix[];
   /** Steps whose gradients were analysed, rising. */
   readonly gradients: readonly GradientStep[];
+  /** Some rollouts of some steps, to be read. */
+  readonly texts: readonly StepTexts[];
 }
 
 export const REGIME_CODES = ['', 'diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'] as const;
@@ -191,5 +193,34 @@ export interface Matrix {
   /** Row-major; 255 is 1. */
   readonly posterior: Uint8Array;
   /** Row-major, float16: nats by which a response is likelier under the column's prompt than under all. */
+  readonly nats: Uint16Array;
+}
+
+/** Some rollouts of a step. */
+export interface StepTexts {
+  readonly step: number;
+  /** How many rows they were chosen from. */
+  readonly rows: number;
+  /** The most generic first. */
+  readonly rollouts: readonly ShownText[];
+}
+
+/** A rollout, cut to what one reads. Lengths and places are in characters (code points). */
+export interface ShownText {
+  readonly row: number;
+  readonly group: string;
+  readonly prompt: string | null;
+  /** Of the whole prompt, and of the whole reasoning. */
+  readonly promptLength: number;
+  readonly reasoning: string;
+  readonly length: number;
+  readonly reward: number | null;
+  /** Nats a feature; null where there are no text figures. */
+  readonly specificity: number | null;
+  /** Of the whole reasoning. */
+  readonly tokens: number;
+  /** [2n] where the first n tokens begin and end. */
+  readonly places: Uint16Array;
+  /** [n] float16: nats by which each token speaks for its own prompt. */
   readonly nats: Uint16Array;
 }

@@ -557,7 +557,8 @@ describe('collapsar analyze --out', () => {
     const run = await logs(2);
     const out = join(folder(), 'out');
     mkdirSync(out);
-    for (const name of ['metrics.jsonl', 'prompts.parquet', 'matrices.parquet', 'matrices.parquet.run']) {
+    const parts = ['matrices.parquet.run', 'texts.parquet', 'texts.parquet.run'];
+    for (const name of ['metrics.jsonl', 'prompts.parquet', 'matrices.parquet', ...parts]) {
       writeFileSync(join(out, `.${name}.4242.tmp`), 'half');
     }
     writeFileSync(join(out, '.notes.tmp'), 'not ours');
@@ -569,6 +570,7 @@ describe('collapsar analyze --out', () => {
       'metrics.parquet',
       'prompts.parquet',
       'summary.json',
+      'texts.parquet',
     ]);
   });
 
@@ -598,6 +600,7 @@ describe('collapsar analyze --out', () => {
     'metrics.jsonl',
     'prompts.parquet',
     'matrices.parquet',
+    'texts.parquet',
     'metrics.parquet',
     'failures.jsonl',
     'summary.json',

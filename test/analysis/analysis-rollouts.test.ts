@@ -174,6 +174,36 @@ describe('logs and step files in one folder', () => {
     ]);
   });
 
+  it('in a file beside the step file are texts of its rows, whatever the run is called', async () => {
+    const run = fresh();
+    for (const step of [1, 2, 3]) {
+      await putStep(join(run, `step_${step}.safetensors`), { ...smallStep(step), run: 'named otherwise' });
+      if (step === 2) continue;
+      const texts = Array.from({ length: 12 }, (_, row) => ({
+        ...{ row: 11 - row, group: row % 4, prompt: `about g${row % 4}` },
+        ...{ reasoning: `it is g${row % 4} ${row}, as always`, reward: row % 2 },
+      }));
+      putLogs(run, { [`step_${step}.texts.jsonl`]: texts });
+    }
+    const { reports, failures } = await collect(run);
+    expect(failures).toEqual([]);
+    expect(reports.map(({ step, run: name }) => [step, name])).toEqual(
+      [1, 2, 3].map((step) => [step, 'named otherwise']),
+    );
+    expect(reports.map(({ metrics, excerpts }) => [metrics.length, excerpts?.rows])).toEqual([
+      [1, 12],
+      [1, undefined],
+      [1, 12],
+    ]);
+    for (const { row, reasoning, group } of reports[0]?.excerpts?.rollouts ?? []) {
+      expect(reasoning).toBe(`it is g${group} ${11 - row}, as always`);
+    }
+    // A name that says another step is that of a log of its own.
+    putLogs(run, { 'step_2.texts.jsonl': [{ group: 0, reasoning: 'a' }] });
+    renameSync(join(run, 'step_2.safetensors'), join(run, 'step_9.safetensors'));
+    expect((await collect(run)).reports.map(({ excerpts }) => excerpts?.rows)).toEqual([12, undefined, 12, 1]);
+  });
+
   it('are each found where the other is missing, and nothing is a failure of both', async () => {
     const empty = fresh();
     mkdirSync(empty);
@@ -232,7 +262,8 @@ describe('shards of rollout logs', () => {
         '--jsonl',
       ]);
       expect(last).toEqual(seen);
-      for (const name of ['metrics.jsonl', 'summary.json', 'metrics.parquet', 'prompts.parquet', 'matrices.parquet']) {
+      const tables = ['metrics', 'prompts', 'matrices', 'texts'].map((name) => `${name}.parquet`);
+      for (const name of ['metrics.jsonl', 'summary.json', ...tables]) {
         expect(readFileSync(join(results, name), 'latin1')).toBe(readFileSync(join(whole, name), 'latin1'));
       }
     }

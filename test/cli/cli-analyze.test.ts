@@ -704,6 +704,7 @@ describe('--out', () => {
       'metrics.parquet',
       'prompts.parquet',
       'summary.json',
+      'texts.parquet',
     ]);
     expect(readFileSync(join(out, 'metrics.jsonl'), 'utf8')).toBe(printed);
     const failures = recordsOf(readFileSync(join(out, 'failures.jsonl'), 'utf8'));
@@ -731,6 +732,7 @@ describe('--out', () => {
       'metrics.parquet',
       'prompts.parquet',
       'summary.json',
+      'texts.parquet',
     ]);
     const before = readFileSync(join(out, 'summary.json'), 'utf8');
     await again();

@@ -6,7 +6,7 @@ import { appended } from '../../src/report/payload/append.js';
 import { fromPlanes, toPlanes, typeOf } from '../../src/report/payload/byte-planes.js';
 import { decodeReport, encodeReport } from '../../src/report/payload/payload.js';
 import { cutMatrix, drawnTogether, thinned } from '../../src/report/payload/thinning.js';
-import type { Matrix } from '../../src/report/report.js';
+import type { Matrix, StepTexts } from '../../src/report/report.js';
 import { headOf, hostileNames, reportOf, runOf, runs, stretchOf } from './reports.js';
 
 describe('byte planes', () => {
@@ -39,6 +39,18 @@ describe('the payload', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('of before there were rollouts is read, and has none', () => {
+    const report = reportOf(runOf([1, 2], { mi: [1, 2] }));
+    const bytes = encodeReport(report);
+    const length = new DataView(bytes.buffer).getUint32(0, true);
+    const head = new TextDecoder().decode(bytes.subarray(4, 4 + length));
+    // As long as it was.
+    const before = head.replace('"texts":[],', `${' '.repeat(11)}`);
+    expect(before).not.toBe(head);
+    bytes.set(new TextEncoder().encode(before), 4);
+    expect(decodeReport(bytes)).toEqual(report);
   });
 
   it('is gzip, the same for the same report', async () => {
@@ -75,6 +87,7 @@ describe('a report that grows', () => {
           figures: Object.fromEntries(Object.entries(whole.figures).map(([name, c]) => [name, c.slice(from, to)])),
           prompts: isFirst ? whole.prompts : undefined,
           matrices: isFirst ? whole.matrices : [],
+          texts: isFirst ? whole.texts : [],
         });
         const first = reportOf(part(0, at, true));
         const before = { ...first, head: { ...first.head, cursor: 'c1' } };
@@ -153,17 +166,20 @@ describe('thinning', () => {
     const matrix = (step: number): Matrix => {
       return { step, source: 'scores', ids: ['p'], prompts: 1, posterior: Uint8Array.of(255), nats: Uint16Array.of(0) };
     };
+    const textsOf = (step: number): StepTexts => ({ step, rows: 8, rollouts: [] });
     const head = headOf('a', { verdicts: [stretchOf({ since: 23 })] });
-    const run = { ...runOf(steps, { mi: steps }, head), matrices: steps.map(matrix) };
-    const small = thinned(reportOf(run), { steps: 10, promptSteps: 5, matrices: 4 });
+    const run = { ...runOf(steps, { mi: steps }, head), matrices: steps.map(matrix), texts: steps.map(textsOf) };
+    const small = thinned(reportOf(run), { steps: 10, promptSteps: 5, matrices: 4, texts: 3 });
     expect(small.head.thinned).toEqual([
       'a: 50 steps are drawn together to 10 means; intervals are the outermost ones.',
       'a: heat maps are kept of 4 of 50 steps.',
+      'a: rollouts are kept of 3 of 50 steps.',
     ]);
+    expect(small.runs[0]?.texts.map(({ step }) => step)).toEqual([1, 23, 50]);
     const kept = small.runs[0]?.matrices.map(({ step }) => step);
     expect(kept).toHaveLength(4);
     expect(kept).toEqual(expect.arrayContaining([1, 23, 50]));
-    const whole = { steps: 50, promptSteps: 5, matrices: 50 };
+    const whole = { steps: 50, promptSteps: 5, matrices: 50, texts: 50 };
     expect(thinned(reportOf(run), whole)).toEqual(reportOf(run));
   });
 

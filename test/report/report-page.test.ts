@@ -7,15 +7,17 @@ import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
+import { float16Bits } from '../../src/engine/tensor/float16-array.js';
 import { shortNumber } from '../../src/report/charts/number-text.js';
 import { PromptColumns } from '../../src/report/collect/prompt-columns.js';
 import { pageHtml, payloadOf } from '../../src/report/page-html.js';
 import { readTable } from '../../src/report/read-table.js';
 import type { Matrix, RunData } from '../../src/report/report.js';
 import { collapsar } from '../cli/cli-streams.js';
+import { exampleRollouts } from '../support/analysis-logs.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { headOf, hostileNames, reportOf, runOf, stretchOf } from './reports.js';
+import { headOf, hostileNames, reportOf, runOf, stretchOf, textOf } from './reports.js';
 
 const executable = [process.env.COLLAPSAR_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
   (path) => path !== undefined && existsSync(path),
@@ -95,6 +97,7 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     ['light', 'scores'],
     ['dark', 'scores'],
     ['light', 'texts'],
+    ['dark', 'texts'],
   ] as const)('has nothing that axe objects to, all opened, in %s colours, of %s', async (colours, source) => {
     const page = await open(source === 'texts' ? texts : shipped, { colours });
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe(colours);
@@ -317,6 +320,132 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     ]);
     expect(await violations(page)).toEqual([]);
     expect(said).toEqual([]);
+    await page.context().close();
+  });
+
+  it('has a reader with the rollouts of texts.parquet, the most generic or the most specific first', async () => {
+    const rows = [];
+    const read = join(folder, 'read');
+    await collapsar(['analyze', exampleRollouts, '--out', read, '--quiet', '--permutations', '19']);
+    for await (const row of readTable(join(read, 'texts.parquet'))) if (row.step === 60n) rows.push(row);
+    const page = await open(texts, { hash: '#step=60' });
+    const reader = page.locator('.reader');
+    await reader.getByRole('heading', { name: 'Rollouts of step 60, word by word' }).waitFor();
+    for (const order of ['generic', 'specific'] as const) {
+      await reader.getByRole('button', { name: `most ${order} first` }).click();
+      const shown: string[] = [];
+      const later = reader.getByRole('button', { name: 'Later rollouts' });
+      for (;;) {
+        for (const article of await reader.getByRole('article').all()) {
+          shown.push(
+            [
+              await article.locator('.facts').textContent(),
+              await article.locator('.prompt').textContent(),
+              await article.locator('.reasoning').textContent(),
+            ].join('|'),
+          );
+        }
+        if (await later.isDisabled()) break;
+        await later.click();
+      }
+      const wanted = rows.map(({ row, specificity, reward, prompt, reasoning }) => {
+        const facts = `row ${row} · ${shortNumber(specificity as number)} nats a feature · reward ${shortNumber(reward as number)}`;
+        return `${facts}|${String(prompt).trim()}|${String(reasoning).trim()}`;
+      });
+      expect(shown).toEqual(order === 'generic' ? wanted : wanted.toReversed());
+    }
+    expect(said).toEqual([]);
+    await page.context().close();
+  }, 60_000);
+
+  it('says of each word what it is worth, by mouse and by keys, and follows the cursor', async () => {
+    const words = Array.from('kind of a cat'.matchAll(/\S+/g), ({ index, 0: word }, at) => {
+      return [index, index + word.length, float16Bits([0, -3, 0.8, 4.5][at] as number)] as const;
+    });
+    const rollout = textOf('kind of a cat', words, { row: 7, group: '12', prompt: 'What is it?', promptLength: 11 });
+    const texts = [2, 3].map((step) => ({ step, rows: 9, rollouts: [{ ...rollout, row: step }] }));
+    const page = await open(await written('words.html', { ...runOf([1, 2, 3], { mi: [1, 2, 3] }), texts }));
+    const reader = page.locator('.reader');
+    expect(await reader.textContent()).toContain('Rollouts of step 3');
+    const reasoning = reader.getByRole('group', { name: /^Reasoning of row 3 of prompt 12/ });
+    expect(
+      await reasoning.locator('span[data-at]').evaluateAll((all) => all.map(({ className }) => className)),
+    ).toEqual(['even', 'generic-2', 'specific-1', 'specific-3']);
+    // Each shade has a line of its own kind, and a legend.
+    for (const name of ['generic-2', 'generic-1', 'specific-1', 'specific-2', 'specific-3']) {
+      const line = await reader
+        .locator(`.shades .${name}`)
+        .evaluate('(one) => getComputedStyle(one).borderBottomStyle');
+      expect(line).not.toBe('none');
+    }
+    await reasoning.focus();
+    const aloud = reader.locator('[aria-live=polite]');
+    await page.keyboard.press('End');
+    expect(await aloud.textContent()).toBe('“cat”: 4.50 nats, 90.0 times as likely as under other prompts');
+    await page.keyboard.press('ArrowLeft');
+    expect(await aloud.textContent()).toMatch(/^“a”: 0\.800 nats, 2\.23 times/);
+    expect(await reasoning.locator('[data-now]').textContent()).toBe('a');
+    await reasoning.getByText('of', { exact: true }).hover();
+    expect(await reader.locator('.readout').first().textContent()).toMatch(/^“of”: -3 nats, 0\.0498 times/);
+    await page.getByRole('group', { name: /^Story of/ }).focus();
+    await page.keyboard.press('Home');
+    await reader.getByText('Rollouts of step 2').waitFor();
+    expect(await reader.textContent()).toContain('The nearest step whose rollouts were kept. 1 of 9 rows are kept');
+    expect(await violations(page)).toEqual([]);
+    expect(said).toEqual([]);
+    await page.context().close();
+  });
+
+  it('shows hostile texts as text, within bounds, and lets none turn around the page', async () => {
+    const names = [...hostileNames, '\u2066\u202eevil\u0007', '\n'.repeat(4096), 'w'.repeat(4096), '\ufeff'.repeat(9)];
+    const rollouts = names.map((name, row) => {
+      const words = Array.from({ length: Math.min(1000, [...name].length) }, (_, at) => [at, at + 1, 0x3c00] as const);
+      return textOf(name, words, {
+        row,
+        group: name,
+        prompt: name,
+        promptLength: 2 ** 20,
+        length: 2 ** 20,
+        tokens: 2 ** 18,
+      });
+    });
+    const run = { ...runOf([1, 2], { mi: [1, 2] }), texts: [{ step: 2, rows: 64, rollouts }] };
+    const page = await open(await written('hostile-texts.html', run), { width: 320, height: 640 });
+    const reader = page.locator('.reader');
+    const later = reader.getByRole('button', { name: 'Later rollouts' });
+    const shown: string[] = [];
+    for (;;) {
+      for (const text of await reader.locator('.reasoning').all()) {
+        shown.push((await text.textContent()) as string);
+        expect((await text.boundingBox())?.height).toBeLessThan(400);
+      }
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+      if (await later.isDisabled()) break;
+      await later.click();
+    }
+    expect(shown).toHaveLength(names.length);
+    expect(shown.join('')).not.toMatch(/[\u202a-\u202e\u2066-\u2069\ufeff]/);
+    for (const [at, name] of hostileNames.entries()) {
+      expect((shown[at] as string).replaceAll(/⟨202E⟩|[␀␛]/g, '')).toBe(name.replaceAll(/\p{Cc}|\u202e/gu, '').trim());
+    }
+    expect(await reader.textContent()).toContain(
+      '262144 words, the first 1000 shaded; shown are 4096 of 1048576 characters',
+    );
+    expect(await page.locator('#page script, #page img').count()).toBe(0);
+    expect(await violations(page)).toEqual([]);
+    expect(said).toEqual([]);
+    await page.context().close();
+  }, 60_000);
+
+  it('opens a rollout from the part of its step', async () => {
+    const page = await open(texts, { hash: '#step=60' });
+    await page.getByText('Its rollouts (16 of 128)').click();
+    const last = page.locator('.texts tbody tr').last();
+    const row = await last.getByRole('cell').first().textContent();
+    await last.getByRole('button').click();
+    const focused = page.locator('.reasoning:focus');
+    await focused.waitFor();
+    expect(await focused.getAttribute('aria-label')).toMatch(new RegExp(`^Reasoning of row ${row}\\b`));
     await page.context().close();
   });
 

@@ -1,6 +1,15 @@
 // Reports of any content, for tests of what is made of them.
 import fc from 'fast-check';
-import type { Matrix, PromptTable, Report, RunData, RunHead, Stretch } from '../../src/report/report.js';
+import type {
+  Matrix,
+  PromptTable,
+  Report,
+  RunData,
+  RunHead,
+  ShownText,
+  StepTexts,
+  Stretch,
+} from '../../src/report/report.js';
 
 export function headOf(name: string, more: Partial<RunHead> = {}): RunHead {
   return {
@@ -33,6 +42,7 @@ export function runOf(
     prompts: undefined,
     matrices: [],
     gradients: [],
+    texts: [],
   };
 }
 
@@ -115,6 +125,44 @@ const matrices: fc.Arbitrary<Matrix> = fc.nat(6).chain((size) =>
     }),
 );
 
+/** A rollout with words at these places, [begin, end, nats as float16 bits] each. */
+export function textOf(
+  reasoning: string,
+  words: readonly (readonly [number, number, number])[],
+  more: Partial<ShownText> = {},
+): ShownText {
+  return {
+    ...{ row: 0, group: 'g', prompt: null, promptLength: 0, reasoning, length: [...reasoning].length },
+    ...{ reward: null, specificity: 0, tokens: words.length },
+    places: Uint16Array.from(words.flatMap((word) => word.slice(0, 2))),
+    nats: Uint16Array.from(words, ([, , bits]) => bits),
+    ...more,
+  };
+}
+
+const shownTexts: fc.Arbitrary<ShownText> = fc
+  .record({
+    reasoning: fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...hostileNames)),
+    places: fc.array(fc.nat(65_535), { maxLength: 12 }).map((places) => places.sort((a, b) => a - b)),
+    bits: fc.nat(65_535),
+    prompt: fc.option(fc.string()),
+    specificity: fc.option(
+      fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)),
+    ),
+  })
+  .map(({ reasoning, places, bits, prompt, specificity }) => {
+    const words = Array.from({ length: places.length >> 1 }, (_, at) => {
+      return [places[2 * at] as number, places[2 * at + 1] as number, bits] as const;
+    });
+    return textOf(reasoning, words, { prompt, specificity });
+  });
+
+const stepTexts: fc.Arbitrary<StepTexts> = fc.record({
+  step: fc.nat(),
+  rows: fc.nat(),
+  rollouts: fc.array(shownTexts, { maxLength: 3 }),
+});
+
 export const runs: fc.Arbitrary<RunData> = fc
   .record({
     name: fc.oneof(fc.string(), fc.constantFrom(...hostileNames)),
@@ -128,10 +176,11 @@ export const runs: fc.Arbitrary<RunData> = fc
         regimes: places(steps.length, 4),
         prompts: fc.option(promptTables(), { nil: undefined }),
         matrices: fc.array(matrices, { maxLength: 3 }),
+        texts: fc.array(stepTexts, { maxLength: 3 }),
       })
-      .map(({ mi, chance, regimes, prompts, matrices: shown }): RunData => {
+      .map(({ mi, chance, regimes, prompts, matrices: shown, texts }): RunData => {
         const sorted = steps.toSorted((a, b) => a - b);
         const run = runOf(sorted, { mi, chance }, headOf(name));
-        return { ...run, regimes: Uint8Array.from(regimes), prompts, matrices: shown };
+        return { ...run, regimes: Uint8Array.from(regimes), prompts, matrices: shown, texts };
       }),
   );

@@ -53,7 +53,14 @@ interface Row {
   features: number;
 }
 
-/** Figures by their names without `text/`; undefined where there are none. */
+/** One used row, and what each of its tokens is to S under its own prompt less the mean over the others. */
+export interface ReferenceRow {
+  tokens: readonly (number | string)[];
+  group: string;
+  specificity: number;
+  nats: number[];
+}
+
 /** What there is of one prompt, with entries by the id of the other. */
 export interface ReferencePrompt {
   rows: number;
@@ -63,10 +70,15 @@ export interface ReferencePrompt {
   nats: Map<string, number>;
 }
 
-/** @param ofPrompts is filled, by the id of the group */
+/**
+ * @param ofPrompts is filled, by the id of the group
+ * @param ofRows is filled, in the order of keys
+ * @returns figures by their names without `text/`; undefined where there are none
+ */
 export function textReference(
   given: ReferenceRows,
   ofPrompts = new Map<string, ReferencePrompt>(),
+  ofRows: ReferenceRow[] = [],
 ): Record<string, number> | undefined {
   const filled = given.tokens.flatMap((tokens, at) =>
     tokens.length > 0 ? [{ tokens, id: given.groups[at] as number | string }] : [],
@@ -120,29 +132,26 @@ export function textReference(
   const allTotal = totalOf(all);
   const promptCounts =
     given.prompts === undefined ? undefined : ids.map((id) => featuresOf(given.prompts?.get(id) ?? []));
-  const scoresFrom = (trains: (row: Row) => boolean, tested: readonly Row[]): number[][] => {
-    const trained = prompts.map((of) => {
+  type Trained = readonly { counts: Counts; total: number }[];
+  const trainedBy = (trains: (row: Row) => boolean): Trained =>
+    prompts.map((of) => {
       const counts: Counts = new Map();
       for (const row of of) if (trains(row)) addTo(counts, row.counts);
       return { counts, total: totalOf(counts) };
     });
+  const logOf = (feature: string, j: number, trained: Trained): number => {
+    const b = (all.get(feature) as number) / allTotal;
+    const { counts, total } = trained[j] as Trained[number];
+    const q = byPrompts ? b : (counts.get(feature) ?? 0) / total;
+    if (promptCounts === undefined) return Math.log(q / 2 + b / 2);
+    const own = promptCounts[j] as Counts;
+    const d = own.size === 0 ? 0 : (own.get(feature) ?? 0) / totalOf(own);
+    return Math.log(q / 3 + d / 3 + b / 3);
+  };
+  const scoresFrom = (trains: (row: Row) => boolean, tested: readonly Row[]): number[][] => {
+    const trained = trainedBy(trains);
     return tested.map((row) =>
-      prompts.map((_, j) => {
-        let score = 0;
-        for (const [feature, count] of row.counts) {
-          const b = (all.get(feature) as number) / allTotal;
-          const { counts, total } = trained[j] as { counts: Counts; total: number };
-          const q = byPrompts ? b : (counts.get(feature) ?? 0) / total;
-          if (promptCounts === undefined) {
-            score += count * Math.log(q / 2 + b / 2);
-          } else {
-            const own = promptCounts[j] as Counts;
-            const d = own.size === 0 ? 0 : (own.get(feature) ?? 0) / totalOf(own);
-            score += count * Math.log(q / 3 + d / 3 + b / 3);
-          }
-        }
-        return score;
-      }),
+      prompts.map((_, j) => [...row.counts].reduce((sum, [of, count]) => sum + count * logOf(of, j, trained), 0)),
     );
   };
   const S: number[][] = new Array(R);
@@ -220,6 +229,23 @@ export function textReference(
     const scores = S[row.position] as number[];
     return sum + (row.weight * ((scores[row.prompt] as number) - others(scores, row.prompt))) / row.features;
   }, 0);
+
+  for (const row of rows) {
+    const trained = trainedBy(({ fold }) => fold !== row.fold);
+    const partOf = (feature: string): number => {
+      const logs = prompts.map((_, j) => logOf(feature, j, trained));
+      return (logs[row.prompt] as number) - others(logs, row.prompt);
+    };
+    const marked = ['^', ...row.tokens.map((token) => ` ${token}`), '$'];
+    const pairs = marked.slice(1).map((token, at) => partOf(`2 ${marked[at]}\n${token}`));
+    const last = row.tokens.length - 1;
+    const nats = row.tokens.map((token, at) => {
+      const [before, behind] = [pairs[at] as number, pairs[at + 1] as number];
+      return partOf(`1 ${token}`) + (at === 0 ? before : before / 2) + (at === last ? behind : behind / 2);
+    });
+    const specificity = nats.reduce((sum, part) => sum + part, 0) / row.features;
+    ofRows.push({ tokens: row.tokens, group: row.group, specificity, nats });
+  }
 
   const tested = rows.filter(({ place }) => byPrompts || place % 2 === 1);
   out.half_split_statistic = scoresFrom(({ place }) => place % 2 === 0, tested).reduce((sum, scores, at) => {

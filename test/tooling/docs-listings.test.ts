@@ -157,6 +157,7 @@ describe('docs/reference/cli.md', () => {
       'metrics.parquet',
       'prompts.parquet',
       'summary.json',
+      'texts.parquet',
     ]);
     const summary = await files.readFile('results/summary.json', 'utf8');
     await files.rename('runs', 'unmounted');

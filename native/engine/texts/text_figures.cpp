@@ -61,6 +61,11 @@ Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigure
     if (found == Outcome::Cancelled) return found;
     scores.all = {};
   }
+  if (options.readings > 0) {
+    const Outcome read = readRows(rows, tokens, known, options.hash, scores, options.readings, options.readTokens,
+                                  out.readings, pool, control);
+    if (read == Outcome::Cancelled) return read;
+  }
   const Outcome split = halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
   if (split == Outcome::Cancelled) return split;
   return textForm(rows, tokens, options.hash, out.form, pool, control);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "half_split.h"
+#include "row_readings.h"
 #include "text_bound.h"
 #include "text_form.h"
 #include "text_prompts.h"
@@ -16,6 +17,8 @@ struct TextOptions {
   NgramHash hash;
   std::int64_t scoreBytes = 1 << 28;  // of rows' scores that are kept at a time, about
   bool prompts = false;               // whether TextFigures::prompts is wanted
+  std::int64_t readings = 0;          // rows of TextFigures::readings, and how many tokens of each, at most
+  std::int64_t readTokens = 0;
 };
 
 struct TextFigures {
@@ -26,6 +29,7 @@ struct TextFigures {
   HalfSplit split;
   TextForm form;
   TextPrompts prompts;
+  std::vector<RowReading> readings;
   double duplicateShare, duplicateAcrossShare;
 
   std::int64_t emptyRows;

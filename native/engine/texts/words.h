@@ -99,6 +99,9 @@ class WordReader {
     return false;
   }
 
+  // Behind the last word.
+  const std::uint8_t* at() const { return at_; }
+
  private:
   const std::uint8_t* at_ = nullptr;
   const std::uint8_t* end_ = nullptr;

@@ -52,7 +52,8 @@ class TextFiguresJob : public Job {
     }
     return objectOf(env, {{"numbers", numbersOf(env, numbers)},
                           {"phrases", phrases},
-                          {"prompts", options.prompts ? promptsOf(env, figures.prompts) : env.Undefined()}});
+                          {"prompts", options.prompts ? promptsOf(env, figures.prompts) : env.Undefined()},
+                          {"readings", options.readings > 0 ? readingsOf(env, figures.readings) : env.Undefined()}});
   }
 
   TextRowsArgument rows;
@@ -70,6 +71,20 @@ class TextFiguresJob : public Job {
     return objectOf(env, {{"numbers", numbersOf(env, numbers)},
                           {"posterior", hasMatrices ? bytesOf(env, prompts.posterior) : env.Undefined()},
                           {"nats", hasMatrices ? halvesOf(env, prompts.nats) : env.Undefined()}});
+  }
+
+  // In the order of src/engine/operations/texts/row-readings.ts.
+  static Napi::Value readingsOf(Napi::Env env, const std::vector<RowReading>& readings) {
+    const Napi::Array values = Napi::Array::New(env, readings.size());
+    std::uint32_t at = 0;
+    for (const RowReading& reading : readings) {
+      values.Set(at++, objectOf(env, {{"row", numberOf(env, reading.row)},
+                                      {"specificity", Napi::Number::New(env, reading.specificity)},
+                                      {"tokens", numberOf(env, reading.tokens)},
+                                      {"places", numbersOf(env, reading.places)},
+                                      {"nats", numbersOf(env, reading.nats)}}));
+    }
+    return values;
   }
 
   TextFigures figures{};
@@ -93,13 +108,16 @@ class PhraseSharesJob : public Job {
 
 }  // namespace
 
-// textFigures(settle, ...rows (see TextRowsArgument::take), permutations, seed: number, prompts: boolean): number
+// textFigures(settle, ...rows (see TextRowsArgument::take), permutations, seed: number, prompts: boolean, readings,
+//   readTokens: number): number
 std::unique_ptr<Job> textFiguresJob(Arguments& arguments) {
   auto job = std::make_unique<TextFiguresJob>();
   job->rows.take(*job, arguments);
   job->options.permutations = arguments.integer();
   job->options.seed = static_cast<std::uint64_t>(arguments.integer());
   job->options.prompts = arguments.flag();
+  job->options.readings = arguments.integer();
+  job->options.readTokens = arguments.integer();
   return job;
 }
 

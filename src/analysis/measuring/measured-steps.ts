@@ -77,7 +77,7 @@ export class MeasuredSteps {
 
 /** What a step file says counts where both say it. */
 function together(scored: StepMeasurement, written: StepMeasurement): StepMeasurement {
-  const { texts, badRows } = written;
+  const { texts, excerpts, badRows } = written;
   const prompts = scored.prompts?.source === undefined ? (written.prompts ?? scored.prompts) : scored.prompts;
   const groupNames = (scored.reading?.prompts.length ?? 0) > 0 ? undefined : written.groupNames;
   const inFilter = scored.filter === undefined && groupNames?.inFilter === true;
@@ -86,6 +86,7 @@ function together(scored: StepMeasurement, written: StepMeasurement): StepMeasur
   return {
     metrics: scored.metrics,
     ...(texts && { texts }),
+    ...(excerpts && { excerpts }),
     ...(prompts && { prompts }),
     ...(groupNames && { groupNames: { ...groupNames, inFilter } }),
     ...(reading && { reading }),

@@ -20,6 +20,7 @@ import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { PromptMeasurement } from '../../monitor/prompts/prompt-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import type { FilterView } from './beside-metrics.js';
+import type { Excerpt } from './excerpts.js';
 import type { StepMeasurement } from './step-measurement.js';
 
 /**
@@ -127,6 +128,29 @@ const promptsShape: Shape<PromptMeasurement> = (value) => {
   return prompts;
 };
 
+const excerptFields: Shape<Excerpt> = fields({
+  row: anyNumber,
+  group: text,
+  prompt: nullable(text),
+  promptLength: anyNumber,
+  reasoning: text,
+  length: anyNumber,
+  reward: nullable(anyNumber),
+  specificity: nullable(anyNumber),
+  tokens: anyNumber,
+  places: text,
+  nats: text,
+});
+
+const excerptShape: Shape<Excerpt> = (value) => {
+  const excerpt = excerptFields(value);
+  const [places, nats] = [excerpt.places, excerpt.nats].map((bytes) => Buffer.byteLength(bytes, 'base64'));
+  if (places !== 2 * (nats as number) || places % 4 !== 0) {
+    reject(excerpt.places, 'two places and a number for each token, in base64', 'places');
+  }
+  return excerpt;
+};
+
 const id = shape<number | bigint>(
   "a group's number",
   (value) => typeof value === 'bigint' || typeof value === 'number',
@@ -195,6 +219,7 @@ const measurementShape: Shape<StepMeasurement> = fields({
   metrics: list(metricsShape),
   texts: optional(textsShape),
   prompts: optional(promptsShape),
+  excerpts: optional(fields({ rows: anyNumber, rollouts: list(excerptShape) })),
   groupNames: optional(fields({ names: list(text), inFilter: flag })),
   reading: optional(readingShape),
   filter: optional(filterShape),

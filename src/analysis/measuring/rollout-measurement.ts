@@ -15,6 +15,7 @@ import {
 } from '../../metrics/text-metrics.js';
 import { type GroupName, promptsOfTexts, promptsWithout } from '../../monitor/prompts/prompt-measurement.js';
 import { besideMetrics, type RowColumns } from './beside-metrics.js';
+import { excerptsOf, READINGS } from './excerpts.js';
 import { asFileError, type BadRow, type MeasureOptions, type StepMeasurement } from './step-measurement.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */
@@ -39,7 +40,7 @@ export async function measureRollouts(
   const [{ path = '' } = {}] = logged.parts;
   if (step === undefined) throw errors[0] ?? new FileError({ path }, `step ${logged.step} has no rows`);
   return asFileError(path, signal, async () => {
-    const { perPrompt, ...texts } = await textsOf(engine, step, options, isWanted, firstRows, signal);
+    const { perPrompt, readings, ...texts } = await textsOf(engine, step, options, isWanted, firstRows, signal);
     const isJudged = options.profile === 'strict' && step.group !== undefined;
     const figures = { texts, figures: lengthsOf(step) };
     const beside = isJudged
@@ -47,8 +48,9 @@ export async function measureRollouts(
       : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
     const notes = [...step.notes, ...groupNotes(step), ...(isAlone ? absentNotes(step) : []), ...beside.notes];
     const prompts = isWanted ? promptParts(step, perPrompt) : {};
+    const excerpts = isWanted ? excerptsOf(step, firstTurns(step), readings, shortName) : undefined;
     const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
-    return { metrics: [], texts, ...prompts, ...beside, notes, ...badRows };
+    return { metrics: [], texts, ...prompts, ...(excerpts && { excerpts }), ...beside, notes, ...badRows };
   });
 }
 
@@ -136,7 +138,11 @@ async function textsOf(
           total: rows.length,
           ...(step.length && { lengths: rows.map((row) => step.length?.[row] as number) }),
         })
-      : await textMetrics(engine, { ...texts, ...besideTexts(step, rows) }, { permutations, seed, perPrompt, signal });
+      : await textMetrics(
+          engine,
+          { ...texts, ...besideTexts(step, rows) },
+          { permutations, seed, perPrompt, ...(perPrompt && { readings: READINGS }), signal },
+        );
   const absent = { ...measured.absent, ...reasonsOf(step, measured) };
   const first = measured.phrases.length > 0 ? await firstRows() : undefined;
   // Phrases of words are not to be found among ids.

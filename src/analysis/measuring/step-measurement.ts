@@ -19,6 +19,7 @@ import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { type GroupNames, type PromptMeasurement, promptsOfScores } from '../../monitor/prompts/prompt-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
+import type { StepExcerpts } from './excerpts.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 
@@ -33,6 +34,8 @@ export interface StepMeasurement {
   readonly texts?: TextMetrics;
   /** What the step says of each of its prompts (`strict`), where that was asked for. */
   readonly prompts?: PromptMeasurement;
+  /** Some of the step's rollouts, to be read: of steps with texts. */
+  readonly excerpts?: StepExcerpts;
   /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
   readonly groupNames?: GroupNames;
   /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */

@@ -226,9 +226,10 @@ function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): Step
   const keyOf = ({ runDirectory, run, step }: Pick<StepOfRun, 'runDirectory' | 'run' | 'step'>) =>
     `${runDirectory}\n${run}\n${step}`;
   const byKey = new Map(logged.map((one) => [keyOf(one), one]));
+  const beside = textsByFile(logged);
   const taken = new Set<LoggedStep>();
   const steps = files.map((file): StepFile => {
-    const rollouts = byKey.get(keyOf(file));
+    const rollouts = besideFile(file, beside) ?? byKey.get(keyOf(file));
     if (rollouts === undefined || taken.has(rollouts)) return file;
     taken.add(rollouts);
     return { ...file, rollouts, bytes: file.bytes + rollouts.bytes };
@@ -254,6 +255,26 @@ function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): Step
     const digest = headerDigest(step.rollouts.identity, first.identityOf(step) ?? '', step.isLog ? '' : step.identity);
     return { ...step, identity: digest };
   });
+}
+
+/** Texts that stand beside step files, by the step file's path without its endings. */
+function textsByFile(logged: readonly LoggedStep[]): Map<string, LoggedStep> {
+  const texts = logged.filter(({ format }) => format.name === 'texts');
+  return new Map(
+    texts.flatMap((one) => one.parts.map(({ path }) => [path.replace(/\.texts\.[^/]*$/, ''), one] as const)),
+  );
+}
+
+/** By the name: only the step file says what its run is called. */
+function besideFile({ file, step }: StepOfRun, texts: ReadonlyMap<string, LoggedStep>): LoggedStep | undefined {
+  if (texts.size === 0) return undefined;
+  for (let stem = file; ; ) {
+    const shorter = stem.replace(/\.[^./]*$/, '');
+    if (shorter === stem) return undefined;
+    stem = shorter;
+    const found = texts.get(stem);
+    if (found !== undefined) return found.step === step ? found : undefined;
+  }
 }
 
 export function stepOfRun({ file, step, run, bytes }: StepData): StepOfRun {

@@ -16,8 +16,8 @@ import { DirectoryLock } from './directory-lock.js';
 import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
-import { MATRICES, PROMPTS, PromptTables } from './prompt-tables.js';
 import { recordLine } from './record-line.js';
+import { MATRICES, PROMPTS, ResultTables, TEXTS } from './result-tables.js';
 
 const METRICS = 'metrics.jsonl';
 const PARQUET = 'metrics.parquet';
@@ -26,7 +26,7 @@ const SUMMARY = 'summary.json';
 
 /** What a killed process left of files that it had not finished. */
 const UNFINISHED =
-  /^\.(metrics\.jsonl|(metrics|prompts|matrices)\.parquet|matrices\.parquet\.run|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
+  /^\.(metrics\.jsonl|(metrics|prompts|matrices|texts)\.parquet|(matrices|texts)\.parquet\.run|failures\.jsonl|summary\.json|summary\.json\.runs)\.[0-9]+\.tmp$/;
 
 type KeptJournalOptions = JournalOptions & { readonly keep?: boolean | undefined };
 
@@ -61,8 +61,8 @@ interface Ends {
 export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /**
- * The directory of `--out`: metrics.jsonl, metrics.parquet, prompts.parquet, matrices.parquet, summary.json, and
- * failures.jsonl if there are any. No file depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ * The directory of `--out`: metrics.jsonl, metrics.parquet, prompts.parquet, matrices.parquet, texts.parquet,
+ * summary.json, and failures.jsonl if there are any. No file depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
  */
 export class ResultDirectory {
   readonly #directory: string;
@@ -71,7 +71,7 @@ export class ResultDirectory {
   /** Of all records, by first appearance. */
   readonly #keys = new Set<string>();
   readonly #runs: RunSummaries;
-  readonly #prompts: PromptTables;
+  readonly #tables: ResultTables;
   /** The present run's. */
   #run: SummaryOfRun | undefined;
   #directoryOfRun = '';
@@ -91,7 +91,7 @@ export class ResultDirectory {
     this.#lock = lock;
     this.#metrics = metrics;
     this.#runs = new RunSummaries(directory);
-    this.#prompts = new PromptTables(directory);
+    this.#tables = new ResultTables(directory);
   }
 
   /**
@@ -108,7 +108,7 @@ export class ResultDirectory {
         if (UNFINISHED.test(name)) await rm(join(directory, name), { force: true });
       }
       // What none of the results can take the place of would be found when all is measured.
-      for (const name of [METRICS, PARQUET, PROMPTS, MATRICES, FAILURES, SUMMARY]) {
+      for (const name of [METRICS, PARQUET, PROMPTS, MATRICES, TEXTS, FAILURES, SUMMARY]) {
         const path = join(directory, name);
         await checkReplaceable(path).catch((error: unknown) => {
           throw writeError(path, error);
@@ -167,13 +167,13 @@ export class ResultDirectory {
       } else known.last = value;
     }
     this.#statistics.add(orderFreeMetrics(report));
-    const written = [closed && this.#endRun(closed), this.#prompts.add(report)];
+    const written = [closed && this.#endRun(closed), this.#tables.add(report)];
     await Promise.all(written);
   }
 
   /** In the order of the calls, whether or not they are waited for. */
   async #endRun(closed: SummaryOfRun): Promise<void> {
-    await Promise.all([this.#runs.add(closed), this.#prompts.endRun(closed.judged?.verdicts ?? [])]);
+    await Promise.all([this.#runs.add(closed), this.#tables.endRun(closed.judged?.verdicts ?? [])]);
   }
 
   /** @returns the summary of the run that ends here */
@@ -209,7 +209,7 @@ export class ResultDirectory {
     try {
       const closed = this.#closeRun();
       if (closed !== undefined) await this.#endRun(closed);
-      prepared.push(...(await this.#prompts.prepare()));
+      prepared.push(...(await this.#tables.prepare()));
       await this.#write(prepared, PARQUET, (file) =>
         writeMetricsParquet(this.#records(), [...this.#keys], (bytes) => file.writeBytes(bytes)),
       );
@@ -247,7 +247,7 @@ export class ResultDirectory {
 
   async #release(): Promise<void> {
     await this.#runs.discard();
-    await this.#prompts.discard();
+    await this.#tables.discard();
     await this.#journal?.close();
     await this.#lock.release();
   }

@@ -23,12 +23,12 @@ export class RunReplay {
    * @param disorder why it is no later than one taken before: then it has no verdicts
    */
   take(step: number, measurement: StepMeasurement, disorder?: string): StepFindings {
-    const { metrics: measured, texts, reading, filter, notes } = measurement;
+    const { metrics: measured, texts, excerpts, reading, filter, notes } = measurement;
     const metrics = measured.map((sample) => withAverages(sample, this.#averages, step));
     // `ragen` gives what the reference logs and nothing else.
     const written = texts && { texts };
     if (this.#profile === 'ragen') return { metrics, ...written };
-    const beside = { ...written, ...(filter && { filter }) };
+    const beside = { ...written, ...(excerpts && { excerpts }), ...(filter && { filter }) };
     if (disorder !== undefined) {
       return { metrics, ...beside, ...promptFindings(measurement, undefined), notes: [...notes, disorder] };
     }

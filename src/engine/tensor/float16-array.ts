@@ -20,3 +20,19 @@ export function isFloat16Array(value: unknown): value is Float16ArrayLike {
   const { BYTES_PER_ELEMENT } = value as unknown as Float16ArrayLike;
   return BYTES_PER_ELEMENT === 2 && value.constructor?.name === 'Float16Array';
 }
+
+/** The nearest element's bits, ties to even; finite values beyond its range become its largest. */
+export function float16Bits(value: number): number {
+  if (Number.isNaN(value)) return 0x7e00;
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
+  const magnitude = Math.abs(value);
+  if (magnitude >= 65504) return sign | (magnitude === Number.POSITIVE_INFINITY ? 0x7c00 : 0x7bff);
+  // Below 2^-14 one unit is 2^-24.
+  let exponent = -14;
+  while (magnitude >= 2 ** (exponent + 1)) exponent++;
+  const exact = magnitude * 2 ** (10 - exponent);
+  const below = Math.floor(exact);
+  const rest = exact - below;
+  const units = below + Number(rest > 0.5 || (rest === 0.5 && below % 2 === 1));
+  return sign | (((exponent + 14) << 10) + units);
+}

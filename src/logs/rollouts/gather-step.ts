@@ -114,6 +114,7 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     run,
     runDirectory,
     rows: rows.rows,
+    row: numbers(rows, 'row'),
     group: groups?.group,
     groupIds: groups?.ids ?? [],
     groupSource: groups?.source,

@@ -4,6 +4,8 @@
 export interface Rollout {
   step?: number;
   run?: string;
+  /** Its number in the step, from 0. */
+  row?: number;
   /** Id of the prompt's group: decimal for integers, else its text. */
   group?: string;
   prompt?: string;
@@ -40,6 +42,7 @@ export type RolloutColumn = keyof Rollout;
 export const ROLLOUT_COLUMNS: Readonly<Record<RolloutColumn, string>> = {
   step: 'step',
   run: 'name of the run',
+  row: 'row number',
   group: 'group id',
   prompt: 'text of the prompt',
   promptTokens: 'token ids of the prompt',
@@ -76,6 +79,8 @@ export interface RolloutStep {
   readonly run: string;
   readonly runDirectory: string;
   readonly rows: number;
+  /** [R] the log's own numbers of its rows. */
+  readonly row: Float64Array | undefined;
   /** [R] indices into `groupIds`; absent where neither ids, prompts nor a run length tell groups. */
   readonly group: Int32Array | undefined;
   /**

@@ -2,7 +2,7 @@
 // what is new.
 import type { StepRecord } from '../../analysis/step-report.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
-import type { Matrix, Provenance, Report } from '../report.js';
+import type { Matrix, Provenance, Report, StepTexts } from '../report.js';
 import type { PromptRow } from './prompt-columns.js';
 import { RunCollection } from './run-collection.js';
 
@@ -39,6 +39,10 @@ export class ReportCollection {
 
   addMatrix(run: string | RunPlace, matrix: Matrix): void {
     this.found(run)?.addMatrix(matrix);
+  }
+
+  addTexts(run: string | RunPlace, texts: StepTexts): void {
+    this.found(run)?.addTexts(texts);
   }
 
   /** Of a step whose matrix is kept. */

@@ -2,11 +2,11 @@
 import { dirname } from 'node:path';
 import type { StepRecord } from '../../analysis/step-report.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
-import type { FigureName, GradientStep, Matrix, RunData, RunHead } from '../report.js';
+import type { FigureName, GradientStep, Matrix, RunData, RunHead, StepTexts } from '../report.js';
 import { REGIME_CODES } from '../report.js';
 import { type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
 import { gradientsOf } from './gradient-steps.js';
-import { stepsToLetGo } from './let-go.js';
+import { withoutTooMany } from './let-go.js';
 import { PromptColumns, type PromptRow } from './prompt-columns.js';
 import { RemarkList } from './remark-list.js';
 import { StatusReader } from './status-reader.js';
@@ -16,6 +16,7 @@ export class RunCollection {
   readonly place: string;
   readonly prompts: PromptColumns;
   matrices: readonly Matrix[] = [];
+  texts: readonly StepTexts[] = [];
   #instrument: InstrumentOfRun | undefined;
   #keys: [FigureName, string][] = [];
   readonly #figures = new Map<FigureName, number[]>();
@@ -73,7 +74,7 @@ export class RunCollection {
     }
     this.#measure(record);
     const gradients = gradientsOf(record);
-    if (gradients !== undefined) this.#gradients = this.#kept([...this.#gradients, gradients]);
+    if (gradients !== undefined) this.#gradients = withoutTooMany([...this.#gradients, gradients], this.most);
     this.#steps.push(step);
     this.#regimes.push(Math.max(0, (REGIME_CODES as readonly string[]).indexOf(regime?.name ?? '')));
     this.#status.add(record);
@@ -102,13 +103,11 @@ export class RunCollection {
   }
 
   addMatrix(matrix: Matrix): void {
-    this.matrices = this.#kept([...this.matrices, matrix]);
+    this.matrices = withoutTooMany([...this.matrices, matrix], this.most);
   }
 
-  #kept<Of extends { readonly step: number }>(all: readonly Of[]): readonly Of[] {
-    const steps = all.map(({ step }) => step);
-    const gone = new Set(stepsToLetGo(steps, this.most));
-    return gone.size === 0 ? all : all.filter(({ step }) => !gone.has(step));
+  addTexts(texts: StepTexts): void {
+    this.texts = withoutTooMany([...this.texts, texts]);
   }
 
   /** @param from place of the first step to give */
@@ -124,6 +123,7 @@ export class RunCollection {
       prompts: this.prompts.table(after),
       matrices: this.matrices.filter(({ step }) => step > after),
       gradients: this.#gradients.filter(({ step }) => step > after),
+      texts: this.texts.filter(({ step }) => step > after),
     };
   }
 

@@ -2,16 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { HeatMaps } from './heat-maps.js';
-import {
-  ComparePart,
-  GradientPart,
-  HealthPart,
-  PlanePart,
-  PromptsPart,
-  StepPart,
-  SuccessPart,
-  TemplatePart,
-} from './parts.js';
+import { ComparePart, GradientPart, HealthPart, PlanePart, PromptsPart, StepPart, SuccessPart } from './parts.js';
+import { TemplatePart } from './reader/template-part.js';
 import { Reading, Said } from './reading.js';
 import { stalledSince } from './stalled-since.js';
 import { chosenTheme, live, problem, report, run, theme } from './state.js';

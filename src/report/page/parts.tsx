@@ -15,7 +15,6 @@ import {
 } from '../charts/gradients.js';
 import { healthFigure, healthOption, healthTable } from '../charts/health.js';
 import { hasKeptRatio, keptRatioOption, keptRatioTable } from '../charts/kept-ratio.js';
-import { percentText } from '../charts/number-text.js';
 import { hasTrail, planeOption, planeTable } from '../charts/plane.js';
 import { LAYERS, promptMapOption, promptMapTable, spreadOption, triageOption } from '../charts/prompts/prompt-map.js';
 import { hasLayer, idsRecur, type PromptLayer, promptsAt } from '../charts/prompts/prompt-rows.js';
@@ -23,6 +22,7 @@ import { stepPromptsOption, stepPromptsTable } from '../charts/prompts/step-prom
 import type { Theme } from '../charts/theme.js';
 import type { PromptTable, RunData } from '../report.js';
 import { Chart } from './chart.js';
+import { StepTexts } from './reader/step-texts.js';
 import { report, restingPlace, runs, theme, titleOf } from './state.js';
 
 /** An option that is made anew only where something changes that it depends on. */
@@ -34,7 +34,7 @@ function useOption(
   return useMemo(() => (size: Size) => make(colours, size), [...on, colours]);
 }
 
-function Part({ title, about, children }: { title: string; about: string; children: ComponentChildren }) {
+export function Part({ title, about, children }: { title: string; about: string; children: ComponentChildren }) {
   return (
     <section class="part">
       <h2>{title}</h2>
@@ -262,6 +262,7 @@ export function StepPart({ run }: { run: RunData }) {
           </tbody>
         </table>
       )}
+      <StepTexts run={run} step={found.step} />
     </Part>
   );
 }
@@ -361,45 +362,6 @@ export function HealthPart({ run }: { run: RunData }) {
         option={option}
         table={() => healthTable(run)}
       />
-    </Part>
-  );
-}
-
-export function TemplatePart({ run }: { run: RunData }) {
-  const { template, templateStep } = run.head;
-  if (template.length === 0) return null;
-  return (
-    <Part
-      title={`The template, at step ${templateStep}`}
-      about="Phrases that most prompts share, with their share of all text now and at the run's first step."
-    >
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
-      <section class="scrolls" tabIndex={0} aria-label="Phrases of the template">
-        <table class="phrases">
-          <thead>
-            <tr>
-              <th scope="col">phrase</th>
-              <th scope="col">prompts</th>
-              <th scope="col">of the text</th>
-              <th scope="col">at first</th>
-            </tr>
-          </thead>
-          <tbody>
-            {template.map(({ text, prompts, share, shareAtFirstStep }) => (
-              <tr key={text}>
-                <th scope="row">
-                  <bdi>“{text}”</bdi>
-                </th>
-                <td>{prompts}</td>
-                <td>
-                  <span class="bar" style={{ width: `${Math.round(120 * share)}px` }} /> {percentText(share)}
-                </td>
-                <td>{percentText(shareAtFirstStep)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
     </Part>
   );
 }

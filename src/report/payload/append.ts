@@ -1,5 +1,6 @@
 // A report, and one that holds only the steps after its cursor -> one with both: how a live page grows without asking
 // for what it has.
+import { withoutTooMany } from '../collect/let-go.js';
 import type { PromptTable, Report, RunData } from '../report.js';
 import type { Column } from './byte-planes.js';
 
@@ -39,6 +40,7 @@ function joined(before: RunData, after: RunData): RunData {
     prompts: joinedPrompts(before.prompts, after.prompts),
     matrices: [...before.matrices, ...after.matrices],
     gradients: [...before.gradients, ...after.gradients],
+    texts: withoutTooMany([...before.texts, ...after.texts]),
   };
 }
 

@@ -1,6 +1,16 @@
 // A report <-> bytes: four bytes of the head's length, the head as JSON, then the columns. The page reads what any
 // version 1 wrote; whoever changes the meaning of a field raises the version and keeps reading this one.
-import type { GradientStep, Matrix, PromptTable, Report, ReportHead, RunData, RunHead } from '../report.js';
+import type {
+  GradientStep,
+  Matrix,
+  PromptTable,
+  Report,
+  ReportHead,
+  RunData,
+  RunHead,
+  ShownText,
+  StepTexts,
+} from '../report.js';
 import { bytesOf, type Column, type ColumnType, fromPlanes, toPlanes, typeOf } from './byte-planes.js';
 
 export const FORMAT = 'collapsar/report';
@@ -14,8 +24,14 @@ interface RunEntry {
   readonly matrices: readonly Pick<Matrix, 'step' | 'source' | 'ids' | 'prompts'>[];
   /** Left out where there are none. */
   readonly gradients?: readonly GradientStep[];
+  /** Missing in reports of before there were any. */
+  readonly texts?: readonly TextsEntry[];
   readonly columns: readonly ColumnEntry[];
 }
+
+/** Places and nats of all tokens of a run stand in two columns, one rollout after the other. */
+type TextEntry = Omit<ShownText, 'places' | 'nats'> & { readonly shaded: number };
+type TextsEntry = Omit<StepTexts, 'rollouts'> & { readonly rollouts: readonly TextEntry[] };
 
 interface Head {
   readonly format: typeof FORMAT;
@@ -47,6 +63,15 @@ export function encodeReport({ head, runs }: Report): Uint8Array {
       add(`posterior ${at}`, posterior);
       add(`nats ${at}`, nats);
     });
+    const rollouts = run.texts.flatMap((texts) => texts.rollouts);
+    if (rollouts.length > 0) {
+      // Small numbers, which compress well: how far each place is behind the one before.
+      add(
+        'text places',
+        joined(rollouts.map(({ places }) => places.map((place, at) => place - (places[at - 1] ?? 0)))),
+      );
+      add('text nats', joined(rollouts.map(({ nats }) => nats)));
+    }
     return {
       head: run.head,
       ...(prompts === undefined
@@ -54,6 +79,10 @@ export function encodeReport({ head, runs }: Report): Uint8Array {
         : { prompts: { ids: prompts.ids, reasons: prompts.reasons, causes: prompts.causes } }),
       matrices: run.matrices.map(({ step, source, ids, prompts }) => ({ step, source, ids, prompts })),
       ...(run.gradients.length > 0 && { gradients: run.gradients }),
+      texts: run.texts.map((texts) => ({
+        ...texts,
+        rollouts: texts.rollouts.map(({ places, nats, ...rollout }) => ({ ...rollout, shaded: nats.length })),
+      })),
       columns,
     };
   });
@@ -104,9 +133,39 @@ export function decodeReport(bytes: Uint8Array): Report {
         nats: columns.get(`nats ${place}`) as Uint16Array,
       })),
       gradients: entry.gradients ?? [],
+      texts: textsFrom(entry.texts ?? [], columns),
     };
   });
   return { head: head.report, runs };
+}
+
+function joined(columns: readonly Uint16Array[]): Uint16Array {
+  const all = new Uint16Array(columns.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const column of columns) {
+    all.set(column, at);
+    at += column.length;
+  }
+  return all;
+}
+
+function textsFrom(entries: readonly TextsEntry[], columns: ReadonlyMap<string, Column>): StepTexts[] {
+  const places = (columns.get('text places') ?? new Uint16Array()) as Uint16Array;
+  const nats = (columns.get('text nats') ?? new Uint16Array()) as Uint16Array;
+  let at = 0;
+  return entries.map(({ rollouts, ...texts }) => ({
+    ...texts,
+    rollouts: rollouts.map(({ shaded, ...rollout }): ShownText => {
+      const from = at;
+      at += shaded;
+      let place = 0;
+      return {
+        ...rollout,
+        places: places.slice(2 * from, 2 * at).map((step) => (place += step)),
+        nats: nats.slice(from, at),
+      };
+    }),
+  }));
 }
 
 function readHead(bytes: Uint8Array): { head: Head; body: Uint8Array } {

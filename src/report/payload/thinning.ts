@@ -1,23 +1,25 @@
 // A report that is too large for one file -> a smaller one, which says what it lost: steps are drawn together, steps
 // of prompts and matrices are left out.
-import type { Matrix, PromptTable, Report, RunData } from '../report.js';
+import type { Matrix, PromptTable, Report, RunData, Stretch } from '../report.js';
 
 /** How much of each is kept. */
 export interface Thinning {
   readonly steps: number;
   readonly promptSteps: number;
   readonly matrices: number;
+  /** Steps of which rollouts are kept. */
+  readonly texts: number;
 }
 
 /** What is given up first costs the least to look at. */
 export const THINNINGS: readonly [Thinning, ...Thinning[]] = [
-  { steps: Number.POSITIVE_INFINITY, promptSteps: 200, matrices: 200 },
-  { steps: Number.POSITIVE_INFINITY, promptSteps: 100, matrices: 60 },
-  { steps: 2000, promptSteps: 100, matrices: 60 },
-  { steps: 2000, promptSteps: 50, matrices: 20 },
-  { steps: 1000, promptSteps: 20, matrices: 8 },
-  { steps: 500, promptSteps: 10, matrices: 4 },
-  { steps: 200, promptSteps: 4, matrices: 4 },
+  { steps: Number.POSITIVE_INFINITY, promptSteps: 200, matrices: 200, texts: 60 },
+  { steps: Number.POSITIVE_INFINITY, promptSteps: 100, matrices: 60, texts: 30 },
+  { steps: 2000, promptSteps: 100, matrices: 60, texts: 20 },
+  { steps: 2000, promptSteps: 50, matrices: 20, texts: 10 },
+  { steps: 1000, promptSteps: 20, matrices: 8, texts: 6 },
+  { steps: 500, promptSteps: 10, matrices: 4, texts: 3 },
+  { steps: 200, promptSteps: 4, matrices: 4, texts: 2 },
 ];
 
 /** Figures whose range within a bucket is drawn where they have no interval that shows it. */
@@ -26,24 +28,33 @@ const RANGED = ['mi', 'entropy', 'retrieval', 'reward'];
 export function thinned(report: Report, to: Thinning): Report {
   const lost = new Set<string>(report.head.thinned);
   const runs = report.runs.map((run) => {
-    const { steps, prompts, matrices } = run;
+    const { steps, prompts, matrices, texts } = run;
+    const { verdicts } = run.head;
     if (steps.length > to.steps)
       lost.add(
         `${run.head.name}: ${steps.length} steps are drawn together to ${to.steps} means; intervals are the outermost ones.`,
       );
     const drawn = steps.length > to.steps ? drawnTogether(run, to.steps) : run;
-    const kept = prompts && keptSteps([...new Set(prompts.step)], to.promptSteps, run);
+    const kept = prompts && keptSteps([...new Set(prompts.step)], to.promptSteps, verdicts);
     if (prompts !== undefined && kept !== undefined && kept.size < new Set(prompts.step).size)
       lost.add(`${run.head.name}: prompts are shown of ${kept.size} of ${new Set(prompts.step).size} steps.`);
     const shown = keptSteps(
       matrices.map(({ step }) => step),
       to.matrices,
-      run,
+      verdicts,
     );
     if (shown.size < matrices.length)
       lost.add(`${run.head.name}: heat maps are kept of ${shown.size} of ${matrices.length} steps.`);
+    const read = keptSteps(
+      texts.map(({ step }) => step),
+      to.texts,
+      verdicts,
+    );
+    if (read.size < texts.length)
+      lost.add(`${run.head.name}: rollouts are kept of ${read.size} of ${texts.length} steps.`);
     return {
       ...drawn,
+      texts: texts.filter(({ step }) => read.has(step)),
       prompts: prompts && kept && promptsOf(prompts, kept),
       matrices: matrices.filter(({ step }) => shown.has(step)),
     };
@@ -96,11 +107,15 @@ const most = (values: number[]): number => values.reduce((a, b) => Math.max(a, b
 const mean = (values: number[]): number => values.reduce((a, b) => a + b) / values.length;
 
 /** First and last, the two steps about each verdict, and the rest evenly. */
-function keptSteps(steps: readonly number[], count: number, { head }: RunData): Set<number> {
+export function keptSteps(
+  steps: readonly number[],
+  count: number,
+  verdicts: readonly Pick<Stretch, 'since' | 'severity'>[],
+): Set<number> {
   if (steps.length <= count) return new Set(steps);
   const sorted = [...steps].sort((a, b) => a - b);
   const kept = new Set<number>([sorted[0] as number, sorted.at(-1) as number]);
-  for (const { since, severity } of head.verdicts) {
+  for (const { since, severity } of verdicts) {
     const at = sorted.findIndex((step) => step >= since);
     if (at >= 0 && severity !== 'info' && kept.size < count) kept.add(sorted[at] as number);
   }

@@ -11,6 +11,7 @@ import {
   type Provenance,
   payloadOf,
   ReportCollection,
+  textsOfReport,
 } from '../../report/index.js';
 import { THINNINGS, thinned } from '../../report/payload/thinning.js';
 import { Exposition } from '../../sinks/prometheus/exposition.js';
@@ -21,7 +22,7 @@ const MOST_STEPS = 200;
 
 /** What the page takes of a step; that an analysis or a monitor does not have may be undefined. */
 export type LiveStep = Pick<StepReport, 'run' | 'step' | 'directory' | 'record'> & {
-  readonly [Part in 'judgement' | 'summary' | 'prompts' | 'matrix']?: StepReport[Part] | undefined;
+  readonly [Part in 'judgement' | 'summary' | 'prompts' | 'matrix' | 'excerpts']?: StepReport[Part] | undefined;
 };
 
 export class LiveReport {
@@ -37,7 +38,7 @@ export class LiveReport {
 
   /** @returns the name of its run, that of no other */
   add(report: LiveStep): string {
-    const { run, step, directory, record, summary, prompts, matrix } = report;
+    const { run, step, directory, record, summary, prompts, matrix, excerpts } = report;
     // Steps of one run may be in folders of their own.
     const place = { run, file: join(directory, 'step') };
     this.#collection.add({ ...record, ...place }, summary);
@@ -46,6 +47,7 @@ export class LiveReport {
       const { source, ids, posterior, nats } = matrix;
       this.#collection.addMatrix(place, cutMatrix({ step, source, ids, prompts: ids.length, posterior, nats }));
     }
+    if (excerpts !== undefined) this.#collection.addTexts(place, textsOfReport(step, excerpts));
     const name = this.#names.nameOf(report);
     this.#metrics.take(sinkReport(report, name));
     this.#payloads.clear();

@@ -38,7 +38,8 @@ describe('a directory of results, from a program', () => {
     await expect(analysis(out, 7)).rejects.toThrow('enough');
     expect(readdirSync(out)).toEqual(['.collapsar-journal']);
     expect(await analysis(out, Number.POSITIVE_INFINITY)).toBeGreaterThanOrEqual(7);
-    const names = ['matrices.parquet', 'metrics.jsonl', 'metrics.parquet', 'prompts.parquet', 'summary.json'];
+    const tables = ['metrics', 'prompts', 'matrices', 'texts'].map((name) => `${name}.parquet`);
+    const names = ['metrics.jsonl', 'summary.json', ...tables].sort();
     expect(readdirSync(out).sort()).toEqual(names);
 
     const wanted = join(directory, 'wanted');

@@ -38,6 +38,7 @@ it('writes the summary of many runs without a string that holds it', async () =>
     'metrics.parquet',
     'prompts.parquet',
     'summary.json',
+    'texts.parquet',
   ]);
 });
 

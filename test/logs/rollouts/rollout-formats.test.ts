@@ -639,6 +639,27 @@ describe('chats', () => {
   });
 });
 
+describe('texts', () => {
+  it('reads what stands beside step files, by the name of the file', async () => {
+    const rows = [
+      { row: 3, group: 7, prompt: 'p', reasoning: 'because <think> of it', reward: true },
+      { row: 1, group: 7, prompt: 'p', reasoning: '', reward: 0.5 },
+      { row: 0, group: 'x', prompt: 'q', reasoning: 'why', reward: null },
+    ];
+    const step = await readOne(folder({ 'step_00042.texts.jsonl': rows }));
+    expect(step).toMatchObject({ format: 'texts', step: 42, rows: 3, groupSource: 'id', groupIds: ['7', 'x'] });
+    expect([...(step.row ?? [])]).toEqual([3, 1, 0]);
+    expect(step.reasoning).toEqual(['because <think> of it', '', 'why']);
+    expect(step.prompt).toEqual(['p', 'p', 'q']);
+    expect([...(step.reward ?? [])]).toEqual([1, 0.5, Number.NaN]);
+    expect(step.absent.output).toBe('the log has no text of the response');
+    // By another name the same lines are of no format.
+    expect((await readAll(folder({ 'step_00042.jsonl': rows }))).errors.join()).toContain(
+      'no rollouts that a reader knows',
+    );
+  });
+});
+
 describe('rollouts', () => {
   it('reads our own columns, ids of 64 bits to the last digit', async () => {
     const line = (group: string, sample: string) =>

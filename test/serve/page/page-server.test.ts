@@ -1,13 +1,17 @@
 // The live page: what it answers, whom it refuses, and what it costs when many look for long.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { analyze } from '../../../src/analysis/analyze.js';
 import type { StepReport } from '../../../src/analysis/step-report.js';
 import { appended } from '../../../src/report/payload/append.js';
+import { decodeReport } from '../../../src/report/payload/payload.js';
 import type { Report } from '../../../src/report/report.js';
 import { LiveReport } from '../../../src/serve/page/live-report.js';
 import { PageServer, type PageServerOptions } from '../../../src/serve/page/page-server.js';
 import { isLoopback, refusal } from '../../../src/serve/page/request-guard.js';
+import { exampleRollouts } from '../../support/analysis-logs.js';
 import { buildIfStale } from '../../support/built-command.js';
 import { ask, collapseSteps, dataAfter, listening } from './live-reports.js';
 
@@ -265,6 +269,28 @@ describe('the live report', () => {
     expect(kept.length).toBeGreaterThan(100);
     expect(kept.slice(0, 5)).toEqual([1, 2, 3, 4, 5]);
     expect(kept.slice(-50)).toEqual(Array.from({ length: 50 }, (_, at) => 951 + at));
+  });
+
+  it('gives rollouts to be read of a bounded number of steps, and of a step that is new its own', async () => {
+    const live = new LiveReport({ version: '1', settings: {}, command: '' });
+    let step: StepReport | undefined;
+    for await (step of analyze(exampleRollouts, { permutations: 0 })) break;
+    if (step === undefined) throw new Error('no step');
+    const first = step;
+    const add = (n: number): void => void live.add({ ...first, step: n, record: { ...first.record, step: n } });
+    for (let n = 1; n <= 400; n++) add(n);
+    const all = decodeReport(gunzipSync(await live.payload('')));
+    const kept = all.runs[0]?.texts.map(({ step: of }) => of) ?? [];
+    expect(kept.length).toBeLessThanOrEqual(60);
+    expect(kept.slice(0, 5)).toEqual([1, 2, 3, 4, 5]);
+    expect(kept.at(-1)).toBe(400);
+    add(401);
+    const more = decodeReport(gunzipSync(await live.payload(all.head.cursor)));
+    expect(more.runs[0]?.texts.map(({ step: of }) => of)).toEqual([401]);
+    expect(more.runs[0]?.texts[0]?.rollouts.map(({ row, reasoning }) => [row, reasoning])).toEqual(
+      first.excerpts?.rollouts.map(({ row, reasoning }) => [row, reasoning]),
+    );
+    expect(appended(all, more).runs[0]?.texts.length).toBeLessThanOrEqual(60);
   });
 
   it('gives viewers who ask for the same the same bytes, made once', async () => {

@@ -1,11 +1,12 @@
 // engine.textFigures and engine.phraseShares: options, checks, native calls, results.
 import type { OperationOptions } from '../../../checks/operation-options.js';
-import { is, OPERATION, type OptionTable } from '../../../checks/options.js';
+import { checkOptions, is, OPERATION, type OptionTable } from '../../../checks/options.js';
 import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
+import { type RowReading, rowReadingsFrom } from './row-readings.js';
 import { type TextPrompts, textPromptsFrom } from './text-prompts.js';
-import { phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
+import { type PackedRows, phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
 
 /** Options of `engine.textFigures`. */
 export interface TextFiguresOptions extends OperationOptions {
@@ -14,6 +15,18 @@ export interface TextFiguresOptions extends OperationOptions {
   seed: number;
   /** Also gives what there is of each prompt. Default false. */
   prompts?: boolean | undefined;
+  /**
+   * Also reads so many rows token by token, the most generic and the most specific ones, half each; of each so many
+   * tokens. Default none.
+   */
+  readings?: ReadingOptions | undefined;
+}
+
+/** How much of a step is read token by token, at most. */
+export interface ReadingOptions {
+  rows: number;
+  /** Of each row, its first ones. */
+  tokens: number;
 }
 
 /** A run of tokens of which every 4-gram is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
@@ -69,20 +82,28 @@ export interface TextFigures {
   readonly phrases: readonly TemplatePhrase[];
   /** Only where the option `prompts` asked for it, and `problem` is null. */
   readonly prompts?: TextPrompts;
+  /** Rising by `specificity`. Only where the option `readings` asked for it, and `problem` is null. */
+  readonly readings?: readonly RowReading[];
 }
 
 const TEXT_OPTIONS: OptionTable<TextFiguresOptions> = {
   permutations: is.needed(is.integer(0)),
   seed: is.needed(is.integer(0)),
   prompts: is.flag,
+  readings: (readings, argument) => checkOptions(readings as object, READING_OPTIONS, argument),
   ...OPERATION,
+};
+
+const READING_OPTIONS: OptionTable<ReadingOptions> = {
+  rows: is.needed(is.integer(1)),
+  tokens: is.needed(is.integer(1)),
 };
 
 /** In the order of native/node/jobs/text_figures.cpp. */
 function textFiguresFrom(
-  { numbers, phrases, prompts }: NativeTextFigures,
-  rows: number,
-  groupIds: readonly string[],
+  { numbers, phrases, prompts, readings }: NativeTextFigures,
+  rows: TextRows,
+  { kept, groupIds }: PackedRows,
 ): TextFigures {
   let at = 0;
   const next = (): number => numbers[at++] as number;
@@ -105,7 +126,7 @@ function textFiguresFrom(
     repetition: next(),
     duplicateShare: next(),
     duplicateAcrossShare: next(),
-    rows,
+    rows: kept.length,
     emptyRows: next(),
     meanTokens: next(),
     leastTokens: next(),
@@ -113,8 +134,12 @@ function textFiguresFrom(
     retrieval: [next(), next(), next(), next()] as const,
     phrases: phrases.map(({ ids, ...phrase }) => (ids === undefined ? phrase : { ...phrase, ids: Array.from(ids) })),
   };
-  if (prompts === undefined || figures.problem !== null) return figures;
-  return { ...figures, prompts: textPromptsFrom(prompts, groupIds) };
+  if (figures.problem !== null) return figures;
+  return {
+    ...figures,
+    ...(prompts && { prompts: textPromptsFrom(prompts, groupIds) }),
+    ...(readings && { readings: rowReadingsFrom(readings, rows, kept) }),
+  };
 }
 
 /** Engine.textFigures() */
@@ -124,13 +149,14 @@ export async function textFigures(
   options: TextFiguresOptions,
 ): Promise<TextFigures> {
   engine.begin('textFigures', options, TEXT_OPTIONS);
-  const { permutations, seed, prompts = false } = options;
-  const { arguments: given, count, groupIds } = textRowsArguments(rows);
+  const { permutations, seed, prompts = false, readings } = options;
+  const packed = textRowsArguments(rows);
+  const wanted = [permutations, seed, prompts, readings?.rows ?? 0, readings?.tokens ?? 0] as const;
   return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
     'textFigures',
     options,
-    (settle) => engine.native.textFigures(settle, ...given, permutations, seed, prompts),
-    (native) => textFiguresFrom(native, count, groupIds),
+    (settle) => engine.native.textFigures(settle, ...packed.arguments, ...wanted),
+    (native) => textFiguresFrom(native, rows, packed),
   );
 }
 

@@ -47,10 +47,10 @@ const FIELDS = optionNames<TextRows>({
 type Id = number | bigint | string;
 
 /** Rows on their way to native code. */
-interface PackedRows {
+export interface PackedRows {
   readonly arguments: TextRowsArguments;
-  /** Repeated samples counted once. */
-  readonly count: number;
+  /** Places of the rows among those given: repeated samples count once. */
+  readonly kept: readonly number[];
   /** By the number that native code knows each by. */
   readonly groupIds: readonly string[];
 }
@@ -98,7 +98,7 @@ export function textRowsArguments(rows: TextRows): PackedRows {
         );
   const head = [...packed, groups.numbers, ...packTexts(groups.distinct, 'rows.groups')] as const;
   const prompts = texts === undefined ? rows.promptTokens : rows.prompts;
-  if (prompts === undefined) return { arguments: [...head, undefined], count: kept.length, groupIds: groups.distinct };
+  if (prompts === undefined) return { arguments: [...head, undefined], kept, groupIds: groups.distinct };
   const keyed = kept.map((row) => {
     const prompt = prompts[row];
     return prompt === undefined || prompt === null
@@ -111,7 +111,7 @@ export function textRowsArguments(rows: TextRows): PackedRows {
     texts === undefined
       ? packIds(firsts as Integers[], 'rows.promptTokens')
       : packTexts(firsts as Text[], 'rows.prompts');
-  return { arguments: [...head, known.numbers, ...promptTexts], count: kept.length, groupIds: groups.distinct };
+  return { arguments: [...head, known.numbers, ...promptTexts], kept, groupIds: groups.distinct };
 }
 
 /** Phrases, as `textFigures` gives them or as the caller writes them. */

@@ -10,6 +10,7 @@ import { primeRlTokens } from './prime-rl-tokens.js';
 import { ragen } from './ragen.js';
 import { roll } from './roll.js';
 import { skyrl } from './skyrl.js';
+import { texts } from './texts.js';
 import { tinker } from './tinker.js';
 import { trl } from './trl.js';
 import { verifiers } from './verifiers.js';
@@ -29,6 +30,7 @@ export const FORMATS: readonly RolloutFormat[] = [
   ragen,
   verifiers,
   art,
+  texts,
   rollouts,
 ];
 

@@ -1,4 +1,4 @@
-// Which steps of a run keep their matrix: enough of them to see the run, and those about its verdicts.
+// Which steps of a run keep their matrix and their texts: enough to see the run, and those about its verdicts.
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
 
 const FIRST_STEPS = 5;
@@ -9,10 +9,10 @@ const MOST_SPREAD = 200;
 /**
  * The first five steps, the last one, every k-th with the least k that gives no more than 200, and two each side of
  * the steps of every verdict, these too.
- * @param steps that have a matrix, in the order in which they came
+ * @param steps that have one, in the order in which they came
  * @returns indices into `steps`
  */
-export function keptMatrices(
+export function keptSteps(
   steps: readonly number[],
   verdicts: readonly Pick<RunVerdict, 'since' | 'raised'>[],
 ): Set<number> {

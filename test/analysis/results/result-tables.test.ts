@@ -1,4 +1,4 @@
-// prompts.parquet and matrices.parquet: read back by another library they hold what the reports hold, and neither
+// prompts.parquet, matrices.parquet and texts.parquet: read back by another library they hold what the reports hold, and neither
 // threads, nor shards, nor a kill can be seen in them.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { analyze } from '../../../src/analysis/analyze.js';
-import { keptMatrices } from '../../../src/analysis/results/kept-matrices.js';
-import { PromptTables } from '../../../src/analysis/results/prompt-tables.js';
+import { keptSteps } from '../../../src/analysis/results/kept-steps.js';
 import { ResultDirectory } from '../../../src/analysis/results/result-directory.js';
+import { ResultTables } from '../../../src/analysis/results/result-tables.js';
 import type { StepReport } from '../../../src/analysis/step-report.js';
 import { PromptMatrix } from '../../../src/monitor/prompts/prompt-findings.js';
 import { collapsar } from '../../cli/cli-streams.js';
@@ -16,7 +16,7 @@ import { exampleRollouts, exampleRuns, putStep, smallStep } from '../../support/
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 const directory = temporaryDirectory();
-const TABLES = ['prompts.parquet', 'matrices.parquet'] as const;
+const TABLES = ['prompts.parquet', 'matrices.parquet', 'texts.parquet'] as const;
 
 async function rowsIn(path: string): Promise<Record<string, unknown>[]> {
   return parquetReadObjects({ file: await asyncBufferFromFile(path), utf8: false });
@@ -31,7 +31,7 @@ function judged(step: number) {
   return { ...data, group, lengths, rewards, columnGroup: Int32Array.from([20, 3, -7, 5]) };
 }
 
-describe('which steps keep their matrix', () => {
+describe('which steps keep their matrix and their texts', () => {
   const stepsArbitrary = fc.uniqueArray(fc.nat(3000), { maxLength: 900 }).map((steps) => steps.sort((a, b) => a - b));
 
   it('has the first five, the last, those about verdicts, and at most 200 others evenly', () => {
@@ -40,7 +40,7 @@ describe('which steps keep their matrix', () => {
         stepsArbitrary,
         fc.array(fc.record({ since: fc.nat(3000), raised: fc.nat(3000) })),
         (steps, verdicts) => {
-          const kept = keptMatrices(steps, verdicts);
+          const kept = keptSteps(steps, verdicts);
           const wanted = new Set<number>();
           for (let at = 0; at < Math.min(5, steps.length); at++) wanted.add(at);
           if (steps.length > 0) wanted.add(steps.length - 1);
@@ -158,6 +158,17 @@ describe('analyze --out', () => {
       reports.flatMap(({ step, prompts = [] }) => prompts.map(({ prompt, mi }) => [step, prompt, mi])),
     );
     expect(await rowsIn(join(out, 'matrices.parquet'))).toHaveLength(reports.length);
+    const bytes = (base64: string) => Uint8Array.from(Buffer.from(base64, 'base64'));
+    const wanted = reports.flatMap(({ run, step, excerpts }) =>
+      (excerpts?.rollouts ?? []).map((of) => ({
+        ...{ run, step: BigInt(step), row: BigInt(of.row), group: of.group, prompt: of.prompt },
+        ...{ reasoning: of.reasoning, reward: of.reward, specificity: of.specificity, rows: excerpts?.rows },
+        ...{ tokens: of.tokens, prompt_length: of.promptLength, reasoning_length: of.length },
+        ...{ token_places: bytes(of.places), token_nats: bytes(of.nats) },
+      })),
+    );
+    expect(wanted).toHaveLength(16 * reports.length);
+    expect(await rowsIn(join(out, 'texts.parquet'))).toEqual(wanted);
   });
 
   it('writes tables without rows under ragen', async () => {
@@ -171,9 +182,10 @@ describe('figures of prompts', () => {
   it('are not made where nobody reads them, and nothing else changes by a bit', async () => {
     for (const source of [join(exampleRuns, 'healthy'), exampleRollouts]) {
       const bare = analyze(source, { permutations: 19, perPrompt: false });
-      for await (const { prompts, matrix, summary, ...rest } of analyze(source, { permutations: 19 })) {
+      for await (const { prompts, matrix, excerpts, summary, ...rest } of analyze(source, { permutations: 19 })) {
         expect(prompts?.length).toBeGreaterThan(1);
         expect(matrix).toBeDefined();
+        expect(excerpts === undefined).toBe(source !== exampleRollouts);
         const { summary: ofBare, ...report } = (await bare.next()).value as StepReport;
         expect(report).toStrictEqual(rest);
         expect(ofBare?.()).toStrictEqual(summary?.());
@@ -198,12 +210,17 @@ describe('figures of prompts', () => {
 describe('tables of prompts', () => {
   it('have rows in the order of the calls, whether or not these are waited for, and of each run what is kept', async () => {
     const place = temporaryDirectory();
-    const tables = new PromptTables(place);
+    const tables = new ResultTables(place);
     const zeros = (bytes: number) => Buffer.alloc(bytes).toString('base64');
     const matrix = new PromptMatrix({ source: 'scores', ids: ['é', '"'], posterior: zeros(4), nats: zeros(8) });
+    const rollout = {
+      ...{ row: 2 ** 40, group: 'g', prompt: null, promptLength: 0, reasoning: 'é\u0000\n', length: 3, reward: null },
+      ...{ specificity: null, tokens: 0, places: '', nats: '' },
+    };
+    const excerpts = { rows: 9, rollouts: [rollout, { ...rollout, prompt: '' }] };
     const waiting = [];
     for (const run of ['a', 'b']) {
-      for (let step = 0; step < 450; step++) waiting.push(tables.add({ run, step, prompts: [], matrix }));
+      for (let step = 0; step < 450; step++) waiting.push(tables.add({ run, step, prompts: [], matrix, excerpts }));
       waiting.push(tables.endRun([]));
     }
     await Promise.all(waiting);
@@ -211,11 +228,17 @@ describe('tables of prompts', () => {
     await tables.discard();
     expect(readdirSync(place).sort()).toEqual([...TABLES].sort());
     expect(await rowsIn(join(place, 'prompts.parquet'))).toEqual([]);
-    const kept = [...keptMatrices([...Array(450).keys()], [])].sort((a, b) => a - b);
+    const kept = [...keptSteps([...Array(450).keys()], [])].sort((a, b) => a - b);
     const found = await rowsIn(join(place, 'matrices.parquet'));
     expect(found.map(({ run, step }) => [run, step])).toEqual(
       ['a', 'b'].flatMap((run) => kept.map((step) => [run, BigInt(step)])),
     );
     expect(found.every(({ ids }) => ids === JSON.stringify(matrix.ids))).toBe(true);
+    const texts = await rowsIn(join(place, 'texts.parquet'));
+    expect(texts.map(({ run, step, row, prompt, reasoning }) => [run, step, row, prompt, reasoning])).toEqual(
+      ['a', 'b'].flatMap((run) =>
+        kept.flatMap((step) => [null, ''].map((prompt) => [run, BigInt(step), 2n ** 40n, prompt, 'é\u0000\n'])),
+      ),
+    );
   });
 });

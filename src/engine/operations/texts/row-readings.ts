@@ -1,0 +1,53 @@
+// What native code gives of a few rows of a step, token by token -> a result.
+import type { NativeRowReading } from '../../native.js';
+import type { TextRows } from './text-rows.js';
+
+/** One row, token by token: how specific each token is to the row's prompt (docs/reference/text-figures.md). */
+export interface RowReading {
+  /** Its place among the rows that were given. */
+  readonly row: number;
+  /** Of the whole row: S under its own prompt less the mean of S over the others, nats a feature. */
+  readonly specificity: number;
+  /** Tokens of the whole row. */
+  readonly tokens: number;
+  /** [n] of the first n tokens: each one's part of S under the own prompt less the mean over the others, nats. */
+  readonly nats: Float64Array;
+  /**
+   * [2n] where each begins and ends: places in the string, or in the bytes where the text came as bytes. Undefined of
+   * token ids.
+   */
+  readonly places: Uint32Array | undefined;
+}
+
+/** @param kept place among the given rows of each that native code had */
+export function rowReadingsFrom(
+  native: readonly NativeRowReading[],
+  { texts }: TextRows,
+  kept: readonly number[],
+): RowReading[] {
+  return native.map(({ row: number, specificity, tokens, nats, places }) => {
+    const row = kept[number] as number;
+    const text = texts?.[row];
+    if (text === undefined) return { row, specificity, tokens, nats, places: undefined };
+    return {
+      row,
+      specificity,
+      tokens,
+      nats,
+      places: typeof text === 'string' ? inString(text, places) : Uint32Array.from(places),
+    };
+  });
+}
+
+/** Places in UTF-8 -> places in the string that it was made from, both rising. */
+function inString(text: string, places: Float64Array): Uint32Array {
+  let [byte, unit] = [0, 0];
+  return Uint32Array.from(places, (place) => {
+    while (byte < place) {
+      const character = text.codePointAt(unit) as number;
+      byte += character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+      unit += character < 0x10000 ? 1 : 2;
+    }
+    return unit;
+  });
+}

@@ -1,0 +1,29 @@
+// `texts`: the rollouts of a step file, in a file beside it: step_00042.texts.jsonl.
+import { placeByName, type RolloutFormat, rollout } from '../format.js';
+
+const NAME = /(\d+)\.texts\.(?:jsonl|ndjson)$/;
+
+export const texts: RolloutFormat = {
+  name: 'texts',
+  containers: ['json-lines'],
+  needs: 'reasoning, group or prompt; the file’s name ends in STEP.texts.jsonl',
+  setting: 'whoever writes the step files: a line a row beside each of them',
+  recognises: (keys, path) =>
+    placeByName(path, NAME).step !== undefined &&
+    keys.has('reasoning') &&
+    !keys.has('output') &&
+    (keys.has('group') || keys.has('prompt')),
+  fields: ['row', 'group', 'prompt', 'reasoning', 'reward'],
+  place: (path) => placeByName(path, NAME),
+  rows: (line) => [
+    rollout({
+      row: line.count('row'),
+      group: line.id('group'),
+      prompt: line.text('prompt'),
+      reasoning: line.text('reasoning'),
+      reward: line.outcome('reward'),
+    }),
+  ],
+  absent: {},
+  notes: [],
+};
