@@ -1,4 +1,4 @@
-// A report -> its charts as SVG, a file each: for papers, and for pages that show no page of ours.
+// A report -> its charts as SVG, and PNG where wanted, a file each: for papers, and for pages that show no page of ours.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -18,6 +18,7 @@ import { promptMapOption, spreadOption, triageOption } from './charts/prompts/pr
 import { hasLayer } from './charts/prompts/prompt-rows.js';
 import { storyOption } from './charts/story.js';
 import { LIGHT } from './charts/theme.js';
+import { openRasterizer } from './figures/rasterizer.js';
 import type { Report } from './report.js';
 
 const DRAWING = join(packageRoot, 'dist', 'report', 'draw-figure.js');
@@ -33,10 +34,12 @@ interface Figure {
 
 /**
  * The same bytes for the same report, on any machine.
- * @returns names of the files
- * @throws {FileError} where the folder cannot be written to
+ * @param asPng each chart as PNG, too
+ * @returns names of the charts' SVGs
+ * @throws {FileError} where the folder cannot be written to; {ArgumentError} where what PNG takes is not installed
  */
-export async function writeFigures(report: Report, folder: string): Promise<string[]> {
+export async function writeFigures(report: Report, folder: string, asPng = false): Promise<string[]> {
+  const png = asPng ? await openRasterizer() : undefined;
   // Whoever wants a page alone does not wait for the library of charts.
   const { svgOf } = (await import(pathToFileURL(DRAWING).href)) as {
     svgOf: (option: ChartOption, size: Size, title: string) => string;
@@ -45,7 +48,9 @@ export async function writeFigures(report: Report, folder: string): Promise<stri
     await mkdir(folder, { recursive: true });
     const names: string[] = [];
     for (const { name, option, size } of figuresOf(report)) {
-      await writeFile(join(folder, name), svgOf(option, size, name.replace('.svg', '')));
+      const svg = svgOf(option, size, name.replace('.svg', ''));
+      await writeFile(join(folder, name), svg);
+      if (png !== undefined) await writeFile(join(folder, name.replace(/svg$/, 'png')), png(svg));
       names.push(name);
     }
     return names;

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { ArgumentError } from '../../checks/errors.js';
 import { shortBytes } from '../../checks/numbers.js';
 import { shellLine } from '../../checks/shell-words.js';
 import { counted, escaped } from '../../checks/words.js';
@@ -19,6 +20,7 @@ import { analyzeCommand } from './analyze.js';
 export interface ReportCommandFlags extends MeasuringFlags {
   output?: string;
   figures?: string;
+  png?: true;
   threads?: number;
   maxMemory?: number;
   quiet?: true;
@@ -43,7 +45,7 @@ export async function reportCommand(
 
   const folder = await mkdtemp(join(tmpdir(), 'collapsar-report-'));
   try {
-    const { output: _, figures: __, ...measuring } = flags;
+    const { output: _, figures: __, png: ___, ...measuring } = flags;
     const rows = { rows: 12, jsonl: true } as const;
     const status = await analyzeCommand(paths, { ...measuring, ...rows, out: folder }, { ...streams, out: nowhere });
     if (!(await hasResults(folder))) return status;
@@ -64,8 +66,8 @@ const nowhere: TextStream = {
 async function write(
   report: Report,
   status: number,
-  { output, figures }: ReportCommandFlags,
-  { out }: Streams,
+  { output, figures, png }: ReportCommandFlags,
+  { out, err }: Streams,
 ): Promise<number> {
   const steps = report.runs.reduce((sum, { head }) => sum + head.count, 0);
   const counts = `${counted(report.runs.length, 'runs')}, ${counted(steps, 'steps')}`;
@@ -84,8 +86,14 @@ async function write(
     await out.write(`${escaped(path)}: ${counts}, ${shortBytes(Buffer.byteLength(html))}\n`);
   }
   if (figures !== undefined) {
-    const names = await writeFigures(report, figures);
-    await out.write(`${escaped(figures)}: ${counts}, ${counted(names.length, 'figures')}\n`);
+    try {
+      const names = await writeFigures(report, figures, png === true);
+      await out.write(`${escaped(figures)}: ${counts}, ${counted(names.length, 'figures')}\n`);
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      await err.write(`error: ${escaped(error.message)}\n`);
+      return EXIT.usage;
+    }
   }
   return status;
 }

@@ -31,6 +31,7 @@ export function addReportCommand(program: Command, streams: Streams, done: (stat
       outputPath,
     )
     .option('--figures <dir>', 'write the charts as SVG to this directory', outputPath)
+    .option('--png', 'with --figures: each chart as PNG, too (npm install @resvg/resvg-wasm dejavu-fonts-ttf)')
     .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
