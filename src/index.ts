@@ -1,7 +1,7 @@
 /**
  * `collapsar`: what a trainer embeds and what analyses logs. What goes deeper has a level of its own: `collapsar/logs`,
- * `collapsar/shards`, `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is in
- * one level alone.
+ * `collapsar/shards`, `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is
+ * in one level alone.
  * @module collapsar
  */
 export type { AnalysisProgress } from './analysis/analysis-progress.js';

@@ -60,7 +60,7 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   metrics?: readonly string[] | undefined;
   /**
    * Whether reports have `prompts`, `matrix` and `excerpts` (strict), which what is written into a result directory is
-   * made of: false saves the time that they take. Default true; with a journal, which keeps them, true whatever is said here.
+   * made of: false saves the time that they take. Default true; with a journal, which keeps them, always true.
    */
   perPrompt?: boolean | undefined;
   /**
@@ -84,7 +84,7 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   blockBytes?: number | undefined;
   /**
    * Bytes that the process may take, about: how large blocks are and how many step files are read at a time follows
-   * from it. A step needs at least one prompt's scores and its sums, whatever this says. Default: 300 MB.
+   * from it. A step needs at least one prompt's scores and its sums, which may be more. Default: 300 MB.
    */
   maxMemory?: number | undefined;
   /**
@@ -97,7 +97,7 @@ export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   onProgress?: ((progress: AnalysisProgress) => void) | undefined;
   /** Called before that, of files, after each header that is read. */
   onListing?: ((progress: ListingProgress) => void) | undefined;
-  /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
+  /** Called with each other file found beside step files, such as weights (docs/reference/cli.md). */
   onSkipped?: ((file: FileError) => void) | undefined;
   /** Called with what was passed over among rollout logs, and why, before the first report. */
   onNote?: ((note: string) => void) | undefined;
@@ -144,8 +144,8 @@ const STEPS_AHEAD = 3;
  * step. Little is measured ahead of the reader: of a stream no more than three steps beyond the one that the reader
  * waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
- * @throws {ArgumentError} for a bad option, or what is no step in a stream; `signal.reason` when aborted; {FileError}
- *   only without `onFailure`, or when the journal cannot be written; whatever a stream throws
+ * @throws {ArgumentError} for a bad option, or a stream that gives something else than steps; `signal.reason` when
+ *   aborted; {FileError} only without `onFailure`, or when the journal cannot be written; whatever a stream throws
  * @example
  * import { analyze } from 'collapsar';
  *

@@ -52,7 +52,7 @@ export class RunSequence {
   }
 }
 
-/** What to tell the user of a step that is no later than the latest one before it. */
+/** What to tell the user of a step that is not later than the latest one before it. */
 function disorderOf({ file, step, run }: StepIdentity, last: StepIdentity): string | undefined {
   if (step > last.step) return undefined;
   const effect = 'it has no verdicts, and the moving averages (*_ema_by_step) take it for the step after';

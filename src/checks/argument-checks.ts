@@ -78,7 +78,7 @@ export function checkSignal(signal: unknown, argument: string): void {
   }
 }
 
-/** @throws ArgumentError for what is no engine, such as the promise of one */
+/** @throws ArgumentError unless it is an engine (the promise of one is not) */
 export function checkEngine(value: unknown, argument: string): void {
   checkAwaited(value, argument);
   const { scoreStats, sumTokens } = Object(value) as Record<string, unknown>;

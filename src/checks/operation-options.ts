@@ -1,4 +1,4 @@
-// How whoever asks for something long may stop it and hear of its progress.
+// How a caller stops a long operation and hears of its progress.
 
 /** Options of every long-running call: how to stop it and hear of its progress. */
 export interface OperationOptions {

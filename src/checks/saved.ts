@@ -1,4 +1,5 @@
-// Shapes of saved data: each is a check and a type at once. What is missing or of the wrong kind is named, never guessed.
+// Shapes of saved data: each is a check and a type at once. What is missing or of the wrong kind is named, never
+// guessed.
 
 import { StateError } from './errors.js';
 import { shown } from './words.js';
@@ -8,8 +9,8 @@ export type Shape<T> = (value: unknown) => T;
 export type Shaped<S> = S extends Shape<infer T> ? T : never;
 
 /**
- * Says what is wrong with a part; whoever holds it says where it stands, and whoever reads the whole what that is. So a
- * path is only put together where something is wrong.
+ * Says what is wrong with a part. Each value that holds it adds its key to the path, so that a path costs nothing where
+ * all is right; the reader of the whole says what that is.
  */
 export class DamagedPart extends StateError {
   /** @param path from the value that was read: `judge.steps[2]`; none for that value itself */
@@ -206,7 +207,7 @@ export class SavedState<Format extends string, Version extends number, State> {
   }
 }
 
-/** Runs `read`, and says of what a damaged part is one, and what to do. @throws {StateError} */
+/** Runs `read`; a damaged part is reported with what the whole is, and what to do. @throws {StateError} */
 export function asSaved<T>(read: () => T, whole: string, advice: string): T {
   try {
     return read();

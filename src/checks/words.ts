@@ -41,7 +41,7 @@ export function escapedLines(text: string): string {
   return text.split('\n').map(escaped).join('\n');
 }
 
-/** What is wrong, without the name of the argument, for whoever tells of it under another name. */
+/** Strips the argument's name from an error, so that a caller can report it under its own name. */
 export function argumentProblem({ argument, message }: ArgumentError): string {
   return message.slice(`${argument}: `.length);
 }

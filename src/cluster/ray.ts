@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { ClusterError } from '../checks/errors.js';
 import { packageRoot } from '../checks/package-root.js';
 import { shellLine, shellWord } from '../checks/shell-words.js';
+import { writeWhole } from '../logs/stores/atomic-file.js';
 import { engineProgram } from './engine-program.js';
 import {
   type ClusterBackend,
@@ -17,7 +18,6 @@ import {
   submissionDirectories,
   type TaskOptions,
   type UnderWay,
-  writeText,
 } from './submission.js';
 import { mapScript, mergeScript } from './task-scripts.js';
 
@@ -89,7 +89,7 @@ export class Ray implements ClusterBackend {
         child.on('spawn', () => resolve(child.pid as number));
       });
       child.unref();
-      await writeText(join(directory, RECORD), `${JSON.stringify({ host: hostname(), pid, shards: missing })}\n`);
+      await writeWhole(join(directory, RECORD), `${JSON.stringify({ host: hostname(), pid, shards: missing })}\n`);
       return `driver: process ${pid} on ${hostname()}, which says how far it is in ${join(directory, FILES.log)}\nTo stop it: kill ${pid}`;
     } finally {
       closeSync(log);

@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { ClusterError } from '../checks/errors.js';
 import { shellLine, shellWord } from '../checks/shell-words.js';
+import { writeWhole } from '../logs/stores/atomic-file.js';
 import { type ShardArray, shardArrays } from './array-ranges.js';
 import { engineProgram } from './engine-program.js';
 import {
@@ -14,7 +15,6 @@ import {
   submissionDirectories,
   type TaskOptions,
   type UnderWay,
-  writeText,
 } from './submission.js';
 import { mapScript, mergeScript } from './task-scripts.js';
 
@@ -106,7 +106,7 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
     const size = await maxArraySize();
     const earlier = await this.#earlier(work);
     const jobs: Job[] = [];
-    const record = (): Promise<void> => writeText(join(directory, RECORD), `${JSON.stringify({ jobs }, null, 1)}\n`);
+    const record = (): Promise<void> => writeWhole(join(directory, RECORD), `${JSON.stringify({ jobs }, null, 1)}\n`);
     const arrays = shardArrays(missing, size);
     try {
       for (const [at, array] of arrays.entries()) {

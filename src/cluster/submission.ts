@@ -1,14 +1,14 @@
-// One submission of a plan to an engine: what is to be run, and the numbered directory below WORK that keeps its
+// One submission of a plan to an engine: what it runs, and the numbered directory below WORK that keeps its
 // scripts, logs and outcome. A plan that is submitted again, for what is missing, is another submission of the same
 // WORK.
 import { mkdir, readdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { makeDirectory } from '../analysis/results/make-directory.js';
 import { textOfFile } from '../analysis/results/regular-file.js';
 import { hasMarker, markerPath, shardName } from '../analysis/shards/completion.js';
 import type { Manifest } from '../analysis/shards/manifest.js';
 import { FileError, StateError } from '../checks/errors.js';
-import { AtomicFile, syncDirectory, writeError } from '../logs/stores/atomic-file.js';
+import { writeError, writeWhole } from '../logs/stores/atomic-file.js';
 import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
 
 export interface Submission {
@@ -115,21 +115,8 @@ export async function writeSubmission({ directory }: Submission, files: readonly
     throw new FileError({ path: directory }, 'another submission is being made: try again', { cause: error });
   }
   for (const { path, text, isProgram } of files) {
-    await writeText(path, text, isProgram ? 0o777 : undefined);
+    await writeWhole(path, text, isProgram ? 0o777 : undefined);
   }
-}
-
-/** Whole or not at all. @param mode as AtomicFile has it */
-export async function writeText(path: string, text: string, mode?: number): Promise<void> {
-  const file = await AtomicFile.open(dirname(path), basename(path), undefined, mode);
-  try {
-    await file.write(text);
-    await file.complete();
-  } catch (error) {
-    await file.discard();
-    throw error;
-  }
-  await syncDirectory(dirname(path));
 }
 
 /**
@@ -156,7 +143,7 @@ export async function missingShards(work: string, manifest: Manifest): Promise<n
   return missing;
 }
 
-/** Names of the markers that are there, whatever is in them. */
+/** Names of the markers that are there; their content is not read. */
 export async function markedShards(work: string): Promise<Set<string>> {
   const directory = dirname(markerPath(work, 0));
   try {
@@ -167,7 +154,7 @@ export async function markedShards(work: string): Promise<Set<string>> {
   }
 }
 
-/** A record that an engine keeps beside its scripts; undefined where there is none, or none that can be read. */
+/** A record that an engine keeps beside its scripts; undefined where there is none that can be read. */
 export async function engineRecord(directory: string, name: string): Promise<Record<string, unknown> | undefined> {
   try {
     const value: unknown = JSON.parse(await textOfFile(join(directory, name)));

@@ -136,8 +136,8 @@ export class Engine {
   }
 
   /**
-   * Sums token log-probs (nats) over each row's valid tokens, in float64 whatever the dtype.
-   * @param logprobs padded [P, R, T], of which the first `lengths[r]` tokens of row r are read; or packed [P, N], where
+   * Sums token log-probs (nats) over each row's valid tokens, in float64 for every dtype.
+   * @param logprobs padded [P, R, T]: of row r the first `lengths[r]` tokens are read; or packed [P, N], where
    *   row r stands at `options.offsets[r]` (default: the rows follow one another)
    * @param lengths tokens of each row, 0 to T
    */
@@ -264,7 +264,7 @@ export class Engine {
 
   /**
    * What a step's rows say of each prompt, and the P×P matrices of how likely the rows of prompt i are under prompt p.
-   * Cost O(R·P); on the CPU, whatever the device.
+   * Cost O(R·P); always on the CPU.
    * @param sums dense float64 [R, P], every row with finite matched and marginal values
    * @param stats of these very rows
    */
@@ -273,7 +273,7 @@ export class Engine {
   }
 
   /**
-   * The figures of a step of which only some (row, column) pairs are scored, with intervals that cover the drawing of
+   * The figures of a step with only some (row, column) pairs scored, with intervals that cover the drawing of
    * negatives (docs/guide/cheaper-scoring.md). Neither the order of the pairs nor the number of threads changes a bit.
    * @param pairs read in place; not to be written before this has ended
    */

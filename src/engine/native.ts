@@ -221,7 +221,7 @@ export interface NativeTokenSink {
   /** Tokens [from, to), cut to each row's length. Throws with a property `argument` for tokens that came before. */
   claim(prompts: Int32Array, rows: Int32Array, from: number, to: number, dtype: number): number;
   unclaim(block: number): void;
-  /** @param touched [P·R] receives 1 for each pair prompt·R + row of which the block gave something */
+  /** @param touched [P·R] receives 1 for each pair prompt·R + row that the block gave something of */
   commit(block: number, touched: Uint8Array | undefined): void;
   /** Forgets all pairs that are marked, and the marks. While no block is claimed. */
   forget(touched: Uint8Array): void;
@@ -306,7 +306,7 @@ export interface NativeAddon extends ShufflesNow {
 
 /** What a sink holds of rows that have begun and are not complete. */
 export interface HeldTokens {
-  /** (row, prompt) pairs of which some tokens have come, and not all. */
+  /** (row, prompt) pairs with some of their tokens, and not all. */
   readonly pairs: number;
   /** Tokens that came ahead of others, for which they wait. */
   readonly tokens: number;

@@ -25,8 +25,8 @@ const LOSES_UP_TO = 0.33;
  * The gate Std(RV)/Mean(RV) (docs/reference/filter.md): how unequally reward variance is spread over the prompts. Free
  * of scale.
  * @param rewardVariances [groups] variance of rewards within each group, such as FilterResult.rewardVariances; groups
- *   of one rollout have none and are to be left out: `rewardVariances.filter((_, group) => rollouts[group] > 1)`
- * @throws ArgumentError naming the entry that is no finite number from 0 on
+ *   of one rollout have none: leave them out with `rewardVariances.filter((_, group) => rollouts[group] > 1)`
+ * @throws ArgumentError naming the entry that is not a finite number from 0 on
  */
 export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
   checkArray(rewardVariances, 'rewardVariances');

@@ -1,7 +1,7 @@
 // Sums, means and standard deviations of float32 numbers with the very roundings of the reference (torch on a CPU):
 // which groups a threshold keeps can hang on the last bit.
 
-/** torch adds eight lanes at a time, whatever the instruction set … */
+/** torch adds eight lanes at a time on every instruction set … */
 const LANES = 8;
 /** … of four interleaved rows … */
 const ROWS = 4;

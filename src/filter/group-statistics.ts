@@ -34,7 +34,9 @@ export interface SpreadStatistics extends GroupStatistics {
   readonly constant: Uint8Array;
 }
 
-/** A std below this share of the largest in the batch is none: rounding that came from arithmetic at another offset. */
+/**
+ * A std below this share of the largest in the batch counts as 0: it is rounding, from arithmetic at another offset.
+ */
 const NOISE_OF_BATCH = 1e-9;
 /**
  * So much of a value can be rounding: of float64 values, and of those that came in float32. Whole numbers have none.

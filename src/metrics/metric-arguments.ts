@@ -39,7 +39,7 @@ const OPTIONS: OptionTable<MetricOptions> = {
   ...OPERATION,
 };
 
-/** @throws {ArgumentError} naming what is no argument of crossScoreMetrics */
+/** @throws {ArgumentError} naming the argument that crossScoreMetrics does not have, or that is of another kind */
 export function checkMetricArguments(scores: CrossScores, options: MetricOptions): void {
   checkObject(scores, 'scores');
   checkFields(scores, 'scores', FIELDS, Object.keys(OPTIONS));

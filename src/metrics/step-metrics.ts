@@ -81,8 +81,8 @@ export interface StepMetrics {
     /** Indices of rows left out because a score of theirs is NaN or infinite (strict). */
     readonly nonFinite: readonly number[];
     /**
-     * Indices of rows left out because their score is the same to the bit under every one of at least two prompts: what
-     * stands there are no log-probs (strict). Missing where there are none.
+     * Indices of rows left out because their score is the same to the bit under every one of at least two prompts, as
+     * placeholders are (strict). Missing where there are none.
      */
     readonly placeholders?: readonly number[];
   };

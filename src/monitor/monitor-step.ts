@@ -37,7 +37,7 @@ export interface ScoreOptions {
 
 const OPTIONS: OptionTable<ScoreOptions> = { signal: is.signal };
 
-/** @throws {ArgumentError} for options that are none */
+/** @throws {ArgumentError} naming the option that is unknown or of another kind */
 export function scoreOptions(options: ScoreOptions): ScoreOptions {
   checkOptions(options, OPTIONS);
   return options;

@@ -115,8 +115,8 @@ export class Monitor {
   }
 
   /**
-   * Waits until the sinks have what was reported, and closes them. Disposes of the engine, if the monitor has opened it:
-   * what needs one rejects with a DisposedError from then on. The state can still be saved.
+   * Waits until the sinks have what was reported, and closes them. Disposes of the engine, if the monitor has opened
+   * it: what needs one rejects with a DisposedError from then on. The state can still be saved.
    */
   async dispose(): Promise<void> {
     await Promise.all(this.#sinks.splice(0).map((sink) => sink.close()));

@@ -51,7 +51,7 @@ export function checkRollouts(given: RolloutRows, { rows }: OpenLabels): void {
   }
 }
 
-/** Rows are to be independent draws given their prompt: of an episode of several turns the first. */
+/** Rows must be independent draws given their prompt: of an episode of several turns, the first one counts. */
 function onlyFirstTurns(given: RolloutRows, { rows, groups, episodes, turns }: OpenLabels): TextStep {
   const groupOf = (row: number) => groups[row] as number | bigint;
   if (episodes === undefined || turns === undefined) {

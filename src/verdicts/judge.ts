@@ -9,7 +9,6 @@ import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import { checkStepOrder } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
-import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './filter-advice.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import type { Judgement, RegimeReading } from './judgement.js';
 import { TEXTS_AND_LOGPROBS } from './levels/instrument.js';
@@ -26,6 +25,7 @@ import { VerdictLog, verdictLogShape } from './verdict-log.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
 import { oscillationFinding } from './warnings/action-oscillation.js';
 import { type CopiesStreak, copiesFinding, copiesShape, copiesStreak, NO_COPIES } from './warnings/copies.js';
+import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './warnings/filter-not-advised.js';
 import { Groundedness, groundednessShape } from './warnings/grounding.js';
 import { RepetitionLoop, repetitionLoopShape } from './warnings/repetition-loop.js';
 import {

@@ -120,7 +120,7 @@ export class PromptDependence {
         }
       }
     }
-    // What siblings do not share is no entropy: it has a ceiling.
+    // What siblings do not share measures variety, but is not an entropy: it has a ceiling.
     if (compared.comparison !== null && instrument.entropy === 'H(Z|X)') {
       say('entropy_gaming', entropyGaming(level, entropy, success));
     }

@@ -1,4 +1,4 @@
-// One step's evidence -> what it says on its own, whatever came before it: small, plain data, so that steps can be read
+// One step's evidence -> what it says without the steps before: small, plain data, so that steps can be read
 // anywhere and in any order, and judged later in theirs.
 
 import { checkObject, optionNames } from '../checks/argument-checks.js';
@@ -60,12 +60,13 @@ export function checkReading(reading: StepReading): void {
 }
 
 /**
- * What one step says by itself, whatever came before it; `Judge.take` judges it in its turn, `Judge.add` does both at
+ * Reads one step without the steps before it; `Judge.take` judges it in its turn, `Judge.add` does both at
  * once.
  * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
  *   missing
  * @returns plain data, null where the evidence for it is missing
- * @throws {ArgumentError} naming what is no number, columns of different lengths, or a step number that is none
+ * @throws {ArgumentError} naming a value that is not a number, columns of different lengths, or a step that is not a
+ *   whole number
  */
 export function readEvidence(evidence: StepEvidence, options: JudgeOptions = {}): StepReading {
   const settings = resolveJudgeOptions(options);
@@ -161,7 +162,7 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   );
 }
 
-/** Undefined where one of them is none. */
+/** Undefined where one of them is not finite. */
 function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array | undefined {
   const found = new Float64Array(rows.length);
   for (let at = 0; at < found.length; at++) {
@@ -173,7 +174,7 @@ function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array
 }
 
 /**
- * The least of the rewards that are above their mean; equal rewards are none, whatever rounding makes of their mean.
+ * The least of the rewards that are above their mean; infinity where all are equal, also after rounding of the mean.
  */
 function aboveMean(rewards: Float64Array): number {
   let [total, lowest] = [0, Number.POSITIVE_INFINITY];

@@ -67,7 +67,7 @@ export class VerdictLog {
       }
       if (!entry.holds) continue;
       entry.until = step;
-      // While it holds its beginning stands, whatever a later step would take for it.
+      // Its beginning stays while it holds, also where a later step names another one.
       const { lastSince: since, lastRaised: raised, latest } = entry;
       verdicts.push({ kind, severity: latest.severity, since, raised, step, ...copy(latest) });
     }

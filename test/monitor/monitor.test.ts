@@ -424,6 +424,18 @@ describe('bad input', () => {
     [{}, { rewards: [...Array(11).fill(0), '1'] }, 'outcomes.rewards', 'row 11 is "1"'],
     [{}, { rewards: {} }, 'outcomes.rewards', 'array of numbers'],
     [{ filter: {} }, {}, 'outcomes.rewards', 'missing'],
+    [
+      {},
+      { reasoningSwaps: { logprobs: [0, 0, 0], reasonings: 2 } },
+      'outcomes.reasoningSwaps',
+      '3 log-probs, expected [Q, R] = 2 × 12',
+    ],
+    [
+      {},
+      { reasoningSwaps: { logprobs: Array(24).fill(-1), reasonings: 2 } },
+      'outcomes.reasoningSwaps',
+      '2 reasonings are neither one a row (12) nor one a row of each group',
+    ],
     [{ filter: { metric: 'entropy' } }, { rewards: Array(12).fill(0) }, 'outcomes.entropies', 'missing'],
     [{ filter: { metric: 'length' } }, { rewards: Array(12).fill(0) }, 'outcomes.responseLengths', 'missing'],
     [{ filter: {} }, { rewards: Array(12).fill(1e200) }, 'outcomes.rewards', '1e+100'],

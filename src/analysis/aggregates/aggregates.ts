@@ -175,7 +175,7 @@ export class Aggregates {
 
   /**
    * Takes in one step: `orderFreeMetrics` of its measurement or its report, or any other figures of it.
-   * @throws {ArgumentError} for what are no pairs of name and number; nothing is then taken in
+   * @throws {ArgumentError} unless they are pairs of name and number; nothing is then taken in
    */
   add(metrics: Iterable<readonly [key: string, value: number]>): void {
     if (typeof Object(metrics)[Symbol.iterator] !== 'function') {
@@ -214,7 +214,7 @@ export class Aggregates {
   }
 
   /**
-   * What each metric was, by key in the order of code units: the same for the same steps, whatever order they came in.
+   * What each metric was, by key in the order of code units: the same for the same steps in any order.
    * @param chosen which metrics to give; default all
    */
   summary(chosen: (key: string) => boolean = () => true): Record<string, MetricSummary> {

@@ -92,7 +92,7 @@ function nameOf({ pid, started, world, host }: RunningProcess): string {
   return PREFIX + parts.join('~');
 }
 
-/** @returns undefined for a name that `nameOf` does not give: whoever made that file, it is no claim */
+/** @returns undefined for a name that `nameOf` does not give: that file is not a claim */
 function holderOf(name: string): RunningProcess | undefined {
   const parts = name.startsWith(PREFIX) ? name.slice(PREFIX.length).split('~') : [];
   const [pid = '', started = '', world = '', , host = ''] = parts;

@@ -10,7 +10,7 @@ import type { MeasureOptions } from '../measuring/step-measurement.js';
 /** Of the form of the lines. */
 const FORMAT = 2;
 
-/** No step's figures take more: a line that does is no line. */
+/** No step's figures take more: a longer line is damaged. */
 const MAX_LINE_BYTES = 2 ** 28;
 
 /** With the tab behind it. */
@@ -25,7 +25,7 @@ export interface JournalStep {
   readonly identity: string;
 }
 
-/** Where in the file a step's line lies, and of which content of the step it is. */
+/** Where in the file a step's line lies, and which content of the step it was measured from. */
 export interface JournalEntry {
   readonly identity: string;
   readonly position: number;
@@ -99,7 +99,7 @@ function stepOf(text: string): JournalStep | undefined {
   return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
 }
 
-/** A whole line may be another than belongs there: undefined where it is no object. */
+/** A whole line may be another than belongs there: undefined unless it is an object. */
 function parsed(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);

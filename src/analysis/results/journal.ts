@@ -120,7 +120,7 @@ export class Journal {
         ? undefined
         : measurementFrom(parseLossless(text.slice(text.indexOf('\t') + 1)), number);
     } catch (error) {
-      // What cannot be read, or is no measurement, whoever wrote it, is measured again.
+      // A step whose line cannot be read, or holds something else than a measurement, is measured again.
       if (error instanceof StateError) return undefined;
       throw new FileError({ path: this.#path }, systemProblem(error), { cause: error });
     }

@@ -3,7 +3,7 @@
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import { keyQuoter } from './quoted-keys.js';
 
-/** What is nested deeper is no data of ours; it would exhaust the stack. */
+/** Our data are not nested deeper, and what is would exhaust the stack. */
 const MAX_DEPTH = 64;
 /** Bigints are ids of 64 bits; converting digits takes time that grows with their square. */
 const MAX_BIGINT_DIGITS = 1000;
@@ -21,7 +21,7 @@ const SPECIAL: Readonly<Record<string, number>> = {
  * One line of text; properties that are undefined are left out, as in JSON. Equal data with its keys in the same order
  * gives equal text.
  * @param value plain data: numbers of any kind, strings, booleans, null, bigints, and arrays and plain objects of them
- * @throws {ArgumentError} for what is no plain data: functions, class instances, typed arrays, undefined in an array,
+ * @throws {ArgumentError} unless it is plain data: for functions, class instances, typed arrays, undefined in an array,
  *   cycles
  */
 export function stringifyLossless(value: unknown): string {
@@ -88,7 +88,7 @@ function notPlain(what: string): ArgumentError {
 
 /**
  * The data that `stringifyLossless` was given, from text that anyone may have written.
- * @throws {StateError} for text that is no JSON, or that `stringifyLossless` cannot have written
+ * @throws {StateError} unless it is JSON that `stringifyLossless` can have written
  */
 export function parseLossless(text: string): unknown {
   let value: unknown;

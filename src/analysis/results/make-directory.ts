@@ -6,7 +6,7 @@ import { writeError } from '../../logs/stores/atomic-file.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
 
 /**
- * @param wanted what is to be written, for the error. Default: the directory itself
+ * @param wanted what will be written, for the error. Default: the directory itself
  * @throws {FileError} when it is not there and cannot be made
  */
 export async function makeDirectory(directory: string, wanted = directory): Promise<void> {

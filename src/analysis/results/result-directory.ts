@@ -62,7 +62,8 @@ export type AnalysisSettings = Readonly<Record<string, string | number | readonl
 
 /**
  * The directory of `--out`: metrics.jsonl, metrics.parquet, prompts.parquet, matrices.parquet, texts.parquet,
- * summary.json, and failures.jsonl if there are any. No file depends on when or how fast it was written. From `open` to `finish` or `discard` no other process can write here.
+ * summary.json, and failures.jsonl if there are any. No file depends on when or how fast it was written. From `open` to
+ * `finish` or `discard` no other process can write here.
  */
 export class ResultDirectory {
   readonly #directory: string;
@@ -137,7 +138,7 @@ export class ResultDirectory {
 
   /**
    * Takes in the next report; those of a run come one after the other.
-   * @throws ArgumentError for what is no report, FileError when it cannot be written
+   * @throws ArgumentError unless it is a report, FileError when it cannot be written
    */
   async add(report: StepReport): Promise<void> {
     checkObject(report, 'report');

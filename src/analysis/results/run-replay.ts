@@ -20,7 +20,7 @@ export class RunReplay {
 
   /**
    * @param step training step
-   * @param disorder why it is no later than one taken before: then it has no verdicts
+   * @param disorder why it is not later than one taken before: then it has no verdicts
    */
   take(step: number, measurement: StepMeasurement, disorder?: string): StepFindings {
     const { metrics: measured, texts, excerpts, reading, filter, notes } = measurement;

@@ -62,7 +62,7 @@ export class CheckedLines {
   }
 
   /**
-   * What the first line says: an object, or one that the lines after it go on with; nothing where it is none. A file of
+   * What the first line says: an object, or one that the lines after it go on with; nothing where it is not. A file of
    * another kind has no checksum: to call it damaged would mislead.
    */
   async head(): Promise<Partial<Record<string, unknown>>> {
@@ -75,7 +75,7 @@ export class CheckedLines {
   }
 
   /**
-   * The next line, the last one included, of which `bytes` lacks the checksum; undefined after it.
+   * The next line, the last one included (its `bytes` without the checksum); undefined after it.
    * @throws {StateError} when the file is cut, damaged or goes on after its last line
    */
   async next(): Promise<CheckedLine | undefined> {

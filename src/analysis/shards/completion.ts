@@ -1,5 +1,5 @@
 // Where the parts of a mapped manifest lie in their directory, and which of them are complete. A marker is written when
-// a shard's state is on disk: whoever waits for all shards counts markers, and opens no state.
+// a shard's state is on disk: waiting for all shards means counting markers, and opens no state.
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';

@@ -38,7 +38,7 @@ import { problemAt, savedProblemShape } from './saved-problem.js';
 /**
  * Reads a manifest through once and checks all of it.
  * @param onStep called with each step, in order
- * @throws {StateError} when it is no manifest, damaged, or of another version; {FileError} when it cannot be read
+ * @throws {StateError} unless it is a whole manifest of this version; {FileError} when it cannot be read
  */
 export async function readManifest(
   path: string,

@@ -34,7 +34,7 @@ export interface PlannedStep extends StepFile {
   readonly index: number;
   /** Position of its run in the list of runs. */
   readonly runNumber: number;
-  /** Where to open it, whatever the working directory. */
+  /** Where to open it, from any working directory. */
   readonly path: string;
 }
 

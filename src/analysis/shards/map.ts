@@ -234,7 +234,7 @@ async function writeSteps(
       if (await isUnreachable(error, step.path)) throw outOfReach(error, step);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }
-    // A journal that cannot be written is no fault of the step.
+    // The step is not at fault where the journal cannot be written.
     await journal?.keep(keyOf(step), outcome);
     return { step, outcome, wasMeasured: false };
   };

@@ -33,7 +33,7 @@ export interface PlanOptions extends Partial<PlanSettings>, FileChoiceOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each header that is read. */
   readonly onListing?: ((progress: ListingProgress) => void) | undefined;
-  /** Called with each file found beside step files that is none, such as weights (docs/reference/cli.md). */
+  /** Called with each other file found beside step files, such as weights (docs/reference/cli.md). */
   readonly onSkipped?: ((file: FileError) => void) | undefined;
   /** Called with what was passed over among rollout logs, and why. */
   readonly onNote?: ((note: string) => void) | undefined;

@@ -1,5 +1,4 @@
-// What a manifest keeps of a step's rollout logs: which rows of which files, so that whoever maps the step need not
-// look for them.
+// What a manifest keeps of a step's rollout logs: rows of files, so that mapping the step does not search for them.
 
 import { count, fields, flag, list, oneOf, optional, record, reject, type Shape, text } from '../../checks/saved.js';
 import type { Container } from '../../logs/rollouts/format.js';

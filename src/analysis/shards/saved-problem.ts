@@ -4,7 +4,7 @@ import { count, fields, optional, type Shaped, text } from '../../checks/saved.j
 import { nameOf } from '../../logs/stores/store.js';
 import type { PlannedStep } from './manifest.js';
 
-/** A failure without its path, which whoever reads it knows. */
+/** A failure without its path, which the reader knows. */
 export const savedProblemShape = fields({
   problem: text,
   tensor: optional(text),

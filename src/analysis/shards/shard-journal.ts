@@ -38,7 +38,7 @@ export class ShardJournal {
     }
   }
 
-  /** The state is complete, or what was measured is to be found by the next one. */
+  /** Ends the journal: removed where the state is complete, else kept for the next attempt. */
   async close({ isComplete }: { readonly isComplete: boolean }): Promise<void> {
     await this.journal.close();
     await this.lock.release();

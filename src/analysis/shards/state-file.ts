@@ -115,7 +115,7 @@ export class StateReader {
 
   /**
    * Reads the first line; the rest is read and checked by `next`.
-   * @throws {StateError} when it is no state, or of another version; {FileError} when it cannot be read
+   * @throws {StateError} unless it is a state of this version; {FileError} when it cannot be read
    */
   static async open(path: string): Promise<StateReader> {
     const lines = await CheckedLines.open(path, ADVICE);

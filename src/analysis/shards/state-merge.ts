@@ -41,7 +41,7 @@ export class StateMerge {
 
   /**
    * Reads the first line of each state.
-   * @throws {StateError} when one is no state, or they are of different manifests; {FileError} when one cannot be read
+   * @throws {StateError} unless all are states of one manifest; {FileError} when one cannot be read
    */
   static async open(paths: readonly string[]): Promise<StateMerge> {
     const sources: Source[] = [];

@@ -1,4 +1,4 @@
-// Steps that were told of -> a file that survives the process: whoever watches on tells nothing twice, and goes on with the same
+// Reported steps -> a file that survives the process: the next watch reports nothing twice, and goes on with the same
 // judge, also where the logs of earlier steps are gone.
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { makeDirectory } from '../results/make-directory.js';
 
 const NAME = 'told-steps';
 
-/** No step's figures take more: a line that does is no line. */
+/** No step's figures take more: a longer line is damaged. */
 const MAX_LINE_BYTES = 2 ** 28;
 
 export interface ToldStep {

@@ -1,5 +1,5 @@
-// When to look again: at the latest after an interval, as network file systems tell of no change; sooner where the system tells of
-// one.
+// When to look again: at the latest after an interval, as network file systems tell of no change; sooner where the
+// system tells of one.
 import { type FSWatcher, watch } from 'node:fs';
 
 /** Writers write in pieces: what comes together is looked at once. */

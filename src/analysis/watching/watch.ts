@@ -1,4 +1,5 @@
-// Folders that a trainer writes to, in; a report a step out, when the step is complete, for as long as the trainer runs.
+// Folders that a trainer writes to, in; a report a step out, when the step is complete, for as long as the trainer
+// runs.
 
 import { FileError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';
@@ -25,8 +26,8 @@ export interface WatchOptions
   /** Directory where it is kept what was told: watching again with it goes on there. */
   readonly state: string;
   /**
-   * A step is taken when nothing of it has changed for so many seconds and a later step of its run has begun, or for six times as
-   * long. Default 10.
+   * A step is taken when nothing of it has changed for so many seconds and a later step of its run has begun, or for
+   * six times as long. Default 10.
    */
   readonly settle?: number | undefined;
   /** Seconds between looks, where the system does not tell of changes sooner. Default 5. */
@@ -37,7 +38,7 @@ export interface WatchOptions
   readonly once?: boolean | undefined;
   /** Called once with each file, path, line or step that cannot be used; the others go on. */
   readonly onFailure?: ((failure: FileError) => void) | undefined;
-  /** Called with what whoever watches should know. */
+  /** Called with remarks for the user. */
   readonly onNote?: ((note: string) => void) | undefined;
 }
 
@@ -58,8 +59,8 @@ const [DEFAULT_SETTLE, DEFAULT_INTERVAL] = [10, 5];
 const LAST_TIMES = 6;
 
 /**
- * Follows folders of step files and rollout logs that appear, grow and are rotated away. What was told is kept in `state` when the
- * next report is asked for: whoever watches again gets each step once, and verdicts go on from there.
+ * Follows folders of step files and rollout logs that appear, grow and are rotated away. What was told is kept in
+ * `state` when the next report is asked for: whoever watches again gets each step once, and verdicts go on from there.
  * @returns reports, those of a run by step; ends by itself only with `once`
  * @throws {ArgumentError} for a bad option; {FileError} when `state` cannot be written; `signal.reason` when aborted
  * @example

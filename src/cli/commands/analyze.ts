@@ -4,7 +4,7 @@ import { analyze } from '../../analysis/analyze.js';
 import { measureOptions } from '../../analysis/measuring/step-measurement.js';
 import type { Journal } from '../../analysis/results/journal.js';
 import { escaped } from '../../checks/words.js';
-import { logFlags } from '../options/log-options.js';
+import { figureFlags } from '../options/measuring-options.js';
 import { type ReportFlags, reportSteps } from '../output/report-steps.js';
 import type { Streams } from '../output/streams.js';
 
@@ -19,21 +19,8 @@ export interface AnalyzeFlags extends ReportFlags {
 
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
-  const {
-    profile,
-    permutations,
-    seed,
-    samples,
-    nonFinite,
-    placeholders,
-    turnRewards,
-    metrics,
-    threads,
-    maxMemory,
-    include,
-    exclude,
-  } = flags;
-  const figures = { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logFlags(flags) };
+  const { metrics, threads, maxMemory, include, exclude } = flags;
+  const figures = figureFlags(flags);
   return reportSteps(flags, streams, async ({ directory, ...context }) => {
     const journal = await directory?.journal({
       resume: flags.resume,

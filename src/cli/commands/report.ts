@@ -1,12 +1,12 @@
 // `collapsar report`: logs, or the results of an analysis, in; a page and figures out.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { ArgumentError } from '../../checks/errors.js';
 import { shortBytes } from '../../checks/numbers.js';
 import { shellLine } from '../../checks/shell-words.js';
 import { counted, escaped } from '../../checks/words.js';
-import { AtomicFile } from '../../logs/stores/atomic-file.js';
+import { writeWhole } from '../../logs/stores/atomic-file.js';
 import { pageHtml } from '../../report/page-html.js';
 import { hasResults, readResults } from '../../report/read-results.js';
 import type { Report } from '../../report/report.js';
@@ -74,15 +74,7 @@ async function write(
   if (output !== undefined || figures === undefined) {
     const path = output ?? 'report.html';
     const html = await pageHtml(report);
-    const file = await AtomicFile.open(dirname(resolve(path)), basename(path));
-    try {
-      await file.write(html);
-      await file.prepare();
-      await file.place();
-    } catch (error) {
-      await file.discard();
-      throw error;
-    }
+    await writeWhole(resolve(path), html);
     await out.write(`${escaped(path)}: ${counts}, ${shortBytes(Buffer.byteLength(html))}\n`);
   }
   if (figures !== undefined) {

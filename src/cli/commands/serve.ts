@@ -9,8 +9,7 @@ import { shellLine } from '../../checks/shell-words.js';
 import { escaped } from '../../checks/words.js';
 import { LiveReport } from '../../serve/page/live-report.js';
 import { PageServer } from '../../serve/page/page-server.js';
-import { logFlags } from '../options/log-options.js';
-import type { MeasuringFlags } from '../options/measuring-options.js';
+import { figureFlags, type MeasuringFlags } from '../options/measuring-options.js';
 import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { SinkOutputs } from '../output/sink-outputs.js';
@@ -39,8 +38,8 @@ export async function serveCommand(paths: readonly string[], flags: ServeFlags, 
     await err.write(impossible);
     return EXIT.usage;
   }
-  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics } = flags;
-  const { host, port, settle, interval, poll, threads, maxMemory, include, exclude } = flags;
+  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards } = flags;
+  const { metrics, host, port, settle, interval, poll, threads, maxMemory, include, exclude } = flags;
   const live = new LiveReport({
     version: packageVersion(),
     settings: { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards },
@@ -65,8 +64,8 @@ export async function serveCommand(paths: readonly string[], flags: ServeFlags, 
   try {
     const reports = watch(paths, {
       state,
-      ...{ profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics, ...logFlags(flags) },
-      ...{ settle, interval, poll, threads, maxMemory, include, exclude, signal },
+      ...figureFlags(flags),
+      ...{ metrics, settle, interval, poll, threads, maxMemory, include, exclude, signal },
       onNote: remark,
       onFailure: ({ message }) => remark(message),
     });

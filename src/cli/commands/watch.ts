@@ -1,5 +1,5 @@
-// `collapsar watch`: folders that a trainer writes to, in; a line a step on stdout, every new verdict on stderr, and a command that
-// is run on an alarm.
+// `collapsar watch`: folders that a trainer writes to, in; a line a step on stdout, every new verdict on stderr, and a
+// command that is run on an alarm.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { recordLine } from '../../analysis/results/record-line.js';
@@ -9,8 +9,7 @@ import { shortNumber } from '../../checks/numbers.js';
 import { escaped } from '../../checks/words.js';
 import type { Verdict } from '../../verdicts/index.js';
 import { GRAVITY, NewVerdicts } from '../../verdicts/new-verdicts.js';
-import { logFlags } from '../options/log-options.js';
-import type { MeasuringFlags } from '../options/measuring-options.js';
+import { figureFlags, type MeasuringFlags } from '../options/measuring-options.js';
 import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import { figureKeys, shownMetrics } from '../output/screen/shown-metrics.js';
@@ -51,8 +50,7 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
     await err.write(impossible);
     return EXIT.usage;
   }
-  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics } = flags;
-  const { settle, interval, poll, once, threads, maxMemory, include, exclude } = flags;
+  const { metrics, settle, interval, poll, once, threads, maxMemory, include, exclude } = flags;
   const look = { unicode: isUnicode(environment), width: widthOf(err, environment), paint: painter(err, environment) };
   const writing: Promise<void>[] = [];
   const remark = (text: string) => writing.push(err.write(`${wrap(escaped(text), look.width, 'note: ')}\n`));
@@ -61,8 +59,8 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
   const reports = watch(paths, {
     state: flags.state ?? join(paths[0] as string, STATE),
     perPrompt: sinks.readsPrompts,
-    ...{ profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, metrics, ...logFlags(flags) },
-    ...{ settle, interval, poll, once, threads, maxMemory, include, exclude },
+    ...figureFlags(flags),
+    ...{ metrics, settle, interval, poll, once, threads, maxMemory, include, exclude },
     signal: AbortSignal.any([streams.signal, out.closed]),
     onNote: remark,
     onFailure: ({ message }) => {

@@ -11,6 +11,6 @@ export interface FilterSource {
   nameOf(group: number | bigint): string;
   /** How it names a row. */
   nameOfRow(row: number): string;
-  /** How it has a reward that is no finite number. */
+  /** How it writes a reward that is not finite. */
   nameOfReward(value: number | null | undefined): string;
 }

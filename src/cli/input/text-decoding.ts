@@ -1,4 +1,4 @@
-// Bytes of a text file, piece by piece -> its characters. Bytes that are none in the file's encoding are an error:
+// Bytes of a text file, piece by piece -> its characters. Bytes that are not characters of the encoding are an error:
 // U+FFFD in their place would make one name of several.
 import { isUtf8 } from 'node:buffer';
 

@@ -14,7 +14,7 @@ const MOST_CHARACTERS = 2 ** 26;
  * Lines without their ends: \n, \r\n or \r.
  * @param path for messages
  * @param encoding a name that TextDecoder knows; default UTF-8
- * @throws {FileError} at a line that is too long, or has bytes that are no text in the encoding; whatever the stream
+ * @throws {FileError} at a line that is too long, or has bytes that are not text in the encoding; what the stream
  *   fails with
  */
 export async function* textLines(

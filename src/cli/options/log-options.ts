@@ -1,4 +1,4 @@
-// How rollout logs are to be read, as options of the commands that read them.
+// How to read rollout logs, as options of the commands that read them.
 import { type Command, InvalidArgumentError } from 'commander';
 import { OWN_COLUMNS, type OwnColumn } from '../../logs/rollouts/formats/own.js';
 import type { LogOptions } from '../../logs/rollouts/log-options.js';
@@ -64,7 +64,7 @@ export function withoutLogFlags<Flags extends LogFlags>(flags: Flags): Omit<Flag
   return Object.fromEntries(rest) as Omit<Flags, keyof LogFlags>;
 }
 
-/** What was typed for an option that is no plain word, as it is typed again. */
+/** The text of an option with several parts, as one types it. */
 export function logFlagText(name: string, value: unknown): string {
   if (name === 'columns')
     return Object.entries(value as object)

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import type { Profile } from '../../metrics/step-metrics.js';
-import { addLogOptions, type LogFlags } from './log-options.js';
+import { addLogOptions, type LogFlags, logFlags } from './log-options.js';
 import { globList, nameList, wholeNumber } from './option-values.js';
 
 /** What they give. */
@@ -17,6 +17,12 @@ export interface MeasuringFlags extends LogFlags {
   turnRewards: TurnRewards;
   include?: string[];
   exclude?: string[];
+}
+
+/** Those that figures depend on. */
+export function figureFlags(flags: MeasuringFlags) {
+  const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards } = flags;
+  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logFlags(flags) };
 }
 
 export function addMeasuringOptions(command: Command): Command {

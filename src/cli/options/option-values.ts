@@ -24,7 +24,7 @@ export function nameList(text: string, before: string[] | undefined): string[] {
   return [...(before ?? []), ...names];
 }
 
-/** Globs, of which each option has one: they may have commas, in braces. */
+/** Globs, one an option: they may have commas, in braces. */
 export function globList(text: string, before: string[] | undefined): string[] {
   if (text === '') throw new InvalidArgumentError('Expected a glob.');
   return [...(before ?? []), text];
@@ -35,7 +35,7 @@ export function notEmpty(text: string): string {
   return text;
 }
 
-/** A name, an address, a command: whatever is there. */
+/** A name, an address, a command: any text but none. */
 export function nonEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
   return text;

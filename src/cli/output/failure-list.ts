@@ -7,7 +7,7 @@ import { wrap } from './text-wrap.js';
 /** Named in a note at most. */
 const NAMED = 8;
 
-/** Files found in folders that are no steps, as one note. */
+/** Other files found among steps, as one note. */
 export function skippedFiles(skipped: readonly FileError[], width: number): string {
   const named = skipped.slice(0, NAMED).map(({ path }) => path);
   const more = skipped.length > NAMED ? ` and ${skipped.length - NAMED} more` : '';

@@ -30,7 +30,7 @@ export interface ReportFlags extends MeasuringFlags, TableFlags, SinkFlags {
   quiet?: true;
 }
 
-/** What whoever gives the reports is to work with. */
+/** What a source of reports gets to work with. */
 export interface ReportContext {
   /** That of `--out`. */
   readonly directory: ResultDirectory | undefined;
@@ -126,7 +126,7 @@ export async function reportSteps(
     await err.write(unmatchedList(choice, 'no metric of these steps'));
     return EXIT.usage;
   }
-  // What was found is so, whatever could not be read.
+  // What was found stays true where something else could not be read.
   if (alarms.rang()) return EXIT.alarm;
   return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
 }

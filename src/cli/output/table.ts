@@ -34,7 +34,7 @@ export function widthOf(stream: Pick<TextStream, 'columns'>, environment: Stream
 const GAP = '  ';
 
 /**
- * One table, whatever the width: columns that do not fit are left out.
+ * One table of any width: columns that do not fit are left out.
  * @param columns all with as many cells
  * @param width most characters in a line, as long as the first column fits
  * @returns the lines, and the titles of columns that were left out

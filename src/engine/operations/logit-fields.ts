@@ -28,7 +28,7 @@ export interface LogitStats {
 }
 
 /**
- * LogitStats of which the fields [rows] are on the GPU: float64 in nats, int32 the argmax and the ranks. The means are
+ * LogitStats with fields [rows] on the GPU: float64 in nats, int32 the argmax and the ranks. The means are
  * on the host.
  */
 export type DeviceLogitStats = ResultOnDevice & {

@@ -29,7 +29,7 @@ export interface LogitStatsOptions extends OperationOptions {
   mask?: readonly boolean[] | Uint8Array | undefined;
   /**
    * Runs of rows to take means over: `lengths` of runs that follow one another and together have all N rows, or
-   * `offsets`, one more than runs, of which run i has the rows offsets[i] to offsets[i + 1].
+   * `offsets`, one more than runs: run i has the rows offsets[i] to offsets[i + 1].
    */
   sequences?: { readonly lengths: Integers } | { readonly offsets: Integers } | undefined;
 }

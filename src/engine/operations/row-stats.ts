@@ -38,5 +38,5 @@ export interface RowStats {
   readonly topColumns: Int32Array;
 }
 
-/** RowStats of which the arrays are on the GPU: float64 in nats, int32 the argmax, the ranks and `topColumns`. */
+/** RowStats with arrays on the GPU: float64 in nats, int32 the argmax, the ranks and `topColumns`. */
 export type DeviceRowStats = ResultOnDevice & { readonly [Field in keyof RowStats]: OnDevice<RowStats[Field]> };

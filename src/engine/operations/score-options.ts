@@ -13,7 +13,7 @@ export const TOP_K = is.integer(0, MOST_COLUMNS);
 /** Results that stay on the GPU. */
 export const ON_DEVICE = is.oneOf(['device']);
 
-/** @throws ArgumentError for what is no array of integers; the entries are checked natively */
+/** @throws ArgumentError unless it is an array of integers; the entries are checked natively */
 export function labelArguments(labels: RowLabels, argument: string): LabelArguments {
   return [
     integerArray(labels.own, `${argument}.own`),

@@ -25,7 +25,7 @@ export interface SumTokensOptions extends OperationOptions {
   columns?: Integers | undefined;
 }
 
-/** Sums of token log-probs, nats, and the first one that is none. */
+/** Sums of token log-probs, nats, and the first that cannot be a log-prob. */
 export interface TokenSums<Sums extends Tensor = HostTensor> {
   /**
    * float64 [rows, columns]: S[r][p], the sum over the valid tokens of row r under prompt p. Is `options.out` if given.

@@ -7,7 +7,7 @@ import { shown } from '../../checks/words.js';
 import type { IntegerArray } from '../native.js';
 import type { Integers } from './tensor.js';
 
-/** @throws ArgumentError if it is none of Int32Array, BigInt64Array and array of numbers, or its memory is gone */
+/** @throws ArgumentError unless it is an Int32Array, a BigInt64Array or an array of numbers, whose memory is there */
 export function integerArray(values: Integers, argument: string): IntegerArray {
   checkMemory(values, argument);
   if (types.isInt32Array(values) || types.isBigInt64Array(values)) return values;

@@ -1,6 +1,6 @@
 // A caller's Tensor -> a checked copy of its description -> the arguments by which native jobs take it, with its memory
-// protected while the job runs. Whether the strides stay inside the memory is checked natively, at the moment the memory
-// is looked at; the elements are never looped over here.
+// protected while the job runs. Whether the strides stay inside the memory is checked natively, at the moment the
+// memory is looked at; the elements are never looped over here.
 
 import { types } from 'node:util';
 import { checkAwaited } from '../../checks/argument-checks.js';
@@ -42,7 +42,7 @@ export function dtypeCode(dtype: DType): number {
   return dtypes[dtype].code;
 }
 
-/** @throws ArgumentError if `dtype` is none of the four */
+/** @throws ArgumentError unless `dtype` is one of the four */
 export function checkDType(dtype: unknown, argument: string): asserts dtype is DType {
   if (typeof dtype !== 'string' || !Object.hasOwn(dtypes, dtype)) {
     throw new ArgumentError(argument, `got ${shown(dtype)}, expected 'float64', 'float32', 'float16' or 'bfloat16'`);
@@ -51,7 +51,7 @@ export function checkDType(dtype: unknown, argument: string): asserts dtype is D
 
 /**
  * A copy of the shape and its number of elements.
- * @throws ArgumentError if an extent is no safe integer >= 0, or the product no safe integer
+ * @throws ArgumentError unless every extent is a safe integer >= 0, and their product a safe integer
  */
 export function checkShape(shape: unknown, argument: string): { shape: number[]; elements: number } {
   if (!Array.isArray(shape)) throw new ArgumentError(argument, `got ${shown(shape)}, expected an array of integers`);
@@ -103,7 +103,7 @@ export function checkStrides(strides: unknown, shape: readonly number[], argumen
 
 /**
  * How many elements there are from the first to the last that a view reaches.
- * @throws ArgumentError if a stride is negative, or their number no safe integer
+ * @throws ArgumentError if a stride is negative, or there are more elements than a safe integer counts
  */
 export function reachOf(shape: readonly number[], strides: readonly number[], argument: string): number {
   if (shape.includes(0)) return 0;
@@ -253,7 +253,7 @@ export function matrixArguments(view: TensorView, argument: string, held: HeldBu
 /**
  * Of token log-probs, padded [P, R, T] or packed [P, N].
  * @returns what protects the memory when the job starts; all else is checked now
- * @throws ArgumentError for what is no array of integers; the entries are checked natively
+ * @throws ArgumentError unless lengths and offsets are arrays of integers; their entries are checked natively
  */
 export function tokenArguments(
   view: TensorView,

@@ -18,7 +18,6 @@ import { DeviceTensor } from '../tensor/device-tensor.js';
 import { integerArray } from '../tensor/integers.js';
 import type { Integers, Tensor } from '../tensor/tensor.js';
 import { matrixArguments, tokenArguments, viewHostTensor } from '../tensor/tensor-view.js';
-import { missingSentence } from './missing-tokens.js';
 import {
   ALL_TOKENS,
   blockAxis,
@@ -112,7 +111,7 @@ export interface BlockSession {
   add(block: TokenBlock, options?: BlockOptions): Promise<void>;
   /** As TokenSumsSink.addSums() */
   addSums(block: SumsBlock, options?: BlockOptions): Promise<void>;
-  /** Forgets every row under every prompt of which one of these blocks gave something; they may come again. */
+  /** Forgets every (row, prompt) pair that one of these blocks gave something of; they may come again. */
   undo(): Promise<void>;
 }
 
@@ -423,4 +422,13 @@ function asArgumentError<T>(call: () => T): T {
   } catch (error) {
     throw thrownError('tokenSumsSink', error);
   }
+}
+
+function missingSentence(missing: readonly MissingTokens[]): string {
+  const named = missing.slice(0, 8).map(({ prompt, rows, row, from, to, untouched }) => {
+    const all = untouched ? ', none of which has come' : '';
+    return `prompt ${prompt} lacks ${counted(rows, 'rows')}${all} (row ${row}: tokens ${from} to ${to - 1})`;
+  });
+  const more = missing.length > 8 ? `; and ${missing.length - 8} more prompts` : '';
+  return `not all has come: ${named.join('; ')}${more}. Add it, then call finish() again`;
 }

@@ -14,7 +14,7 @@ import type { FilterWords } from './filter-words.js';
 import type { GroupedRollouts } from './grouped-rollouts.js';
 
 export interface FilterColumns {
-  /** float64, with the relative zero test, whatever the dialect. */
+  /** float64, with the relative zero test, under every dialect. */
   readonly rewards: SpreadStatistics;
   readonly outcomes: SpreadStatistics | null;
   /** As the dialect computes them. */

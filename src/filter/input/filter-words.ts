@@ -1,7 +1,7 @@
-// How the filter's remarks and errors call groups, rows and options: as callers of the library know them, or as whoever
-// reads them knows them.
+// How the filter's remarks and errors name groups, rows, arguments and options: as the caller of the library, of a
+// monitor or of the command knows them.
 
-/** What is given one a row, or says of which group and episode it is. */
+/** Columns with one entry a row. */
 export type RowColumn = 'rewards' | 'groups' | 'episodes' | 'turns' | 'outcomes' | 'entropies' | 'lengths';
 
 export interface FilterWords {
@@ -11,7 +11,7 @@ export interface FilterWords {
   group(id: number | bigint): string;
   /** One of labelled rows; those of a matrix are named by group and rollout. */
   row(row: number): string;
-  /** A reward that is no finite number, as whoever gave it wrote it; null and undefined are missing ones. */
+  /** A reward that is not finite, as the caller wrote it; null and undefined are missing ones. */
   reward(value: number | null | undefined, row: number): string;
   /** How an option is given. */
   readonly options: {

@@ -1,10 +1,10 @@
 // Rows -> rollouts, group by group: what every dialect computes on.
 import { ArgumentError } from '../../checks/errors.js';
-import { mergedTurns, type Rollouts } from './episodes.js';
 import { type ColumnName, firstNonFinite, type InputRows } from './filter-input.js';
-import type { FilterSettings } from './filter-options.js';
+import type { FilterSettings, TurnRewards } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';
 import { type GroupIds, groupIds } from './row-ids.js';
+import { episodeValues, findEpisodes, means, sums } from './turn-rewards.js';
 
 /** Columns are in the order of groups: rollouts of group g are [offsets[g], offsets[g + 1]). */
 export interface GroupedRollouts {
@@ -21,6 +21,22 @@ export interface GroupedRollouts {
   /** [rows] group index of each row, −1 for rows left out; null where rows are the rollouts in the order of groups. */
   readonly rowGroup: Int32Array | null;
   readonly warnings: readonly string[];
+}
+
+/** One value a rollout, in the order of first rows. */
+interface Rollouts {
+  /** [rollouts] index of the group of each. */
+  readonly group: Int32Array;
+  /** [rollouts] its first row, to name it. */
+  readonly firstRow: Int32Array;
+  /** [rows] the rollout of each. */
+  readonly ofRow: Int32Array;
+  readonly rewards: Float64Array;
+  readonly outcomes: Float64Array | null;
+  /** Mean over turns, as the reference has it. */
+  readonly entropies: Float64Array | null;
+  /** Sum over turns, as the reference has it. */
+  readonly lengths: Float64Array | null;
 }
 
 /** Rows named in a warning at most. */
@@ -119,6 +135,26 @@ function rowsAsRollouts({ rows, rewards, outcomes, entropies, lengths }: InputRo
   const firstRow = new Int32Array(rows);
   for (let row = 0; row < rows; row++) firstRow[row] = row;
   return { group, firstRow, ofRow: firstRow, rewards, outcomes, entropies, lengths };
+}
+
+/**
+ * Turn rows as one rollout an episode, so that a long trajectory counts as often as a short one.
+ * @throws ArgumentError under `same` for an episode whose turns have different rewards; for a turn that is there twice
+ */
+function mergedTurns(input: InputRows, rowGroup: Int32Array, rule: TurnRewards, words: FilterWords): Rollouts {
+  const { index, distinct } = input.episodes as NonNullable<InputRows['episodes']>;
+  const { turns, rewards, outcomes, entropies, lengths } = input;
+  const episodes = findEpisodes(rowGroup, index, distinct.length, turns, words);
+  const { firstRow, ofRow } = episodes;
+  return {
+    group: firstRow.map((row) => rowGroup[row] as number),
+    firstRow,
+    ofRow,
+    rewards: episodeValues('rewards', rewards, episodes, rule, words),
+    outcomes: outcomes && episodeValues('outcomes', outcomes, episodes, rule, words),
+    entropies: entropies && means(entropies, episodes),
+    lengths: lengths && sums(lengths, episodes),
+  };
 }
 
 /** The first row with a reward that is NaN or infinite of each rollout that is left out for it, ascending. */

@@ -18,7 +18,7 @@ export interface IndexedIds {
 }
 
 /**
- * @throws ArgumentError for another number of rows, or what is no whole number
+ * @throws ArgumentError for another number of rows, or an id that is not a whole number
  */
 export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   if (!Array.isArray(ids) && !(ArrayBuffer.isView(ids) && !(ids instanceof DataView))) {

@@ -67,7 +67,7 @@ export function episodeValues(
   { argument, row: nameOf, options }: FilterWords,
 ): Float64Array {
   const { ofRow, first, last } = episodes;
-  // Turns are steps towards an outcome, so that the last one tells it; a sum or a mean of outcomes is none.
+  // Turns are steps towards an outcome, so that the last one tells it; a sum or a mean of outcomes means nothing.
   const reading = name === 'outcomes' && rule !== 'first' ? 'last' : rule;
   if (reading === 'sum') return sums(values, episodes);
   if (reading === 'mean') return means(values, episodes);
@@ -122,7 +122,8 @@ export interface TurnRows {
  * @param rows one entry a row in each column, [R]
  * @param turnRewards default `same`: they must agree
  * @returns [R] each; without `episodes` the columns as they came
- * @throws ArgumentError naming the row: turns that disagree under `same`, a turn that is there twice, ids that are none
+ * @throws ArgumentError naming the row: turns that disagree under `same`, a turn that is there twice, ids that are not
+ *   whole numbers
  * @example
  * import { episodeRewards } from 'collapsar';
  *

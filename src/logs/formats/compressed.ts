@@ -15,7 +15,7 @@ const CHUNK_BYTES = 256 * 2 ** 10;
 
 const GZIP_MAGIC = Buffer.of(0x1f, 0x8b);
 
-/** @throws FileError when it is no gzip file of a step */
+/** @throws FileError unless it is a gzip file of a step */
 export const openGzip: OpenContainer = async (path, { signal }) => {
   const unpacking = async (expected?: string) => {
     const base = await openBytes(path, { expected, signal });

@@ -1,4 +1,4 @@
-// A step that is open, whatever file or store it lies in.
+// A step that is open, in any file or store.
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import type { TensorEntry } from './safetensors.js';
 

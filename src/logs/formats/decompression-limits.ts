@@ -12,7 +12,7 @@ export const MOST_DEFLATED = 1032;
 
 /**
  * Refuses what is made to unpack without end: more bytes than the compressed ones can stand for, and tensors that are
- * held whole (all but the scores, of which one prompt is) beyond any step's.
+ * held whole (all but the scores, which are held one prompt at a time) beyond any step's.
  * @throws FileError
  */
 export function checkDecompressed(

@@ -1,5 +1,5 @@
 // Reads JSON straight from untrusted bytes, one expected thing at a time: no tree is built, nothing recurses without
-// a limit, and whatever is not as expected is reported with its byte position. JSON.parse would hide duplicate keys,
+// a limit, and anything unexpected is reported with its byte position. JSON.parse would hide duplicate keys,
 // take 1.0 for an integer and cannot say where a value stood.
 
 const QUOTE = 0x22;

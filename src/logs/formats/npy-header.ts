@@ -11,7 +11,7 @@ const START_BYTES = 8;
  * Longest header taken: those of plain arrays have 118 bytes, only structured types come near numpy's limit of 10,000.
  */
 const MAX_NPY_HEADER_BYTES = 64 * 2 ** 10;
-/** More axes than numpy allows are no array. */
+/** numpy allows no more axes. */
 const MAX_AXES = 64;
 
 /** `text`: fixed-width strings, UTF-32 or bytes. */
@@ -245,7 +245,7 @@ class LiteralScanner {
     if (!this.#takes(character)) this.#unexpected(`"${character}"`);
   }
 
-  /** Position of the next byte that is no space. */
+  /** Position of the next byte that is not a space. */
   #here(): number {
     this.#space();
     return this.#position;

@@ -32,7 +32,7 @@ const MAX_METADATA_BYTES = 256 * 2 ** 10;
 /** All of them together, unpacked: files of a folder are looked at side by side. */
 const MAX_ALL_METADATA_BYTES = 8 * 2 ** 20;
 
-/** @throws FileError when it is no zip file of arrays that make a step */
+/** @throws FileError unless it is a zip file of arrays that make a step */
 export async function openNpz(path: string, { signal }: ReadOptions): Promise<StepContainer> {
   const base = await openBytes(path, { signal });
   let opened = base;

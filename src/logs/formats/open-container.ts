@@ -1,4 +1,4 @@
-// A path in, the tensors and metadata of a step out, whatever file or store they lie in: the one place that says which
+// A path in, the tensors and metadata of a step out, from any file or store: the one place that says which
 // ending is opened by what. What reads steps asks a container for bytes at the positions that its entries name.
 
 import { checkPath } from '../../checks/argument-checks.js';

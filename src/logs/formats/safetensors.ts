@@ -66,7 +66,7 @@ export const LENGTH_BYTES = 8;
 /** Longest header taken, the limit of the safetensors library. */
 const MAX_HEADER_BYTES = 100_000_000;
 
-/** More axes than torch and numpy have are no tensor, and a list of millions would fill the memory. */
+/** torch and numpy have no more axes, and a list of millions would fill the memory. */
 const MAX_AXES = 64;
 
 /** Bytes of one element. Only for dtypes of whole bytes. */

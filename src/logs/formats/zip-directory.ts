@@ -38,7 +38,7 @@ const END_RECORDS: readonly number[] = [0x06054b50, 0x06064b50];
 /**
  * Reads the directory and the local header of each member.
  * @returns members by name, and the bytes that say so
- * @throws FileError when the file is no zip file that can be read here
+ * @throws FileError unless the file is a zip file that can be read here
  */
 export async function readZipDirectory(
   source: ByteSource,
@@ -85,7 +85,7 @@ type Declared = Omit<ZipMember, 'begin'>;
 
 function parseEntry(path: string, entry: Entry, here: number): Declared {
   const { fileNameRaw, compressionMethod, compressedSize: packedBytes, uncompressedSize: bytes } = entry;
-  // In the place of bytes that are no text U+FFFD would stand, and make one name of several.
+  // U+FFFD in the place of bytes that are not text would make several names one.
   if (!isUtf8(fileNameRaw)) fail(path, here + CENTRAL_HEADER_BYTES, 'the name of a member is not UTF-8');
   const name = fileNameRaw.toString();
   const said = `member ${printable(name)}`;

@@ -107,7 +107,7 @@ export async function readMetadata(
   }
 }
 
-/** Undefined where the bytes are no text in this encoding. */
+/** Undefined where the bytes are not text in this encoding. */
 function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string | undefined {
   if (encoding === 'bytes') return isUtf8(bytes) ? withoutPadding(bytes.toString('utf8')) : undefined;
   let text = '';
@@ -129,7 +129,7 @@ function withoutPadding(text: string): string {
   return text.slice(0, end);
 }
 
-/** Half of a surrogate pair, which UTF-32 can hold, is none: files of results could not. */
+/** Refuses half of a surrogate pair, which UTF-32 can hold and files of results cannot. */
 function isCharacter(code: number): boolean {
   return code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
 }

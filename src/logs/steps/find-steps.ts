@@ -44,12 +44,12 @@ const FIND_OPTIONS: OptionTable<FindStepsOptions> = { ...FILE_CHOICE, signal: is
 const MAX_DEPTH = 64;
 
 /**
- * Finds the step files at `source`, one path or several: a file is taken whatever its name, a directory is searched
+ * Finds the step files at `source`, one path or several: a file is taken by any name, a directory is searched
  * recursively for the endings of step-names.ts, and what does not exist but looks like a glob is matched. Names that
  * begin with a dot are passed over. `include` and `exclude` choose among what is found so.
  * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in
  * `problems`.
- * @throws {ArgumentError} (as a rejection) for what is no path; the signal's reason when it is aborted
+ * @throws {ArgumentError} (as a rejection) unless `source` is a path or paths; the signal's reason when it is aborted
  */
 export async function findSteps(
   source: string | readonly string[],

@@ -6,7 +6,7 @@ import { STEP_TENSORS } from './step-layout.js';
 /** Of a file that was opened without a fault and has neither a step's tensors nor the number of a step. */
 export class NoStepError extends FileError {}
 
-/** Whether nothing in it is of a step. A damaged step has something left: it is no such file. */
+/** Whether nothing in it is of a step. A damaged step has something left. */
 export function hasNothingOfStep(
   tensors: ReadonlyMap<string, unknown>,
   metadata: ReadonlyMap<string, string>,

@@ -29,7 +29,7 @@ export interface ListStepsOptions extends FileChoiceOptions {
    */
   onError?: ((error: FileError) => void) | undefined;
   /**
-   * Called with each file that was found beside step files and is none, such as weights of a model: it opens without a
+   * Called with each other file that was found beside step files, such as weights of a model: it opens without a
    * fault, and has neither a step's tensors nor the number of a step (docs/reference/cli.md). Named by itself it is an
    * error.
    */
@@ -116,7 +116,7 @@ export async function listStepsAs<Kept extends OrderedStep>(
 }
 
 /**
- * Whether a failure is that of a file which is no step and lies among steps. Among none it is what the user has to hear
+ * Whether a failure is that of another file among steps. Where there are no steps it is what the user has to hear
  * of, and so is one whose name is that of a step beside it but for the numbers.
  */
 function besideSteps(
@@ -196,7 +196,7 @@ async function readHeaders<Kept>(
   return steps;
 }
 
-/** Undefined for what is no file here, or has parts of its own beside it, such as the sidecars of an array. */
+/** Undefined for a path that is not a file here, or has parts beside it, such as the sidecars of an array. */
 async function stampOf(path: string): Promise<string | undefined> {
   if (isRemote(path) || path.endsWith('.npy')) return undefined;
   const found = await stat(path, { bigint: true }).catch(() => undefined);

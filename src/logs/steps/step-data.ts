@@ -1,4 +1,4 @@
-// One training step as it comes out of a log, whatever the format (step-file.md).
+// One training step as it comes out of a log of any format (step-file.md).
 import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 

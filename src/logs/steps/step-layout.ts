@@ -1,4 +1,4 @@
-// Which tensors a step file has, of which types and shapes, and what its small ones may hold: the table of
+// Which tensors a step file has, their types and shapes, and what the small ones may hold: the table of
 // docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own
 // way.
 import type { SafetensorsDType } from '../formats/safetensors.js';

@@ -16,7 +16,7 @@ export interface ReadTensor {
   readonly memory: ArrayBufferLike;
 }
 
-/** @throws FileError if there is no memory for so many bytes */
+/** @throws FileError if memory does not suffice */
 export function allocated(
   path: string,
   bytes: number,

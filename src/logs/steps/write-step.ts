@@ -72,7 +72,7 @@ export interface StepToWrite {
 /** float16 may come in a Float16Array, where the runtime has them. */
 export type WrittenTensor = Omit<HostTensor, 'data'> & { readonly data: HostTensor['data'] | Float16ArrayLike };
 
-/** Numbers of which the reader makes float64. */
+/** Numbers that the reader widens to float64. */
 export type RewardArray = Float32Array | Float64Array | Int32Array | BigInt64Array;
 
 /** Options of `writeStep`. */
@@ -198,7 +198,7 @@ interface Source {
 type GivenSource = Omit<Source, 'data'> & { readonly data: Elements | Float16ArrayLike };
 
 function vector(data: Elements | undefined): Source | undefined {
-  // What is no array is refused when it is collected.
+  // Anything but an array is refused when it is collected.
   return data === undefined ? undefined : { data, shape: [data?.length ?? 0] };
 }
 

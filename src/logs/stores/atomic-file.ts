@@ -1,6 +1,6 @@
 // Text or bytes -> a file that is whole or not there: written under another name, synced, renamed.
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { fileLines } from './file-lines.js';
 import { errorCode, systemProblem } from './system-problem.js';
@@ -115,6 +115,19 @@ export class AtomicFile {
     this.#open = false;
     await this.handle.close();
   }
+}
+
+/** Writes a file, whole or not at all. @param mode as AtomicFile has it */
+export async function writeWhole(path: string, text: string | Buffer, mode?: number): Promise<void> {
+  const file = await AtomicFile.open(dirname(path), basename(path), undefined, mode);
+  try {
+    await file.write(text);
+    await file.complete();
+  } catch (error) {
+    await file.discard();
+    throw error;
+  }
+  await syncDirectory(dirname(path));
 }
 
 /**

@@ -41,7 +41,7 @@ export interface ByteSource {
   close(): Promise<void>;
 }
 
-/** The same source, which stays open when it is closed: for whoever may read from it but did not open it. */
+/** The same source, which stays open when it is closed: for readers that did not open it. */
 export function withoutClose(source: ByteSource): ByteSource {
   const { path, bytes, revision, stamp, placeOf, openFile } = source;
   return {
@@ -66,7 +66,7 @@ const READ_ONLY = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 /**
  * Opens a local file.
  * @param expected revision that the file must still have
- * @throws FileError when there is no such file, it is no regular file, cannot be opened, or has another revision
+ * @throws FileError when there is no such file, it is not a regular file, cannot be opened, or has another revision
  */
 export async function openSource(path: string, expected?: string): Promise<ByteSource> {
   let file: OpenFile | undefined;

@@ -13,7 +13,9 @@ export interface FileChoiceOptions {
    * folder on it. Default all.
    */
   readonly include?: readonly string[] | undefined;
-  /** The same of files to leave out, whatever `include` says. Files that are named by themselves are always taken. */
+  /**
+   * The same of files to leave out, also of those in `include`. Files that are named by themselves are always taken.
+   */
   readonly exclude?: readonly string[] | undefined;
 }
 
@@ -25,7 +27,7 @@ export class FileChoice {
   readonly #include: readonly Glob[] | undefined;
   readonly #exclude: readonly Glob[];
 
-  /** @throws {ArgumentError} for what is no list of globs */
+  /** @throws {ArgumentError} unless both are lists of globs */
   constructor({ include, exclude }: FileChoiceOptions) {
     this.#include = include && globs(include, 'options.include');
     this.#exclude = globs(exclude ?? [], 'options.exclude');

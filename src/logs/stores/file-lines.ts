@@ -4,8 +4,8 @@ import type { FileHandle } from 'node:fs/promises';
 const READ_BYTES = 2 ** 20;
 
 /**
- * Lines from the file's beginning on, each with its end; bytes after the last end of a line are none.
- * @param mostBytes what is longer is no line: there it ends
+ * Lines from the file's beginning on, each with its end; bytes after the last line end are left out.
+ * @param mostBytes the longest line: at a longer one the reading ends
  */
 export async function* fileLines(
   handle: FileHandle,

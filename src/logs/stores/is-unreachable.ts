@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { isStoreFault } from './s3/client.js';
 import { errorCode } from './system-problem.js';
 
-/** What fails when a disk, a mount, a network or the machine does, whatever the file is. */
+/** Failures of a disk, a mount, a network or the machine rather than of a file. */
 const MACHINE_FAULTS: ReadonlySet<string> = new Set([
   'EIO',
   'ESTALE',

@@ -8,7 +8,7 @@ import { isMissing } from './s3/client.js';
 import { openObject } from './s3/object.js';
 import { errorCode } from './system-problem.js';
 
-/** What is no local file: how its paths begin, and what opens them. */
+/** A store beside the local files: how its paths begin, and what opens them. */
 export interface Store {
   readonly scheme: string;
   readonly open: (path: string, options: OpenOptions) => Promise<ByteSource>;
@@ -49,7 +49,7 @@ export async function openIfThere(path: string, options: OpenOptions = {}): Prom
   }
 }
 
-/** True for paths that are no local ones. */
+/** True for paths of such a store. */
 export function isRemote(path: string): boolean {
   return storeOf(path) !== undefined;
 }

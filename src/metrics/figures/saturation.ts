@@ -7,7 +7,7 @@ const SATURATION = 0.9;
  * mi_seq_estimate, nats, where every response tells its prompt: the mean over rows of ln(P / columns that count as the
  * row's own). This is ln of the different prompts where each has as many columns; where some are repeated more often
  * than others, by equal tokens or by a sampler, it lies elsewhere.
- * @param rows [c] rows of which c columns are equivalent to their own, as rowsByEquivalents() gives them
+ * @param rows [c] rows whose own column has c equivalents, itself included, as rowsByEquivalents() gives them
  */
 export function mostInformation(rows: Int32Array): number {
   let total = 0;

@@ -61,7 +61,7 @@ export interface PairEstimates {
     readonly zeroLength: number;
     /** Rows left out because a score of theirs is NaN or infinite. */
     readonly nonFinite: readonly number[];
-    /** Rows left out because all of their scores are 0, which no log-probs are. Missing where there are none. */
+    /** Rows left out because all of their scores are 0, as log-probs never are. Missing where there are none. */
     readonly placeholders?: readonly number[];
   };
   readonly cost: PlanCost;

@@ -1,4 +1,4 @@
-// Scores of a plan's pairs, in whatever order they come -> one sum a pair in the plan's order; token log-probs -> those
+// Scores of a plan's pairs, in any order -> one sum a pair in the plan's order; token log-probs -> those
 // sums.
 
 import { checkArray, checkEngine, checkObject } from '../../checks/argument-checks.js';

@@ -166,7 +166,7 @@ export function sampleRows(
  * Kish's effective sample size of draws with repeats: n² / Σ count².
  * @param rows [n] row of each draw, as `sampleRows` gives them
  * @returns between 1 and n; 0 of no draws
- * @throws {ArgumentError} for what is no array
+ * @throws {ArgumentError} unless `rows` is an array
  */
 export function effectiveSize(rows: Int32Array): number {
   checkArray(rows, 'rows');

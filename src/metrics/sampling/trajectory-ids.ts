@@ -5,7 +5,7 @@
 import { IdNumbers } from '../../checks/ids.js';
 
 /**
- * @param groups [R] group of each row, in whatever form
+ * @param groups [R] group of each row, in any form
  * @param episodes [R] its episode
  * @param turns [R] its turn number
  * @returns [R] `episodes` itself where its ids do tell trajectories apart

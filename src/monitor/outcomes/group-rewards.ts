@@ -1,4 +1,4 @@
-// The filter's view of a step -> the rewards of each group, whatever metric the filter ranks by: early stops and
+// The filter's view of a step -> the rewards of each group, which need not be what the filter ranks by: early stops and
 // buckets look at the reward itself.
 
 import { idOf } from '../../checks/ids.js';

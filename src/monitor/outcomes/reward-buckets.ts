@@ -61,7 +61,7 @@ export interface RewardBucket {
   readonly share: number;
   /** In-group std (ddof 1) of the reward, over the bucket's groups. */
   readonly rewardStd: { readonly mean: number; readonly min: number; readonly max: number };
-  /** Means over the bucket's rows, of what was given; rewards that are no finite number are left out. */
+  /** Means over the bucket's rows, of what was given; rewards that are not finite are left out. */
   readonly rewardMean: number;
   readonly outcomeMean?: number;
   /** nats a token */

@@ -23,7 +23,7 @@ function expectLength(values: { readonly length: number }, argument: string, row
   }
 }
 
-/** A copy. @throws {ArgumentError} naming the first entry that is no integer */
+/** A copy. @throws {ArgumentError} naming the first entry that is not an integer */
 export function copyIntegers(values: Integers, argument: string, rows?: number): Integers {
   checkMemory(values, argument);
   const typed = types.isInt32Array(values) || types.isBigInt64Array(values);

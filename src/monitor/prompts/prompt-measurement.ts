@@ -22,7 +22,9 @@ export interface PromptMeasurement {
   readonly low: readonly number[];
   readonly high: readonly number[];
   readonly retrieval: readonly number[];
-  /** [P·P] uint8 and little-endian float16, as engine.promptMatrices gives them: base64. Missing of too many prompts. */
+  /**
+   * [P·P] uint8 and little-endian float16, as engine.promptMatrices gives them: base64. Missing of too many prompts.
+   */
   readonly posterior?: string;
   readonly nats?: string;
 }

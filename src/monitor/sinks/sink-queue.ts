@@ -7,7 +7,9 @@ const MOST_WAITING = 1024;
 /** Whoever reads logs can wait, and does from here on. */
 const FULL_ENOUGH = 64;
 
-/** So long after a failure, what comes is left out instead of being tried: a dead server must not hold up an analysis. */
+/**
+ * So long after a failure, what comes is left out instead of being tried: a dead server must not hold up an analysis.
+ */
 const PAUSE_MS = 30_000;
 
 /** At the end, a sink that hangs is not waited for. */

@@ -3,12 +3,15 @@ import type { Judgement, RunSummary } from '../../verdicts/index.js';
 import type { MonitorReport } from '../monitor-report.js';
 import type { PromptMatrix, PromptReport } from '../prompts/prompt-findings.js';
 
-/** One finished step, as every sink is given it, whoever measured it. */
+/** One finished step, as every sink is given it. */
 export interface SinkReport {
   /** Name of the run: no two runs that go to one sink have the same. */
   readonly run: string;
   readonly step: number;
-  /** Figures under their logged keys, such as `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. */
+  /**
+   * Figures under their logged keys, such as `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a
+   * number.
+   */
   readonly metrics: Readonly<Record<string, number>>;
   /** Regime, verdicts and triage (`strict` only). */
   readonly judgement?: Judgement | undefined;
@@ -23,7 +26,7 @@ export interface SinkReport {
 }
 
 /**
- * A place that reports go to. Whoever gives them goes on whatever comes of it: a sink that rejects is warned about once.
+ * A place that reports go to. A sink that rejects is warned about once; training goes on.
  * @example
  * import { Monitor, type Sink } from 'collapsar';
  *

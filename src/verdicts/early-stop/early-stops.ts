@@ -127,7 +127,7 @@ export class EarlyStops {
 
   after(step: number, { meanRewardStd, filterEmpty, success }: StopEvidence): EarlyStops {
     const rules = this.#rules;
-    // A step of which the filter leaves nothing is no kept step: it neither counts as low nor breaks the count.
+    // Where the filter leaves nothing, the step is not a kept one: it neither counts as low nor breaks the count.
     const kept = meanRewardStd !== undefined && filterEmpty !== true;
     return new EarlyStops({
       rewardVariance: kept ? rules.rewardVariance?.after(step, meanRewardStd) : rules.rewardVariance,
@@ -142,7 +142,7 @@ export class EarlyStops {
     return [emptyFilter?.stop, rewardVariance?.stop, success?.stop].filter((stop) => stop !== undefined);
   }
 
-  /** Steps in a row of which the filter left nothing; undefined where that rule is off. */
+  /** Steps in a row without a group left by the filter; undefined where that rule is off. */
   get consecutiveEmpty(): number | undefined {
     return this.#rules.emptyFilter?.consecutive;
   }

@@ -51,8 +51,8 @@ export class RewardVarianceStop {
   }
 
   /**
-   * The rule after one more kept step: one of which the filter left something. Steps without groups of two or more
-   * rollouts have no in-group std and are not to be given.
+   * The rule after one more kept step, which is a step that the filter left a group of. Steps without groups of two or
+   * more rollouts have no in-group std and must not be given.
    */
   after(step: number, meanStd: number): RewardVarianceStop {
     const { below, startSteps } = this.#options;

@@ -33,7 +33,7 @@ const ROW_FIELDS = optionNames<RowEvidence>({
   reasoningSwaps: true,
 });
 
-/** @throws {ArgumentError} for a step that is none, or not later than the last */
+/** @throws {ArgumentError} for a step that is not a whole number, or not later than the last */
 export function checkStepOrder(step: number, last: number | null): void {
   if (!Number.isSafeInteger(step) || step < 0) {
     throw new ArgumentError('evidence.step', `expected a training step, a whole number from 0 on, got ${shown(step)}`);
@@ -94,7 +94,7 @@ export function checkEvidence(evidence: StepEvidence): void {
   }
 }
 
-/** Of flat figures there is no telling which is which, and how sure each is. */
+/** Flat figures do not say which sample they are of, nor how sure they are. */
 function checkMetrics(metrics: StepMetrics): void {
   checkObject(metrics, 'evidence.metrics');
   const { values, certainty } = metrics as Partial<StepMetrics>;

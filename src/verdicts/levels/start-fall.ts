@@ -5,7 +5,7 @@ import { studentTail } from '../statistics/tail-probabilities.js';
 import { mean, type RunLevel, START_STEPS } from './run-level.js';
 
 /**
- * A start that falls to more than this share is none to speak of: the highest of a few first values is itself high by
+ * A fall of the start to more than this share is too small to tell: the highest of a few first values is itself high by
  * chance.
  */
 const LOSS_SHARE = 0.6;

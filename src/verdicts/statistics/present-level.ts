@@ -4,7 +4,9 @@ import type { RunLevel } from '../levels/run-level.js';
 import { fixedHypot, fixedLog } from './fixed-math.js';
 import { studentTail } from './tail-probabilities.js';
 
-/** A run is healthy as long as the level of I(X;Z) is at least this share of its start: smaller losses are no alarm. */
+/**
+ * A run is healthy as long as the level of I(X;Z) is at least this share of its start: smaller losses raise no alarm.
+ */
 export const HEALTHY_SHARE = 0.75;
 
 /** The mean of so many latest steps is told from a single step's chance. */
@@ -37,7 +39,7 @@ export function lookShare(look: number): number {
   return 1 / (n * (doublings + 1) * (doublings + 2));
 }
 
-/** Whether the present level of H(Z|X) is no loss: where it falls, I(X;Z) may have to. */
+/** Whether H(Z|X) has kept its level: where it falls, I(X;Z) may have to. */
 export function holds(entropy: RunLevel): boolean {
   return entropy.recentMean(PRESENT_STEPS) >= HEALTHY_SHARE * entropy.start;
 }

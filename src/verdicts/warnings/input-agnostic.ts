@@ -1,5 +1,5 @@
-// The absolute statement, whatever the run's start was: responses that cannot be told from ones that ignore their
-// prompt.
+// The absolute statement, which needs no start to compare with: responses that cannot be told from ones that ignore
+// their prompt.
 
 import { figure } from '../../checks/numbers.js';
 import { count, fields, flag, nullable, type Shaped } from '../../checks/saved.js';

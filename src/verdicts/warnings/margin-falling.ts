@@ -68,7 +68,7 @@ export class MarginFalling {
     const { start } = this.level;
     const share = margin.value / start;
     const lengthShare = tokens === null || this.#tokens.start <= 0 ? 1 : Math.min(1, tokens / this.#tokens.start);
-    // A margin a token that is no loss: the responses have become shorter.
+    // The margin a token has not fallen: the responses have become shorter.
     if (share >= HEALTHY_SHARE * lengthShare && !miIsBelowStart) return undefined;
     return marginFalling(this.#standing.since, margin, start, lengthShare, levels.instrument);
   }

@@ -7,7 +7,7 @@ import type { ClusterBackend, Submission, TaskOptions } from '../../../cluster/s
 import type { SubmitFlags } from './flags.js';
 import { Usage } from './usage.js';
 
-/** @returns undefined for Kubernetes, of which nothing is asked: the user applies its jobs */
+/** @returns undefined for Kubernetes, where the user applies the jobs */
 export function engineOf(flags: SubmitFlags): ClusterBackend | undefined {
   const { engine, partition, account, qos, time, sbatchArg, rayAddress, python = 'python3', rayResource = [] } = flags;
   const task = taskOptions(flags);

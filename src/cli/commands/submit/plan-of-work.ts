@@ -8,7 +8,7 @@ import { readManifest } from '../../../analysis/shards/manifest-reader.js';
 import { FileError, StateError } from '../../../checks/errors.js';
 import { systemProblem } from '../../../logs/stores/system-problem.js';
 import { planSteps } from '../../input/plan-steps.js';
-import { logFlags } from '../../options/log-options.js';
+import { figureFlags } from '../../options/measuring-options.js';
 import type { Streams } from '../../output/streams.js';
 import type { SubmitFlags } from './flags.js';
 import { Usage } from './usage.js';
@@ -66,21 +66,8 @@ async function planned(
   path: string,
   streams: Streams,
 ): Promise<PlannedManifest | undefined> {
-  const { targetBytes, shards, profile, metrics, permutations, seed, samples, nonFinite, placeholders, turnRewards } =
-    flags;
-  const { include, exclude } = flags;
-  const figures = {
-    profile,
-    metrics,
-    permutations,
-    seed,
-    samples,
-    nonFinite,
-    placeholders,
-    turnRewards,
-    ...logFlags(flags),
-  };
-  const options = { targetBytes, shards, include, exclude, ...figures };
+  const { targetBytes, shards, metrics, include, exclude } = flags;
+  const options = { targetBytes, shards, metrics, include, exclude, ...figureFlags(flags) };
   const { planned: made } = await planSteps(paths, { ...options, out: path }, flags.quiet, streams);
   return made && { manifest: await readManifest(path), path, isNew: false };
 }

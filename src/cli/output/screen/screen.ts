@@ -15,7 +15,7 @@ import { GRADES, type Grade, glyph, paintedGlyph, styleOf } from './state-marks.
 import { figureCell } from './step-columns.js';
 import { Scales } from './trends.js';
 
-/** Of several runs: those compared, those of which more is shown than a line, and those that have a line at the end. */
+/** Of several runs: those compared, those shown at length, and those that have a line at the end. */
 const MOST_COMPARED = 24;
 const MOST_DETAILED = 2;
 const MOST_LAST = 6;

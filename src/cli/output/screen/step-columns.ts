@@ -117,7 +117,7 @@ const strict = (permutations: number): StepColumn[] => [
   zScore('mi_zscore_floored'),
 ];
 
-/** What texts say, whatever the profile. */
+/** What texts say, under both profiles. */
 const texts = (permutations: number, { entropy: key, entropyTitle }: FigureKeys): StepColumn[] => [
   state,
   valueColumn('MI bound', 'mi_bound', { scale: 'signed' }),

@@ -84,7 +84,7 @@ export class Trends {
     return [...this.#series.values()].filter(({ values }) => values.some(isFigure));
   }
 
-  /** Nothing where there is but one step: that is no trend. */
+  /** Nothing where there is but one step. */
   lines({ unicode, width }: Look): string[] {
     if (this.#steps < 2) return [];
     const bars = this.bars(width);

@@ -29,7 +29,7 @@ export interface ReadingOptions {
   tokens: number;
 }
 
-/** A run of tokens of which every 4-gram is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
+/** A run of tokens; each of its 4-grams is in the texts of at least max(3, ⌈P/2⌉) of the P prompts. */
 export interface TemplatePhrase {
   /** Its tokens (words in lower case, or ids in decimal), joined by spaces. */
   readonly text: string;

@@ -55,7 +55,9 @@ export interface PackedRows {
   readonly groupIds: readonly string[];
 }
 
-/** @throws ArgumentError naming what is no text, no id, or is not one a row */
+/**
+ * @throws ArgumentError naming the first entry that is not a text or an id, or the column that does not have one a row
+ */
 export function textRowsArguments(rows: TextRows): PackedRows {
   checkObject(rows, 'rows');
   checkFields(rows, 'rows', FIELDS);

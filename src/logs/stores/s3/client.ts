@@ -19,7 +19,7 @@ export interface S3 {
 /** Requests at a time, of all files together: enough to fill a fast network in ranges of 8 MiB. */
 export const MAX_REQUESTS = 32;
 
-/** @throws FileError when it is no s3://bucket or s3://bucket/key */
+/** @throws FileError unless it is s3://bucket or s3://bucket/key */
 export function parseS3(path: string): S3Place {
   const [, bucket, key = ''] = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s.exec(path) ?? [];
   if (bucket === undefined) throw new FileError({ path }, 'expected s3://bucket/prefix');
@@ -60,7 +60,7 @@ async function createS3(path: string): Promise<S3> {
   }
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION } = process.env;
   const endpoint = AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL;
-  // A store of one's own has one region, whatever it calls it.
+  // A store of one's own has one region, by any name.
   const region = AWS_REGION || AWS_DEFAULT_REGION || (endpoint ? 'us-east-1' : undefined);
   const agent = { keepAlive: true, maxSockets: MAX_REQUESTS };
   const client = new sdk.S3Client({

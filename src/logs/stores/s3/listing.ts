@@ -1,5 +1,5 @@
-// s3:// paths as a user types them -> the objects that are step files, or logs: an object, a prefix that is searched, or
-// a pattern.
+// s3:// paths as a user types them -> the objects that are step files, or logs: an object, a prefix that is searched,
+// or a pattern.
 import { FileError } from '../../../checks/errors.js';
 import { isStepName, MISSING_ARRAY, STEP_ENDINGS, sortNames } from '../../steps/step-names.js';
 import { FileChoice } from '../file-choice.js';
@@ -22,7 +22,7 @@ export interface ObjectKind {
   readonly endings: string;
   /** What is written to the prefix that should be named. */
   readonly what: string;
-  /** An object that is named is taken whatever its name. */
+  /** An object that is named is taken, by any name. */
   readonly takesAnyName: boolean;
   /** Which of a folder's names are meant, where that depends on the others. Default: those of the kind. */
   readonly sort?: (names: readonly string[]) => {

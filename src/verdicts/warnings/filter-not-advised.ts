@@ -1,9 +1,9 @@
 // The "should I filter" gate over a run: said when several steps in succession agree, for one step's ratio is noisy.
 
-import { figure } from '../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../checks/saved.js';
-import type { FilterGate } from '../filter/filter-gate.js';
-import type { Finding } from './verdict.js';
+import { figure } from '../../checks/numbers.js';
+import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
+import type { FilterGate } from '../../filter/filter-gate.js';
+import type { Finding } from '../verdict.js';
 
 export const gateStreakShape = fields({ steps: count, since: nullable(count) });
 export type GateStreak = Shaped<typeof gateStreakShape>;
