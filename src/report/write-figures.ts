@@ -18,7 +18,7 @@ import { promptMapOption, spreadOption, triageOption } from './charts/prompts/pr
 import { hasLayer } from './charts/prompts/prompt-rows.js';
 import { storyOption } from './charts/story.js';
 import { LIGHT } from './charts/theme.js';
-import { openRasterizer } from './figures/rasterizer.js';
+import { openRasterizer } from './rasterizer.js';
 import type { Report } from './report.js';
 
 const DRAWING = join(packageRoot, 'dist', 'report', 'draw-figure.js');

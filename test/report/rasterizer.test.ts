@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openRasterizer } from '../../src/report/figures/rasterizer.js';
+import { openRasterizer } from '../../src/report/rasterizer.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -43,7 +43,7 @@ describe('openRasterizer', () => {
       vi.doMock('@resvg/resvg-wasm', () => {
         throw new Error('Cannot find package');
       });
-      const fresh = await import('../../src/report/figures/rasterizer.js');
+      const fresh = await import('../../src/report/rasterizer.js');
       await expect(fresh.openRasterizer()).rejects.toThrow(
         /^--png: takes the packages .*: npm install @resvg\/resvg-wasm dejavu-fonts-ttf \(/,
       );

@@ -2,7 +2,7 @@
 // same, and DejaVu's fonts, so that no machine's own fonts show.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { ArgumentError } from '../../checks/errors.js';
+import { ArgumentError } from '../checks/errors.js';
 
 const PACKAGES = ['@resvg/resvg-wasm', 'dejavu-fonts-ttf'];
 const FONT = 'DejaVu Sans';
