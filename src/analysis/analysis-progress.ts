@@ -61,7 +61,7 @@ export class ProgressCount {
     this.#report(step.file);
   }
 
-  /** A step is through, whatever came of it. @param wasMeasured as it was expected */
+  /** A step is through, measured or failed. @param wasMeasured as it was expected */
   finish(step: Counted, wasMeasured: boolean): void {
     if (!wasMeasured) {
       this.#done++;

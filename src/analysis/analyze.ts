@@ -145,7 +145,7 @@ const STEPS_AHEAD = 3;
  * waits for are asked for.
  * @returns reports by run, then step; of a stream in its order
  * @throws {ArgumentError} for a bad option, or a stream that gives something else than steps; `signal.reason` when
- *   aborted; {FileError} only without `onFailure`, or when the journal cannot be written; whatever a stream throws
+ *   aborted; {FileError} only without `onFailure`, or when the journal cannot be written; what a stream throws
  * @example
  * import { analyze } from 'collapsar';
  *

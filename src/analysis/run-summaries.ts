@@ -52,7 +52,7 @@ export class RunSummaries {
       return;
     }
     yield text.slice(0, -']\n}'.length);
-    // The last line is one for whoever reads lines.
+    // The last line ends, too, for readers of lines.
     await this.#file.write('\n');
     yield* this.#file.lines();
     yield '  ]\n}';

@@ -8,7 +8,7 @@ import { shown } from './words.js';
 /** What gives values one after another. */
 export type Source<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T>;
 
-/** Whether it can be iterated; a string is no source. */
+/** Whether it can be iterated and is not a string. */
 export function isSource(value: unknown): value is Source<unknown> {
   return (
     value !== null &&

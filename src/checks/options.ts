@@ -42,7 +42,7 @@ export const is = {
   flag: kind('true or false', (value) => typeof value === 'boolean'),
   text: (what: string, form = /^/): Kind => kind(what, (value) => typeof value === 'string' && form.test(value)),
   path: kind('a path', (value) => typeof value === 'string'),
-  /** What is called now and then; one that is no function would fail at its first call. */
+  /** A function that is called later: anything else would fail only then. */
   callback: kind('a function', (value) => typeof value === 'function'),
   signal: kind('an AbortSignal', (value) => value instanceof AbortSignal),
   engine: checkEngine as Kind,
@@ -69,7 +69,7 @@ export function checkOptions(
   }
 }
 
-/** @throws {ArgumentError} if it is no plain object, or the promise of one */
+/** @throws {ArgumentError} unless it is an object; a promise of one, or an array, is not */
 export function optionsObject(value: unknown, argument: string): Record<string, unknown> {
   checkAwaited(value, argument);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -36,8 +36,8 @@ const RECORD = 'ray.json';
 /** As for Slurm. */
 const MARKER_WAIT = 60;
 /**
- * As the driver will import it: with -c Python also looks in the directory where it is started, whoever wrote what is
- * in it.
+ * As the driver will import it: with -c Python also looks in the directory where it is started, which may hold files of
+ * others.
  */
 const HAS_RAY = 'import sys; sys.path[:] = filter(None, sys.path); import ray';
 const FILES = { driver: 'driver.py', tasks: 'tasks.json', log: 'driver.log' } as const;

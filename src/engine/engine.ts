@@ -56,7 +56,7 @@ export class Engine {
   /** @internal What TokenSumsSink computes with. */
   readonly blocks: EngineCore;
   readonly #core: EngineCore;
-  /** @internal Counts behind the p-values of actions, on the CPU whatever the device: for readEvidenceOn(). */
+  /** @internal Counts behind the p-values of actions, always on the CPU: for readEvidenceOn(). */
   readonly countShuffles = async ({ kind, given }: ShuffleCount, options: OperationOptions): Promise<unknown> => {
     const { native, jobs } = this.#core;
     this.#core.begin('readEvidenceOn', options);

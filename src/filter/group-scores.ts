@@ -77,7 +77,7 @@ export function strictZero(
     return (group) => constant[group] === 1;
   }
   if (columnOf(metric) !== 'reward') return (group) => scores[group] === 0;
-  // A mean reward of 0 is no sign of anything (another offset, another zero): what teaches nothing is a group without
+  // A mean reward of 0 means nothing (another offset, another zero): what teaches nothing is a group without
   // spread.
   return (group) => columns.rewards.constant[group] === 1;
 }

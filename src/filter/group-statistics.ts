@@ -194,7 +194,7 @@ function largestDeviation(values: Float64Array, offsets: Int32Array): number {
   return largest;
 }
 
-/** Whether they are whole numbers that stand for themselves: their differences are no rounding. */
+/** Whether they are whole numbers, exact in float64: their differences are not rounding. */
 function areWhole(values: Float64Array, begin: number, end: number): boolean {
   for (let at = begin; at < end; at++) if (!Number.isSafeInteger(values[at])) return false;
   return true;

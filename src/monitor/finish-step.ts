@@ -1,7 +1,6 @@
 // An open step and its outcomes in; its report and the run's progress after it out. Nothing is changed on the way: a
 // step that fails leaves the run as it was, and `commit` is called in one go with the judge, which remembers.
 
-import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
 import { metricsOfScores } from '../metrics/cross-score-metrics.js';
@@ -18,16 +17,14 @@ import type { CollectedScores } from './collected-scores.js';
 import { besideFirst, type FirstTexts, type MeasuredTexts } from './first-texts.js';
 import type { RunOptions } from './monitor-options.js';
 import type { MonitorReport } from './monitor-report.js';
-import { checkGradients, decomposeGradients, gradientMetrics } from './outcomes/gradient-decomposition.js';
 import { meanRewardStd } from './outcomes/group-rewards.js';
-import { bucketMetrics } from './outcomes/reward-buckets.js';
 import { rolloutMetrics } from './outcomes/rollout-metrics.js';
 import { groupOfPrompt, type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
 import { type PromptFindings, promptFindings } from './prompts/prompt-findings.js';
 import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './prompts/prompt-measurement.js';
 import { sampledMatched, sampledMetrics } from './sampled-step.js';
-import { bucketedGroups, filteredGroups, withEpisodeRewards } from './step-groups.js';
+import { filteredGroups, stepBuckets, withEpisodeRewards } from './step-groups.js';
 
 /** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
 export interface RunProgress {
@@ -72,16 +69,7 @@ export async function finishStep(
   const { step, labels, scores } = open;
   const { filter, groups } = filteredGroups(labels, given, options);
   const outcomes = withEpisodeRewards(labels, given, options);
-  const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
-  if (outcomes.gradientNorms !== undefined) {
-    if (options.buckets === false) {
-      throw new ArgumentError(
-        'outcomes.gradientNorms',
-        'this monitor has no buckets: construct it with the option `buckets`',
-      );
-    }
-    checkGradients(outcomes.gradientNorms, buckets ?? [], 'outcomes.gradientNorms');
-  }
+  const { buckets, gradients, figures: ofBuckets } = stepBuckets(outcomes, options, groups, filter);
   const earlyStops = run.earlyStops.after(step, {
     meanRewardStd: groups && meanRewardStd(groups),
     filterEmpty: filter?.empty,
@@ -111,11 +99,7 @@ export async function finishStep(
     const consecutive = earlyStops.consecutiveEmpty;
     if (consecutive !== undefined) metrics['rollout/consecutive_empty_after_filter_steps'] = consecutive;
   }
-  const prefix = bucketPrefix(options);
-  if (buckets !== undefined) Object.assign(metrics, bucketMetrics(buckets, prefix));
-  const { gradientNorms } = outcomes;
-  const gradients = buckets && gradientNorms && decomposeGradients(buckets, gradientNorms);
-  if (gradients) Object.assign(metrics, gradientMetrics(buckets, gradientNorms, gradients, prefix));
+  Object.assign(metrics, ofBuckets);
   const { stops } = earlyStops;
   for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
 
@@ -176,11 +160,6 @@ function together(samples: readonly StepMetrics[], texts: TextMetrics | undefine
     for (const note of texts.notes) notes.add(note);
   }
   return { metrics, absent, notes };
-}
-
-/** The reference names the buckets of all groups and those of kept groups apart. */
-function bucketPrefix({ buckets, filter }: RunOptions): string {
-  return filter !== null && buckets !== false && buckets.groups === 'all' ? 'grad_norm_prefilter' : 'grad_norm';
 }
 
 interface Measured {

@@ -6,8 +6,14 @@ import { episodeRewards, type FilterResult, resolveFilterOptions } from '../filt
 import { rowsOf } from '../filter/input/filter-input.js';
 import { type FilterWords, LIBRARY_WORDS, type RowColumn } from '../filter/input/filter-words.js';
 import type { RunOptions } from './monitor-options.js';
+import {
+  checkGradients,
+  decomposeGradients,
+  type GradientDecomposition,
+  gradientMetrics,
+} from './outcomes/gradient-decomposition.js';
 import { type GroupRewards, groupRewards, KEEP_ALL } from './outcomes/group-rewards.js';
-import { bucketsByRewardStd, type RewardBucket } from './outcomes/reward-buckets.js';
+import { bucketMetrics, bucketsByRewardStd, type RewardBucket } from './outcomes/reward-buckets.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
 
@@ -79,8 +85,47 @@ export function withEpisodeRewards(
   return { ...outcomes, ...episodeRewards(given, turnRewards, STEP_WORDS) };
 }
 
+/** What a step's buckets of reward std say, and the gradient norms that were taken of them. */
+export interface StepBuckets {
+  readonly buckets: readonly RewardBucket[] | undefined;
+  readonly gradients: GradientDecomposition | undefined;
+  /** Under their logged keys. */
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+/**
+ * @param groups undefined where the step has no rewards
+ * @throws {ArgumentError} for gradient norms of other buckets
+ */
+export function stepBuckets(
+  outcomes: EpisodeOutcomes,
+  options: RunOptions,
+  groups: readonly GroupRewards[] | undefined,
+  filter: FilterResult | undefined,
+): StepBuckets {
+  const { gradientNorms } = outcomes;
+  const buckets = groups && bucketedGroups(outcomes, options, groups, filter);
+  if (gradientNorms !== undefined) {
+    const argument = 'outcomes.gradientNorms';
+    if (options.buckets === false) {
+      throw new ArgumentError(argument, 'this monitor has no buckets: construct it with the option `buckets`');
+    }
+    checkGradients(gradientNorms, buckets ?? [], argument);
+  }
+  if (buckets === undefined) return { buckets, gradients: undefined, figures: {} };
+  const prefix = bucketPrefix(options);
+  const gradients = gradientNorms && decomposeGradients(buckets, gradientNorms);
+  const ofGradients = gradients && gradientMetrics(buckets, gradientNorms, gradients, prefix);
+  return { buckets, gradients, figures: { ...bucketMetrics(buckets, prefix), ...ofGradients } };
+}
+
+/** The reference names the buckets of all groups and those of kept groups apart. */
+function bucketPrefix({ buckets, filter }: RunOptions): string {
+  return filter !== null && buckets !== false && buckets.groups === 'all' ? 'grad_norm_prefilter' : 'grad_norm';
+}
+
 /** @returns undefined where the monitor has none, or the step has no rewards */
-export function bucketedGroups(
+function bucketedGroups(
   outcomes: EpisodeOutcomes,
   { buckets }: RunOptions,
   groups: readonly GroupRewards[],

@@ -1,7 +1,7 @@
 // A name and a URL -> an engine that has answered.
 import { ArgumentError } from '../checks/errors.js';
 import { shown } from '../checks/words.js';
-import type { Patience } from './post-json.js';
+import type { Retry } from './post-json.js';
 import type { ScoringEngine } from './scoring-engine.js';
 import { openSglang } from './sglang.js';
 import { openTrlServer } from './trl-server.js';
@@ -20,13 +20,13 @@ export type ScoringEngineName = (typeof SCORING_ENGINES)[number];
 export async function openScoringEngine(
   name: ScoringEngineName,
   url: string,
-  options: { signal?: AbortSignal | undefined; patience?: Patience | undefined } = {},
+  options: { signal?: AbortSignal | undefined; retry?: Retry | undefined } = {},
 ): Promise<ScoringEngine> {
-  const { signal = new AbortController().signal, patience } = options;
-  if (name === 'sglang') return openSglang(url, signal, patience);
-  if (name === 'trl') return openTrlServer(url, signal, patience);
+  const { signal = new AbortController().signal, retry } = options;
+  if (name === 'sglang') return openSglang(url, signal, retry);
+  if (name === 'trl') return openTrlServer(url, signal, retry);
   if (name !== 'vllm') {
     throw new ArgumentError('engine', `got ${shown(name)}, expected ${SCORING_ENGINES.join(', ')}`);
   }
-  return (await openVllmTokens(url, signal, patience)) ?? (await openVllm(url, signal, patience));
+  return (await openVllmTokens(url, signal, retry)) ?? (await openVllm(url, signal, retry));
 }

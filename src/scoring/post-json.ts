@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ScoringError } from './scoring-engine.js';
 
 /** How often and how long an engine is asked again. */
-export interface Patience {
+export interface Retry {
   /** Times that a request is sent before it is given up. Default 5. */
   readonly attempts: number;
   /** The wait after the first failure; it doubles. Default 250 ms. */
@@ -12,7 +12,7 @@ export interface Patience {
   readonly timeoutMs: number;
 }
 
-export const PATIENCE: Patience = { attempts: 5, backoffMs: 250, timeoutMs: 290_000 };
+export const RETRY: Retry = { attempts: 5, backoffMs: 250, timeoutMs: 290_000 };
 
 /** Most of a refusal that is repeated. */
 const SAID = 500;
@@ -24,20 +24,20 @@ export async function postJson(
   url: string,
   body: unknown,
   signal: AbortSignal,
-  patience: Patience = PATIENCE,
+  retry: Retry = RETRY,
 ): Promise<unknown> {
-  return requestJson(url, { method: 'POST', body: JSON.stringify(body) }, signal, patience);
+  return requestJson(url, { method: 'POST', body: JSON.stringify(body) }, signal, retry);
 }
 
-export async function getJson(url: string, signal: AbortSignal, patience: Patience = PATIENCE): Promise<unknown> {
-  return requestJson(url, { method: 'GET' }, signal, patience);
+export async function getJson(url: string, signal: AbortSignal, retry: Retry = RETRY): Promise<unknown> {
+  return requestJson(url, { method: 'GET' }, signal, retry);
 }
 
 async function requestJson(
   url: string,
   request: { method: string; body?: string },
   signal: AbortSignal,
-  { attempts, backoffMs, timeoutMs }: Patience,
+  { attempts, backoffMs, timeoutMs }: Retry,
 ): Promise<unknown> {
   for (let sent = 1; ; sent++) {
     signal.throwIfAborted();

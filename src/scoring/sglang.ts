@@ -1,7 +1,7 @@
 // SGLang: input log-probs from the last token of the context on, so that its radix cache keeps the context. At
 // temperature 1. Source: SGLang, native /generate (return_logprob, logprob_start_len); its entry at the start is always
 // null.
-import { getJson, type Patience, postJson } from './post-json.js';
+import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 
 type Entry = readonly [logprob: number | null, id: number, text?: string | null];
@@ -10,8 +10,8 @@ interface Item {
   readonly meta_info?: { readonly input_token_logprobs?: readonly Entry[] | null };
 }
 
-export async function openSglang(url: string, signal: AbortSignal, patience?: Patience): Promise<ScoringEngine> {
-  const info = (await getJson(`${url}/get_model_info`, signal, patience)) as Readonly<Record<string, unknown>>;
+export async function openSglang(url: string, signal: AbortSignal, retry?: Retry): Promise<ScoringEngine> {
+  const info = (await getJson(`${url}/get_model_info`, signal, retry)) as Readonly<Record<string, unknown>>;
   const described: Record<string, string> = { engine: 'sglang', model: String(info.model_path ?? 'unknown') };
   if (info.weight_version !== undefined) described.weights = String(info.weight_version);
   return {
@@ -27,7 +27,7 @@ export async function openSglang(url: string, signal: AbortSignal, patience?: Pa
         logprob_start_len: pairs.map(({ context }) => context.length - 1),
         top_logprobs_num: 0,
       };
-      const answer = await postJson(`${replica}/generate`, body, aborted, patience);
+      const answer = await postJson(`${replica}/generate`, body, aborted, retry);
       const items = (Array.isArray(answer) ? answer : [answer]) as readonly Item[];
       checkedCount(items.length, pairs.length, 'answers');
       return pairs.map((pair, at) => tokenLogprobs(items[at] as Item, pair, at));

@@ -1,6 +1,6 @@
 // TRL's server (`trl vllm-serve`, 1.1.0 and later): log-probs of the actual tokens in binary. Temperature has no
 // effect. Source: TRL, scripts/vllm_serve.py, /get_sequence_logprobs/.
-import { getJson, type Patience, postJson } from './post-json.js';
+import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError } from './scoring-engine.js';
 
 interface Binary {
@@ -9,8 +9,8 @@ interface Binary {
   readonly completion_lengths?: readonly number[];
 }
 
-export async function openTrlServer(url: string, signal: AbortSignal, patience?: Patience): Promise<ScoringEngine> {
-  await getJson(`${url}/health/`, signal, patience);
+export async function openTrlServer(url: string, signal: AbortSignal, retry?: Retry): Promise<ScoringEngine> {
+  await getJson(`${url}/health/`, signal, retry);
   return {
     name: 'trl',
     described: { engine: 'trl' },
@@ -25,7 +25,7 @@ export async function openTrlServer(url: string, signal: AbortSignal, patience?:
         temperature: 1,
         response_format: 'binary',
       };
-      const answer = (await postJson(`${replica}/get_sequence_logprobs/`, body, aborted, patience)) as Binary;
+      const answer = (await postJson(`${replica}/get_sequence_logprobs/`, body, aborted, retry)) as Binary;
       const { completion_lengths: lengths = [] } = answer;
       const values = new Float32Array(decoded(answer.actual_logprobs_b64, 'actual_logprobs_b64'));
       const ids = new Int32Array(decoded(answer.actual_token_ids_b64, 'actual_token_ids_b64'));

@@ -1,6 +1,6 @@
 // vLLM by its token endpoint: log-probs of named tokens, for the rows after the context alone, as one array of bytes.
 // Source: vLLM, docs: training/prompt_token_id_logprobs (the form with a list for each row).
-import { type Patience, postJson } from './post-json.js';
+import { postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 import { servedModel } from './vllm.js';
 
@@ -8,16 +8,16 @@ import { servedModel } from './vllm.js';
 export async function openVllmTokens(
   url: string,
   signal: AbortSignal,
-  patience?: Patience,
+  retry?: Retry,
 ): Promise<ScoringEngine | undefined> {
-  const model = await servedModel(url, signal, patience);
+  const model = await servedModel(url, signal, retry);
   const engine: ScoringEngine = {
     name: 'vllm-tokens',
     described: { engine: 'vllm-tokens', model },
     pairsPerRequest: 1,
     keepsContexts: false,
     async score(replica, pairs, aborted) {
-      return await Promise.all(pairs.map((pair, at) => scoreOne(replica, pair, at, aborted, patience)));
+      return await Promise.all(pairs.map((pair, at) => scoreOne(replica, pair, at, aborted, retry)));
     },
   };
   try {
@@ -35,7 +35,7 @@ async function scoreOne(
   { context, scored }: TokenPair,
   pair: number,
   signal: AbortSignal,
-  patience: Patience | undefined,
+  retry: Retry | undefined,
 ): Promise<Float64Array> {
   const sampling_params = {
     max_tokens: 1,
@@ -44,7 +44,7 @@ async function scoreOne(
     prompt_logprob_token_ids: scored.map((id) => [id]),
   };
   const body = { token_ids: [...context, ...scored], sampling_params, stream: false };
-  const answer = await postJson(`${url}/inference/v1/generate`, body, signal, patience);
+  const answer = await postJson(`${url}/inference/v1/generate`, body, signal, retry);
   const { prompt_token_id_logprobs: encoded } = answer as { prompt_token_id_logprobs?: unknown };
   if (typeof encoded !== 'string') throw new ScoringError('the engine gave no prompt_token_id_logprobs', { pair });
   const values = npyFloats(Buffer.from(encoded, 'base64'), pair);

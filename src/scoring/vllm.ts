@@ -1,6 +1,6 @@
 // vLLM by its OpenAI-compatible completions: prompt_logprobs of 0, the actual token alone. Log-probs are at temperature
 // 1. Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
-import { getJson, type Patience, postJson } from './post-json.js';
+import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 
 interface Choice {
@@ -8,8 +8,8 @@ interface Choice {
   readonly prompt_logprobs?: readonly (Readonly<Record<string, { readonly logprob?: unknown }>> | null)[] | null;
 }
 
-export async function openVllm(url: string, signal: AbortSignal, patience?: Patience): Promise<ScoringEngine> {
-  const model = await servedModel(url, signal, patience);
+export async function openVllm(url: string, signal: AbortSignal, retry?: Retry): Promise<ScoringEngine> {
+  const model = await servedModel(url, signal, retry);
   return {
     name: 'vllm',
     described: { engine: 'vllm', model },
@@ -18,7 +18,7 @@ export async function openVllm(url: string, signal: AbortSignal, patience?: Pati
     async score(replica, pairs, aborted) {
       const prompt = pairs.map(({ context, scored }) => [...context, ...scored]);
       const body = { model, prompt, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
-      const answer = await postJson(`${replica}/v1/completions`, body, aborted, patience);
+      const answer = await postJson(`${replica}/v1/completions`, body, aborted, retry);
       const choices = (answer as { choices?: readonly Choice[] }).choices ?? [];
       checkedCount(choices.length, pairs.length, 'answers');
       const ordered = [...choices].sort((one, other) => (one.index ?? 0) - (other.index ?? 0));
@@ -28,8 +28,8 @@ export async function openVllm(url: string, signal: AbortSignal, patience?: Pati
 }
 
 /** The model that is served, and that requests name. */
-export async function servedModel(url: string, signal: AbortSignal, patience?: Patience): Promise<string> {
-  const answer = await getJson(`${url}/v1/models`, signal, patience);
+export async function servedModel(url: string, signal: AbortSignal, retry?: Retry): Promise<string> {
+  const answer = await getJson(`${url}/v1/models`, signal, retry);
   const [model] = (answer as { data?: readonly { id?: unknown }[] }).data ?? [];
   if (typeof model?.id === 'string') return model.id;
   throw new ScoringError(`${url}/v1/models names no model: is this vLLM?`);

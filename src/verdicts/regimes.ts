@@ -24,8 +24,8 @@ import type { Finding, Regime } from './verdict.js';
 export const regimesShape = fields({
   mi: miLevelsShape,
   entropy: followedLevelShape,
-  miStanding: nullable(thresholdStateShape),
-  entropyStanding: nullable(thresholdStateShape),
+  miThreshold: nullable(thresholdStateShape),
+  entropyThreshold: nullable(thresholdStateShape),
   regime: nullable(
     fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
   ),
@@ -43,15 +43,15 @@ export interface RegimeStep {
 export class Regimes {
   readonly mi: MiLevels;
   readonly #entropy: FollowedLevel;
-  #miStanding: ThresholdState | null;
-  #entropyStanding: ThresholdState | null;
+  #miThreshold: ThresholdState | null;
+  #entropyThreshold: ThresholdState | null;
   #regime: RegimesJson['regime'];
 
   constructor(saved?: RegimesJson) {
     this.mi = new MiLevels(saved?.mi);
     this.#entropy = new FollowedLevel(saved?.entropy);
-    this.#miStanding = saved?.miStanding ?? null;
-    this.#entropyStanding = saved?.entropyStanding ?? null;
+    this.#miThreshold = saved?.miThreshold ?? null;
+    this.#entropyThreshold = saved?.entropyThreshold ?? null;
     this.#regime = saved?.regime ?? null;
   }
 
@@ -59,8 +59,8 @@ export class Regimes {
     return {
       mi: this.mi.toJSON(),
       entropy: this.#entropy.toJSON(),
-      miStanding: this.#miStanding && { ...this.#miStanding },
-      entropyStanding: this.#entropyStanding && { ...this.#entropyStanding },
+      miThreshold: this.#miThreshold && { ...this.#miThreshold },
+      entropyThreshold: this.#entropyThreshold && { ...this.#entropyThreshold },
       regime: this.#regime && { ...this.#regime },
     };
   }
@@ -78,8 +78,8 @@ export class Regimes {
   read(step: number, levels: StepLevels): RegimeStep {
     const { entropy } = this;
     entropy.add(step, levels.entropy);
-    // Asked until a standing is known: a collapse soon after the start must not take away what it fell from.
-    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miStanding !== null);
+    // Asked until the state is known: a collapse soon after the start must not take away what it fell from.
+    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miThreshold !== null);
     const { at, followed, comparison: fell } = mi;
     const { start } = followed.level;
     const figures = {
@@ -109,12 +109,12 @@ export class Regimes {
     }
     const spread = WIDTH_95 * this.#entropy.errors.sigma;
     const narrowed = this.#entropy.compare(levels.entropy, { above: spread, below: spread });
-    this.#miStanding = advance(this.#miStanding, fell, step);
-    this.#entropyStanding = advance(this.#entropyStanding, narrowed, step);
+    this.#miThreshold = advance(this.#miThreshold, fell, step);
+    this.#entropyThreshold = advance(this.#entropyThreshold, narrowed, step);
 
-    const name = regimeOf(this.#miStanding, this.#entropyStanding);
+    const name = regimeOf(this.#miThreshold, this.#entropyThreshold);
     if (name === null) {
-      const figures = openFigures(this.#miStanding, this.#entropyStanding, levels.instrument);
+      const figures = openFigures(this.#miThreshold, this.#entropyThreshold, levels.instrument);
       return undecided(`Undecided: ${figures} has not yet been clearly above or below half of its start.`);
     }
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
@@ -132,8 +132,8 @@ export class Regimes {
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
   #finding(mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
     const { entropy } = this;
-    const [miFell, entropyFell] = [this.#miStanding, this.#entropyStanding].map((standing) =>
-      isSurelyFallen(standing) ? standing.since : undefined,
+    const [miFell, entropyFell] = [this.#miThreshold, this.#entropyThreshold].map((state) =>
+      isSurelyFallen(state) ? state.since : undefined,
     );
     if (miFell === undefined && entropyFell === undefined) return undefined;
     // Until the entropy's own fall is sure, MI alone decides what to call it.

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-const patience = { attempts: 3, backoffMs: 1, timeoutMs: 5000 };
+const retry = { attempts: 3, backoffMs: 1, timeoutMs: 5000 };
 const prompts = [[5, 6, 7], [8], [9, 9, 4, 2]];
 const rows = Array.from({ length: 7 }, (_, row) => ({
   lead: row === 2 ? [3, 3] : [],
@@ -25,7 +25,7 @@ const everything = prompts.map((_, prompt) => ({ prompt, rows: Int32Array.from(r
 async function scored(name: ScoringEngineName, faults: Faults = {}, tokensInFlight?: number, timeoutMs = 5000) {
   const server = await startEngine(name, faults);
   servers.push(server);
-  const engine = await openScoringEngine(name, server.url, { patience: { ...patience, timeoutMs } });
+  const engine = await openScoringEngine(name, server.url, { retry: { ...retry, timeoutMs } });
   const sums = rows.map(() => prompts.map(() => Number.NaN));
   const take = (row: number, prompt: number, sum: number): void => {
     (sums[row] as number[])[prompt] = sum;
@@ -86,7 +86,7 @@ describe('requests', () => {
     const replicas = [await startEngine('sglang'), await startEngine('sglang')];
     servers.push(...replicas);
     const urls = replicas.map(({ url }) => url);
-    const engine = await openScoringEngine('sglang', urls[0] as string, { patience });
+    const engine = await openScoringEngine('sglang', urls[0] as string, { retry });
     const { signal } = new AbortController();
     await scorePairs(engine, prompts, rows, everything, () => undefined, { urls, signal });
     const first = replicas[0]?.asked.flatMap(({ input_ids }) => (input_ids as number[][]).map(([id]) => id));
@@ -124,7 +124,7 @@ describe('requests', () => {
     const server = await startEngine('trl', { busy: 99 });
     servers.push(server);
     const engine = await openScoringEngine('trl', server.url, {
-      patience: { ...patience, attempts: 99, backoffMs: 50 },
+      retry: { ...retry, attempts: 99, backoffMs: 50 },
     });
     const controller = new AbortController();
     const scoring = scorePairs(engine, prompts, rows, everything, () => undefined, {

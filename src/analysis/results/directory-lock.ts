@@ -78,7 +78,7 @@ async function otherHolder(directory: string, own: string): Promise<RunningProce
     if (holder === undefined) continue;
     const path = join(directory, name);
     if (looksAlive(holder) ?? (await givesSigns(path, join(directory, own)))) return holder;
-    // One that cannot be removed, another user's for one, is no more of a claim.
+    // A claim that cannot be removed, such as another user's, does not count either.
     await rm(path, { force: true }).catch(() => undefined);
   }
   return undefined;

@@ -95,7 +95,7 @@ export async function* finalize(options: FinalizeOptions): AsyncGenerator<StepRe
 
 type StepLine = Extract<MergedLine, { kind: 'step' }>;
 
-/** Aggregates are for whoever looks at a state; here they follow anew from the reports (result-directory.ts). */
+/** Passes over aggregates, which readers of a state use; here they follow from the reports (result-directory.ts). */
 async function nextStep(lines: AsyncGenerator<MergedLine, void, undefined>): Promise<StepLine | undefined> {
   for (let next = await lines.next(); !next.done; next = await lines.next()) {
     if (next.value.kind === 'step') return next.value;

@@ -231,7 +231,7 @@ async function writeSteps(
     } catch (error) {
       // What the map was aborted with may be a FileError, and is not this step's.
       if (!(error instanceof FileError) || error === signal.reason) throw error;
-      if (await isUnreachable(error, step.path)) throw outOfReach(error, step);
+      if (await isUnreachable(error, step.path)) throw unreachable(error, step);
       return { step, outcome: await explained(error, step), wasMeasured: false };
     }
     // The step is not at fault where the journal cannot be written.
@@ -277,7 +277,7 @@ async function* closingAfter<T>(source: AsyncGenerator<T, void, undefined>, step
 }
 
 /** Not the file is at fault: a state without it would be taken for all that there is of the shard. */
-function outOfReach(failure: FileError, step: PlannedStep): FileError {
+function unreachable(failure: FileError, step: PlannedStep): FileError {
   const advice =
     'Mount what it lies on, or see to its store, and map the shard again: steps measured so far are kept. ' +
     'If it is gone for good, plan again without it';
@@ -301,7 +301,7 @@ class RunSoFar {
   }
 }
 
-/** The failure under the path that the user gave; where the file is no longer the planned one, that is what to say. */
+/** The failure under the path that the user gave; where the file is not the planned one any more, it says so. */
 async function explained(failure: FileError, step: PlannedStep): Promise<FileError> {
   const header = step.isLog ? undefined : await readStepHeader(step.path).catch(() => undefined);
   if (header !== undefined && step.rollouts === undefined && header.identity !== step.identity) {

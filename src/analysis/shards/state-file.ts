@@ -1,4 +1,4 @@
-// A state: what some steps of a manifest gave, wherever they were measured. Lines in the order of the runs and, in a
+// A state: what some steps of a manifest gave, measured on any machine. Lines in the order of the runs and, in a
 // run, of the steps: one a step, and after the run's last step here one with the aggregates over them. Any set of steps
 // has exactly one state, to the byte, so that the way states were merged cannot be seen.
 import { type FileError, StateError } from '../../checks/errors.js';

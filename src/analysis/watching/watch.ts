@@ -60,7 +60,7 @@ const LAST_TIMES = 6;
 
 /**
  * Follows folders of step files and rollout logs that appear, grow and are rotated away. What was told is kept in
- * `state` when the next report is asked for: whoever watches again gets each step once, and verdicts go on from there.
+ * `state` when the next report is asked for: a later watch gives each step once, and verdicts go on from there.
  * @returns reports, those of a run by step; ends by itself only with `once`
  * @throws {ArgumentError} for a bad option; {FileError} when `state` cannot be written; `signal.reason` when aborted
  * @example

@@ -40,7 +40,7 @@ export interface WatchFlags extends MeasuringFlags, SinkFlags {
 const STATE = '.collapsar-watch';
 
 /** A command on an alarm that takes longer is not waited for. */
-const PATIENCE_MS = 60_000;
+const MOST_MS = 60_000;
 
 /** @returns exit status; only with `--once` it ends by itself */
 export async function watchCommand(paths: readonly string[], flags: WatchFlags, streams: Streams): Promise<number> {
@@ -142,10 +142,10 @@ async function run(
     child.on('exit', (code, signal) => resolve(code === 0 ? undefined : `ended with ${signal ?? code}`));
   });
   let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`is still running after ${PATIENCE_MS / 1000} s: not waited for`), PATIENCE_MS);
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`is still running after ${MOST_MS / 1000} s: not waited for`), MOST_MS);
   });
-  const problem = await Promise.race([ended, patience]);
+  const problem = await Promise.race([ended, late]);
   clearTimeout(timer);
   if (problem !== undefined) await err.write(`note: the command on ${verdict.kind} ${escaped(problem)}\n`);
 }

@@ -1,4 +1,4 @@
-// Reports of steps, from wherever they come -> tables or JSON on stdout, results in a directory, progress and failures
+// Reports of steps from any source -> tables or JSON on stdout, results in a directory, progress and failures
 // on stderr, and an exit status: the same bytes for the same reports, whichever command has them.
 import type { AnalysisProgress } from '../../analysis/analysis-progress.js';
 import { MetricChoice } from '../../analysis/measuring/metric-choice.js';

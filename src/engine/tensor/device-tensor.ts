@@ -117,7 +117,7 @@ export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
 
   /**
    * Frees the memory when the calls that were made before have ended with it; resolves when it is free. Memory of
-   * another process is given back to it. Later uses reject with DisposedError. Disposing twice is no error.
+   * another process is given back to it. Later uses reject with DisposedError. Disposing twice does nothing.
    */
   dispose(): Promise<void> {
     if (this.#freed === undefined) {

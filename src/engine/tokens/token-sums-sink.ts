@@ -99,7 +99,7 @@ export function checkSinkOptions(options: TokenSumsSinkOptions): SinkStep {
   return { prompts, rows, lengths, pairs: checked };
 }
 
-/** What a sink needs of its engine. Blocks on the host are summed on the CPU, whatever the engine's device. */
+/** What a sink needs of its engine. Blocks on the host are summed on the CPU of an engine on a GPU, too. */
 interface BlockEngine {
   readonly blocks: Pick<EngineCore, 'native' | 'jobs' | 'expectOpen'>;
   sumTokens(logprobs: Tensor, lengths: Integers, options: { signal: AbortSignal }): Promise<TokenSums>;

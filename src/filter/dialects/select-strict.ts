@@ -6,7 +6,7 @@ import { bestGroups, type RankedGroups } from './best-groups.js';
 
 /**
  * What a ranked figure means.
- * - `spread`: a variance. Zero is no signal, and mass is variance.
+ * - `spread`: a variance. Zero carries no signal, and mass is variance.
  * - `level`: an entropy or a length. Zero is zero, and mass is the figure.
  * - `position`: a reward. Its zero is arbitrary, so mass is the distance from the least wanted group.
  */

@@ -44,7 +44,7 @@ export interface FilterOptions {
   /** Default `largest`. */
   direction?: FilterDirection | undefined;
   /**
-   * Whether groups with a score of zero may be kept. Default: true under `ragen` and for metrics that are no spread,
+   * Whether groups with a score of zero may be kept. Default: true under `ragen` and for metrics other than variances,
    * else false.
    */
   includeZero?: boolean | undefined;

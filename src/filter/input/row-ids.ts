@@ -34,7 +34,7 @@ export function indexIds(argument: string, ids: Ids, rows: number): IndexedIds {
   const distinct: (number | bigint)[] = [];
   // Ids that count up from 0, as most do, are their own index and need no table, which V8 ends at 16.8 million.
   let table: Map<number | bigint, number> | undefined;
-  // No id, so that the first one is looked at whatever it is.
+  // Not an id, so that the first one is always looked at.
   let last: number | bigint = Number.NaN;
   let lastIndex = -1;
   for (let row = 0; row < rows; row++) {

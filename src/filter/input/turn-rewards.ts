@@ -20,7 +20,7 @@ export interface Episodes {
  * @param rowGroup [rows] index of each row's group
  * @param episodes [rows] index of each row's episode id, which needs to differ only within a group
  * @param ids how many such ids there are
- * @throws ArgumentError for a turn that is there twice, or is no number
+ * @throws ArgumentError for a turn that is there twice, or is not finite
  */
 export function findEpisodes(
   rowGroup: Int32Array,

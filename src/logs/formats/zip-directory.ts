@@ -50,7 +50,7 @@ export async function readZipDirectory(
   try {
     const settings = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false };
     const zip = await fromRandomAccessReaderPromise(asked(reader, RandomAccessReader), source.bytes, settings);
-    // A number, whatever its type says.
+    // A number, though its type says otherwise.
     const cursor = () => Number(zip.readEntryCursor);
     const begin = cursor();
     const found = new Map<string, Declared>();

@@ -1,6 +1,8 @@
 // Globs as a user types them -> expressions over paths with slashes.
 
-/** `*` within a name, `**` across them, `?`, `[…]` and `{a,b}`; one that cannot be read, such as [z-a], matches nothing. */
+/**
+ * `*` within a name, `**` across them, `?`, `[…]` and `{a,b}`; one that cannot be read, such as [z-a], matches nothing.
+ */
 export function patternExpression(pattern: string): RegExp {
   let source = '';
   let depth = 0;

@@ -27,7 +27,7 @@ export const NOT_A_FILE =
 /** One sentence for an error thrown by node:fs. */
 export function systemProblem(error: unknown): string {
   const code = errorCode(error);
-  // Node gives this character for bytes that are no UTF-8, and cannot ask for the file by them.
+  // Node gives this character for bytes that are not UTF-8, and cannot open the file by the name it gave.
   if (code === 'ENOENT' && String((error as NodeJS.ErrnoException).path).includes('\ufffd')) {
     return 'the name is not UTF-8, so that the file cannot be opened: rename it (ENOENT)';
   }

@@ -238,7 +238,7 @@ export class ScoreRounds {
     return this.#plans[index];
   }
 
-  /** New arrays each time: whoever scores may send them away. */
+  /** New arrays each time: a caller may transfer them. */
   #round(index: number): ScoreRound {
     return roundOf(index, this.#plan(index), index === 0 ? undefined : this.#plan(index - 1));
   }

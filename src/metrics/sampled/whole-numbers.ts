@@ -4,7 +4,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 
-/** @throws {ArgumentError} naming the first entry that is no whole number from 0 on */
+/** @throws {ArgumentError} naming the first entry that is not a whole number from 0 on */
 export function wholeNumbers(name: string, values: Integers): number[] {
   checkArray(values, name);
   return Array.from(values as ArrayLike<number | bigint>, (value, at) => {

@@ -81,7 +81,7 @@ function drawWithout(items: readonly number[], n: number, random: Random): numbe
  * @param episodes [R] trajectory of each row; ids may be any integers
  * @param turns [R] its turn number within it
  * @returns indices of rows, one an episode, ascending
- * @throws {ArgumentError} for what are no integers, or columns of different lengths
+ * @throws {ArgumentError} unless all are columns of integers of one length
  */
 export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): number[] {
   checkColumns(episodes, turns);
@@ -91,8 +91,8 @@ export function firstTurnRows(episodes: ArrayLike<number | bigint>, turns: Array
 }
 
 /**
- * @throws {ArgumentError} for columns of different lengths, or an entry that is no integer: NaN stands before no other
- *   turn
+ * @throws {ArgumentError} for columns of different lengths, or an entry that is not an integer: NaN has no place in an
+ *   order turn
  */
 function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<number | bigint>): void {
   for (const [name, values] of Object.entries({ episodes, turns })) {

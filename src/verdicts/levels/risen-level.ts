@@ -13,10 +13,10 @@ import { RunLevel, runLevelShape } from './run-level.js';
 export const risenLevelShape = fields({
   level: runLevelShape,
   /** `fallen` is risen here: what is followed is the value below zero. */
-  standing: nullable(thresholdStateShape),
+  threshold: nullable(thresholdStateShape),
   /**
    * Errors as of the last value that had not risen, made smaller by those after it: a rise must not lengthen its own
-   * yardstick.
+   * noise scale.
    */
   errors: nullable(fields({ sigma: number, start: number })),
 });
@@ -26,7 +26,7 @@ export class RisenLevel {
   readonly level: RunLevel;
   readonly #times: number;
   readonly #least: number;
-  #standing: ThresholdState | null;
+  #threshold: ThresholdState | null;
   #errors: RisenLevelJson['errors'];
 
   /** @param times of the start, and never less than `least`, from where on a value has risen */
@@ -34,14 +34,14 @@ export class RisenLevel {
     this.#times = times;
     this.#least = least;
     this.level = new RunLevel(saved?.level);
-    this.#standing = saved?.standing ?? null;
+    this.#threshold = saved?.threshold ?? null;
     this.#errors = saved?.errors ?? null;
   }
 
   toJSON(): RisenLevelJson {
     return {
       level: this.level.toJSON(),
-      standing: this.#standing && { ...this.#standing },
+      threshold: this.#threshold && { ...this.#threshold },
       errors: this.#errors && { ...this.#errors },
     };
   }
@@ -66,11 +66,11 @@ export class RisenLevel {
       this.#times * level.start < this.#least ? 0 : this.#times * errors.start,
     );
     this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
-    this.#standing = advance(this.#standing, found, step);
+    this.#threshold = advance(this.#threshold, found, step);
   }
 
   /** Since when two steps agree, or one leaves no doubt; undefined where they do not. */
   get risenSince(): number | undefined {
-    return isSurelyFallen(this.#standing) ? this.#standing.since : undefined;
+    return isSurelyFallen(this.#threshold) ? this.#threshold.since : undefined;
   }
 }

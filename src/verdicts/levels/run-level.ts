@@ -21,8 +21,7 @@ const SCATTER_STEPS = 32;
 const FAR = 4;
 
 /**
- * What is larger is no figure of a run: differences of such have no finite square, and JSON has no number for what is
- * not finite.
+ * A figure of a run is not larger: differences would have no finite square, and JSON has no infinities.
  */
 const LARGEST = 1e150;
 
@@ -37,7 +36,7 @@ const entryShape = fields({ step: count, value: number });
 export const runLevelShape = fields({
   /** The first values, START_WINDOW of them when the start can no longer change. */
   first: list(number, START_WINDOW),
-  /** Whether the first values fall themselves, so that their mean is no start. */
+  /** Whether the first values fall themselves: then the start is the highest mean among them, not the mean of all. */
   fallsFromStart: flag,
   /** The latest values, oldest first. */
   recent: list(entryShape, TREND_STEPS),

@@ -1,5 +1,5 @@
-// The first values of a figure -> do they fall themselves? Then their mean is no start: what later steps are compared
-// with would already be half of the way down.
+// Whether the first values of a figure fall themselves. Their mean must not be the start then: later steps would be
+// compared with a value that is already half of the way down.
 import { rankTrend } from '../statistics/rank-trend.js';
 import { studentTail } from '../statistics/tail-probabilities.js';
 import { mean, type RunLevel, START_STEPS } from './run-level.js';

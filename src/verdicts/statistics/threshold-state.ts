@@ -13,7 +13,7 @@ export const FALLEN = 0.5;
 export const WIDTH_95 = 1.96;
 const WIDTH_999 = 3.29;
 
-/** Steps that agree, from which a standing is a verdict. */
+/** Steps that agree, from which a state is a verdict. */
 const SURE = 2;
 
 export const thresholdStateShape = fields({
@@ -52,6 +52,6 @@ export function advance(before: ThresholdState | null, now: Comparison, step: nu
  * Whether two computed steps have said that the figure has fallen, or one beyond doubt: so a stray interval raises no
  * alarm.
  */
-export function isSurelyFallen(standing: ThresholdState | null): standing is ThresholdState {
-  return standing?.state === 'fallen' && standing.sure >= SURE;
+export function isSurelyFallen(state: ThresholdState | null): state is ThresholdState {
+  return state?.state === 'fallen' && state.sure >= SURE;
 }

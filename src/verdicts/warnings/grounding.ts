@@ -43,17 +43,17 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
   return isMeasurable(gain) && isMeasurable(error) ? { gain, error, rows } : null;
 }
 
-export const groundednessShape = fields({ followed: followedLevelShape, standing: nullable(thresholdStateShape) });
+export const groundednessShape = fields({ followed: followedLevelShape, threshold: nullable(thresholdStateShape) });
 export type GroundednessJson = Shaped<typeof groundednessShape>;
 
 /** The run's gains, and whether they stand. */
 export class Groundedness {
   readonly #followed: FollowedLevel;
-  #standing: ThresholdState | null;
+  #threshold: ThresholdState | null;
 
   constructor(saved?: GroundednessJson) {
     this.#followed = new FollowedLevel(saved?.followed);
-    this.#standing = saved?.standing ?? null;
+    this.#threshold = saved?.threshold ?? null;
   }
 
   /**
@@ -63,16 +63,16 @@ export class Groundedness {
   read(step: number, now: Grounding): Finding | undefined {
     const followed = this.#followed;
     followed.level.add(step, now.gain, now.error);
-    if (!followed.level.comparable || (this.#standing === null && !followed.hasStart)) return undefined;
+    if (!followed.level.comparable || (this.#threshold === null && !followed.hasStart)) return undefined;
     const half = WIDTH_95 * now.error;
     const found = followed.compare(now.gain, { above: half, below: half });
     // One step is never enough here: rows of few prompts give the error.
-    this.#standing = advance(this.#standing, { ...found, beyondDoubt: false }, step);
-    return isSurelyFallen(this.#standing) ? ungrounded(this.#standing.since, now, followed.level.start) : undefined;
+    this.#threshold = advance(this.#threshold, { ...found, beyondDoubt: false }, step);
+    return isSurelyFallen(this.#threshold) ? ungrounded(this.#threshold.since, now, followed.level.start) : undefined;
   }
 
   toJSON(): GroundednessJson {
-    return { followed: this.#followed.toJSON(), standing: this.#standing && { ...this.#standing } };
+    return { followed: this.#followed.toJSON(), threshold: this.#threshold && { ...this.#threshold } };
   }
 }
 

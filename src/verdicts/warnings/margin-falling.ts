@@ -20,26 +20,26 @@ import type { Finding } from '../verdict.js';
 export const marginFallingShape = fields({
   followed: followedLevelShape,
   tokens: runLevelShape,
-  standing: nullable(thresholdStateShape),
+  threshold: nullable(thresholdStateShape),
 });
 export type MarginFallingJson = Shaped<typeof marginFallingShape>;
 
 export class MarginFalling {
   readonly #followed: FollowedLevel;
   readonly #tokens: RunLevel;
-  #standing: ThresholdState | null;
+  #threshold: ThresholdState | null;
 
   constructor(saved?: MarginFallingJson) {
     this.#followed = new FollowedLevel(saved?.followed);
     this.#tokens = new RunLevel(saved?.tokens);
-    this.#standing = saved?.standing ?? null;
+    this.#threshold = saved?.threshold ?? null;
   }
 
   toJSON(): MarginFallingJson {
     return {
       followed: this.#followed.toJSON(),
       tokens: this.#tokens.toJSON(),
-      standing: this.#standing && { ...this.#standing },
+      threshold: this.#threshold && { ...this.#threshold },
     };
   }
 
@@ -54,28 +54,28 @@ export class MarginFalling {
     const followed = this.#followed;
     const { level } = followed;
     level.add(step, margin.value, margin.error, Math.max(1, prompts));
-    if (!level.comparable || (this.#standing === null && !followed.hasStart)) return;
+    if (!level.comparable || (this.#threshold === null && !followed.hasStart)) return;
     // A margin scatters with the prompts of its batch far more than the sampling of responses shows.
     const { sigma } = followed.errors;
     const half = WIDTH_95 * Math.hypot(Math.max(margin.error, sigma), level.excessSigma(Math.max(1, prompts)));
-    this.#standing = advance(this.#standing, followed.compare(margin.value, { above: half, below: half }), step);
+    this.#threshold = advance(this.#threshold, followed.compare(margin.value, { above: half, below: half }), step);
   }
 
   /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */
   look(levels: StepLevels, miIsBelowStart: boolean): Finding | undefined {
     const { margin, tokens } = levels;
-    if (margin === null || !isSurelyFallen(this.#standing)) return undefined;
+    if (margin === null || !isSurelyFallen(this.#threshold)) return undefined;
     const { start } = this.level;
     const share = margin.value / start;
     const lengthShare = tokens === null || this.#tokens.start <= 0 ? 1 : Math.min(1, tokens / this.#tokens.start);
     // The margin a token has not fallen: the responses have become shorter.
     if (share >= HEALTHY_SHARE * lengthShare && !miIsBelowStart) return undefined;
-    return marginFalling(this.#standing.since, margin, start, lengthShare, levels.instrument);
+    return marginFalling(this.#threshold.since, margin, start, lengthShare, levels.instrument);
   }
 
   /** A collapse says more: when it is over, only new evidence may warn again. */
   forget(): void {
-    if (this.#standing?.state === 'fallen') this.#standing = { ...this.#standing, sure: 0 };
+    if (this.#threshold?.state === 'fallen') this.#threshold = { ...this.#threshold, sure: 0 };
   }
 }
 

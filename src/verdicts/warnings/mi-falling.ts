@@ -111,7 +111,7 @@ export class MiFalling {
     };
   }
 
-  /** A collapse says more: what was pending when it came is no news when it is over. */
+  /** Drops what was pending: a collapse says more, and when it is over the old warning is not news. */
   forget(): void {
     this.#state = null;
   }

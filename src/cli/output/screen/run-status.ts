@@ -57,11 +57,11 @@ export class StatusReader {
       place: this.#first?.file ?? '',
       metrics,
       shares: this.#shares,
-      ...this.#standing(),
+      ...this.#stateOfRun(),
     };
   }
 
-  #standing(): Pick<RunStatus, 'grade' | 'state' | 'said' | 'reason'> {
+  #stateOfRun(): Pick<RunStatus, 'grade' | 'state' | 'said' | 'reason'> {
     const nothing = { said: undefined, reason: undefined };
     const summary = this.#summary?.();
     if (summary === undefined) return { grade: 'unjudged', state: 'no verdicts under this profile', ...nothing };

@@ -23,12 +23,12 @@ export class RunVerdicts {
   #summary: StepReport['summary'];
   #found: RunSummary | undefined;
   /** Of the last step that was judged: where no step has a state, why. */
-  #standing = '';
+  #regime = '';
 
   add(report: StepReport): void {
     this.#summary = report.summary ?? this.#summary;
     this.#found = undefined;
-    this.#standing = report.judgement?.regime.sentence ?? this.#standing;
+    this.#regime = report.judgement?.regime.sentence ?? this.#regime;
     this.filter.add(report);
   }
 
@@ -50,7 +50,7 @@ export class RunVerdicts {
     return [
       ...(alarms.length === 0 ? ['  no alarm'] : []),
       // No alarm is no comfort where there was nothing to compare with.
-      ...(this.summary.regime === null ? [wrap(`state not known: ${this.#standing}`, look.width, '  ')] : []),
+      ...(this.summary.regime === null ? [wrap(`state not known: ${this.#regime}`, look.width, '  ')] : []),
       ...this.all.flatMap((verdict) => describe(verdict, look)),
       ...this.filter.lines(look),
     ];

@@ -42,7 +42,7 @@ export function openS3(path: string): Promise<S3> {
   if (opened?.settings !== settings) {
     opened?.s3.then(({ client }) => client.destroy()).catch(() => undefined);
     opened = { settings, s3: createS3(path) };
-    // A failure is told to whoever asked; the next one may have installed what was missing.
+    // A failure is not kept: before the next call the missing package may have been installed.
     opened.s3.catch(() => {
       opened = undefined;
     });

@@ -56,7 +56,7 @@ async function readFirst(
     const total = /^bytes 0-[0-9]+\/([0-9]+)$/.exec(answer.ContentRange ?? '')?.[1];
     const bytes = Number(total);
     const window = Buffer.allocUnsafe(Math.min(bytes || 0, WINDOW_BYTES));
-    // Nothing of it can be had, whatever some stores send as its range.
+    // It is empty; some stores send a range all the same.
     if (bytes === 0) return { bytes, etag: etagOf(answer), window };
     if (total === undefined || !Number.isSafeInteger(bytes) || answer.ContentLength !== window.length) {
       const problem = `the store does not answer ranges as S3 does: Content-Range "${answer.ContentRange}", Content-Length ${answer.ContentLength}`;

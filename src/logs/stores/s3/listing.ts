@@ -72,7 +72,7 @@ export async function findObjects(path: string, options: ListingOptions = {}): P
   }
 }
 
-/** As on a disk, what has this very name is meant: `run (1)` is no pattern where it is a folder. */
+/** As on a disk, an existing name comes before a pattern: `run (1)` may be a folder. */
 async function literally(
   path: string,
   bucket: string,
