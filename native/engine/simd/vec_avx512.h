@@ -1,4 +1,4 @@
-// Vectors of AVX-512 (F, BW, DQ, VL): 16 floats or 8 doubles. What each operation must do is said in vec_baseline.h.
+// Vectors of AVX-512 (F, BW, DQ, VL): 16 floats or 8 doubles. What each operation must do is said in vec_gcc.h.
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -9,28 +9,19 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "elements.h"
-#include "engine/deterministic_math.h"
+namespace collapsar {
+namespace {
+using FloatRegister = __m512;
+using DoubleRegister = __m512d;
+}  // namespace
+}  // namespace collapsar
+
+#define COLLAPSAR_MASK_REGISTERS
+#include "vec_gcc.h"
 
 namespace collapsar {
 namespace {
 
-struct FloatVec {
-  using Scalar = float;
-  static constexpr int kLanes = 16;
-  __m512 v;
-};
-struct DoubleVec {
-  using Scalar = double;
-  static constexpr int kLanes = 8;
-  __m512d v;
-};
-
-COLLAPSAR_INLINE FloatVec splat(float x) { return {_mm512_set1_ps(x)}; }
-COLLAPSAR_INLINE DoubleVec splat(double x) { return {_mm512_set1_pd(x)}; }
-
-COLLAPSAR_INLINE FloatVec load(const float* p) { return {_mm512_loadu_ps(p)}; }
-COLLAPSAR_INLINE DoubleVec load(const double* p) { return {_mm512_loadu_pd(p)}; }
 COLLAPSAR_INLINE FloatVec load(const Float16* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
@@ -38,6 +29,7 @@ COLLAPSAR_INLINE FloatVec load(const BFloat16* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
+COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
 template <class T>
 constexpr bool kHasMaskload = true;
 COLLAPSAR_INLINE __mmask16 firstLanes(int n) {
@@ -57,23 +49,7 @@ COLLAPSAR_INLINE FloatVec maskload(const BFloat16* p, int n, float rest) {
   const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(firstLanes(n), p)), 16);
   return {_mm512_mask_blend_ps(firstLanes(n), _mm512_set1_ps(rest), _mm512_castsi512_ps(wide))};
 }
-COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
-// 32 elements: those of even number, and those of odd.
-COLLAPSAR_INLINE void loadEvenOdd(const BFloat16* p, FloatVec& even, FloatVec& odd) {
-  const __m512i words = _mm512_loadu_si512(p);
-  even = {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
-  odd = {_mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
-}
-COLLAPSAR_INLINE void store(float* p, FloatVec a) { _mm512_storeu_ps(p, a.v); }
-COLLAPSAR_INLINE void store(double* p, DoubleVec a) { _mm512_storeu_pd(p, a.v); }
 
-COLLAPSAR_INLINE FloatVec add(FloatVec a, FloatVec b) { return {_mm512_add_ps(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec add(DoubleVec a, DoubleVec b) { return {_mm512_add_pd(a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec sub(FloatVec a, FloatVec b) { return {_mm512_sub_ps(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec sub(DoubleVec a, DoubleVec b) { return {_mm512_sub_pd(a.v, b.v)}; }
-COLLAPSAR_INLINE FloatVec mul(FloatVec a, FloatVec b) { return {_mm512_mul_ps(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec mul(DoubleVec a, DoubleVec b) { return {_mm512_mul_pd(a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec div(DoubleVec a, DoubleVec b) { return {_mm512_div_pd(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
 COLLAPSAR_INLINE FloatVec max(FloatVec a, FloatVec b) { return {_mm512_max_ps(a.v, b.v)}; }
@@ -86,10 +62,6 @@ COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
   const __m256i powers = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kEighthPowers));
   const __m512i entry = _mm512_permutexvar_epi32(n, _mm512_broadcast_i64x4(powers));
   return {_mm512_castsi512_ps(_mm512_add_epi32(entry, _mm512_slli_epi32(n, 20)))};
-}
-COLLAPSAR_INLINE DoubleVec timesPowerOf2(DoubleVec p, DoubleVec shifted) {
-  const __m512i exponent = _mm512_slli_epi64(_mm512_castpd_si512(shifted.v), 52);
-  return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p.v), exponent))};
 }
 
 struct FloatMask {
@@ -134,13 +106,6 @@ COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) {
 }
 COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) {
   return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b.v)};
-}
-COLLAPSAR_INLINE __m512i splat64(uint64_t x) { return _mm512_set1_epi64(static_cast<int64_t>(x)); }
-COLLAPSAR_INLINE void splitPower(DoubleVec x, DoubleVec& m, DoubleVec& k) {
-  const __m512i cut = splat64(kLogCut), fromCut = _mm512_sub_epi64(_mm512_castpd_si512(x.v), cut);
-  m.v = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_and_si512(fromCut, splat64(kSignificandBits)), cut));
-  const __m512i biased = _mm512_srli_epi64(_mm512_add_epi64(fromCut, splat64(kExponentBias)), 52);
-  k.v = _mm512_sub_pd(_mm512_castsi512_pd(_mm512_or_si512(biased, splat64(kTwo52Bits))), _mm512_set1_pd(kTwo52AndBias));
 }
 
 // GCC 12 stores a mask that it has no register for as one byte or two, and counts the bits of four: the move is spelt
