@@ -61,10 +61,18 @@ COLLAPSAR_INLINE FloatVec powerOfEighths(FloatVec shifted) {
 COLLAPSAR_INLINE bool any(FloatMask a) { return _mm256_movemask_ps((__m256)a.m) != 0; }
 COLLAPSAR_INLINE bool any(DoubleMask a) { return _mm256_movemask_pd((__m256d)a.m) != 0; }
 
-COLLAPSAR_INLINE FloatMask notGreaterEqual(FloatVec a, FloatVec b) { return {(Ints)_mm256_cmp_ps(a.v, b.v, _CMP_NGE_UQ)}; }
-COLLAPSAR_INLINE DoubleMask notGreaterEqual(DoubleVec a, DoubleVec b) { return {(Longs)_mm256_cmp_pd(a.v, b.v, _CMP_NGE_UQ)}; }
-COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {_mm256_blendv_ps(b.v, a.v, (__m256)m.m)}; }
-COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) { return {_mm256_blendv_pd(b.v, a.v, (__m256d)m.m)}; }
+COLLAPSAR_INLINE FloatMask notGreaterEqual(FloatVec a, FloatVec b) {
+  return {(Ints)_mm256_cmp_ps(a.v, b.v, _CMP_NGE_UQ)};
+}
+COLLAPSAR_INLINE DoubleMask notGreaterEqual(DoubleVec a, DoubleVec b) {
+  return {(Longs)_mm256_cmp_pd(a.v, b.v, _CMP_NGE_UQ)};
+}
+COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) {
+  return {_mm256_blendv_ps(b.v, a.v, (__m256)m.m)};
+}
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {_mm256_blendv_pd(b.v, a.v, (__m256d)m.m)};
+}
 COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) {
   return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x20)};
 }
