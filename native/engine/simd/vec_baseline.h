@@ -78,8 +78,12 @@ COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) {
 COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
   return {(DoubleRegister)(((Longs)a.v & m.m) | ((Longs)b.v & ~m.m))};
 }
-COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) { return {FloatRegister{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
-COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) { return {FloatRegister{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
+COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) {
+  return {FloatRegister{a.v[0], b.v[0], a.v[1], b.v[1]}};
+}
+COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) {
+  return {FloatRegister{a.v[2], b.v[2], a.v[3], b.v[3]}};
+}
 COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) { return {DoubleRegister{a.v[0], b.v[0]}}; }
 COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) { return {DoubleRegister{a.v[1], b.v[1]}}; }
 
