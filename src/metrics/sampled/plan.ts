@@ -48,7 +48,7 @@ const PLAN_FIELDS = optionNames<ScorePlanInput>({
   promptTokens: true,
   promptTurns: true,
 });
-/** Of negatives. */
+/** Share of the negatives. */
 export const HARD_SHARE_DEFAULT = 0.5;
 export const HARD_SHARE = is.number('a number from 0 to 1', (share) => share >= 0 && share <= 1);
 
@@ -174,7 +174,7 @@ export function checkPlanInput(input: ScorePlanInput): PlanStep {
   return { columns, lengths, turns };
 }
 
-/** @throws {ArgumentError} if so many negatives cannot be drawn from the turns */
+/** @throws {ArgumentError} for fewer negatives than the turns need */
 export function drawPlan(step: PlanStep, options: PlanSettings): ScorePlan {
   const { negatives, seed } = options;
   const layout = layOut(step, options);

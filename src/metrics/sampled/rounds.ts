@@ -94,7 +94,7 @@ export interface RoundsResult {
   readonly done: boolean;
   readonly reason: RoundsEnd | undefined;
   readonly rounds: number;
-  /** Of the last look, at its own level (`estimates.confidence`); undefined before the first. */
+  /** Estimates of the last look, at its own level (`estimates.confidence`); undefined before the first. */
   readonly estimates: PairEstimates | undefined;
 }
 
@@ -104,7 +104,7 @@ const idShape = either<string, number>(
   integer,
 );
 
-/** Those that JSON has no number for. */
+/** Scores that JSON has no number for. */
 const SCORES_AS_TEXT: ReadonlyMap<unknown, number> = new Map(
   [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
 );
@@ -144,7 +144,7 @@ export interface ScoreRoundsJson {
     readonly promptTurns: readonly number[] | undefined;
   };
   readonly options: ScoreRoundsOptions;
-  /** Of each round done: one sum a pair of that round; what JSON cannot hold as text. */
+  /** By round: one sum a pair of that round; NaN and infinities as text. */
   readonly scores: readonly (readonly (number | string)[])[];
 }
 
@@ -323,7 +323,7 @@ export class ScoreRounds {
   }
 }
 
-/** With so many negatives a row every pair is scored. */
+/** The number of negatives a row with which every pair is scored. */
 function mostNegatives({ layout }: ScorePlan): number {
   let most = 0;
   for (const { strata } of layout.rows) {
