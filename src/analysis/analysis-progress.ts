@@ -9,14 +9,14 @@ export interface AnalysisProgress {
   /** Bytes that are through, of how many; large files count block by block. */
   readonly bytes: number;
   readonly totalBytes: number;
-  /** Of `done` and `bytes`: what an earlier analysis had measured, which took no time now. Default 0. */
+  /** The part of `done` that an earlier analysis had measured, which took no time now. Default 0. */
   readonly resumed?: number;
   readonly resumedBytes?: number;
   /** The file that has just been finished, or that is being read. */
   readonly file: string;
 }
 
-/** A file counts before its end in pieces of this size: of a small one only its end is told. */
+/** A file counts before its end in pieces of this size: a small one only at its end. */
 const PIECE_BYTES = 8 * 2 ** 20;
 
 interface Counted {

@@ -42,7 +42,7 @@ import { Journal } from './results/journal.js';
 import { RunSequence } from './run-sequence.js';
 import type { StepReport } from './step-report.js';
 
-/** Options of `analyze`: what is computed, in how much memory, and who hears of what goes wrong. */
+/** Options of `analyze`: what is computed, in how much memory, and where failures go. */
 export interface AnalyzeOptions extends FileChoiceOptions, LogOptions {
   /** Default `strict`. */
   profile?: Profile | undefined;

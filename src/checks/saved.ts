@@ -177,7 +177,7 @@ export class SavedState<Format extends string, Version extends number, State> {
     this.#inner = inner;
   }
 
-  /** As a part of another state. */
+  /** Reads it as a part of another state. */
   readonly shape: Shape<State & { readonly format: Format; readonly version: Version }> = (value) => {
     const { format, version, is, from, without } = this.#kind;
     const found = Object(value) as Readonly<Record<string, unknown>>;

@@ -14,7 +14,7 @@ export interface KubernetesOptions extends TaskOptions {
   readonly nodeSelector: Readonly<Record<string, string>>;
 }
 
-/** An Indexed Job whose indices fail one by one has at most so many. */
+/** Most indices of an Indexed Job whose indices fail one by one. */
 const MOST_COMPLETIONS = 100_000;
 /** Numbers of shards that a script lists, at most: it is one word of a command, which has at most 128 KiB on Linux. */
 const MOST_LISTED = 15_000;

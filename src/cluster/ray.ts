@@ -33,7 +33,7 @@ export interface RayOptions extends TaskOptions {
 /** Ships with the package. */
 const DRIVER = join(packageRoot, 'engines', 'ray', 'driver.py');
 const RECORD = 'ray.json';
-/** As for Slurm. */
+/** Seconds that the merge waits for a new marker, as for Slurm. */
 const MARKER_WAIT = 60;
 /**
  * As the driver will import it: with -c Python also looks in the directory where it is started, which may hold files of

@@ -238,7 +238,7 @@ const numberIn = (variable: string): string => `\${${variable}%%;*}`;
 
 const AFTER = '--dependency=afterany';
 
-/** As a line of a shell, in which `jobs` may be variables. */
+/** A line of a shell; `jobs` may be its variables. */
 function dependent(words: readonly string[], jobs: readonly string[]): string {
   const [program = '', parsable = '', ...rest] = words;
   const dependency = jobs.length === 0 ? '' : ` ${[AFTER, ...jobs].join(':')}`;

@@ -22,7 +22,7 @@ export interface Submission {
   readonly manifest: string;
   /** Shards of the manifest. */
   readonly shards: number;
-  /** Those to map, in rising order. */
+  /** Shards to map, in rising order. */
   readonly missing: readonly number[];
   /** How a node starts collapsar, as a shell reads it. */
   readonly collapsar: string;

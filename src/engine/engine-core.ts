@@ -50,7 +50,7 @@ export class EngineCore {
         (settle) => core.native.start(settle),
         () => undefined,
       );
-      // A GPU that was asked for is opened now, so that what goes wrong with it is said here.
+      // A GPU that was asked for is opened now, so that its errors are thrown here.
       if (core.device?.takesHostTensors) await core.device.open({ signal });
     } catch (error) {
       await core.dispose();

@@ -48,7 +48,7 @@ import { checkSinkOptions, TokenSumsSink, type TokenSumsSinkOptions } from './to
  * does not have the memory for a job.
  *
  * Input memory must not be written while a job reads it: results are then undefined (but nothing crashes). Large inputs
- * are read in place; how they are kept from going away is told in memory.ts.
+ * are read in place; memory.ts says how they are kept from going away.
  */
 export class Engine {
   /** Where it computes, with what, and why not on a GPU. */

@@ -60,7 +60,7 @@ export class RunningJobs {
     discard?: (native: Native) => void,
   ): Promise<Result> {
     const { signal, onProgress } = options;
-    // A job hears of an abort from its start on; the signal may be aborted since the caller has looked.
+    // A job listens to the signal from its start on, which may have been aborted before.
     if (signal?.aborted) return Promise.reject(signal.reason);
     const held = new HeldBuffers();
     return new Promise<Result>((resolve, reject) => {

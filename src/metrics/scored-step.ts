@@ -88,7 +88,7 @@ function scoredFrom(
   return { sums, stats, own, lengths, signatures, rowsByEquivalents: rows, distinct, prompts };
 }
 
-/** Those of some rows. */
+/** Lengths of some rows. */
 function lengthsOf(lengths: Lengths, rows: Int32Array): Lengths {
   if (isIdentity(rows, lengths.length)) return lengths;
   return types.isInt32Array(lengths)

@@ -18,9 +18,9 @@ export type Interval =
 
 /** Standard deviation of the marginal log-probs over rows, nats: what z-scores divide by. */
 export interface MarginalSpread {
-  /** Of per-token marginals. */
+  /** The deviation of per-token marginals. */
   readonly std: number;
-  /** Of sequence marginals. */
+  /** The deviation of sequence marginals. */
   readonly stdSeq: number;
 }
 

@@ -33,7 +33,7 @@ export interface RolloutFigures {
 export interface TextMetricOptions extends OperationOptions {
   /** Label permutations for the p-value; 0 for none. Default 999. */
   permutations?: number | undefined;
-  /** Of the permutations. Default 0. */
+  /** Seed of the permutations. Default 0. */
   seed?: number | undefined;
   /** The rows of the run's first step that had figures: each phrase is then also measured there. */
   firstStep?: TextRows | undefined;

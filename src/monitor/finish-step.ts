@@ -26,7 +26,7 @@ import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './promp
 import { sampledMatched, sampledMetrics } from './sampled-step.js';
 import { filteredGroups, stepBuckets, withEpisodeRewards } from './step-groups.js';
 
-/** What a run carries from step to step. Immutable but for the judge, which is told of a step last. */
+/** What a run carries from step to step. Immutable but for the judge, which takes a step in last. */
 export interface RunProgress {
   /** The last finished step; null before the first. */
   readonly step: number | null;
@@ -40,7 +40,7 @@ export interface RunProgress {
 export interface OpenStep {
   readonly step: number;
   readonly labels: OpenLabels;
-  /** Of this very step. */
+  /** Samplers with the seed of this very step. */
   readonly samplers: readonly SamplerOptions[];
   /** Where few negatives are scored: which. */
   readonly plan: ScorePlan | undefined;
@@ -163,7 +163,7 @@ function together(samples: readonly StepMetrics[], texts: TextMetrics | undefine
 }
 
 interface Measured {
-  /** Of each sampler. */
+  /** Metrics by sampler. */
   readonly measured: readonly StepMetrics[];
   /** [R] log p(z|x), where the metrics do not bring it along row by row. */
   readonly matched?: Float64Array;
@@ -225,7 +225,7 @@ function evidenceOf(
     // Success in training and in validation are two series: where the first is given, the judge reads it off the
     // outcomes.
     success: unshaped === undefined ? validated : undefined,
-    // To be correlated with success: once a computed step, as the metrics are.
+    // They are correlated with success: once a computed step, as the metrics are.
     figures: metrics === undefined && texts === undefined ? figures : { ...rollouts, ...figures },
   };
 }

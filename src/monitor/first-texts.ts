@@ -40,7 +40,7 @@ export async function besideFirst(
   return { texts: isKnown ? { ...figures, phrases } : figures, first };
 }
 
-/** Of a step that is too large for a state, of each prompt its first rows alone. */
+/** What a state keeps; where all would be too much, the first rows of each prompt. */
 function firstTexts({ tokens, texts = [], groups = [] }: TextRows): FirstTexts {
   const names = Array.from(groups as ArrayLike<unknown>, String);
   const written = tokens ?? texts.map((text) => (typeof text === 'string' ? text : Buffer.from(text).toString()));
@@ -50,7 +50,7 @@ function firstTexts({ tokens, texts = [], groups = [] }: TextRows): FirstTexts {
   return { ...of, tokens: rows.map((row) => Array.from(tokens[row] as ArrayLike<number | bigint>, Number)) };
 }
 
-/** Every row, or so many of each prompt that they have at most so many tokens together. */
+/** Every row, or the first ones of each prompt: as many as have at most `most` tokens together. */
 function chosen(groups: readonly string[], written: readonly { readonly length: number }[], most: number): number[] {
   const rows = written.map((_, row) => row);
   const places = new Map<string, number>();

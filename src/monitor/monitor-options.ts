@@ -43,8 +43,8 @@ export interface MonitorOptions {
    */
   readonly everySteps?: number | 'never' | undefined;
   /**
-   * Score each row under its own prompt and under so many others instead of under all: `strict` only, at least 3 (see
-   * `planScores`). Metrics are then estimates. Default: score everything.
+   * Score each row under its own prompt and under this number of others instead of under all: `strict` only, at least 3
+   * (see `planScores`). Metrics are then estimates. Default: score everything.
    */
   readonly negatives?: number | undefined;
   /**
@@ -67,7 +67,7 @@ export interface MonitorOptions {
   readonly judge?: JudgeOptions | false | undefined;
   /** Label permutations behind each p-value (strict); 0 for none. Default 999. */
   readonly permutations?: number | undefined;
-  /** Of permutations, samplers and drawn negatives. Default 0. */
+  /** Seed of permutations, samplers and drawn negatives. Default 0. */
   readonly seed?: number | undefined;
   /**
    * Where each report goes besides (docs/guide/dashboards.md). `finish()` waits for none of them; one that fails is
@@ -99,7 +99,7 @@ const DEFAULT_PERMUTATIONS = 999;
 
 const EVERY_STEPS = is.number('an integer from 1 on, or "never"', (steps) => Number.isSafeInteger(steps) && steps >= 1);
 
-/** Those of parts are checked by their part. */
+/** Options of a part (`is.any`) are checked by that part. */
 const OPTIONS: OptionTable<MonitorOptions> = {
   engine: is.engine,
   threads: THREADS,

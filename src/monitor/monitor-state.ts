@@ -35,7 +35,7 @@ export interface MonitorState {
   readonly averages: RunningStateJson;
   readonly earlyStops: EarlyStopsJson;
   readonly judge: JudgeJson | null;
-  /** Of the first step whose texts had figures, what its rows say. */
+  /** What the rows of the first step with text figures say. */
   readonly firstTexts: FirstTexts | null;
 }
 

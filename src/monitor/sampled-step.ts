@@ -8,10 +8,11 @@ import type { HostTensor } from '../engine/tensor/tensor.js';
 import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import { flattenCertainty } from '../metrics/figures/certainty.js';
+import type { Lengths } from '../metrics/metric-arguments.js';
 import { estimateFromPairs } from '../metrics/sampled/estimates.js';
 import { completeSums } from '../metrics/sampled/pair-scores.js';
-import { planScores, type ScorePlan } from '../metrics/sampled/plan.js';
-import { turnsByRows } from '../metrics/sampled/prompt-turns.js';
+import { drawPlan, HARD_SHARE_DEFAULT, type ScorePlan } from '../metrics/sampled/plan.js';
+import { canonicalTurns, turnsByRows } from '../metrics/sampled/prompt-turns.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
 import { type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 
@@ -19,9 +20,11 @@ const LABEL: SampleLabel = 'collapse_first_turn_sample';
 
 /** @throws {ArgumentError} if the negatives cannot be drawn as asked for */
 export function planStep(labels: OpenLabels, negatives: number, hardShare: number | null, seed: number): ScorePlan {
-  const { groups, columnGroups, promptTokens, turns } = labels;
-  const lengths = labels.lengths as NonNullable<typeof labels.lengths>;
-  if (hardShare === null) return planScores({ groups, lengths, columnGroups, promptTokens }, { negatives, seed });
+  const { columns, turns } = labels;
+  const lengths = Float64Array.from<number | bigint>(labels.lengths as Lengths, Number);
+  if (hardShare === null) {
+    return drawPlan({ columns, lengths, turns: undefined }, { negatives, seed, hardShare: HARD_SHARE_DEFAULT });
+  }
   if (turns === undefined) {
     throw new ArgumentError(
       'turns',
@@ -30,8 +33,8 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
   }
   // planScores can be told the turns of prompts, a monitor cannot.
   const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
-  const promptTurns = turnsByRows(groups, turns, columnGroups, advice);
-  return planScores({ groups, lengths, columnGroups, promptTokens, promptTurns }, { negatives, seed, hardShare });
+  const ofPrompts = canonicalTurns(turnsByRows(columns, turns, advice), columns.order);
+  return drawPlan({ columns, lengths, turns: ofPrompts }, { negatives, seed, hardShare });
 }
 
 /**

@@ -13,13 +13,13 @@ import { tokenized } from './tokenized.js';
 
 /** Options of `scoreRollouts`. */
 export interface ScoreRolloutsOptions extends ScorePairsOptions {
-  /** Of the policy, for logs of texts (`openTokenizer`). Step files note that their tokens are approximate. */
+  /** The policy's, for logs of texts (`openTokenizer`). Step files note that their tokens are approximate. */
   readonly tokenizer?: TextTokenizer | undefined;
   /** Tags that the step was read with. Default <think>, </think>. */
   readonly reasoning?: ReasoningTags | undefined;
-  /** Score each row under its own prompt and so many others, at least 3. Default: under all. */
+  /** Score each row under its own prompt and this number of others, at least 3. Default: under all. */
   readonly negatives?: number | undefined;
-  /** Of the draw. Default 0. */
+  /** Seed of the draw. Default 0. */
   readonly seed?: number | undefined;
   /** Called once, with how many pairs will be scored. */
   readonly onPlan?: ((pairs: number) => void) | undefined;
@@ -122,7 +122,7 @@ export async function scoreRollouts(
 
 interface Scorable {
   readonly rows: ScoredRow[];
-  /** Of each group, by its index. */
+  /** Token ids of each group's prompt, by index. */
   readonly prompts: number[][];
   readonly group: Int32Array;
 }

@@ -6,7 +6,7 @@ import { systemProblem } from '../logs/stores/system-problem.js';
 
 /** Token ids of texts, as a policy has them. */
 export interface TextTokenizer {
-  /** Of the model's folder. */
+  /** Name of the model's folder. */
   readonly name: string;
   /** Token ids of a prompt, after what the tokenizer puts before every text, such as <s>. */
   prompt(text: string): Int32Array;

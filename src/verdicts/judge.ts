@@ -247,7 +247,7 @@ export class Judge {
     return this.#scores.regimes.mi.steps > 0;
   }
 
-  /** What the run's regime is told by. */
+  /** The instrument that gives the run's regime. */
   get #spoken(): PromptDependence {
     return this.#isScored ? this.#scores : this.#texts;
   }

@@ -12,11 +12,11 @@ export interface RunVerdict extends Verdict {
   readonly until: number;
   /** Whether it still holds at the run's last step. */
   readonly holds: boolean;
-  /** How often it was said anew. */
+  /** How often it was raised. */
   readonly times: number;
 }
 
-/** An information that comes back within so many steps that could say it is the same one: it is not raised again. */
+/** An information that comes back within this number of steps with evidence is the same one: it is not raised again. */
 const RETURN_STEPS = 10;
 
 const SEVERITIES: readonly Severity[] = ['info', 'warning', 'critical'];
@@ -26,11 +26,11 @@ const evidenceValue = either((value) => typeof value === 'string', text, nullabl
 const saying = { evidence: record(evidenceValue), advice: text, sentence: text };
 
 const entryShape = fields({
-  /** The gravest that it became; what was said first. */
+  /** The gravest that it became; evidence and sentence are the first ones. */
   severity: oneOf('info', 'warning', 'critical'),
   since: count,
   raised: count,
-  /** Of the present or last stretch. */
+  /** Beginning of the present or last stretch. */
   lastSince: count,
   lastRaised: count,
   until: count,
@@ -39,7 +39,7 @@ const entryShape = fields({
   absent: count,
   times: count,
   ...saying,
-  /** What was said last: it stands over steps that bring no new evidence. */
+  /** The latest evidence and sentence: they stay over steps without new evidence. */
   latest: fields({ severity: oneOf('info', 'warning', 'critical'), ...saying }),
 });
 export const verdictLogShape = record(entryShape);

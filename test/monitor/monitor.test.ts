@@ -404,6 +404,7 @@ describe('bad input', () => {
     [1, { ...labels, columnGroups: [0, 10, 20] }, 'groups', 'no column'],
     [1, { ...labels, columnGroups: [0, 10, 10, 20, 30] }, 'columnGroups', 'two columns'],
     [1, { ...labels, promptTokens: [[1]] }, 'promptTokens', '1 prompt for 4 columns'],
+    [1, { ...labels, lengths: null }, 'lengths', 'got null'],
     [1, { ...labels, episodes: [1] }, 'episodes', '1 value for 12 rows'],
     [1, { ...labels, turns: [1] }, 'turns', '1 value for 12 rows'],
     [1, { ...labels, group: [] }, 'labels.group', 'unknown'],

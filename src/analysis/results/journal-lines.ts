@@ -7,7 +7,7 @@ import { printable } from '../../checks/words.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
 
-/** Of the form of the lines. */
+/** Version of the form of the lines. */
 const FORMAT = 2;
 
 /** No step's figures take more: a longer line is damaged. */

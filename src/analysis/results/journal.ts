@@ -27,7 +27,7 @@ const NAME = '.collapsar-journal';
 
 /** A kill loses nothing that was written; for a power cut it must be on disk, which is seen to this often. */
 const SYNC_EVERY_MS = 2000;
-/** Lines are written together until they are so many bytes, or the first has waited so long. */
+/** Lines are written together: up to this size, and this long after the first. */
 const PIECE_BYTES = 64 * 2 ** 10;
 const PIECE_MS = 20;
 
@@ -35,7 +35,7 @@ const PIECE_MS = 20;
 export interface JournalOptions {
   /** False forgets what an earlier analysis left. Default true. */
   readonly resume?: boolean | undefined;
-  /** Of the program: another one's figures may differ. Default: this package's. */
+  /** Version of the program: another one's figures may differ. Default: this package's. */
   readonly version?: string | undefined;
   /**
    * What the steps are measured with: of the options of `analyze` those that figures depend on. Default: its defaults.
@@ -54,7 +54,7 @@ export class Journal {
   #end: number;
   #synced = performance.now();
   #syncTimer: NodeJS.Timeout | undefined;
-  /** Those that wait to be written together. */
+  /** Lines that wait to be written together. */
   #lines: Buffer[] = [];
   #waiting = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -173,7 +173,7 @@ export class Journal {
     this.#lines = [];
     this.#waiting = 0;
     this.#writing = this.#writing.then(() => this.#write(bytes));
-    // Whoever keeps the next step is told.
+    // keep() throws it for the next step.
     this.#writing.catch(() => undefined);
     return this.#writing;
   }

@@ -2,7 +2,7 @@
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
 
 const FIRST_STEPS = 5;
-/** Each side of the step that a verdict holds from, and of the one at which it was said. */
+/** Steps kept on each side of the one that a verdict holds from, and of the one at which it was raised. */
 const BESIDE_VERDICT = 2;
 const MOST_SPREAD = 200;
 

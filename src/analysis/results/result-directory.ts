@@ -69,7 +69,7 @@ export class ResultDirectory {
   readonly #directory: string;
   readonly #lock: DirectoryLock;
   readonly #metrics: AtomicFile;
-  /** Of all records, by first appearance. */
+  /** Keys of all records, by first appearance. */
   readonly #keys = new Set<string>();
   readonly #runs: RunSummaries;
   readonly #tables: ResultTables;
@@ -77,7 +77,7 @@ export class ResultDirectory {
   #run: SummaryOfRun | undefined;
   #directoryOfRun = '';
   #steps = 0;
-  /** Of the present run; its summary gets them when all its steps are through. */
+  /** Ends of the present run's figures; its summary gets them when all its steps are through. */
   #ends = new Map<string, Ends>();
   /** Gives the present run's verdicts, when all its steps are through. */
   #judge: (() => JudgedRun) | undefined;

@@ -12,7 +12,7 @@ export const PROMPTS = 'prompts.parquet';
 export const MATRICES = 'matrices.parquet';
 export const TEXTS = 'texts.parquet';
 
-/** Of a row of prompts.parquet, about, with what holds it in memory. */
+/** Size of a row of prompts.parquet in memory, about. */
 const PROMPT_BYTES = 256;
 
 // Measured figures and matrices hardly compress, and trying takes longer than all the rest.

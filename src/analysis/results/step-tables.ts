@@ -26,7 +26,7 @@ export class OpenTable {
 /** Values as JSON has them. */
 export class StepTable<Value> {
   #table: OpenTable | undefined;
-  /** Of the present run. */
+  /** Steps of the present run. */
   #waiting: AtomicFile | undefined;
   #run = '';
   #steps: number[] = [];

@@ -165,7 +165,7 @@ async function measureShard(
   }
 }
 
-/** Of step files nothing is on a GPU: none is looked for. */
+/** Looks for no GPU: nothing of a step file is on one. */
 function openStepEngine({ threads, signal }: MapOptions): Promise<Engine> {
   return openEngine({ device: 'cpu', threads, signal });
 }

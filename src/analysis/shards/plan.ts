@@ -62,7 +62,7 @@ const OPTIONS: OptionTable<PlanOptions> = {
   onNote: is.callback,
 };
 
-/** By default there are so many shards: enough for the workers of most clusters. */
+/** Default number of shards: enough for the workers of most clusters. */
 const SHARDS = 64;
 /** A smaller one takes less time to read than its task takes to start… */
 const LEAST_BYTES = 2 * 2 ** 30;

@@ -26,7 +26,7 @@ export function problemAt(path: string, { problem, sidecar: _, ...where }: Saved
 }
 
 /**
- * Of a failure in a file beside the step's (NAME.lengths.npy): that file's name; undefined where the step's own failed.
+ * Names the file beside the step's (NAME.lengths.npy) that failed; undefined where the step's own failed.
  */
 export function sidecarOf({ path }: FileError, step: PlannedStep): string | undefined {
   const name = nameOf(path);

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../logs/stores/system-problem.js';
 import { looksAlive, thisProcess } from '../results/running-process.js';
 
-/** Of a process that cannot be looked up from here, on another machine or before a restart of this one. */
+/** For a process that cannot be looked up from here, on another machine or before a restart of this one. */
 const ABANDONED_AFTER_MS = 24 * 3600 * 1000;
 
 const MARK = /^([1-9][0-9]{0,9})-([0-9]*)-([0-9a-f]{8})-[0-9a-f]{8}$/;

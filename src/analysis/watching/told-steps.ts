@@ -22,7 +22,7 @@ const MAX_LINE_BYTES = 2 ** 28;
 
 export interface ToldStep {
   readonly step: StepOfRun;
-  /** Of its content when it was told of. */
+  /** Identity of its content when it was reported. */
   readonly identity: string;
   readonly measurement: StepMeasurement;
 }
@@ -32,7 +32,7 @@ export class ToldSteps {
     private readonly path: string,
     private readonly lock: DirectoryLock,
     private readonly handle: FileHandle,
-    /** In the order in which they were told of. */
+    /** In the order of their reports. */
     readonly earlier: readonly ToldStep[],
     /** Why what was there before is not used; undefined where it is, or nothing was. */
     readonly startedAnew: string | undefined,

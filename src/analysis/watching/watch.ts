@@ -26,8 +26,8 @@ export interface WatchOptions
   /** Directory where it is kept what was told: watching again with it goes on there. */
   readonly state: string;
   /**
-   * A step is taken when nothing of it has changed for so many seconds and a later step of its run has begun, or for
-   * six times as long. Default 10.
+   * A step is taken when nothing of it has changed for this number of seconds and a later step of its run has begun, or
+   * for six times as long. Default 10.
    */
   readonly settle?: number | undefined;
   /** Seconds between looks, where the system does not tell of changes sooner. Default 5. */
@@ -112,7 +112,7 @@ class Watching {
   readonly #first = new FirstSteps();
   /** By step: those that wait to be complete. */
   readonly #waiting = new Map<string, Seen>();
-  /** By step: the content that was told of, or that failed. */
+  /** By step: the content that was reported, or that failed. */
   readonly #done = new Map<string, string>();
   /** By message, when a problem was first met: a file that is being written has problems of its own. */
   readonly #problems = new Map<string, number>();
@@ -186,7 +186,7 @@ class Watching {
       this.#waiting.delete(key);
       return (async function* () {
         yield report;
-        // Whoever was told asks for more: what was told before a kill and is not noted is told again.
+        // Noted when the next report is asked for: one that a kill left without its note is reported again.
         await told.add({ step, identity, measurement });
         done.set(key, identity);
       })();
@@ -200,7 +200,7 @@ class Watching {
     }
   }
 
-  /** Those that nobody was told of, and that will not change any more, as far as that can be known. */
+  /** Steps that were not reported yet, and that will not change any more, as far as that can be known. */
   #complete(steps: readonly StepFile[]): StepFile[] {
     const { settle = DEFAULT_SETTLE, once } = this.options;
     const now = performance.now();

@@ -70,7 +70,7 @@ async function writeAll(pieces: Iterable<string>, { out }: Streams): Promise<voi
   }
 }
 
-/** Of kept groups in one piece. */
+/** Names of kept groups in one piece. */
 const NAMES = 4096;
 
 function* names({ nameOf }: FilterSource, { kept }: FilterResult): Generator<string, void, undefined> {

@@ -77,11 +77,11 @@ export async function monitorCommand(flags: MonitorFlags, input: Readable, strea
 interface Page {
   /** Missing where none was asked for, or nobody may listen there. */
   readonly server?: PageServer;
-  /** What clients are told of it. */
+  /** The address that clients get. */
   readonly introduction: { readonly page?: string; readonly pageProblem?: string };
 }
 
-/** A port that another run has already stops no trainer: it is told, and there is no page. */
+/** A port that another run has already must not stop a trainer: it is reported, and there is no page. */
 async function openPage({ serve, host, token }: MonitorFlags, streams: Streams): Promise<Page | 'refused'> {
   if (serve === undefined) return { introduction: {} };
   const { err, environment } = streams;

@@ -10,6 +10,7 @@ import type { Integers } from '../../engine/tensor/tensor.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
+import { arrangeColumns } from '../../metrics/columns.js';
 import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/sampled/plan.js';
 import { turnsByRows } from '../../metrics/sampled/prompt-turns.js';
 import { SampledLines } from '../input/sampled-lines.js';
@@ -137,7 +138,7 @@ async function fromLines(
 /** The file is at fault where its turns contradict each other. */
 function turns(path: string, groups: Integers, rowTurns: Integers, columnGroups: Integers): Int32Array {
   try {
-    return turnsByRows(groups, rowTurns, columnGroups, 'leave out --hard');
+    return turnsByRows(arrangeColumns(groups, columnGroups, undefined), rowTurns, 'leave out --hard');
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });

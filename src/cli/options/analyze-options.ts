@@ -26,7 +26,7 @@ says so.`;
 
 /** @param done takes the exit status */
 export function addAnalyzeCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  /** Those of `--resume` and `--no-resume` that were given: commander keeps only the last. */
+  /** Which of `--resume` and `--no-resume` were given: commander keeps only the last. */
   const resuming = new Set<string>();
   const analyze = addSinkOptions(
     addMeasuringOptions(

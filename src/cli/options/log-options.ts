@@ -47,7 +47,7 @@ export function addLogOptions(command: Command): Command {
     .option('--tag-tokens <ids>', 'ids of these tags in logs of token ids, such as 151667,151668', tagTokens);
 }
 
-/** Those of them that were given. */
+/** The flags that were given. */
 export function logFlags({ format, columns, groupSize, reasoning, tagTokens: ids }: LogFlags): LogFlags {
   return {
     ...(format !== undefined && { format }),

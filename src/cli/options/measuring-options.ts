@@ -19,7 +19,7 @@ export interface MeasuringFlags extends LogFlags {
   exclude?: string[];
 }
 
-/** Those that figures depend on. */
+/** The flags that figures depend on. */
 export function figureFlags(flags: MeasuringFlags) {
   const { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards } = flags;
   return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logFlags(flags) };

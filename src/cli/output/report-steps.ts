@@ -32,7 +32,7 @@ export interface ReportFlags extends MeasuringFlags, TableFlags, SinkFlags {
 
 /** What a source of reports gets to work with. */
 export interface ReportContext {
-  /** That of `--out`. */
+  /** The directory of `--out`. */
   readonly directory: ResultDirectory | undefined;
   /** Whether something reads what there is to say of each prompt. */
   readonly perPrompt: boolean;

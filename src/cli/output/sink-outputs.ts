@@ -1,4 +1,4 @@
-// Reports -> the sinks of `--to`. One that fails is told of once, and changes nothing else.
+// Reports -> the sinks of `--to`. One that fails is reported once, and changes nothing else.
 import type { StepReport } from '../../analysis/step-report.js';
 import { escaped } from '../../checks/words.js';
 import { SinkQueue } from '../../monitor/sinks/sink-queue.js';

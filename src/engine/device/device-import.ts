@@ -48,7 +48,7 @@ export interface DeviceImport {
 
 export interface ImportArguments {
   handle: Uint8Array;
-  /** Of the tensor's first element, from the start of the allocation. */
+  /** Byte offset of the tensor's first element from the start of the allocation. */
   offset: number;
   /** From its first element to its last. */
   byteLength: number;

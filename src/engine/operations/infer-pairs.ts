@@ -34,7 +34,7 @@ export interface PairInferenceOptions extends OperationOptions {
   readonly signatures: Integers;
   /** [P] turn of each column: what negatives were drawn by. Default: by nothing. */
   readonly turns?: Integers | undefined;
-  /** Of the intervals, in (0, 1). Default 0.95. */
+  /** Level of the intervals, in (0, 1). Default 0.95. */
   readonly confidence?: number | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface SampledFigure {
   readonly estimate: number;
   readonly batch: NumericInterval;
   readonly population: NumericInterval;
-  /** Of the estimate over draws of negatives; 0 where all are scored. */
+  /** Variance of the estimate over draws of negatives; 0 where all are scored. */
   readonly drawVariance: number;
   /** By how much the intervals reach further down and up for bias that may remain. */
   readonly biasBelow: number;
@@ -89,7 +89,7 @@ export interface PairInference {
   readonly bestOf: readonly { readonly candidates: number; readonly share: number; readonly batch: NumericInterval }[];
 }
 
-/** Of intervals. */
+/** Level of intervals. */
 export const CONFIDENCE = is.number('a number between 0 and 1', (share) => share > 0 && share < 1);
 
 const PAIR_OPTIONS: OptionTable<PairInferenceOptions> = {

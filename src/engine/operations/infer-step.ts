@@ -33,7 +33,7 @@ export interface FigureInference {
   pValue: number;
 }
 
-/** Of the value for these very prompts alone: 95%; a bound that cannot be given is NaN. */
+/** The value for these very prompts, with its 95% interval; a bound that cannot be given is NaN. */
 export interface SubsetInference {
   estimate: number;
   batchLow: number;

@@ -62,7 +62,7 @@ export function callSite(): string | undefined {
  * to be downloaded or handed on, but no input of an operation.
  */
 export class DeviceTensor<Host extends HostTensor | HostIntegers = HostTensor> {
-  /** Of its elements. */
+  /** Type of its elements. */
   readonly dtype: Host['dtype'];
   /** In elements, an axis each. */
   readonly shape: readonly number[];

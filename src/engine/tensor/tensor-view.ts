@@ -243,7 +243,7 @@ function protect(held: HeldBuffers, { data }: TensorView, argument: string): boo
   return typeof data === 'number' || held.protect(data, argument);
 }
 
-/** Of a matrix [rows, columns]. */
+/** Arguments for a matrix [rows, columns]. */
 export function matrixArguments(view: TensorView, argument: string, held: HeldBuffers): MatrixArguments {
   const [rows, columns] = view.shape as [number, number];
   const [rowStride, columnStride] = view.strides as [number, number];
@@ -251,7 +251,7 @@ export function matrixArguments(view: TensorView, argument: string, held: HeldBu
 }
 
 /**
- * Of token log-probs, padded [P, R, T] or packed [P, N].
+ * Arguments for token log-probs, padded [P, R, T] or packed [P, N].
  * @returns what protects the memory when the job starts; all else is checked now
  * @throws ArgumentError unless lengths and offsets are arrays of integers; their entries are checked natively
  */

@@ -24,7 +24,7 @@ export interface DeviceData {
  * over itself; as the `data` of another view its elements are counted from its first one.
  */
 export interface Tensor {
-  /** Of float16 also a Float16Array, where the runtime has them. */
+  /** The elements; for float16 also a Float16Array, where the runtime has them. */
   readonly data: TensorData | Float16ArrayLike | DeviceData;
   readonly dtype: DType;
   readonly shape: readonly number[];

@@ -4,7 +4,7 @@
 export class FileReadError extends Error {
   /** Name of the system's error, such as EIO; undefined where the file ends too early. */
   readonly code: string | undefined;
-  /** Of the first byte that did not come. */
+  /** Position of the first byte that did not come. */
   readonly offset: number;
 
   constructor(code: string | undefined, offset: number) {

@@ -10,7 +10,7 @@ export interface StepContainer {
   readonly metadata: ReadonlyMap<string, string>;
   /** Bytes of the step as they are read, decompressed where the file is compressed. */
   readonly bytes: number;
-  /** Of the bytes that say what lies where. */
+  /** Digest of the bytes that say what lies where. */
   readonly digest: string;
   /**
    * Where the header begins in which a tensor that is not there is missing; arrays of numpy have one each, and none for

@@ -38,7 +38,7 @@ export class DecompressedSource implements ByteSource {
   /** What was unpacked last, and its position: going back within it costs nothing. */
   #chunk: Buffer = Buffer.alloc(0);
   #chunkAt = 0;
-  /** Of the next byte to give, within the chunk or at its end. */
+  /** Position of the next byte to give, within the chunk or at its end. */
   #position = 0;
   #crc = 0;
   #signal: AbortSignal | undefined;
@@ -57,7 +57,7 @@ export class DecompressedSource implements ByteSource {
     this.bytes = most;
   }
 
-  /** From now on there must be exactly so many bytes. */
+  /** From now on there must be exactly this number of bytes. */
   promise(bytes: number): this {
     this.bytes = bytes;
     this.#promised = true;

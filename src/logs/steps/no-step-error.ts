@@ -3,7 +3,7 @@
 import { FileError } from '../../checks/errors.js';
 import { STEP_TENSORS } from './step-layout.js';
 
-/** Of a file that was opened without a fault and has neither a step's tensors nor the number of a step. */
+/** The error of a file that opens without a fault and has neither a step's tensors nor the number of a step. */
 export class NoStepError extends FileError {}
 
 /** Whether nothing in it is of a step. A damaged step has something left. */

@@ -16,7 +16,7 @@ export async function* readAhead<T>(
   if (signal?.aborted) stop.abort(signal.reason);
   const begin = (index: number): Promise<T> => {
     const reading = read(index, stop.signal);
-    // Its failure is told when it is asked for.
+    // Its failure is thrown when it is asked for.
     reading.catch(() => undefined);
     return reading;
   };

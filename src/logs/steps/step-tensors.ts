@@ -13,7 +13,7 @@ const SKIP_BYTES = 64 * 2 ** 10;
 const COMMON_READ_BYTES = 8 * 2 ** 20;
 
 const SCORE_TENSORS: ReadonlySet<string> = new Set(['cross_logprobs', 'cross_logprob_sums']);
-/** Those that the engine computes on, beside the scores. */
+/** Tensors that the engine computes on, beside the scores. */
 const ENGINE_TENSORS: ReadonlySet<string> = new Set(['token_entropy', 'ablated_logprobs', 'action_logprobs']);
 
 /** Reads all tensors of a step but the scores. */

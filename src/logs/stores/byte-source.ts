@@ -34,7 +34,9 @@ export interface ByteSource {
    * itself.
    */
   placeOf?(position: number): { path: string; offset: number };
-  /** Of sources whose bytes stand in a local file as they are: which file is open, and where in it a position lies. */
+  /**
+   * Which local file is open, and where in it a position lies; missing where the bytes do not stand in one as they are.
+   */
   openFile?(position: number): { fd: number; offset: number } | undefined;
   /** @throws FileError when the content may have changed since it was opened */
   checkUnchanged(): Promise<void>;

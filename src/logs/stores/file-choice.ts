@@ -43,7 +43,7 @@ export class FileChoice {
     return this.#exclude.some((glob) => names(glob, path));
   }
 
-  /** To be read after what was looked for. */
+  /** Words that follow the name of what was looked for. */
   get words(): string {
     const given = [this.#include && 'include', this.#exclude.length > 0 && 'exclude'].filter(Boolean);
     return given.length === 0 ? '' : ` that ${given.join(' and ')} let${given.length === 1 ? 's' : ''} through`;

@@ -10,14 +10,14 @@ function amongKey(prompts: number): string {
   return `mi_seq_at_${prompts}`;
 }
 
-/** Keys that a step of so many distinct prompts has. */
+/** Keys of a step with that number of distinct prompts. */
 export function amongKeys(distinct: number): string[] {
   const keys: string[] = [];
   for (let prompts = 2; prompts <= distinct; prompts *= 2) keys.push(amongKey(prompts));
   return keys;
 }
 
-/** Those of the most columns that a tensor can have. */
+/** Keys for as many columns as a tensor can have. */
 export const ALL_AMONG_KEYS: readonly string[] = amongKeys(2 ** 30);
 
 const POPULATION = 'is given for these very prompts: how it would vary with other prompts is not estimated';

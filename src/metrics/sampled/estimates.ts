@@ -24,7 +24,7 @@ import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retri
 
 /** Options of `estimateFromPairs`. */
 export interface EstimateOptions extends OperationOptions {
-  /** Of the intervals, in (0, 1). Default 0.95. */
+  /** Level of the intervals, in (0, 1). Default 0.95. */
   readonly confidence?: number | undefined;
 }
 

@@ -6,7 +6,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { counted } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import { arrangeColumns, countSignatures } from '../columns.js';
+import { arrangeColumns, type Columns, countSignatures } from '../columns.js';
 import { drawNegatives } from './draw.js';
 import { canonicalTurns } from './prompt-turns.js';
 import { allocate, type Stratum, strataOf } from './strata.js';
@@ -38,14 +38,18 @@ export interface ScorePlanOptions {
   readonly hardShare?: number | undefined;
 }
 
-export const PLAN_FIELDS = optionNames<ScorePlanInput>({
+/** ScorePlanOptions with every default in place. */
+export type PlanSettings = { readonly [Name in keyof ScorePlanOptions]-?: NonNullable<ScorePlanOptions[Name]> };
+
+const PLAN_FIELDS = optionNames<ScorePlanInput>({
   groups: true,
   lengths: true,
   columnGroups: true,
   promptTokens: true,
   promptTurns: true,
 });
-/** Of negatives. */
+/** Share of the negatives. */
+export const HARD_SHARE_DEFAULT = 0.5;
 export const HARD_SHARE = is.number('a number from 0 to 1', (share) => share >= 0 && share <= 1);
 
 const OPTIONS: OptionTable<ScorePlanOptions> = {
@@ -141,23 +145,43 @@ export interface ScorePlan extends Pairs {
  * for (const { prompt, rows } of plan.byPrompt) console.log(prompt, rows); // one KV cache a prompt
  */
 export function planScores(input: ScorePlanInput, options: ScorePlanOptions): ScorePlan {
-  checkObject(input, 'input');
-  checkKnown(input, 'input', PLAN_FIELDS);
   checkOptions(options, OPTIONS);
-  const { negatives, seed = 0, hardShare = 0.5 } = options;
-  const layout = layOut(input, negatives, seed, hardShare);
-  return { ...pairsOf(layout), negatives, seed, layout };
+  const { negatives, seed = 0, hardShare = HARD_SHARE_DEFAULT } = options;
+  return drawPlan(checkPlanInput(input), { negatives, seed, hardShare });
 }
 
-function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShare: number): PlanLayout {
-  const { groups, promptTokens } = input;
+/** What plans of a step are drawn from, known to be right. */
+export interface PlanStep {
+  readonly columns: Columns;
+  /** [R] tokens of each row. */
+  readonly lengths: ArrayLike<number>;
+  /** [P] turn of each canonical column, numbered from 0; undefined where negatives are not drawn by turn. */
+  readonly turns: Int32Array | undefined;
+}
+
+/** @throws {ArgumentError} naming what does not fit */
+export function checkPlanInput(input: ScorePlanInput): PlanStep {
+  checkObject(input, 'input');
+  checkKnown(input, 'input', PLAN_FIELDS);
+  const { groups, columnGroups, promptTokens, promptTurns } = input;
   checkArray(groups, 'groups');
   const lengths = wholeNumbers('lengths', input.lengths);
   if (lengths.length !== groups.length) {
     throw new ArgumentError('lengths', `${counted(lengths.length, 'lengths')} for ${counted(groups.length, 'rows')}`);
   }
-  const columns = arrangeColumns(groups, input.columnGroups, promptTokens);
-  const turns = canonicalTurns(input.promptTurns, columns.order);
+  const columns = arrangeColumns(groups, columnGroups, promptTokens);
+  const turns = promptTurns === undefined ? undefined : canonicalTurns(promptTurns, columns.order);
+  return { columns, lengths, turns };
+}
+
+/** @throws {ArgumentError} for fewer negatives than the turns need */
+export function drawPlan(step: PlanStep, options: PlanSettings): ScorePlan {
+  const { negatives, seed } = options;
+  const layout = layOut(step, options);
+  return { ...pairsOf(layout), negatives, seed, layout };
+}
+
+function layOut({ columns, lengths, turns }: PlanStep, { negatives, seed, hardShare }: PlanSettings): PlanLayout {
   const counts = countSignatures(columns.signatures);
   const strata = strataOf(columns.signatures, counts, turns);
   const scored = new Int32Array(counts.length).fill(-1);
@@ -165,14 +189,15 @@ function layOut(input: ScorePlanInput, negatives: number, seed: number, hardShar
     if (scored[signature] === -1) scored[signature] = columns.order[column] as number;
   });
   const rows: SampledRow[] = [];
-  lengths.forEach((length, row) => {
-    if (length === 0) return;
+  for (let row = 0; row < lengths.length; row++) {
+    const length = lengths[row] as number;
+    if (length === 0) continue;
     const ownColumn = columns.own[row] as number;
     const of = strata[ownColumn] as Stratum[];
     const sizes = allocate(of, negatives, hardShare);
     const drawn = of.map((stratum, at) => drawNegatives(stratum, sizes[at] as number, seed, row, at));
     rows.push({ row, ownColumn, length, strata: of, drawn });
-  });
+  }
   const distinct = counts.filter((count) => count > 0).length;
   return {
     order: columns.order,

@@ -4,7 +4,7 @@ import { checkArray } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import { arrangeColumns } from '../columns.js';
+import { arrangeColumns, type Columns } from '../columns.js';
 import { wholeNumbers } from './whole-numbers.js';
 
 /**
@@ -14,25 +14,18 @@ import { wholeNumbers } from './whole-numbers.js';
  * @throws {ArgumentError} if the rows of a prompt are of different turns, or a prompt has no rows to tell by
  */
 export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?: Integers): Int32Array {
-  return turnsByRows(groups, turns, columnGroups, 'give promptTurns yourself');
-}
-
-/**
- * The same for who cannot give `promptTurns`. @param advice what to do where the rows do not tell the turn of a prompt
- */
-export function turnsByRows(
-  groups: Integers,
-  turns: Integers,
-  columnGroups: Integers | undefined,
-  advice: string,
-): Int32Array {
   checkArray(groups, 'groups');
   checkArray(turns, 'turns');
   if (turns.length !== groups.length) {
     throw new ArgumentError('turns', `${turns.length} turn numbers for ${counted(groups.length, 'rows')}`);
   }
+  const columns = arrangeColumns(groups, columnGroups, undefined);
+  return turnsByRows(columns, turns, 'give promptTurns yourself');
+}
+
+/** The same of columns that are arranged. @param advice what to do where the rows do not tell the turn of a prompt */
+export function turnsByRows({ own, order }: Columns, turns: Integers, advice: string): Int32Array {
   const values = wholeNumbers('turns', turns);
-  const { own, order } = arrangeColumns(groups, columnGroups, undefined);
   const result = new Int32Array(order.length).fill(-1);
   own.forEach((column, row) => {
     const prompt = order[column] as number;
@@ -54,8 +47,7 @@ export function turnsByRows(
 }
 
 /** @returns turns of prompts in canonical order (ascending group id), numbered anew: equal numbers mean equal turns */
-export function canonicalTurns(turns: Integers | undefined, order: Int32Array): Int32Array | undefined {
-  if (turns === undefined) return undefined;
+export function canonicalTurns(turns: Integers, order: Int32Array): Int32Array {
   checkArray(turns, 'promptTurns');
   if (turns.length !== order.length) {
     throw new ArgumentError('promptTurns', `${counted(turns.length, 'turns')} for ${counted(order.length, 'prompts')}`);

@@ -7,7 +7,7 @@
 // random order of negatives, so that at each look the ones scored are a plain random sample. The price is width: with
 // four looks the interval is 27% wider than a single one.
 
-import { checkArray, checkEngine, checkKnown, checkObject } from '../../checks/argument-checks.js';
+import { checkEngine } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
@@ -29,11 +29,13 @@ import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
 import {
+  checkPlanInput,
+  drawPlan,
   HARD_SHARE,
+  HARD_SHARE_DEFAULT,
   type Pairs,
-  PLAN_FIELDS,
+  type PlanStep,
   type PromptPairs,
-  planScores,
   type ScorePlan,
   type ScorePlanInput,
 } from './plan.js';
@@ -92,7 +94,7 @@ export interface RoundsResult {
   readonly done: boolean;
   readonly reason: RoundsEnd | undefined;
   readonly rounds: number;
-  /** Of the last look, at its own level (`estimates.confidence`); undefined before the first. */
+  /** Estimates of the last look, at its own level (`estimates.confidence`); undefined before the first. */
   readonly estimates: PairEstimates | undefined;
 }
 
@@ -102,7 +104,7 @@ const idShape = either<string, number>(
   integer,
 );
 
-/** Those that JSON has no number for. */
+/** Scores that JSON has no number for. */
 const SCORES_AS_TEXT: ReadonlyMap<unknown, number> = new Map(
   [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
 );
@@ -142,7 +144,7 @@ export interface ScoreRoundsJson {
     readonly promptTurns: readonly number[] | undefined;
   };
   readonly options: ScoreRoundsOptions;
-  /** Of each round done: one sum a pair of that round; what JSON cannot hold as text. */
+  /** By round: one sum a pair of that round; NaN and infinities as text. */
   readonly scores: readonly (readonly (number | string)[])[];
 }
 
@@ -161,6 +163,7 @@ type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRou
 export class ScoreRounds {
   readonly #engine: Engine;
   readonly #input: ScorePlanInput;
+  readonly #step: PlanStep;
   readonly #settings: Settings;
   /**
    * One plan a look, each containing the one before; the last is complete. Each is made when its round comes: all pairs
@@ -183,10 +186,11 @@ export class ScoreRounds {
   constructor(engine: Engine, input: ScorePlanInput, options: ScoreRoundsOptions) {
     checkEngine(engine, 'engine');
     this.#engine = engine;
+    this.#step = checkPlanInput(input);
     this.#input = copyOf(input);
     this.#settings = checked(options, input.promptTurns !== undefined);
     const { first, seed, hardShare } = this.#settings;
-    const plan = planScores(this.#input, { negatives: first, seed, hardShare });
+    const plan = drawPlan(this.#step, { negatives: first, seed, hardShare });
     this.#plans = [plan];
     const most = mostNegatives(plan);
     let looks = 1;
@@ -234,7 +238,7 @@ export class ScoreRounds {
 
   #plan(index: number): ScorePlan {
     const { first, seed, hardShare } = this.#settings;
-    this.#plans[index] ??= planScores(this.#input, { negatives: first * 2 ** index, seed, hardShare });
+    this.#plans[index] ??= drawPlan(this.#step, { negatives: first * 2 ** index, seed, hardShare });
     return this.#plans[index];
   }
 
@@ -319,7 +323,7 @@ export class ScoreRounds {
   }
 }
 
-/** With so many negatives a row every pair is scored. */
+/** The number of negatives a row with which every pair is scored. */
 function mostNegatives({ layout }: ScorePlan): number {
   let most = 0;
   for (const { strata } of layout.rows) {
@@ -358,21 +362,11 @@ function roundOf(index: number, plan: ScorePlan, before: Pairs | undefined): Sco
 function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
   checkOptions(options, OPTIONS);
   const { width, metric = 'mi_seq_estimate', estimand = 'batch', first = hard ? 4 : 3 } = options;
-  const { seed = 0, hardShare = 0.5, confidence = 0.95 } = options;
+  const { seed = 0, hardShare = HARD_SHARE_DEFAULT, confidence = 0.95 } = options;
   return { width, metric, estimand, first, seed, hardShare, confidence };
 }
 
-function copyOf(input: ScorePlanInput): ScorePlanInput {
-  checkObject(input, 'input');
-  checkKnown(input, 'input', PLAN_FIELDS);
-  const { groups, lengths, columnGroups, promptTokens, promptTurns } = input;
-  for (const [name, values] of Object.entries({ groups, lengths })) checkArray(values, name);
-  for (const [name, values] of Object.entries({ columnGroups, promptTokens, promptTurns })) {
-    if (values !== undefined) checkArray(values, name);
-  }
-  promptTokens?.forEach((tokens, prompt) => {
-    checkArray(tokens, `promptTokens[${prompt}]`);
-  });
+function copyOf({ groups, lengths, columnGroups, promptTokens, promptTurns }: ScorePlanInput): ScorePlanInput {
   return {
     groups: groups.slice() as Integers,
     lengths: lengths.slice() as Integers,

@@ -18,7 +18,7 @@ export interface RowSelection {
   readonly columns: Int32Array;
   /** Position in `columns` of each selected row's own prompt. */
   readonly own: Int32Array;
-  /** Of each selected column. */
+  /** Signature of each selected column. */
   readonly signatures: Int32Array;
   /** Prompts that the selection covers, equivalent ones apart (`ragen`: draws). */
   readonly prompts: number;

@@ -9,11 +9,11 @@ import type { RewardBucket } from './reward-buckets.js';
 
 /** Norms of the gradients that the rows of one bucket give, each loss term alone, before any update. */
 export interface GradientNorms {
-  /** Of the policy loss. */
+  /** Norm of the policy loss's gradient. */
   readonly task: number;
-  /** Of the KL penalty. Default 0. */
+  /** Norm of the KL penalty's. Default 0. */
   readonly kl?: number | undefined;
-  /** Of the entropy bonus. Default 0. */
+  /** Norm of the entropy bonus's. Default 0. */
   readonly entropy?: number | undefined;
 }
 

@@ -66,7 +66,8 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   if (due && labels.lengths === undefined) {
     throw new ArgumentError('lengths', 'missing: a step that is due needs the number of reasoning tokens of each row');
   }
-  const lengths = labels.lengths && toLengths(copyIntegers(labels.lengths, 'lengths', rows), rows);
+  const given = optional(labels.lengths, 'lengths', rows);
+  const lengths = given && toLengths(given, rows);
   const columnGroups = optional(labels.columnGroups, 'columnGroups');
   if (labels.promptTokens !== undefined) checkArray(labels.promptTokens, 'promptTokens');
   const promptTokens = (labels.promptTokens && Array.from(labels.promptTokens))?.map((tokens, prompt) =>

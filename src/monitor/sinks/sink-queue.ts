@@ -1,4 +1,4 @@
-// Reports that wait for a sink, at most so many. The sink's failures end here: one warning, and training goes on.
+// Reports that wait for a sink, up to a limit. The sink's failures end here: one warning, and training goes on.
 import type { Sink, SinkReport } from './sink.js';
 
 /** Reports that wait; with more, the newest is left out. */

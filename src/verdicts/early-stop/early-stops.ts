@@ -136,7 +136,7 @@ export class EarlyStops {
     });
   }
 
-  /** Of every rule whose condition holds now. */
+  /** One stop for every rule whose condition holds now. */
   get stops(): Stop[] {
     const { rewardVariance, success, emptyFilter } = this.#rules;
     return [emptyFilter?.stop, rewardVariance?.stop, success?.stop].filter((stop) => stop !== undefined);

@@ -189,7 +189,7 @@ const WORDS: FilterWords = {
   options: { ...LIBRARY_WORDS.options, turnRewards: 'episodeRewards()' },
 };
 
-/** NaN and infinities are numbers here: what cannot use a row of such a value passes it over. */
+/** NaN and infinities are numbers here: figures that cannot use such a row leave it out. */
 function checkNumbers(values: ArrayLike<unknown>, argument: string): void {
   checkArray(values, argument);
   if (types.isFloat64Array(values) || types.isFloat32Array(values)) return;

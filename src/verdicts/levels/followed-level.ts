@@ -39,7 +39,7 @@ export class FollowedLevel {
 
   /**
    * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may
-   * become smaller but not larger. (Without that, a fall of the entropy to 40% was said after 70 steps.)
+   * become smaller but not larger. (Without that, a fall of the entropy to 40% was reported after 70 steps.)
    */
   get errors(): NonNullable<FollowedLevelJson['errors']> {
     const { sigma, startError } = this.level;

@@ -6,7 +6,7 @@ export interface Instrument {
   readonly mi: string;
   /** How varied the reasoning is for one prompt. */
   readonly entropy: string;
-  /** Of `entropy`, with a space before it, or nothing. */
+  /** The unit of `entropy`, with a space before it, or nothing. */
   readonly entropyUnit: string;
   /** The figure that has no ceiling, and its unit. */
   readonly margin: string;

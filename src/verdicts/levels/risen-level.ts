@@ -48,7 +48,7 @@ export class RisenLevel {
 
   /**
    * Takes in a step's share.
-   * @param prompts that it is a mean over: so many independent draws at least make its error
+   * @param prompts that it is a mean over: at least that number of independent draws make its error
    */
   add(step: number, share: number, prompts: number): void {
     const { level } = this;

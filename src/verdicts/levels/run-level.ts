@@ -14,7 +14,7 @@ const PEAK_STEPS = 3;
 /** Computed steps that a trend is sought in. */
 export const TREND_STEPS = 8;
 
-/** The scatter is an average over so many differences. */
+/** Number of differences that the scatter is an average over. */
 const SCATTER_STEPS = 32;
 
 /** Steps so far apart are as good as independent; successive ones of a training run are not. */
@@ -147,7 +147,7 @@ export class RunLevel {
     const { farSquare, drift, nearScatter, seen } = this.#state;
     const changes = Math.min(seen - 1 - FAR, SCATTER_STEPS);
     if (changes < FAR) return nearScatter;
-    // The mean of so many changes, which overlap, has itself 8 / changes² of a value's variance.
+    // The mean of these changes, which overlap, has itself 8 / changes² of a value's variance.
     return Math.max(0, farSquare - drift ** 2 / 2) / (1 - 4 / changes ** 2);
   }
 
@@ -198,7 +198,7 @@ export class RunLevel {
   }
 }
 
-/** Of PEAK_STEPS successive values. */
+/** The highest mean of PEAK_STEPS successive values. */
 export function highestMean(values: readonly number[]): number {
   let most = Number.NEGATIVE_INFINITY;
   for (let end = PEAK_STEPS; end <= values.length; end++) {

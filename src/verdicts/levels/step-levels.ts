@@ -29,7 +29,7 @@ export interface StepLevels {
   readonly instrument: Instrument;
   /** By rising number of prompts; the last is of all. Never empty. */
   readonly mi: readonly MiAt[];
-  /** Of all prompts. */
+  /** The estimate for all prompts. */
   readonly whole: Estimate;
   /** The figure without a ceiling: contrastive margin, or specificity of texts; null where it is absent. */
   readonly margin: Estimate | null;
@@ -81,7 +81,10 @@ export function stepLevels(metrics: StepMetrics | undefined): StepLevels | strin
   };
 }
 
-/** Of 2, 4, 8 … prompts, then of all: where columns repeat unevenly, mi_seq_estimate is of no number of prompts. */
+/**
+ * MI among 2, 4, 8 … prompts, then among all: where columns repeat unevenly, mi_seq_estimate is of no number of
+ * prompts.
+ */
 function byPrompts(metrics: StepMetrics, prompts: number, whole: Estimate): MiAt[] {
   const found: MiAt[] = [];
   for (let k = 2; k < prompts; k *= 2) {

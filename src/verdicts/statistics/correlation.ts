@@ -19,7 +19,7 @@ export interface CorrelationPair {
 
 const WIDTH_95 = 1.959963984540054;
 
-/** Of the powers of two that float64 has. */
+/** Exponents of the powers of two that float64 has. */
 const LEAST_EXPONENT = -1074;
 const MOST_EXPONENT = 1023;
 

@@ -9,7 +9,7 @@ const KEPT_STEPS = 256;
 const MOST_FIGURES = 512;
 
 export const figureHistoryShape = fields({
-  /** One computed step in so many is taken. */
+  /** One in `stride` computed steps is taken. */
   stride: count,
   seen: count,
   steps: list(count, KEPT_STEPS),

@@ -9,7 +9,7 @@ import { studentTail } from './tail-probabilities.js';
  */
 export const HEALTHY_SHARE = 0.75;
 
-/** The mean of so many latest steps is told from a single step's chance. */
+/** Number of latest steps in the mean: a single step may differ by chance. */
 export const PRESENT_STEPS = 4;
 
 /** The present level is the mean of the latest 1, 2, 3 or 4 computed steps, whichever says most. */

@@ -8,7 +8,7 @@ import type { ShuffleArguments, ShuffleCount, ShuffleCounts } from '../../engine
 /** A computation that yields the counts that it needs. */
 export type Counting<Result> = Generator<ShuffleCount, Result, unknown>;
 
-/** To be delegated to: gives the count. */
+/** Delegate to it with `yield*`: gives the count. */
 export function* shuffleCount<Kind extends keyof ShuffleArguments>(
   kind: Kind,
   ...given: ShuffleArguments[Kind]

@@ -8,11 +8,11 @@ import type { Finding } from '../verdict.js';
 /** More than this share of the rows, … */
 const LEAST = 0.5;
 
-/** … at so many steps in succession; as many without end it. */
+/** … in this number of successive steps; as many without it end it. */
 const STEPS = 2;
 
 export const copiesShape = fields({
-  /** Steps in succession with so many copies, the first of them, and those in succession without that followed. */
+  /** Successive steps with that share of copies, the first of them, and the successive steps without it since. */
   steps: count,
   since: nullable(count),
   without: count,

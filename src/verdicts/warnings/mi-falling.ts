@@ -30,7 +30,7 @@ export interface TextFall {
   readonly specificity: RunLevel;
 }
 
-/** After so many steps it can be told … */
+/** Steps after which a fall of the bound can be told … */
 const EARLY_LOOKS = 3;
 
 /** … where specificity is as unlikely by chance below the same floor. */

@@ -35,7 +35,7 @@ export class MiOvershoot {
     this.#state = { peak: null, since: null };
   }
 
-  /** Whether I(X;Z) at so many prompts can be held against the peak. */
+  /** Whether I(X;Z) at that number of prompts can be compared with the peak. */
   canTell(prompts: number): boolean {
     return (this.#state.peak?.prompts ?? prompts) === prompts;
   }

@@ -10,7 +10,7 @@ import { fallsFromStart } from '../levels/start-fall.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
 import type { Finding } from '../verdict.js';
 
-/** The present level is the mean of the latest so many. */
+/** Number of latest steps whose mean is the present level. */
 const PRESENT_STEPS = 2;
 
 export const startFallingShape = nullable(fields({ since: count, figure: oneOf('mi', 'margin') }));

@@ -19,9 +19,9 @@ export interface RunStatus {
   readonly said: number | undefined;
   /** Why there is no state. */
   readonly reason: string | undefined;
-  /** Of the last step, under its first sample label. */
+  /** Metrics of the last step, under its first sample label. */
   readonly metrics: ShownMetrics | undefined;
-  /** Of the run's start: MI and H(Z|X) at the last step that has a state. */
+  /** MI and H(Z|X) as shares of the run's start, at the last step that has a state. */
   readonly shares: { readonly mi: number | undefined; readonly entropy: number | undefined };
 }
 

@@ -22,7 +22,7 @@ export class RunVerdicts {
   readonly filter = new FilterView();
   #summary: StepReport['summary'];
   #found: RunSummary | undefined;
-  /** Of the last step that was judged: where no step has a state, why. */
+  /** The regime's sentence of the last judged step: why there is no state, where no step has one. */
   #regime = '';
 
   add(report: StepReport): void {

@@ -30,7 +30,7 @@ export class RunView {
   readonly #steps: number[] = [];
   readonly #letters: (string | undefined)[] = [];
   readonly #first: Pick<StepReport, 'file' | 'run' | 'directory'> & { profile: Profile };
-  /** Of the step before: what is told from it is a change. */
+  /** Regime of the step before: another one is a change. */
   #regime: string | null = null;
   #alarms = new Map<string, 'critical' | 'warning' | 'info'>();
   #status: RunStatus | undefined;
@@ -168,7 +168,7 @@ export class RunView {
       from + length <= line.length && line.slice(Math.max(0, from - 1), from + length + 1).every((at) => at === ' ');
     const begins = [
       ...this.#reader.holding,
-      // What had ended before it was said anew has a mark as well.
+      // A verdict that ended before it was raised again has a mark as well.
       ...this.verdicts.all,
     ].filter(({ severity }) => severity !== 'info');
     for (const { severity, since } of begins.sort((a, b) => RANK[b.severity] - RANK[a.severity])) {

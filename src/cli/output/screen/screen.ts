@@ -15,7 +15,7 @@ import { GRADES, type Grade, glyph, paintedGlyph, styleOf } from './state-marks.
 import { figureCell } from './step-columns.js';
 import { Scales } from './trends.js';
 
-/** Of several runs: those compared, those shown at length, and those that have a line at the end. */
+/** Most runs that are compared, shown at length, and given a line at the end. */
 const MOST_COMPARED = 24;
 const MOST_DETAILED = 2;
 const MOST_LAST = 6;
@@ -26,10 +26,10 @@ const isAlarm = ({ grade }: RunStatus): boolean => grade === 'critical' || grade
 export interface AllRuns {
   /** The gravest first, as many as are shown. */
   readonly views: readonly RunView[];
-  /** Of all, shown or not. */
+  /** Number of runs, shown or not. */
   readonly count: number;
   readonly grades: ReadonlyMap<Grade, number>;
-  /** Those at whose steps a filter would keep nothing: how many, and the run with the most such steps. */
+  /** Runs with steps of which a filter would keep nothing: how many, and the one with the most such steps. */
   readonly withoutUpdate: WithoutUpdate;
 }
 

@@ -11,7 +11,7 @@ export type ShownMetrics = Pick<
 /** Label of text figures; their logged keys begin with it. */
 export const TEXT_LABEL = 'text';
 
-/** Of a step, the sample that the judge reads first. */
+/** Metrics of a step, the sample that the judge reads first. */
 export function shownMetrics({ metrics, texts }: StepReport): ShownMetrics[] {
   if (texts === undefined) return [...metrics];
   return metrics.length === 0 ? [ofTexts(texts)] : [...metrics, ofTexts(texts)];

@@ -1,4 +1,4 @@
-// Glyph, letter and colour of what a run is told, one table each: no meaning hangs on a colour alone.
+// Glyph, letter and colour of regimes and verdicts, one table each: no meaning hangs on a colour alone.
 import type { Regime, Severity } from '../../../verdicts/index.js';
 import type { Look, Style } from '../text-style.js';
 
@@ -44,7 +44,7 @@ const STATES: Readonly<Record<Regime, StateMark>> = {
   low_entropy_collapse: { letter: 'L', style: 'red', isAlarming: true },
 };
 
-/** Of a step's or a run's regime; without a letter where it is not known. */
+/** The mark of a step's or a run's regime; without a letter where it is not known. */
 export function stateMark(regime: Regime | null | undefined): StateMark {
   return regime == null ? { letter: undefined } : STATES[regime];
 }

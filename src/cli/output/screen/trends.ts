@@ -38,7 +38,7 @@ const LEAST_BARS = 12;
 const MOST_BARS = 120;
 /** Names of metrics are long; bars shall have room. */
 const MOST_LABEL = 36;
-/** Of more figures the scales would be longer than the trends. */
+/** With more figures the scales would be longer than the trends. */
 const MOST_SCALES = 4;
 
 export class Trends {

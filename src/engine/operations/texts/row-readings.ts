@@ -6,7 +6,7 @@ import type { TextRows } from './text-rows.js';
 export interface RowReading {
   /** Its place among the rows that were given. */
   readonly row: number;
-  /** Of the whole row: S under its own prompt less the mean of S over the others, nats a feature. */
+  /** Specificity of the whole row: S under its own prompt less the mean of S over the others, nats a feature. */
   readonly specificity: number;
   /** Tokens of the whole row. */
   readonly tokens: number;

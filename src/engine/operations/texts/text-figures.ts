@@ -25,7 +25,7 @@ export interface TextFiguresOptions extends OperationOptions {
 /** How much of a step is read token by token, at most. */
 export interface ReadingOptions {
   rows: number;
-  /** Of each row, its first ones. */
+  /** Tokens that are read of each row, from its first on. */
   tokens: number;
 }
 
@@ -70,7 +70,7 @@ export interface TextFigures {
   readonly repetition: number;
   readonly duplicateShare: number;
   readonly duplicateAcrossShare: number;
-  /** Of all rows of the step, repeated samples counted once. */
+  /** Rows of the step, repeated samples counted once. */
   readonly rows: number;
   readonly emptyRows: number;
   readonly meanTokens: number;

@@ -1,7 +1,7 @@
 // What native code gives of each prompt of a step of texts -> a result.
 import type { NativeTextPrompts } from '../../native.js';
 
-/** Of the P prompts that a step's used rows have; means over a prompt's rows, weighted as in `miBound`. */
+/** Figures of the P prompts of a step's used rows: means over a prompt's rows, weighted as in `miBound`. */
 export interface TextPrompts {
   /** [P] group id of each, as text. */
   readonly groups: readonly string[];

@@ -1,4 +1,4 @@
-// The body of an answer -> bytes in memory, with every chunk told of, given up when the signal says so.
+// The body of an answer -> bytes in memory, with a call for every chunk; abortable.
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { unlessAborted } from '../../../checks/abort.js';
 import { BrokenBody } from './retry.js';

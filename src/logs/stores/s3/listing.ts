@@ -39,12 +39,12 @@ const STEPS: ObjectKind = {
   sort: sortNames,
 };
 
-/** Of one answer, as S3 has it. */
+/** Keys in one answer of S3. */
 const MAX_PAGE_KEYS = 1000;
 
 export interface ListingOptions extends Partial<RetryLimits> {
   readonly pageKeys?: number | undefined;
-  /** Of the objects that a search finds. Default all. */
+  /** Which of the found objects to take. Default all. */
   readonly choice?: FileChoice | undefined;
   /** Default: step files. */
   readonly kind?: ObjectKind | undefined;

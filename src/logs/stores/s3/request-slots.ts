@@ -1,4 +1,4 @@
-// Requests to stores -> so many at a time, of all files of the process together; the others wait in line.
+// Limits the requests to stores that run at a time, over all files of the process; the others wait in line.
 import { MAX_REQUESTS } from './client.js';
 
 class Slots {
