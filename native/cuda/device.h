@@ -57,9 +57,9 @@ struct CollapsarCudaDevice {
 
   void* allocate(std::int64_t bytes, const char* what);
 
-  // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes
-  // [offset, offset + size) of the whole into pinned memory; both are multiples of `granule`, but for the last size.
-  // Returns when the last copy is on its way.
+  // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes [offset,
+  // offset + size); both are multiples of `granule`, but for the last size. Returns when the last copy has been
+  // started.
   void uploadFilled(void* to, std::int64_t bytes, std::int64_t granule, cudaStream_t stream,
                     const std::function<void(char*, std::int64_t, std::int64_t)>& fill);
   void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,

@@ -1,7 +1,6 @@
-// The floating-point mode that results are computed in: IEEE 754's, with subnormal numbers and rounding to nearest.
-//
-// A new thread inherits the mode of the thread that starts it, and one library linked with -ffast-math anywhere in the
-// process turns subnormal numbers into 0 in it (crtfastmath.o): tied scores then no longer compare as equal.
+// The floating-point mode of results: IEEE 754's, with subnormal numbers and rounding to nearest. New threads inherit
+// their creator's mode, which any library linked with -ffast-math may have changed (crtfastmath.o); tied scores would
+// then no longer compare equal.
 #pragma once
 
 #include <cfenv>

@@ -1,14 +1,10 @@
-// One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
-// for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
-// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8, 10.6) where a
-// chunk reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
+// One row of logits -> its statistics in one pass, bound by memory: an H200 has time for 13.8 instructions an element
+// of bfloat16. The hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8,
+// 10.6) where a chunk is ranked; scripts/test-cuda.mjs counts them.
 //
-// Each vector of the next chunk is loaded into the registers of one that has been unpacked, not into 16 of their own:
-// no copies, and 64 registers a thread instead of 80. So a multiprocessor holds four blocks instead of three, and has
-// work in other warps while one waits for its loads.
-//
-// The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
-// the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
+// The next chunk is loaded into registers that have been unpacked: 64 a thread instead of 80, so four blocks a
+// multiprocessor instead of three. The packed maximum of a chunk comes first, so that the reference rises at most once
+// a chunk; the argmax is found in the chunk in which the maximum rose, at the end of the row.
 #include "logit_rows.h"
 
 #include <type_traits>
@@ -45,10 +41,8 @@ __device__ __forceinline__ uint32_t lowestPair(double temperature) {
   return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
 }
 
-// The terms of a chunk. `taken(j)`: its vector j is no longer needed.
-//
-// bfloat16 reaches as far as float: -inf is kept out of it two elements at a time, before they are unpacked, which
-// saves 16 instructions of 32.
+// The terms of a chunk. `taken(j)`: its vector j is no longer needed. In bfloat16, -inf is replaced two elements at a
+// time before unpacking, which saves 16 instructions of 32.
 template <class T, bool kBased, class C, class Taken>
 __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<C>& sums, const Scale<C>& scale,
                                          uint32_t lowest, Taken taken) {

@@ -1,11 +1,10 @@
-// Σ 2^y and Σ 2^y y over the columns that a thread has met, y = (x - reference) log2(e)/T: the state from which
-// log-sum-exp = reference/T + ln s and entropy = ln s - ln2 t/s come. Compiled for the GPU and for the host, where the
-// tests hold it against long double.
+// Σ 2^y and Σ 2^y y over a thread's columns, y = (x - reference) log2(e)/T: log-sum-exp = reference/T + ln s, entropy =
+// ln s - ln2 t/s. Compiled for the host, too, where the tests hold it against long double.
 //
-// 16-bit and float32 elements: y in float, with log2(e)/T in two floats, of x itself and not of a rounded difference;
-// one exponential an element by the special-function unit (relative error 2^-22.5). The reference is a power of 2, an
-// integer in y's units: raising it scales the sums exactly. Terms are added by pairs and leave float after one chunk.
-// float64: everything in double, and what rounding takes from the sums is kept (Knuth's two-sum).
+// 16-bit and float32: y in float, with log2(e)/T in two floats, of x itself and not of a rounded difference; one
+// exponential an element by the special-function unit (relative error 2^-22.5). The reference is an integer in y's
+// units: raising it scales exactly. Terms are added by pairs and leave float after one chunk. float64: all in double,
+// with what rounding takes from the sums (Knuth's two-sum).
 #pragma once
 
 #include "engine/deterministic_math.h"

@@ -1,6 +1,5 @@
-// The threads that share one row: 1 to 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
-// butterflies inside a warp, then the warps of the block one after the other, so that every thread ends with the same
-// bits, run after run.
+// The threads that share one row: 1 to 32 lanes of a warp, or a block of 256. Reductions have a fixed order
+// (butterflies in a warp, then warps in turn), so that every thread has the same bits, run after run.
 #pragma once
 
 #include "cuda/kernel_launch.h"

@@ -1,6 +1,5 @@
-// sumTokens on the device, and the fused road [P,R,T] -> row statistics, whose sums [R,P] never leave it.
-//
-// Rows go in ranges whose sums fit a bounded workspace. Host tokens are sent packed: valid ones only, prompt by prompt.
+// sumTokens on the device, and [P,R,T] -> row statistics whose sums [R,P] never leave it. Rows go in ranges of bounded
+// workspace. Host tokens are sent packed, valid ones only, prompt by prompt.
 #include <algorithm>
 #include <cstring>
 #include <vector>

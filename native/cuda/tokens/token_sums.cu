@@ -1,9 +1,9 @@
-// [P,R,T] token log-probs -> sums in float64. Only valid tokens are read: padding is skipped by a row's length.
+// [P,R,T] token log-probs -> sums in float64; padding is not read.
 //
-// 2 or 8 lanes, a warp or a block share a segment, by its size and by how many there are. A lane's next 128 bytes are
-// all on their way before it uses the first, and a multiprocessor has registers for 1024 such lanes: one segment's
-// arithmetic hides the others' loads. Elements are widened and added by pairs inside a vector, and what rounding takes
-// from the sums of two vectors is kept; the order of additions depends on a segment's place in memory and length alone.
+// 2 or 8 lanes, a warp or a block share a segment, by its size and how many there are. A lane loads its next 128 bytes
+// at once, and a multiprocessor holds 1024 such lanes, whose arithmetic hides the loads. Elements are added by pairs
+// inside a vector, and the rounding of two vectors' sum is kept; the order depends on a segment's place and length
+// alone.
 #include "token_sums.h"
 
 #include "cuda/kernel_launch.h"

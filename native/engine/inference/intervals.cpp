@@ -144,10 +144,9 @@ Interval AmongIntervals::of(int size, double estimate) const {
   const std::int64_t k = std::int64_t{2} << size;
   const std::vector<double>& values = sums_.among[static_cast<std::size_t>(size)];
   Variance variance = stratifiedVariance(columns_.labels.own, columns_.columns, values, false);
-  // Near the bound few rows differ, and by luck none: there the posterior of the label tells more, which is known of
-  // ln D. Rows tell how much less they vary among k; but what a row lacks of ln k is at least (k - 1) / (D - 1) of what
-  // it lacks of ln D, since the mean over subsets of the logarithm of a sum is concave in their size. It is that if one
-  // other prompt makes most of the sum, or all of it is small.
+  // Near the bound few rows differ; there the posterior of the label tells more. What a row lacks of ln k is at least
+  // (k - 1) / (D - 1) of what it lacks of ln D: the mean over subsets of the log of a sum is concave in their size.
+  // Equality if one other prompt makes most of the sum, or all of it is small.
   if (calibrated_) {
     const double least = static_cast<double>(k - 1) / static_cast<double>(columns_.distinct - 1);
     const double ratio = ofRows_ > 0 ? variance.value / ofRows_ : 0.0;
@@ -208,9 +207,8 @@ Interval populationInterval(const StepColumns& columns, const StepSums& sums, Fi
     return {estimate - half - rounding, estimate + up + rounding, error};
   }
 
-  // The gap to the bound is positive and skewed: a sum over prompts of which few are hard to tell apart. Its size is
-  // the larger of the sampled and the expected one, for the sampled one may be zero by luck. Prompts that are alike,
-  // which the batch may not have, cost their rows ln 2 each.
+  // The gap to the bound is positive and skewed: few prompts are hard to tell apart. Takes the larger of the sampled
+  // and the expected size, for the sampled one may be 0. Equal prompts, which the batch may lack, cost ln 2 each.
   const Bound attainable = boundOf(columns, figure);
   const double logColumns = columns.logOthers[columns.columns], bound = attainable.sum / rows;
   const double expected = expectations ? sums.expected[figure] / rows : estimate;

@@ -37,9 +37,8 @@ struct SourceTile {
   }
 };
 
-// Where the labels of rows come from, permutation after permutation, if these are few enough to be kept for the next
-// step. They depend on the number of rows and the seed alone, and the steps of a run have the same rows as a rule:
-// drawing them takes longer than all that is done with them.
+// The source of permuted labels. Few enough are kept for the next step: they depend on the number of rows and the seed
+// alone, and drawing them takes longer than all else.
 struct KnownShuffles {
   std::int64_t rows, permutations;
   std::uint64_t seed;

@@ -12,8 +12,7 @@ namespace collapsar {
 namespace {
 
 // The quantile is smooth in x = 1/degrees. Each piece is its Chebyshev interpolation (22 nodes, cut after degree 16;
-// the quantiles solved with 34 digits), multiplied out in s, which goes from -1 to 1 over the piece. What is cut off is
-// below 3e-15 of the value, and rounding of the sum below 1e-15.
+// quantiles of 34 digits), multiplied out in s in [-1, 1]. Cut off: below 3e-15 of the value; rounding: below 1e-15.
 constexpr int kCoefficients = 17;
 struct Piece {
   double end, scale, shift;  // x < end; s = scale x - shift

@@ -13,9 +13,9 @@ namespace {
 template <class V>
 struct Exponential;
 
-// 2^(f/8) = 1 + f (c0 + c1 f + c2 f^2) on |f| <= 1/2, minimax with the constant held at 1; error 2.6e-8 with
-// coefficients in float. Eighths, for a vector holds eight powers to look up: beside a whole power of two that spares
-// two terms for one multiplication (logitStats +7% to +12% on Zen 5, AVX2 +10%).
+// 2^(f/8) = 1 + f (c0 + c1 f + c2 f^2) on |f| <= 1/2, minimax with the constant 1; error 2.6e-8 with float
+// coefficients. Eighths: a vector holds eight powers, which spares two terms for one multiplication (logitStats +7% to
+// +12%, Zen 5).
 constexpr float kExp2Coefficients[3] = {0x1.62e432p-4f, 0x1.ec0c22p-9f, 0x1.c690cap-14f};
 constexpr float kLog2eFloat = 0x1.715476p+0f;
 constexpr float kEighthsPerNat = 8.0f * kLog2eFloat;
@@ -196,9 +196,8 @@ struct NearExponential {
   }
 };
 
-// The exponentials of N vectors of differences: e^d, d and the token's. One is a chain of 13 dependent operations, and
-// a processor looks only so far ahead for others: told side by side they take 1/8 less time in float64 (float32:
-// alike).
+// e^d, d and the token's, of N vectors of differences. Each is a chain of 13 dependent operations: side by side they
+// take 1/8 less time in float64 (float32: alike).
 template <int N, class V>
 COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V>& exponential, V (&d)[N],
                                    V (&e)[2 * N]) {

@@ -1,8 +1,7 @@
 // What the kernels of one instruction set offer: plain data and function pointers, filled in by kernels_<isa>.cpp.
 //
-// This header and everything that a kernel file includes must stay free of inline functions with linkage (the standard
-// library's included): the linker keeps one copy of such a function for the whole program, and if that is the one
-// compiled for AVX-512, every other machine dies of it.
+// No file that a kernel file includes may have inline functions with linkage (the standard library's included): the
+// linker keeps one copy for the program, and if that is AVX-512's, every other machine dies of it.
 #pragma once
 
 #include <stdint.h>

@@ -15,11 +15,10 @@
 namespace collapsar {
 namespace {
 
-// A run is taken in steps of four vectors of 16 lanes. The four terms of a lane are added by pairs, then the steps of
-// the run, and the sums of a run go to float64: like terms are doubled, exactly, where a longer chain would make the
-// same rounding error again and again. Beside a term of 1 all others of its lane may be lost five times, each time up
-// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/reference/logits.md). Runs of twice the length are 4%
-// faster.
+// A run is taken in steps of four vectors of 16 lanes. A lane's four terms are added by pairs, then the steps, and a
+// run's sums go to float64: like terms are doubled exactly. Beside a term of 1 the others of its lane may be lost five
+// times, each time up to 2^-24: below 3e-7, the gate of log-sum-exp (docs/reference/logits.md). Runs of twice the
+// length are 4% faster.
 constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;
@@ -62,9 +61,9 @@ struct Ranks {
   }
 };
 
-// When columns are ranked. Most runs reach up to an unlikely target: they are counted as they are summed, among
-// instructions that wait (Zen 5: 2 instead of 3 cycles a vector). Few reach up to a likely one: they are noted, and
-// counted when the others are summed, for a branch at each would be guessed wrong (1 cycle a vector).
+// When columns are ranked. Along: as they are summed, among instructions that wait, where most runs reach an unlikely
+// target (Zen 5: 2 cycles a vector instead of 3). After: the few runs that reach a likely one are noted and counted at
+// the end, without branches that are guessed wrong (1 cycle a vector).
 enum class Ranking { None, Along, After };
 
 template <class V>

@@ -11,9 +11,8 @@
 namespace collapsar {
 namespace {
 
-// With random lengths every branch on one is mispredicted, which costs more than to add a short segment up. So eight
-// at a time take the way of the longest of them, with vectors that are masked where a segment has ended: less than
-// half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
+// With random lengths branches on them are mispredicted, which costs more than a short sum. Eight segments at a time
+// take the way of their longest, with masked vectors: half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
 constexpr int64_t kShortTokens = 96;
 constexpr int kShortGroup = 8;
 

@@ -1,8 +1,7 @@
-// A step [P,R,T] whose token log-probs come in blocks: which tokens have come, and the sums over them so far.
+// A step [P,R,T] whose token log-probs come in blocks: which have come, and the sums so far.
 //
-// A block is claimed, so that no other gives its tokens; take_block.h computes what it adds; then it is committed, or
-// unclaimed as if it had not come. Everything here is for one thread. Computing may run on another one meanwhile: it
-// reads the claimed block and the leaves of its rows, which nothing but commit() and forget() changes.
+// A block is claimed, so that no other gives its tokens; take_block.h computes what it adds; then it is committed or
+// unclaimed. All for one thread; computing on another reads the claimed block and the leaves of its rows only.
 #pragma once
 
 #include <cstdint>

@@ -53,10 +53,10 @@ struct Axis {
   std::int64_t stride;  // in elements, any sign
 };
 
-// The memory of a tensor, for as long as `job` lives. `array` may be a number: memory of the job's device, which
-// nothing frees before the job has run. Of a typed array, engine memory and SharedArrayBuffers are held in place,
-// others in place if `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy
-// of the part that the axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
+// The memory of a tensor, for as long as `job` lives. A number is memory of the job's device, which is freed only after
+// it. Engine memory and SharedArrayBuffers are held in place, other arrays too if `protectedByCaller` (nobody can
+// detach or shrink them), else the part that the axes reach is copied. Rejects axes that leave the array. `bytes`
+// receives the reach.
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes = nullptr);
 
