@@ -83,8 +83,7 @@ typedef struct CollapsarCudaControl {
   // Called on the calling thread; `done` rises to `total`, both in input elements (bytes for copies and read_bytes).
   void (*progress)(void* context, int64_t done, int64_t total);
   void* progress_context;
-  // Out: seconds that the GPU spent in kernels, from its own clock; copies between host and device are not counted.
-  // Asking for it costs a few microseconds.
+  // Out: seconds of kernels by the GPU's clock, copies not counted. Asking costs a few microseconds.
   double* kernel_seconds;
 } CollapsarCudaControl;
 
@@ -218,8 +217,7 @@ typedef struct CollapsarCudaBackend {
   uint32_t abi_version;
   const char* build;  // for people: the toolkit and the architectures, "CUDA 13.0, sm_80 sm_89 sm_90 sm_100 ptx_100"
 
-  // Creates no context, but starts the driver: a child that is forked later must exec to use it. *count may be 0 only
-  // with an error.
+  // Creates no context, but starts the driver: a later fork must exec to use it. *count is 0 only with an error.
   CollapsarCudaStatus (*device_count)(int32_t* count, CollapsarCudaError* error);
   // As device_count; info->size is the caller's, index 0..count-1.
   CollapsarCudaStatus (*device_info)(int32_t index, CollapsarCudaDeviceInfo* info, CollapsarCudaError* error);

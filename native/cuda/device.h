@@ -47,8 +47,7 @@ struct CollapsarCudaDevice {
   };
   void trim(Trim which);
 
-  // Another process's memory was opened, once more perhaps: no operation begins before `event` (null: at once). The
-  // event is the device's from here on.
+  // Memory of another process was opened: no operation begins before `event` (null: at once), now the device's.
   void opened(void* base, cudaEvent_t event);
   // It was closed: what it alone was waiting for is waited for no longer.
   void closed(void* base);

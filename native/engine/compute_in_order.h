@@ -1,5 +1,4 @@
-// Pieces of long rows, computed by whichever thread is free and taken in their order: merging along a fixed grid, the
-// bits of a row do not depend on the threads.
+// Pieces of long rows, computed by any thread and merged in order: the bits do not depend on the threads.
 #pragma once
 
 #include <algorithm>

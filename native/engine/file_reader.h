@@ -29,8 +29,8 @@ class FileReader {
 
   ReadFailure failure() const { return failure_; }  // once no thread reads any more
 
-  // The calling thread's own kPieceBytes, aligned to a page; it lives as long as the thread. Null, and a failure at
-  // `offset`, if there is no memory for it.
+  // The calling thread's own kPieceBytes, page-aligned, for the thread's life. Null, and a failure at `offset`, if
+  // none.
   char* buffer(std::int64_t offset);
 
   // Tells the system that the whole range will be wanted, from its start on.

@@ -15,8 +15,7 @@ namespace collapsar {
 // For a thread of the engine's own, before it computes anything.
 inline void setDefaultFloatMode() { std::fesetenv(FE_DFL_ENV); }
 
-// Sets the default mode for a scope on a thread that belongs to others, whose mode comes back at the end. Where it is
-// the default already, this costs one look at a register.
+// Sets the default mode for a scope on a thread of others, and restores theirs. Mostly costs one look at a register.
 class DefaultFloatMode {
  public:
   DefaultFloatMode() : changed_(!isDefault()) {

@@ -48,8 +48,7 @@ struct Kernels {
   }
 };
 
-// Where the statistics of a batch go that cannot be written at once to where they belong: a batch of fewer rows, and
-// fields that nobody wants.
+// Where statistics go that cannot be written in place: a batch of fewer rows, and fields that nobody wants.
 struct SpareFields {
   double field[7][kBatchRows];
 };

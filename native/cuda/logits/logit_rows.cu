@@ -20,8 +20,7 @@ namespace collapsar::cuda {
 
 namespace {
 
-// The same value, of which the compiler does not know that it is the same: what is worked out from it a second time is
-// not kept until then, in registers that the columns need.
+// Hides from the compiler that the value is the same: what is computed anew from it holds no registers until then.
 __device__ __forceinline__ int launder(int number) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(number));
@@ -63,8 +62,7 @@ __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<
   addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
 }
 
-// The columns [begin, end) of a row, by one thread group. Each of its warps leaves what its own lanes have met in
-// `piece`, a field as soon as it is there: registers are short.
+// The columns [begin, end) of a row, by one group. Each warp writes its part of `piece` early: registers are short.
 template <class T, int kLanes>
 __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement,
                          LogitPiece& piece) {
@@ -238,8 +236,7 @@ __global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(si
   }
 }
 
-// One warp a row that was cut: its lanes in turn take the row's pieces, always in the same order. One thread a row
-// would wait for every piece by itself.
+// One warp a row that was cut: its lanes take the pieces, in a fixed order, and do not wait for each one in turn.
 __global__ void __launch_bounds__(kBlockThreads) mergeLogitPieces(const LogitRowsJob job) {
   using Group = ThreadGroup<kWarpLanes>;
   const int cutRow = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();

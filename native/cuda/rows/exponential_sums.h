@@ -169,8 +169,7 @@ COLLAPSAR_BOTH bool isNear(const Sums<float>& sums, float largest, const Scale<f
 }
 COLLAPSAR_BOTH bool isNear(const Sums<double>&, double largest, const Scale<double>&) { return largest < kHugeDouble; }
 
-// scaleSums for a fall by whole powers of 2: the factor is the bits of an exponent, 12 instructions and not 53. Of sums
-// beyond -1000 nothing is left in either.
+// scaleSums by whole powers of 2, through the exponent: 12 instructions, not 53. Below -1000 nothing is left.
 COLLAPSAR_BOTH void scaleSumsByPower(double& s, double& t, float fall) {
   const float kept = fmaxf(fall, -1000.0f);
   const double factor = doubleOfBits(static_cast<uint64_t>(1023 + static_cast<int>(kept)) << 52);
@@ -256,8 +255,7 @@ COLLAPSAR_BOTH C sumOf(C (&x)[kCount]) {
   return x[0];
 }
 
-// The terms of kCount elements, a power of 2. The weighted ones are added as they are multiplied, four in a row: of
-// longer rows rounding takes more.
+// The terms of kCount elements, a power of 2. Weighted ones are added as they are multiplied, at most four in a row.
 template <bool kBased, bool kWeighted, bool kFinite = false, int kCount, class C>
 COLLAPSAR_BOTH void sumTerms(const C (&x)[kCount], const Sums<C>& sums, const Scale<C>& scale, C& s, C& t) {
   C e[kCount / 2], w[(kCount + 2) / 4];

@@ -91,8 +91,7 @@ struct ThreadGroup {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int index() { return static_cast<int>(threadIdx.x) / kLanes; }  // in the block
 
-  // Whether it holds in any lane of the group, or of its warp: the same answer for all threads that exchange values,
-  // who may only do so in branches that all of them take.
+  // Whether it holds in any lane of the group, or of its warp: the same for all threads that exchange values.
   __device__ static bool anySync(bool holds) {
     if constexpr (kLanes == 1) return holds;
     if constexpr (kLanes <= kWarpLanes) return __ballot_sync(kAllLanes, holds) != 0;

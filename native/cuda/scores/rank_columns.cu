@@ -1,5 +1,4 @@
-// Ranks columns by falling score, NaN first; ties by rising column. Rows come from the cache, mostly for `hitRank`
-// alone.
+// Ranks columns by falling score, NaN first; ties by rising column. Rows come from the cache, mostly for hitRank alone.
 #include "rank_columns.h"
 
 #include "cuda/kernel_launch.h"

@@ -18,8 +18,7 @@ namespace {
 
 // Terms so far below the reference, as powers of 2, are left out: together they are less than a rounding.
 constexpr float kNegligible = -100.0f;
-// What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
-// 2^63 tokens, too.
+// Stands for -inf and all below without a base: y is finite for sequences, and 2^y is 0 even for means of 2^63 tokens.
 constexpr float kLowestScore = -0x1p+127f;
 
 // Else the compiler converts a scale from double in every chunk again.
@@ -59,8 +58,7 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
 }
 
-// As countRanks, but what equals the target is counted only where anything does, mostly in the own column's chunk
-// alone: 3 instructions an element of float32, not 4.
+// As countRanks, but equals are counted only where there are any: 3 instructions an element of float32, not 4.
 template <class T, int kVectors>
 __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T target, int& above, int& equal) {
   if constexpr (kPaired<T>) {
@@ -110,8 +108,7 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
 
   Sums<C> seq = noSums<C>(), token = seq;
   C othersBest = -infinity<C>();
-  // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
-  // memory.
+  // Seldom changed or needed at the end alone: kept in shared memory, for registers are short.
   struct ThreadSlot {
     C best;  // NaN above all, and the first chunk that holds it; -1 if that is -inf
     int chunk, above, equal;
@@ -330,8 +327,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
 constexpr int kMergedAtOnce = kWarpLanes;      // pieces, a thread of the first warp each
 constexpr int kMergeThreads = 2 * kWarpLanes;  // the sums, and what is counted and compared
 
-// One block a row that was cut. All its pieces are fetched at once, in the order of columns, and merged by all warps:
-// one thread would wait for the memory twice a piece.
+// One block a row that was cut: fetches all its pieces at once and merges them with all warps, in the order of columns.
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRowsJob job) {
   __shared__ ScorePiece fetched[kMergedAtOnce], whole;

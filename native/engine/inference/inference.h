@@ -46,8 +46,8 @@ struct InferenceInput {
   const RowStats* stats;  // of these rows
   std::int64_t permutations;
   std::uint64_t seed;
-  // Scores up to which permutations look a row's values up in tables of 9 bytes a score; of more, they compute them
-  // anew. No bit depends on it.
+  // Most scores for which permutations use tables of 9 bytes a score; beyond, values are computed anew, to the same
+  // bits.
   std::int64_t mostTabled = 1 << 21;
 };
 

@@ -37,8 +37,8 @@ Bound boundOf(const StepColumns& columns, Figure figure) {
   return bound;
 }
 
-// Upper limit of the share of prompts that are like another one, when none of those with rows is: the most that could
-// have been missed, spread over the prompts with rows.
+// Upper limit of the share of prompts that are like another one, where none with rows is: the most that could be
+// missed.
 double unseenShare(const StepColumns& columns, const Confidence& confidence) {
   return confidence.mostUnseen / static_cast<double>(columns.sampledColumns);
 }
@@ -52,14 +52,13 @@ double largestMean(double sum, double variance, double quantile) {
   return size * count * root * root * root;
 }
 
-// How far up the interval of a positive, skewed mean of about `size` reaches: as if its logarithm were what varies, to
-// the second order, and never more than half as far again.
+// Upper end of the interval of a positive, skewed mean of `size`: log-normal to second order, at most half as far
+// again.
 double skewedHalf(double half, double size) { return half > 0 ? half * (1 + half / (2 * std::max(size, half))) : half; }
 
 bool isHit(Figure figure) { return figure >= kRetrieval1 && figure < kFigures; }
 bool isEntropy(Figure figure) { return figure >= kEntropySeq; }
-// Figures that have no bound above: a row unlike its prompt's others weighs more in them than the posterior lets
-// expect.
+// Figures without an upper bound: a row unlike its prompt's others weighs more than the posterior expects.
 bool isUnbounded(Figure figure) { return figure == kMiSeqLoo || isEntropy(figure); }
 
 constexpr double kUsualLevel = 0.95;
@@ -222,8 +221,7 @@ Interval populationInterval(const StepColumns& columns, const StepSums& sums, Fi
   const double down = std::max(half, std::sqrt(unlike * unlike + quantile * quantile * labels));
   // An information is not negative: below zero, symmetric noise is all there is to fear.
   const double low = std::min(estimate, std::max(estimate - down, std::min(0.0, estimate - half)));
-  // Up, the gap's logarithm is what varies; no row's value exceeds the bound where that is the same for all. Per token
-  // it is not.
+  // Upwards, the gap's logarithm varies; no row's value exceeds a bound that is the same for all. Per token it is not.
   const double up = seen ? gap * (1 - deterministicExp(-half / gap)) : 0.0;
   const double high = std::min(estimate + up, std::max(bound, estimate));
   if (figure != kMiPerToken) return {low - rounding, high + rounding, error};

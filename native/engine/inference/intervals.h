@@ -37,8 +37,8 @@ double roundingOf(const StepColumns& columns, const StepSums& sums, Figure figur
 // Wilson's score interval of a proportion for `count` independent draws: inside [0, 1] and never of zero width.
 Interval wilson(double proportion, double count, double quantile, double error);
 
-// A proportion is taken as certain if its spread, or the variance of its hits times the rows, is no more than this:
-// what is left is rounding, and would change with the order of rows.
+// A proportion of no more spread than this is certain: what is left is rounding, and would change with the order of
+// rows.
 constexpr double kLeastSpread = 0x1p-30;
 
 // How many independent draws the variance of a proportion of `rows` amounts to, within the bounds given.

@@ -10,8 +10,7 @@
 
 namespace collapsar {
 
-// Which prompts are drawn: random orders of the distinct prompts, which depend on their number and the seed alone.
-// Read-only once made.
+// Which prompts are drawn: random orders of the distinct prompts, by their number and the seed alone. Read-only.
 struct PromptSubsets {
   PromptSubsets(const StepColumns& columns, std::uint64_t seed);
 

@@ -193,8 +193,7 @@ class RowAdder {
     void leave() const { *at = before; }
   };
 
-  // Expectations are those over the labels other than j, for every j; where no other label is conceivable, the row's
-  // own value stands for it.
+  // Expectations over the labels other than j, for every j; the row's own value where there is no other.
   inline __attribute__((always_inline)) void addWithout(const LabelValues& row, std::int32_t own, RowSums& sums,
                                                         const double* rowValues) {
     const std::int64_t columns = input_.columns, heavy = row.heavy;

@@ -57,8 +57,7 @@ double log1p(double x) {
   return deterministicLog(sum) - ((sum - 1) - x) / sum;
 }
 
-// Gamma(a + 1/2) / (Gamma(a) sqrt(a)), which goes to 1. The difference of two ln Gamma would lose all digits for
-// large a.
+// Gamma(a + 1/2) / (Gamma(a) sqrt(a)), which goes to 1; a difference of two ln Gamma would lose all digits for large a.
 double gammaRatio(double a) {
   constexpr double kAsymptotic = 30;  // from here on the series below is exact to the last bit
   double factor = 1;

@@ -50,8 +50,7 @@ COLLAPSAR_INLINE void flush(ColumnSums& sums, const RunSums<V>& run) {
   flush(sums.sToken, run.sToken);
 }
 
-// kGroupColumns columns, whose runs are added before they are widened: of like terms that is exact, and widening is
-// dear.
+// kGroupColumns columns, whose runs are added before they are widened: exact for like terms, and widening is costly.
 template <class V, class Terms>
 COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Terms& terms, uintptr_t ahead,
                                uintptr_t aheadStep, ColumnSums& sums) {

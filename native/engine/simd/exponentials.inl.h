@@ -1,5 +1,4 @@
-// The exponentials of scores' differences from a maximum, several vectors side by side: e^d, and e^(d/length) for the
-// means per token.
+// Exponentials of scores' differences from a maximum, several vectors at once: e^d, and e^(d/length) for token means.
 #pragma once
 
 #include "engine/deterministic_math.h"
@@ -49,8 +48,7 @@ struct Exponential<FloatVec> {
     }
   }
 
-  // In two steps, for several at once: what the polynomial is of, and the polynomial. The lack of log2(e) as a float is
-  // made good by blockSums.
+  // In two steps: what the polynomial is of, and the polynomial. blockSums corrects for log2(e) as a float.
   COLLAPSAR_INLINE static void reduce(FloatVec d, FloatVec& f, FloatVec& shifted) {
     const FloatVec shift = splat(kRoundingShiftFloat), eighths = splat(kEighthsPerNat);
     shifted = fma(d, eighths, shift);
@@ -232,8 +230,7 @@ COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const NearExponenti
   }
 }
 
-// So many vectors are told side by side: with their constants they fit the registers, or nearly so in float64, whose
-// chains are longer.
+// Vectors side by side: with their constants they fit the registers, or nearly so in float64, whose chains are longer.
 template <class Terms>
 constexpr int kTogether = sizeof(Terms::farthest) == 64 ? 4 : 2;
 template <class V>

@@ -81,8 +81,8 @@ struct NarrowScratch {
 
 // Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
 struct KernelTable {
-  // Of each of `count` segments the sum of its tokens, which lie side by side from data + start (in elements). Nothing
-  // beyond them is read.
+  // Of each of `count` segments the sum of its tokens, side by side from data + start (in elements), and nothing
+  // beyond.
   void (*sumSegments[4])(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums);
 
   // The same, of at most kLeafTokens tokens each, for tokens that are in a cache already: nothing is asked for ahead.

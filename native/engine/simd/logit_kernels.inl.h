@@ -83,9 +83,8 @@ int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& ro
   const C ceiling = rise < static_cast<double>(kLargest<C>) ? static_cast<C>(rise) : kLargest<C>;
   int64_t end = count;
   withTerms(row, [&](const auto& terms) {
-    end = !row.ranked      ? addRuns<Ranking::None>(source, first, count, terms, ceiling, row, peak)
-          : row.ranksAlong ? addRuns<Ranking::Along>(source, first, count, terms, ceiling, row, peak)
-                           : addRuns<Ranking::After>(source, first, count, terms, ceiling, row, peak);
+    end = row.ranksAlong ? addRuns<Ranking::Along>(source, first, count, terms, ceiling, row, peak)
+                         : addRuns<Ranking::After>(source, first, count, terms, ceiling, row, peak);
   });
   return end;
 }

@@ -50,8 +50,7 @@ void sumHalves(const T* tokens, const int64_t* starts, const int64_t* lengths, i
       askForSegment<Halves, Cache::L2>(later(i, kShortFarLines / kLines));
       askForSegment<Halves, Cache::L1>(later(i, kShortNearLines / kLines));
     }
-    // Lanes begin with their first token, where elsewhere they begin with +0 and add it: that differs for -0 alone,
-    // and only in a sum of 0, which the last addition makes +0.
+    // Lanes begin with their first token, not with +0: that differs for -0 alone, which the last addition makes +0.
     Wide<DoubleVec, kHalfLanes> low, high = splat<DoubleVec, kHalfLanes>(0.0);
     const T* from = tokens + starts[i];
     const int length = static_cast<int>(lengths[i]);

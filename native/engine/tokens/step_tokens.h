@@ -48,8 +48,8 @@ class StepTokens {
   // sums: [rows, prompts] of the block; those of the rows at these positions become the step's.
   void putSums(const TokenBlock& block, const std::vector<std::int32_t>& positions, const double* sums) const noexcept;
 
-  // Takes in what was computed; the block keeps what it replaces, to be freed with it. touched: [P*R] receives 1 for
-  // each pair of which the block gave something; or null.
+  // Takes in what was computed; the block keeps what it replaces. touched: [P*R], 1 where the block gave something; or
+  // null.
   void commit(TokenBlock& block, std::uint8_t* touched) noexcept;
 
   // All of the pairs that are marked may come again; their marks are cleared. No block may be claimed meanwhile.
@@ -73,8 +73,7 @@ class StepTokens {
  private:
   enum class State : std::uint8_t { Nothing, Part, Whole };  // what is being taken in counts as there
 
-  // Rows that have begun lie side by side, as blocks come to them in this order: memory for so many neighbouring pairs
-  // while one of them has begun.
+  // Rows that have begun lie side by side, as blocks come: memory for so many neighbouring pairs.
   static constexpr std::int64_t kChunkPairs = 8;
   struct BegunChunk {
     std::unique_ptr<BegunRow[]> rows;

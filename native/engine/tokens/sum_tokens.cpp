@@ -329,8 +329,7 @@ class TokenSummer {
     }
   }
 
-  // Rows of up to kLinePrompts prompts, whose sums are kept until all are there: a line of the result is then written
-  // once, whole.
+  // Rows of up to kLinePrompts prompts: a line of the result is written once, when all its sums are there.
   void sumLines(Range prompts, Range rows, T* scratch) {
     std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
     double sums[kLinePrompts][kBatchSegments];

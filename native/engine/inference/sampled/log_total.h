@@ -52,8 +52,7 @@ class StratumLogs {
   // ln of the total of the columns other than those of draw i, estimated from the other draws; from those but j.
   double othersOf(std::int64_t i) const;
   double othersOf(std::int64_t i, std::int64_t j) const;
-  // [draws] ln of the estimated total when one column of draw i does not exist; and when one that is not drawn does
-  // not.
+  // [draws] ln of the estimated total without one column of draw i, and without one that is not drawn.
   void withoutColumn(std::vector<double>& drawn, double& notDrawn, LogAdder& adder) const;
 
  private:
