@@ -7,8 +7,8 @@
 //    set the rest to zero, then what is needed.
 //  - A CollapsarCudaError* is never null, and written only if the status is not COLLAPSAR_CUDA_OK.
 //  - Calls block until results are in place. A device is used by one thread at a time, not always the same.
-//  - After _OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After _DEVICE_LOST only close(),
-//    free() and ipc_close() may be called.
+//  - After _OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After _DEVICE_LOST only
+//    close(), free() and ipc_close() may be called.
 // Results, special values and ties: native/engine/{logit_stats,score_stats,tokens/sum_tokens}.h. They agree with the
 // CPU's to the accuracy gates, indices and counts exactly, and one kind of GPU always gives the same bits.
 #ifndef COLLAPSAR_CUDA_BACKEND_H
