@@ -42,7 +42,9 @@ COLLAPSAR_INLINE bool any(FloatMask a) { return vmaxvq_u32((uint32x4_t)a.m) != 0
 COLLAPSAR_INLINE bool any(DoubleMask a) { return vmaxvq_u32((uint32x4_t)a.m) != 0; }
 
 COLLAPSAR_INLINE FloatVec select(FloatMask m, FloatVec a, FloatVec b) { return {vbslq_f32((uint32x4_t)m.m, a.v, b.v)}; }
-COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) { return {vbslq_f64((uint64x2_t)m.m, a.v, b.v)}; }
+COLLAPSAR_INLINE DoubleVec select(DoubleMask m, DoubleVec a, DoubleVec b) {
+  return {vbslq_f64((uint64x2_t)m.m, a.v, b.v)};
+}
 COLLAPSAR_INLINE FloatVec interleaveLow(FloatVec a, FloatVec b) { return {vzip1q_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE FloatVec interleaveHigh(FloatVec a, FloatVec b) { return {vzip2q_f32(a.v, b.v)}; }
 COLLAPSAR_INLINE DoubleVec interleaveLow(DoubleVec a, DoubleVec b) { return {vzip1q_f64(a.v, b.v)}; }
