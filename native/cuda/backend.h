@@ -1,21 +1,16 @@
-// The C ABI between the addon and the CUDA backend, collapsar_cuda.so: a table of functions that the backend gives out
-// by name. Plain C, so that either side may be built by another compiler, and so that neither needs the other to load.
+// The C ABI between the addon and the CUDA backend, collapsar_cuda.so. Plain C: either side may be built by another
+// compiler, and neither needs the other to load.
 //
 // How to call it:
-//  - dlsym "collapsar_cuda_backend", call it with COLLAPSAR_CUDA_ABI_VERSION; null means: another version.
-//  - Every struct that the caller fills starts with its own size in bytes, sizeof at the caller's end. The backend
-//    refuses (COLLAPSAR_CUDA_INVALID) a size that it does not know, so set the rest to zero and then what is needed.
-//  - Every function that returns a status takes a CollapsarCudaError* (never null). It is written only if the status
-//    is not COLLAPSAR_CUDA_OK; the status is also its `code`.
-//  - Calls block the calling thread until results are in place. A device is used by one thread at a time, which need
-//    not always be the same; different devices may be used at once.
-//  - After COLLAPSAR_CUDA_OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After
-//    _DEVICE_LOST no call succeeds, on any device of this process; close(), free() and ipc_close() may be made all the
-//    same.
-//
-// What is computed, special values and tie rules: native/engine/{logit_stats,score_stats,tokens/sum_tokens}.h, whose
-// structs these mirror. Results agree with the CPU's to the accuracy gates, indices and counts exactly; the same call
-// on the same kind of GPU gives the same bits.
+//  - dlsym "collapsar_cuda_backend" and call it with COLLAPSAR_CUDA_ABI_VERSION; null means another version.
+//  - Every struct that the caller fills starts with its own size. An unknown size is refused (COLLAPSAR_CUDA_INVALID):
+//    set the rest to zero, then what is needed.
+//  - A CollapsarCudaError* is never null, and written only if the status is not COLLAPSAR_CUDA_OK.
+//  - Calls block until results are in place. A device is used by one thread at a time, not always the same.
+//  - After _OUT_OF_MEMORY, _CANCELLED, _INVALID and _BAD_HANDLE the device stays usable. After _DEVICE_LOST only
+//    close(), free() and ipc_close() may be called.
+// Results, special values and ties: native/engine/{logit_stats,score_stats,tokens/sum_tokens}.h. They agree with the
+// CPU's to the accuracy gates, indices and counts exactly, and one kind of GPU always gives the same bits.
 #ifndef COLLAPSAR_CUDA_BACKEND_H
 #define COLLAPSAR_CUDA_BACKEND_H
 
@@ -88,15 +83,13 @@ typedef struct CollapsarCudaControl {
   // Called on the calling thread; `done` rises to `total`, both in input elements (bytes for copies and read_bytes).
   void (*progress)(void* context, int64_t done, int64_t total);
   void* progress_context;
-  // Out: seconds that the GPU spent in kernels, from its own clock; copies between host and device are not counted.
-  // Asking for it costs a few microseconds.
+  // Out: seconds of kernels by the GPU's clock, copies not counted. Asking costs a few microseconds.
   double* kernel_seconds;
 } CollapsarCudaControl;
 
-// Tensors. `data` is a device pointer (of this device: alloc, ipc_import, or any other library's) if data_on_device is
-// not 0, else host memory. Strides are in elements and may be zero or negative; the caller has checked that every
-// element lies in its memory. Host tensors may be larger than the device: they go through it in blocks of rows.
-// All arrays of labels (targets, mask, own, lengths, ...) are host memory.
+// Tensors. `data` is a device pointer (alloc, ipc_import, or another library's) if data_on_device is not 0, else host
+// memory. Strides are in elements and may be 0 or negative; the caller has checked the bounds. Host tensors may be
+// larger than the device. Arrays of labels (targets, mask, own, lengths, ...) are host memory.
 
 typedef struct CollapsarCudaLogits {
   uint32_t size;
@@ -224,8 +217,7 @@ typedef struct CollapsarCudaBackend {
   uint32_t abi_version;
   const char* build;  // for people: the toolkit and the architectures, "CUDA 13.0, sm_80 sm_89 sm_90 sm_100 ptx_100"
 
-  // Creates no context, but starts the driver: a child that is forked later must exec to use it. *count may be 0 only
-  // with an error.
+  // Creates no context, but starts the driver: a later fork must exec to use it. *count is 0 only with an error.
   CollapsarCudaStatus (*device_count)(int32_t* count, CollapsarCudaError* error);
   // As device_count; info->size is the caller's, index 0..count-1.
   CollapsarCudaStatus (*device_info)(int32_t index, CollapsarCudaDeviceInfo* info, CollapsarCudaError* error);
@@ -247,9 +239,9 @@ typedef struct CollapsarCudaBackend {
   CollapsarCudaStatus (*download)(CollapsarCudaDevice* device, void* to_host, const void* from, int64_t bytes,
                                   const CollapsarCudaControl* control, CollapsarCudaError* error);
 
-  // Opens another process's memory, at once. Later operations of this device begin when the producer's event has
-  // happened, or the memory is closed; they can be cancelled until then. The producer must keep memory and event until
-  // ipc_close. Opening in the process that exported it fails with COLLAPSAR_CUDA_BAD_HANDLE: CUDA cannot.
+  // Opens another process's memory, at once. Later operations wait, and can be cancelled, until the producer's event
+  // has happened or the memory is closed. The producer must keep both until ipc_close. COLLAPSAR_CUDA_BAD_HANDLE in the
+  // process that exported it: CUDA cannot.
   CollapsarCudaStatus (*ipc_import)(CollapsarCudaDevice* device, CollapsarCudaIpcImport* import,
                                     CollapsarCudaError* error);
   CollapsarCudaStatus (*ipc_close)(CollapsarCudaDevice* device, void* base, CollapsarCudaError* error);
@@ -266,9 +258,8 @@ typedef struct CollapsarCudaBackend {
   CollapsarCudaStatus (*sum_tokens)(CollapsarCudaDevice* device, const CollapsarCudaTokens* tokens,
                                     CollapsarCudaTokenSums* out, const CollapsarCudaControl* control,
                                     CollapsarCudaError* error);
-  // [P,R,T] -> row statistics; the sums [R,P] stay on the device, in the float64 that sum_tokens gives. Column p is
-  // prompt p; labels->lengths may be null: the tokens' own are meant. If `sums` is not null they are given out as well
-  // (columns = prompts, no column_of), and its invalid_* are set.
+  // [P,R,T] -> row statistics, from float64 sums [R,P] that stay on the device. Column p is prompt p; labels->lengths
+  // may be null for the tokens' own. `sums`, if not null, receives the sums too (columns = prompts, no column_of).
   CollapsarCudaStatus (*tokens_to_row_stats)(CollapsarCudaDevice* device, const CollapsarCudaTokens* tokens,
                                              const CollapsarCudaRowLabels* labels, const CollapsarCudaRowStats* out,
                                              CollapsarCudaTokenSums* sums, const CollapsarCudaControl* control,

@@ -1,5 +1,4 @@
-// One operation from its first step to its last: whether to go on, how far it is, and how long its kernels took, as the
-// caller's CollapsarCudaControl asks for it.
+// One operation, as the caller's CollapsarCudaControl asks: whether to go on, how far it is, how long its kernels took.
 #pragma once
 
 #include <cuda_runtime.h>

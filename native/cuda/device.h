@@ -47,8 +47,7 @@ struct CollapsarCudaDevice {
   };
   void trim(Trim which);
 
-  // Another process's memory was opened, once more perhaps: no operation begins before `event` (null: at once). The
-  // event is the device's from here on.
+  // Memory of another process was opened: no operation begins before `event` (null: at once), now the device's.
   void opened(void* base, cudaEvent_t event);
   // It was closed: what it alone was waiting for is waited for no longer.
   void closed(void* base);
@@ -57,9 +56,9 @@ struct CollapsarCudaDevice {
 
   void* allocate(std::int64_t bytes, const char* what);
 
-  // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes
-  // [offset, offset + size) of the whole into pinned memory; both are multiples of `granule`, but for the last size.
-  // Returns when the last copy is on its way.
+  // Host memory -> device memory through the two staging buffers: `fill(buffer, offset, size)` writes bytes [offset,
+  // offset + size); both are multiples of `granule`, but for the last size. Returns when the last copy has been
+  // started.
   void uploadFilled(void* to, std::int64_t bytes, std::int64_t granule, cudaStream_t stream,
                     const std::function<void(char*, std::int64_t, std::int64_t)>& fill);
   void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream,

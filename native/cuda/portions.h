@@ -1,5 +1,4 @@
-// How much is done, sent or kept at a time. A build of the backend for tests makes it a thousandth, so that small
-// tensors, too, go in many portions.
+// How much is done, sent or kept at a time: a thousandth of it in builds for tests, so that small tensors are cut, too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// 64 bytes a thread at a time, of as many threads as the device holds. Integer sums do not depend on the order, so that
-// blocks may add theirs as they end.
+// 64 bytes a thread at a time. Integer sums do not depend on the order: blocks add theirs as they end.
 #include "read_bytes.h"
 
 #include "cuda/rows/thread_group.cuh"

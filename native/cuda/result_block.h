@@ -9,8 +9,8 @@
 
 namespace collapsar::cuda {
 
-// Each field has `count` elements. Those of 8 bytes an element are added first: so all fields are aligned without gaps
-// between them, which would be bytes that no kernel writes.
+// Each field has `count` elements. Those of 8 bytes are added first: all are aligned, without gaps that no kernel
+// writes.
 class ResultBlock {
  public:
   template <class T>

@@ -11,8 +11,8 @@ namespace collapsar {
 
 class ColumnsBySignature {
  public:
-  // signature: [columns], each in [0, columns), or null: every column is equivalent to itself alone. Once `cancelled`
-  // (if it is given) is true, this ends early and is of no use.
+  // signature: [columns], each in [0, columns); null: each column is its own only equal. Ends early, of no use, if
+  // cancelled.
   ColumnsBySignature(const std::int32_t* signature, std::int64_t columns, const std::atomic<bool>* cancelled = nullptr)
       : signature_(signature) {
     if (signature == nullptr) return;

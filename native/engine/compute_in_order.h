@@ -1,5 +1,4 @@
-// Pieces of long rows, computed by whichever thread is free and taken in their order: merging along a fixed grid, the
-// bits of a row do not depend on the threads.
+// Pieces of long rows, computed by any thread and merged in order: the bits do not depend on the threads.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +9,8 @@
 
 namespace collapsar {
 
-// compute(piece, place, worker) for each piece on the pool; then, on the calling thread and by rising piece,
-// take(piece, place). `places` pieces are under way at a time, place in [0, places): what is kept of them does not grow
-// with the input.
+// Runs compute(piece, place, worker) for each piece on the pool, and take(piece, place) on the calling thread, by
+// rising piece. `places` pieces are under way at a time, place in [0, places): memory does not grow with the input.
 template <class Compute, class Take>
 Outcome computeInOrder(std::int64_t pieces, std::int64_t places, ThreadPool& pool, JobControl& control,
                        const Compute& compute, const Take& take) {

@@ -1,6 +1,5 @@
-// exp and log of a double, below one ulp of error, the same bits on every machine: libm's differ between machines.
-// Every operation is an IEEE one. Free of the standard library, and of functions that the linker could merge, because
-// the kernel files include it (simd/kernel_table.h says why).
+// exp and log of a double, below one ulp of error, the same bits on every machine: IEEE operations only. Free of the
+// standard library and of functions with linkage, for the kernel files include it (simd/kernel_table.h).
 #pragma once
 
 #include <stdint.h>

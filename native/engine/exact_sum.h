@@ -5,9 +5,9 @@
 
 namespace collapsar {
 
-// A fixed-point number wide enough for every finite double (2^-1074 .. 2^1024 and 2^31 of them and more), after
-// R. M. Neal, "Fast exact summation using small and large superaccumulators" (arXiv 1505.05571): chunks of 32 value
-// bits in 64-bit integers, carries propagated rarely. NaN and infinities are counted apart.
+// A fixed-point number wide enough for 2^31 of any finite doubles, after R. M. Neal, "Fast exact summation using small
+// and large superaccumulators" (arXiv 1505.05571): chunks of 32 value bits in 64-bit integers, carried rarely. NaN and
+// infinities are counted apart.
 class ExactSum {
  public:
   void add(double value);

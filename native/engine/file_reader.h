@@ -18,9 +18,8 @@ struct ReadFailure {
   std::int64_t offset = -1;  // of the first byte that did not come
 };
 
-// What reads a file in one job, on any of its threads. Of several failures that at the lowest offset is kept, and a
-// failure stops nothing in front of it: where a file ends early, the byte that is reported does not depend on the
-// threads.
+// Reads a file in one job, on any thread. Of several failures the one at the lowest offset is kept, and a failure stops
+// nothing in front of it: which byte is reported does not depend on the threads.
 class FileReader {
  public:
   explicit FileReader(int fd) : fd_(fd) {}
@@ -30,8 +29,8 @@ class FileReader {
 
   ReadFailure failure() const { return failure_; }  // once no thread reads any more
 
-  // The calling thread's own kPieceBytes, aligned to a page; it lives as long as the thread. Null, and a failure at
-  // `offset`, if there is no memory for it.
+  // The calling thread's own kPieceBytes, page-aligned, for the thread's life. Null, and a failure at `offset`, if
+  // none.
   char* buffer(std::int64_t offset);
 
   // Tells the system that the whole range will be wanted, from its start on.

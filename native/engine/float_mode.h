@@ -1,7 +1,6 @@
-// The floating-point mode that results are computed in: IEEE 754's, with subnormal numbers and rounding to nearest.
-//
-// A new thread inherits the mode of the thread that starts it, and one library linked with -ffast-math anywhere in the
-// process turns subnormal numbers into 0 in it (crtfastmath.o): tied scores then no longer compare as equal.
+// The floating-point mode of results: IEEE 754's, with subnormal numbers and rounding to nearest. New threads inherit
+// their creator's mode, which any library linked with -ffast-math may have changed (crtfastmath.o); tied scores would
+// then no longer compare equal.
 #pragma once
 
 #include <cfenv>
@@ -16,8 +15,7 @@ namespace collapsar {
 // For a thread of the engine's own, before it computes anything.
 inline void setDefaultFloatMode() { std::fesetenv(FE_DFL_ENV); }
 
-// Sets the default mode for a scope on a thread that belongs to others, whose mode comes back at the end. Where it is
-// the default already, this costs one look at a register.
+// Sets the default mode for a scope on a thread of others, and restores theirs. Mostly costs one look at a register.
 class DefaultFloatMode {
  public:
   DefaultFloatMode() : changed_(!isDefault()) {

@@ -40,8 +40,7 @@ inline std::uint16_t float16Of(double value) {
   return static_cast<std::uint16_t>(sign + (static_cast<std::uint32_t>(unit + 24) << 10) + units);
 }
 
-// Elements of 16 bits, outside the kernels (which have types of their own: they may include nothing of the standard
-// library).
+// Elements of 16 bits outside the kernels, which have their own types, without the standard library.
 struct Float16Bits {
   std::uint16_t bits;
 };

@@ -26,8 +26,7 @@ const KernelTable* tableOf(Isa isa) {
 #endif
     case Isa::Avx2:
 #if defined(__x86_64__)
-      // The compiler's runtime also asks whether the operating system saves the registers (XGETBV). Every CPU with AVX2
-      // has F16C, which not every compiler knows how to ask for.
+      // The compiler's runtime also asks XGETBV. Every CPU with AVX2 has F16C, which not every compiler can ask for.
       if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2Kernels;
 #endif
       return nullptr;

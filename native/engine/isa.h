@@ -9,8 +9,7 @@ const char* isaName(Isa isa);  // "baseline", "neon", "avx2", "avx512"
 bool isaSupported(Isa isa);    // compiled in, and this CPU and OS have it
 Isa activeIsa();               // the best supported one, unless forced
 
-// Forces one for the whole process; returns false (and changes nothing) if it is not supported. At first use the
-// environment variable COLLAPSAR_ISA is read in the same way.
+// Forces one for the process; false if it is not supported. At first use COLLAPSAR_ISA is read likewise.
 bool forceIsa(const char* name);
 
 }  // namespace collapsar

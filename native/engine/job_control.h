@@ -6,9 +6,8 @@
 
 namespace collapsar {
 
-// Shared by one running job and the thread that asked for it. A computation polls `cancelled` once per tile, which has
-// 2^22 elements at most (a few milliseconds of work), however long its rows, and then returns early with
-// Outcome::Cancelled; what it wrote is then undefined.
+// Shared by a running job and who asked for it. A computation polls `cancelled` once per tile of at most 2^22 elements
+// (a few milliseconds) and then returns Outcome::Cancelled; what it wrote is undefined.
 struct JobControl {
   std::atomic<bool> cancelled{false};
   std::atomic<std::int64_t> doneUnits{0};  // rises to totalUnits; the unit is an input element

@@ -223,8 +223,7 @@ class LogitWalker {
       const bool read = reads(firstRow + i);
       state.temperature = rows_.temperature;
       state.start = {-kInfinity, 0, 0, 0};
-      state.ranked = ranked_;
-      state.target = ranked_ && read ? targetOf(firstRow + i) : C{0};
+      state.target = ranked_ && read ? targetOf(firstRow + i) : static_cast<C>(kInfinity);
       state.located = out_.argmax != nullptr;
       state.invalid = false;
       state.best = static_cast<C>(-kInfinity);

@@ -45,11 +45,10 @@ struct LogitSequences {
   double* meanTargetLogprob;
 };
 
-// float64 input is computed in float64, the other types in float32 lanes with float64 accumulation. Special values as
-// torch: any NaN -> NaN, any +inf -> log-sum-exp +inf, all -inf -> -inf; entropy and target log-prob of such a
-// row are NaN; a -inf beside finite logits contributes 0. Masked rows get NaN and -1. Without columns the log-sum-exp
-// is -inf, argmax -1. The same bits on every instruction set and with any number of threads; the means are of exact
-// sums.
+// float64 is computed in float64, other types in float32 lanes with float64 accumulation. As torch: any NaN -> NaN, any
+// +inf -> log-sum-exp +inf, all -inf -> -inf, entropy and target log-prob of such a row NaN; a -inf beside finite
+// logits contributes 0. Masked rows get NaN and -1. Without columns the log-sum-exp is -inf, argmax -1. The same bits
+// on every instruction set and with any threads; means are of exact sums.
 Outcome logitStats(const LogitMatrix& logits, const LogitRows& rows, const LogitStats& out,
                    const LogitSequences& sequences, ThreadPool& pool, JobControl& control);
 

@@ -3,8 +3,7 @@
 
 namespace collapsar {
 
-// Whether, on this processor, what is far ahead is asked for into the L2 cache, and into the L1 cache when it is near;
-// else what is far is asked for into the L1 cache.
+// Whether this processor is to prefetch far data into the L2 cache first, and near data into L1; else all into L1.
 bool asksL2First();
 
 }  // namespace collapsar

@@ -1,9 +1,6 @@
-// Walks the rows of a score matrix block by block through the kernels, and writes what comes out at the end of each
-// row.
-//
-// Rows that lie side by side (rowStride smaller than columnStride) go in groups, so that memory is read in order. The
-// block grid counts from a row's first column, so that tiles and threads cannot change a bit. Rows of very many columns
-// are cut into leaves, each walked as a row of its own; threads share them, and they are merged in their order.
+// Walks the rows of a score matrix block by block through the kernels, in the order of memory (in groups, where rows
+// lie side by side). The block grid counts from a row's first column, so that tiles and threads cannot change a bit.
+// Very long rows are cut into leaves that threads share and that are merged in order.
 #include "score_stats.h"
 
 #include <algorithm>
@@ -51,8 +48,7 @@ struct Kernels {
   }
 };
 
-// Where the statistics of a batch go that cannot be written at once to where they belong: a batch of fewer rows, and
-// fields that nobody wants.
+// Where statistics go that cannot be written in place: a batch of fewer rows, and fields that nobody wants.
 struct SpareFields {
   double field[7][kBatchRows];
 };

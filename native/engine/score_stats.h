@@ -42,9 +42,9 @@ struct RowStats {
   int topK;                  // 0..kMaxTopK; takes a second pass over the matrix
 };
 
-// float64 input is computed in float64, the other types in float32 lanes with float64 accumulation per block.
-// Special values as torch: any NaN -> NaN marginal, any +inf -> +inf, all -inf -> -inf; the entropy of a row with NaN,
-// +inf, or only -inf is NaN; a -inf beside finite scores contributes 0. The same bits on every instruction set.
+// float64 is computed in float64, other types in float32 lanes with float64 accumulation per block. As torch: any NaN
+// -> NaN marginal, any +inf -> +inf, all -inf -> -inf, the entropy of such a row NaN; a -inf beside finite scores
+// contributes 0. The same bits on every instruction set.
 Outcome scoreStats(const ScoreMatrix& scores, const ScoreRows& rows, const RowStats& out, ThreadPool& pool,
                    JobControl& control);
 

@@ -1,5 +1,4 @@
-// Values of rows -> their means over sequences of rows. For the CPU and the GPU's backend: of the same values both give
-// the same bits.
+// Values of rows -> their means over sequences of rows: the same bits for the CPU and the GPU's backend.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,7 @@
 
 namespace collapsar {
 
-// means[i]: over the rows [begins[i], ends[i]) that the mask (null: all) leaves; NaN if it leaves none. Nothing is done
-// where `means` is null.
+// means[i]: over the rows [begins[i], ends[i]) that the mask (null: all) leaves; NaN for none. `means` may be null.
 inline void sequenceMeans(std::int64_t sequences, const std::int64_t* begins, const std::int64_t* ends,
                           const std::uint8_t* mask, const double* values, double* means) {
   if (means == nullptr) return;

@@ -1,5 +1,4 @@
-// Infinity and NaN by short names, for files of the engine that may use the standard library (the kernels may not:
-// simd/scalars.inl.h).
+// Infinity and NaN by short names, for files that may use the standard library (kernels: simd/scalars.inl.h).
 #pragma once
 
 #include <limits>

@@ -1,5 +1,4 @@
-// Waiting awake for what comes soon: a thread that sleeps takes 5 µs to come back, in a virtual machine 50, and waking
-// it costs the other thread a system call.
+// Waits awake for what comes soon: a sleeping thread takes 5 µs to return (50 in a virtual machine), and a system call.
 #pragma once
 
 #include <chrono>

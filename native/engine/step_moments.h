@@ -1,5 +1,4 @@
-// A step's rows -> the exact means, deviations and hit counts from which every metric of docs/reference/metrics.md is
-// made.
+// A step's rows -> the exact means, deviations and hit counts that docs/reference/metrics.md's metrics are made of.
 #pragma once
 
 #include "score_stats.h"

@@ -20,10 +20,9 @@ class ThreadPool {
   int threads() const;
 
   // Runs body(tile, worker) for tile in [0, tiles), worker in [0, threads()), on the caller and the pool's threads;
-  // returns when all have ended. Stops handing out tiles once control.cancelled is set, or a tile has thrown: that
-  // exception is thrown here. One run at a time per pool: a second caller waits. No result may depend on which worker
-  // took a tile (docs/reference/metrics.md, Exactness). The pool's threads compute in the default floating-point mode;
-  // for the caller's see float_mode.h.
+  // returns when all have ended. Stops handing out tiles when control.cancelled is set or a tile has thrown, which is
+  // thrown here. A second caller waits. No result may depend on which worker took a tile. The pool's threads compute in
+  // the default floating-point mode; for the caller's see float_mode.h.
   Outcome run(std::int64_t tiles, JobControl& control, const std::function<void(std::int64_t tile, int worker)>& body);
 
  private:

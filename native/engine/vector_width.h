@@ -11,8 +11,7 @@
 #endif
 #endif
 
-// Before a loop: what it writes to overlaps nothing else. Without it the compiler asks at run time, and gives up where
-// there are many arrays.
+// Before a loop whose writes overlap nothing else: spares the compiler run-time checks, or giving up.
 #if defined(__clang__)
 #define COLLAPSAR_NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

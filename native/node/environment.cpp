@@ -126,9 +126,8 @@ void Environment::settleEnded() {
   if (jobs_.empty()) napi_unref_threadsafe_function(env_, wake_);
 }
 
-// Nothing may be thrown out of here: there is no caller, and Node would end the process. The function called is the
-// TypeScript layer's, which turns whatever goes wrong in it into a rejection; what can still fail is an environment
-// that is being torn down, where nobody waits any more.
+// Must not throw: there is no caller, and Node would end the process. The TypeScript function called turns errors into
+// rejections; what can still fail is an environment being torn down, where nobody waits.
 void Environment::settle(Job& job) {
   try {
     const Napi::HandleScope scope(env_);

@@ -14,10 +14,9 @@
 namespace collapsar {
 
 // Rules, each for a bug seen in other addons:
-// - Nothing of an environment is global in the process: workers load the same library.
+// - Nothing of an environment is global: workers load the same library.
 // - The ThreadSafeFunction is referenced only while jobs run, or an idle engine would keep the process alive.
-// - A cleanup hook cancels and joins everything before the environment goes: worker.terminate() and process.exit()
-//   must not leave a thread that reads freed memory or calls into a dead environment.
+// - A cleanup hook cancels and joins everything first: no thread may use freed memory or a dead environment.
 class Environment {
  public:
   // Once for an environment, at load.

@@ -7,9 +7,8 @@
 
 namespace collapsar {
 
-// Rule: whoever reads or writes the memory owns a shared_ptr to its block. An ArrayBuffer made of it owns one, every
-// job that works on it owns one; the memory goes when the last of them does. So a buffer that JavaScript drops,
-// transfers or detaches while a job runs takes nothing away from that job.
+// Rule: each user of the memory (an ArrayBuffer, a job) owns a shared_ptr to its block. What JavaScript drops,
+// transfers or detaches while a job runs is not taken from it.
 class MemoryBlock {
  public:
   // `bytes` zeros, aligned to 64. Pages of a large block cost nothing until they are touched. Throws std::bad_alloc.

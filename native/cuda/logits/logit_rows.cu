@@ -1,14 +1,10 @@
-// One row of logits -> its statistics in one pass. Bound by memory, if the arithmetic keeps up: an H200 has time
-// for 13.8 instructions an element of bfloat16, and one exponential takes half of its special-function unit's time. The
-// hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8, 10.6) where a
-// chunk reaches the target and is ranked, which with 1024 columns a warp most do; scripts/test-cuda.mjs counts them.
+// One row of logits -> its statistics in one pass, bound by memory: an H200 has time for 13.8 instructions an element
+// of bfloat16. The hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8,
+// 10.6) where a chunk is ranked; scripts/test-cuda.mjs counts them.
 //
-// Each vector of the next chunk is loaded into the registers of one that has been unpacked, not into 16 of their own:
-// no copies, and 64 registers a thread instead of 80. So a multiprocessor holds four blocks instead of three, and has
-// work in other warps while one waits for its loads.
-//
-// The packed maximum of a chunk comes first, so that the reference is raised at most once a chunk, not once an element;
-// the argmax is the chunk in which the maximum rose, looked through again at the end of the row.
+// The next chunk is loaded into registers that have been unpacked: 64 a thread instead of 80, so four blocks a
+// multiprocessor instead of three. The packed maximum of a chunk comes first, so that the reference rises at most once
+// a chunk; the argmax is found in the chunk in which the maximum rose, at the end of the row.
 #include "logit_rows.h"
 
 #include <type_traits>
@@ -24,8 +20,7 @@ namespace collapsar::cuda {
 
 namespace {
 
-// The same value, of which the compiler does not know that it is the same: what is worked out from it a second time is
-// not kept until then, in registers that the columns need.
+// Hides from the compiler that the value is the same: what is computed anew from it holds no registers until then.
 __device__ __forceinline__ int launder(int number) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(number));
@@ -45,10 +40,8 @@ __device__ __forceinline__ uint32_t lowestPair(double temperature) {
   return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
 }
 
-// The terms of a chunk. `taken(j)`: its vector j is no longer needed.
-//
-// bfloat16 reaches as far as float: -inf is kept out of it two elements at a time, before they are unpacked, which
-// saves 16 instructions of 32.
+// The terms of a chunk. `taken(j)`: its vector j is no longer needed. In bfloat16, -inf is replaced two elements at a
+// time before unpacking, which saves 16 instructions of 32.
 template <class T, bool kBased, class C, class Taken>
 __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<C>& sums, const Scale<C>& scale,
                                          uint32_t lowest, Taken taken) {
@@ -69,8 +62,7 @@ __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<
   addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
 }
 
-// The columns [begin, end) of a row, by one thread group. Each of its warps leaves what its own lanes have met in
-// `piece`, a field as soon as it is there: registers are short.
+// The columns [begin, end) of a row, by one group. Each warp writes its part of `piece` early: registers are short.
 template <class T, int kLanes>
 __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement,
                          LogitPiece& piece) {
@@ -244,8 +236,7 @@ __global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(si
   }
 }
 
-// One warp a row that was cut: its lanes in turn take the row's pieces, always in the same order. One thread a row
-// would wait for every piece by itself.
+// One warp a row that was cut: its lanes take the pieces, in a fixed order, and do not wait for each one in turn.
 __global__ void __launch_bounds__(kBlockThreads) mergeLogitPieces(const LogitRowsJob job) {
   using Group = ThreadGroup<kWarpLanes>;
   const int cutRow = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();

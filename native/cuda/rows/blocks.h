@@ -1,6 +1,5 @@
-// A matrix, wherever it lies and however it is laid out -> blocks of rows on the device whose columns lie side by side.
-// In place where they do already; gathered by a kernel, or sent from the host through two device buffers that take
-// turns, where not. No buffer grows with the matrix.
+// A matrix of any layout, on host or device -> blocks of rows on the device whose columns lie side by side: in place,
+// gathered by a kernel, or sent through two buffers in turn. No buffer grows with the matrix.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,10 @@
-// Σ 2^y and Σ 2^y y over the columns that a thread has met, y = (x - reference) log2(e)/T: the state from which
-// log-sum-exp = reference/T + ln s and entropy = ln s - ln2 t/s come. Compiled for the GPU and for the host, where the
-// tests hold it against long double.
+// Σ 2^y and Σ 2^y y over a thread's columns, y = (x - reference) log2(e)/T: log-sum-exp = reference/T + ln s, entropy =
+// ln s - ln2 t/s. Compiled for the host, too, where the tests hold it against long double.
 //
-// 16-bit and float32 elements: y in float, with log2(e)/T in two floats, of x itself and not of a rounded difference;
-// one exponential an element by the special-function unit (relative error 2^-22.5). The reference is a power of 2, an
-// integer in y's units: raising it scales the sums exactly. Terms are added by pairs and leave float after one chunk.
-// float64: everything in double, and what rounding takes from the sums is kept (Knuth's two-sum).
+// 16-bit and float32: y in float, with log2(e)/T in two floats, of x itself and not of a rounded difference; one
+// exponential an element by the special-function unit (relative error 2^-22.5). The reference is an integer in y's
+// units: raising it scales exactly. Terms are added by pairs and leave float after one chunk. float64: all in double,
+// with what rounding takes from the sums (Knuth's two-sum).
 #pragma once
 
 #include "engine/deterministic_math.h"
@@ -170,8 +169,7 @@ COLLAPSAR_BOTH bool isNear(const Sums<float>& sums, float largest, const Scale<f
 }
 COLLAPSAR_BOTH bool isNear(const Sums<double>&, double largest, const Scale<double>&) { return largest < kHugeDouble; }
 
-// scaleSums for a fall by whole powers of 2: the factor is the bits of an exponent, 12 instructions and not 53. Of sums
-// beyond -1000 nothing is left in either.
+// scaleSums by whole powers of 2, through the exponent: 12 instructions, not 53. Below -1000 nothing is left.
 COLLAPSAR_BOTH void scaleSumsByPower(double& s, double& t, float fall) {
   const float kept = fmaxf(fall, -1000.0f);
   const double factor = doubleOfBits(static_cast<uint64_t>(1023 + static_cast<int>(kept)) << 52);
@@ -257,8 +255,7 @@ COLLAPSAR_BOTH C sumOf(C (&x)[kCount]) {
   return x[0];
 }
 
-// The terms of kCount elements, a power of 2. The weighted ones are added as they are multiplied, four in a row: of
-// longer rows rounding takes more.
+// The terms of kCount elements, a power of 2. Weighted ones are added as they are multiplied, at most four in a row.
 template <bool kBased, bool kWeighted, bool kFinite = false, int kCount, class C>
 COLLAPSAR_BOTH void sumTerms(const C (&x)[kCount], const Sums<C>& sums, const Scale<C>& scale, C& s, C& t) {
   C e[kCount / 2], w[(kCount + 2) / 4];

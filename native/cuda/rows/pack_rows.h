@@ -6,8 +6,8 @@
 
 namespace collapsar::cuda {
 
-// packed[i * packedStride + c] = data[(rowIndex ? rowIndex[i] : i) * rowStride + c * columnStride], elements of
-// elementBytes 2, 4 or 8.
+// packed[i * packedStride + c] = data[(rowIndex ? rowIndex[i] : i) * rowStride + c * columnStride]; 2, 4 or 8 bytes
+// each.
 cudaError_t launchPackRows(const void* data, int64_t elementBytes, int64_t rows, int64_t columns, int64_t rowStride,
                            int64_t columnStride, const int32_t* rowIndex, void* packed, int64_t packedStride,
                            cudaStream_t stream);

@@ -1,7 +1,6 @@
-// How rows are cut among thread groups, so that every multiprocessor has work until the end: host arithmetic only.
-//
-// Many rows: one group each. What is left over of the last full wave of blocks, or all rows where there are few, is cut
-// by columns; the pieces of a row are merged, always in the same order, by a second, small kernel.
+// How rows are cut among thread groups, so that every multiprocessor has work until the end. Many rows: one group each.
+// The last partial wave of blocks, or all rows where there are few, is cut by columns, and a second kernel merges the
+// pieces in order.
 #pragma once
 
 #include "host_device.h"

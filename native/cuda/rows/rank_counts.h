@@ -1,10 +1,8 @@
 // How many elements of a few vectors lie above a target, and how many equal it.
 //
-// 16-bit elements are compared two at a time. Where a comparison holds, the answer has all bits of the element set,
-// which is -1 as an integer: so the words of answers are added as integers, three in an instruction. This takes 1.5
-// instructions an element; comparing into ones of the elements' own type, and adding those, takes 2. float32 is counted
-// in the latter way, with 4. Integer counters, an element at a time, would take 7, and an H200's memory leaves time for
-// 13.8 instructions an element in all (cuda/logits/logit_rows.cu).
+// 16-bit elements are compared two at a time. A true comparison is -1 as an integer, so answers are added as integers,
+// three in an instruction: 1.5 instructions an element, where ones of the elements' type would take 2, and integer
+// counters 7. float32 takes the ones, with 4. An H200 has time for 13.8 (cuda/logits/logit_rows.cu).
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,4 @@
-// The end of a row: from its sums to the numbers that are given out. In double, on the GPU and, for the tests, on the
-// host. Special values as native/engine has them.
+// The end of a row: sums -> results, in double. Compiled for the host's tests, too. Special values as in native/engine.
 #pragma once
 
 #include "exponential_sums.h"

@@ -1,6 +1,5 @@
-// The threads that share one row: 1 to 32 lanes of a warp, or a whole block of 256. Reductions in a fixed order:
-// butterflies inside a warp, then the warps of the block one after the other, so that every thread ends with the same
-// bits, run after run.
+// The threads that share one row: 1 to 32 lanes of a warp, or a block of 256. Reductions have a fixed order
+// (butterflies in a warp, then warps in turn), so that every thread has the same bits, run after run.
 #pragma once
 
 #include "cuda/kernel_launch.h"
@@ -92,8 +91,7 @@ struct ThreadGroup {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int index() { return static_cast<int>(threadIdx.x) / kLanes; }  // in the block
 
-  // Whether it holds in any lane of the group, or of its warp: the same answer for all threads that exchange values,
-  // who may only do so in branches that all of them take.
+  // Whether it holds in any lane of the group, or of its warp: the same for all threads that exchange values.
   __device__ static bool anySync(bool holds) {
     if constexpr (kLanes == 1) return holds;
     if constexpr (kLanes <= kWarpLanes) return __ballot_sync(kAllLanes, holds) != 0;

@@ -1,8 +1,6 @@
-// A row's columns [begin, end) as the 16-byte vectors that memory has there. The vectors at both ends may be cut: of
-// those only elements of the row are read, one by one, and -inf stands for the others.
-//
-// A group of kLanes threads takes kChunkVectors vectors a lane at a time, lane beside lane. The next chunk's loads are
-// issued before the present one is worked on: 64 bytes a thread in flight.
+// A row's columns [begin, end) as 16-byte vectors of memory. Of the two at the ends only the row's elements are read;
+// -inf stands for the others. A group of kLanes threads takes kChunkVectors vectors a lane at a time; the next chunk is
+// loaded before the present one is used: 64 bytes a thread in flight.
 #pragma once
 
 #include "vector_loads.cuh"

@@ -1,6 +1,4 @@
-// Ranks columns of rows one by one: by falling score, NaN first; ties by rising column.
-//
-// Rows pass through here from the cache, after the kernels that read them: mostly with a look at `hitRank` alone.
+// Ranks columns by falling score, NaN first; ties by rising column. Rows come from the cache, mostly for hitRank alone.
 #include "rank_columns.h"
 
 #include "cuda/kernel_launch.h"

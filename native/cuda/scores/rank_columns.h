@@ -1,5 +1,4 @@
-// A second look at rows of scores: the rank of own's equivalents where the first look could not tell it, and the best
-// columns for whoever asks.
+// A second pass over rows of scores: the hit rank where the first could not tell it, and best columns on request.
 #pragma once
 
 #include "score_rows.h"

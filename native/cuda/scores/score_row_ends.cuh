@@ -31,8 +31,7 @@ __device__ uint32_t equivalentIn(const RowVectors<T>& columns, int vector, const
   return bits;
 }
 
-// Those equivalent to own in [begin, end), looked at one by one: the largest first, for a reference that rises with
-// every element is rounded as often.
+// Columns equivalent to own in [begin, end), one by one: the largest first, so that the reference does not rise.
 template <class T, int kLanes>
 __device__ ScoreGroup equivalentSums(const ScoreRowsJob& job, const T* row, int begin, int end, int own,
                                      double length) {
@@ -95,8 +94,7 @@ __device__ __forceinline__ int equivalentColumns(const ScoreRowsJob& job, int ow
   return job.equivalent.start[label + 1] - job.equivalent.start[label];
 }
 
-// ln of how many there are of all columns or of the others, NaN where there are none. A logarithm takes 70
-// instructions.
+// ln of the number of all columns or of the others; NaN for none. A logarithm takes 70 instructions.
 __device__ __forceinline__ double logCount(const ScoreRowsJob& job, int ownColumn, bool ofAll) {
   if (ofAll) return job.logColumns;
   const int equivalents = equivalentColumns(job, ownColumn);
@@ -104,8 +102,7 @@ __device__ __forceinline__ double logCount(const ScoreRowsJob& job, int ownColum
   return equivalents < job.columns ? log(static_cast<double>(job.columns - equivalents)) : undefined();
 }
 
-// A fourth of a row's end: the mean of the others (parts 0 and 1) or of all, of sequences (0 and 2) or of tokens, with
-// what goes along.
+// A fourth of a row's end: the mean of others (parts 0, 1) or of all, of sequences (0, 2) or of tokens.
 constexpr int kRowParts = 4;
 __device__ __forceinline__ void storeRowPart(const ScoreRowsJob& job, const RowOfScores& at, const ScorePiece& whole,
                                              int part, double logColumns) {

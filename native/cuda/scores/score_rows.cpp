@@ -13,8 +13,7 @@ int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multipro
   if (bytes <= 8192) return kWarpLanes;
   const int64_t warps = scoreGroupsAtOnce(kWarpLanes, multiprocessors), left = rows % warps;
   if (rows < warps) return kBlockThreads;
-  // Blocks can cut the rows of their last round, warps cannot. Where a long row is a warp's, few that are left over run
-  // almost alone for as long as a full round.
+  // Only blocks can cut the rows of their last round: a few long rows left to warps would take as long as a full round.
   const bool isLastRoundFull = left == 0 || left >= warps * 9 / 10;
   const bool isLong = bytes > 2 * kLeastPieceBytes && rows / warps < 16;
   return isLong && !isLastRoundFull ? kBlockThreads : kWarpLanes;

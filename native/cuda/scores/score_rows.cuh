@@ -1,11 +1,8 @@
-// One row of scores -> its statistics in one pass. A row is shared by 1, 32 or 256 threads, so that the shortest fill
-// their lanes and long ones the device (short_score_rows.cuh has those between); the ends of rows are worked out side
-// by side.
+// One row of scores -> its statistics in one pass, by 1, 32 or 256 threads (short_score_rows.cuh has those between).
 //
-// The columns equivalent to a row's own are hidden (-inf) while the others are summed, so that the leave-one-out
-// marginal needs no subtraction; mostly that is the own column alone, which one lane meets once. The loop has 19
-// instructions an element of float32: 10.4 for both exponentials and their sums, 3.3 for the rank, 1.9 for the maximum,
-// 1.8 for raising the references. An H200's memory leaves time for 27 of a row of 4096, its ends included.
+// Columns equivalent to the row's own are hidden (-inf) while the others are summed, so that the leave-one-out marginal
+// needs no subtraction. The loop has 19 instructions an element of float32: 10.4 for exponentials and sums, 3.3 for the
+// rank, 1.9 for the maximum, 1.8 for raising the references. An H200 has time for 27 in a row of 4096.
 #pragma once
 
 #include <type_traits>
@@ -21,8 +18,7 @@ namespace {
 
 // Terms so far below the reference, as powers of 2, are left out: together they are less than a rounding.
 constexpr float kNegligible = -100.0f;
-// What stands for -inf, and all below, where there is no base: y is finite for sequences, and 2^y is 0 for the means of
-// 2^63 tokens, too.
+// Stands for -inf and all below without a base: y is finite for sequences, and 2^y is 0 even for means of 2^63 tokens.
 constexpr float kLowestScore = -0x1p+127f;
 
 // Else the compiler converts a scale from double in every chunk again.
@@ -62,8 +58,7 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
 }
 
-// As countRanks, but what equals the target is counted only where anything does, mostly in the own column's chunk
-// alone: 3 instructions an element of float32, not 4.
+// As countRanks, but equals are counted only where there are any: 3 instructions an element of float32, not 4.
 template <class T, int kVectors>
 __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T target, int& above, int& equal) {
   if constexpr (kPaired<T>) {
@@ -113,8 +108,7 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
 
   Sums<C> seq = noSums<C>(), token = seq;
   C othersBest = -infinity<C>();
-  // Seldom changed, or needed at the end alone, and registers are short: each thread has a place of its own in shared
-  // memory.
+  // Seldom changed or needed at the end alone: kept in shared memory, for registers are short.
   struct ThreadSlot {
     C best;  // NaN above all, and the first chunk that holds it; -1 if that is -inf
     int chunk, above, equal;
@@ -283,10 +277,9 @@ struct HeldRow {
   ScorePiece piece;
 };
 
-// Warps take row after row, and do not wait for each other: while a row's argmax is found, the next one's first columns
-// are on their way. With a row a warp, blocks would wait for two loads one after the other as they begin, and
-// for the ends of their rows in one warp as they end. Registers allow two blocks; one of them, it is estimated, would
-// have nothing on its way for a fourth of the time.
+// Warps take row after row and do not wait for each other: the next row's first columns are loaded while an argmax is
+// found. With one row a warp, one of the two blocks that registers allow would, by estimate, load nothing for a fourth
+// of the time.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
     scoreRowsByWarps(const ScoreRowsJob job) {
@@ -334,9 +327,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
 constexpr int kMergedAtOnce = kWarpLanes;      // pieces, a thread of the first warp each
 constexpr int kMergeThreads = 2 * kWarpLanes;  // the sums, and what is counted and compared
 
-// One block a row that was cut: its pieces in the order of their columns. All of them are fetched at once, and each
-// warp does a part of the work: one thread would wait for the memory twice a piece, and merge four sums one after the
-// other.
+// One block a row that was cut: fetches all its pieces at once and merges them with all warps, in the order of columns.
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) mergeScorePieces(const ScoreRowsJob job) {
   __shared__ ScorePiece fetched[kMergedAtOnce], whole;

@@ -34,7 +34,7 @@ struct ScoreRowsJob {
   int64_t rowStride;
   int32_t columns;
   double logColumns, logAllButOne;  // ln columns, and ln(columns - 1), NaN of one column
-  // Row firstRow + i, i in [0, cut.rows), stands at data + (firstRow + i) * rowStride, or, gathered, at data + i *
+  // Row firstRow + i, i in [0, cut.rows), is at data + (firstRow + i) * rowStride, or, gathered, at data + i *
   // rowStride.
   int32_t firstRow;
   bool gathered;

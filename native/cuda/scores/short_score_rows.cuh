@@ -1,9 +1,6 @@
-// Short rows of scores -> their statistics. 2 to 32 threads of a warp hold a whole row in their registers, so
-// that its largest element is known before the first exponential and nothing is raised. A warp takes as many rows at a
-// time as it has such groups, and works out the ends of 32 rows side by side, one thread a row. Warps do not wait for
-// each other.
-//
-// While an H200 reads 4 rows of 256 columns of float32, there is time for 980 instructions of a warp.
+// Short rows of scores -> their statistics. 2 to 32 threads hold a whole row in registers: its maximum is known before
+// the first exponential. A warp takes as many rows as it has such groups, and finishes 32 rows side by side, one thread
+// a row; warps do not wait for each other. An H200 has time for 980 instructions of a warp for 4 rows of 256 float32.
 #pragma once
 
 #include "cuda/kernel_launch.h"
@@ -25,9 +22,9 @@ template <class T>
 constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
 template <class T>
 constexpr int kLaneVectors = kChunkVectors* kLaneChunks<T>;
-// As few as can hold a row share it: what a warp does once, not for each element, it then does for more rows (of 128
-// columns of float32 1450 instructions for 8, where 880 were for 4). Two have too few vectors of 16 bits for their
-// halves of a row's parts, and their rows of float64 too little room in shared memory.
+// As few threads as can hold a row: a warp then shares its fixed work among more rows (128 float32 columns: 1450
+// instructions for 8 rows, against 880 for 4). Two threads have too few 16-bit vectors, and too little shared memory in
+// float64.
 template <class T>
 constexpr int kFewestLanes = sizeof(T) == 4 ? 2 : 4;
 
@@ -153,9 +150,8 @@ __device__ __forceinline__ Terms<C> termsOf(const C (&x)[kAll], C best, const Sc
   }
 }
 
-// Of vectors [kFirst, kFirst + kCount), relative to `best`, which no element exceeds: 10.5 instructions an element of
-// float32. With a reference that rises as larger elements come it takes 18.8 (score_rows.cuh). In the same look: which
-// elements are `best`.
+// Vectors [kFirst, kFirst + kCount) relative to `best`, which no element exceeds: 10.5 instructions an element of
+// float32, where a rising reference takes 18.8 (score_rows.cuh). Also finds which elements equal `best`.
 template <int kFirst, int kCount, class Elements, class C>
 __device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale,
                                                uint32_t& reaching) {

@@ -1,6 +1,5 @@
-// sumTokens on the device, and the fused road [P,R,T] -> row statistics, whose sums [R,P] never leave it.
-//
-// Rows go in ranges whose sums fit a bounded workspace. Host tokens are sent packed: valid ones only, prompt by prompt.
+// sumTokens on the device, and [P,R,T] -> row statistics whose sums [R,P] never leave it. Rows go in ranges of bounded
+// workspace. Host tokens are sent packed, valid ones only, prompt by prompt.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -51,8 +50,7 @@ class TokenSummer {
     return sum * tokens_.prompts;
   }
 
-  // Starts the sums of rows [first, first + count) into device memory, with the labels added so far and its own.
-  // columnsAt: where column_of is among them; -1: a column a prompt.
+  // Starts the sums of rows [first, first + count) into device memory. columnsAt: of column_of in the labels; -1: none.
   void startWith(Call& call, std::int64_t first, std::int64_t count, double* sums, std::int64_t sumsStride,
                  std::int64_t columnsAt) {
     job_ = {};

@@ -1,9 +1,9 @@
-// [P,R,T] token log-probs -> sums in float64. Only valid tokens are read: padding is skipped by a row's length.
+// [P,R,T] token log-probs -> sums in float64; padding is not read.
 //
-// 2 or 8 lanes, a warp or a block share a segment, by its size and by how many there are. A lane's next 128 bytes are
-// all on their way before it uses the first, and a multiprocessor has registers for 1024 such lanes: one segment's
-// arithmetic hides the others' loads. Elements are widened and added by pairs inside a vector, and what rounding takes
-// from the sums of two vectors is kept; the order of additions depends on a segment's place in memory and length alone.
+// 2 or 8 lanes, a warp or a block share a segment, by its size and how many there are. A lane loads its next 128 bytes
+// at once, and a multiprocessor holds 1024 such lanes, whose arithmetic hides the loads. Elements are added by pairs
+// inside a vector, and the rounding of two vectors' sum is kept; the order depends on a segment's place and length
+// alone.
 #include "token_sums.h"
 
 #include "cuda/kernel_launch.h"
@@ -18,8 +18,7 @@ namespace {
 constexpr int kThreadsPerMultiprocessor = 1024;  // as registers allow without spilling
 constexpr int kRows = 8;                         // vectors of a lane that are on their way at a time
 
-// Of a block. Warps that have a segment each go by two: until the next block comes they wait for the longest segment of
-// their block, and of eight a third would.
+// Of a block. Warps with a segment each go by two: all wait for the longest of their block, and of eight a third would.
 template <int kLanes>
 constexpr int kThreads = kLanes == kWarpLanes ? 2 * kWarpLanes : kBlockThreads;
 
@@ -85,8 +84,7 @@ __device__ __forceinline__ void loadRows(const Vector* next, int left, Vector (&
   for (int j = 0; j < kRows; j++) rows[j] = loadShared<kLanes>(j * kLanes < left, next + j * kLanes);
 }
 
-// The elements of a vector whose bit is set, and 0 for the others: they may be NaN, or behind the end of memory. Only
-// at the tensor's own ends are they read one by one.
+// The elements of a vector whose bit is set, 0 for the others, which may be NaN or lie behind the end of memory.
 template <class T, int kLanes>
 __device__ __forceinline__ void loadKept(const TokenSumsJob& job, const Vector* at, unsigned kept,
                                          typename Element<T>::Compute (&x)[Element<T>::kPerVector]) {
@@ -235,8 +233,7 @@ __global__ void __launch_bounds__(kBlockThreads) nextSuspect(const TokenSumsJob 
   }
 }
 
-// Sixteen times the blocks that run at a time: segments are of very different lengths, and so blocks end at different
-// times, which must be short against the whole.
+// Sixteen times the blocks that run at a time: segments differ in length, and blocks must end early against the whole.
 unsigned gridOf(int64_t work, int64_t perBlock, int threads, int multiprocessors) {
   const int64_t blocks = (work + perBlock - 1) / perBlock,
                 most = int64_t{16} * (kThreadsPerMultiprocessor / threads) * multiprocessors;

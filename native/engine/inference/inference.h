@@ -46,8 +46,8 @@ struct InferenceInput {
   const RowStats* stats;  // of these rows
   std::int64_t permutations;
   std::uint64_t seed;
-  // Scores up to which permutations look a row's values up in tables of 9 bytes a score; of more, they compute them
-  // anew. No bit depends on it.
+  // Most scores for which permutations use tables of 9 bytes a score; beyond, values are computed anew, to the same
+  // bits.
   std::int64_t mostTabled = 1 << 21;
 };
 
@@ -60,10 +60,10 @@ struct Inference {
   bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
 };
 
-// Methods: docs/reference/intervals.md. NaN intervals where the data cannot give one: under two rows or columns
-// (batch), under three columns or two prompts with rows (population); a figure whose estimate is not finite has NaN
-// everywhere else. Same bits for any number of threads. Memory beside the input: some tens of megabytes at most, and
-// what is proportional to rows, or to columns. `control.doneUnits` counts rows times (columns + permutations).
+// Methods: docs/reference/intervals.md. An interval is NaN under two rows or columns (batch), under three columns or
+// two prompts with rows (population), or if its estimate is not finite. Same bits for any number of threads. Memory:
+// tens of megabytes, and what is proportional to rows or columns. `control.doneUnits` counts rows times (columns +
+// permutations).
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

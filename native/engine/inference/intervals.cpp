@@ -37,8 +37,8 @@ Bound boundOf(const StepColumns& columns, Figure figure) {
   return bound;
 }
 
-// Upper limit of the share of prompts that are like another one, when none of those with rows is: the most that could
-// have been missed, spread over the prompts with rows.
+// Upper limit of the share of prompts that are like another one, where none with rows is: the most that could be
+// missed.
 double unseenShare(const StepColumns& columns, const Confidence& confidence) {
   return confidence.mostUnseen / static_cast<double>(columns.sampledColumns);
 }
@@ -52,14 +52,13 @@ double largestMean(double sum, double variance, double quantile) {
   return size * count * root * root * root;
 }
 
-// How far up the interval of a positive, skewed mean of about `size` reaches: as if its logarithm were what varies, to
-// the second order, and never more than half as far again.
+// Upper end of the interval of a positive, skewed mean of `size`: log-normal to second order, at most half as far
+// again.
 double skewedHalf(double half, double size) { return half > 0 ? half * (1 + half / (2 * std::max(size, half))) : half; }
 
 bool isHit(Figure figure) { return figure >= kRetrieval1 && figure < kFigures; }
 bool isEntropy(Figure figure) { return figure >= kEntropySeq; }
-// Figures that have no bound above: a row unlike its prompt's others weighs more in them than the posterior lets
-// expect.
+// Figures without an upper bound: a row unlike its prompt's others weighs more than the posterior expects.
 bool isUnbounded(Figure figure) { return figure == kMiSeqLoo || isEntropy(figure); }
 
 constexpr double kUsualLevel = 0.95;
@@ -144,10 +143,9 @@ Interval AmongIntervals::of(int size, double estimate) const {
   const std::int64_t k = std::int64_t{2} << size;
   const std::vector<double>& values = sums_.among[static_cast<std::size_t>(size)];
   Variance variance = stratifiedVariance(columns_.labels.own, columns_.columns, values, false);
-  // Near the bound few rows differ, and by luck none: there the posterior of the label tells more, which is known of
-  // ln D. Rows tell how much less they vary among k; but what a row lacks of ln k is at least (k - 1) / (D - 1) of what
-  // it lacks of ln D, since the mean over subsets of the logarithm of a sum is concave in their size. It is that if one
-  // other prompt makes most of the sum, or all of it is small.
+  // Near the bound few rows differ; there the posterior of the label tells more. What a row lacks of ln k is at least
+  // (k - 1) / (D - 1) of what it lacks of ln D: the mean over subsets of the log of a sum is concave in their size.
+  // Equality if one other prompt makes most of the sum, or all of it is small.
   if (calibrated_) {
     const double least = static_cast<double>(k - 1) / static_cast<double>(columns_.distinct - 1);
     const double ratio = ofRows_ > 0 ? variance.value / ofRows_ : 0.0;
@@ -208,9 +206,8 @@ Interval populationInterval(const StepColumns& columns, const StepSums& sums, Fi
     return {estimate - half - rounding, estimate + up + rounding, error};
   }
 
-  // The gap to the bound is positive and skewed: a sum over prompts of which few are hard to tell apart. Its size is
-  // the larger of the sampled and the expected one, for the sampled one may be zero by luck. Prompts that are alike,
-  // which the batch may not have, cost their rows ln 2 each.
+  // The gap to the bound is positive and skewed: few prompts are hard to tell apart. Takes the larger of the sampled
+  // and the expected size, for the sampled one may be 0. Equal prompts, which the batch may lack, cost ln 2 each.
   const Bound attainable = boundOf(columns, figure);
   const double logColumns = columns.logOthers[columns.columns], bound = attainable.sum / rows;
   const double expected = expectations ? sums.expected[figure] / rows : estimate;
@@ -224,8 +221,7 @@ Interval populationInterval(const StepColumns& columns, const StepSums& sums, Fi
   const double down = std::max(half, std::sqrt(unlike * unlike + quantile * quantile * labels));
   // An information is not negative: below zero, symmetric noise is all there is to fear.
   const double low = std::min(estimate, std::max(estimate - down, std::min(0.0, estimate - half)));
-  // Up, the gap's logarithm is what varies; no row's value exceeds the bound where that is the same for all. Per token
-  // it is not.
+  // Upwards, the gap's logarithm varies; no row's value exceeds a bound that is the same for all. Per token it is not.
   const double up = seen ? gap * (1 - deterministicExp(-half / gap)) : 0.0;
   const double high = std::min(estimate + up, std::max(bound, estimate));
   if (figure != kMiPerToken) return {low - rounding, high + rounding, error};

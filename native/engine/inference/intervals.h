@@ -22,10 +22,9 @@ struct Confidence {
 // How many standard deviations a sum of surprises may lie off 0 if the rows are sampled as the scores say.
 constexpr double kCalibrationDeviations = 3;
 
-// Scores agree with the labels: the mean of matched - marginal lies within three standard deviations of what the scores
-// themselves say it should be. False where rows were not sampled from the distributions that the scores describe
-// (another temperature, a mask, rows chosen by reward); then no interval uses the posterior of the label.
-// `variance`: that of the sum over rows.
+// Whether scores agree with the labels: the mean of matched - marginal lies within three standard deviations of what
+// the scores say. False where rows were not sampled from them (temperature, mask, selection by reward): then no
+// interval uses the posterior of the label. `variance`: of the sum over rows.
 bool scoresDescribeSampling(const StepColumns& columns, const StepSums& sums, double variance);
 
 struct Interval {
@@ -38,8 +37,8 @@ double roundingOf(const StepColumns& columns, const StepSums& sums, Figure figur
 // Wilson's score interval of a proportion for `count` independent draws: inside [0, 1] and never of zero width.
 Interval wilson(double proportion, double count, double quantile, double error);
 
-// A proportion is taken as certain if its spread, or the variance of its hits times the rows, is no more than this:
-// what is left is rounding, and would change with the order of rows.
+// A proportion of no more spread than this is certain: what is left is rounding, and would change with the order of
+// rows.
 constexpr double kLeastSpread = 0x1p-30;
 
 // How many independent draws the variance of a proportion of `rows` amounts to, within the bounds given.

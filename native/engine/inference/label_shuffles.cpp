@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::int64_t kDrawnRows = 1 << 15;  // between looks at `cancelled`: some .2 ms of drawing
 
-// An odd number of cache lines: were it a power of two, one row of all permutations would fall into one set of the
-// cache.
+// An odd number of cache lines: with a power of two, a row of all permutations would share one set of the cache.
 std::int64_t strideOf(std::int64_t rows) {
   constexpr std::int64_t kLine = 64 / sizeof(std::uint16_t);
   return ((rows + kLine - 1) / kLine | 1) * kLine;

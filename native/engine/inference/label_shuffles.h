@@ -16,8 +16,7 @@ struct ShuffledLabels {
   std::uint64_t seed;
 };
 
-// Permutations [0, size) of a tile; those of one permutation stand together. `Entry` is as narrow as the labels allow:
-// a tile is read from beyond the first-level cache.
+// Permutations [0, size) of a tile; a permutation's entries stand together, as narrow as the labels allow.
 template <typename Entry>
 struct LabelTile {
   const Entry* labels;
@@ -37,9 +36,8 @@ struct SourceTile {
   }
 };
 
-// Where the labels of rows come from, permutation after permutation, if these are few enough to be kept for the next
-// step. They depend on the number of rows and the seed alone, and the steps of a run have the same rows as a rule:
-// drawing them takes longer than all that is done with them.
+// The source of permuted labels. Few enough are kept for the next step, which mostly has the same: drawing them is
+// slow.
 struct KnownShuffles {
   std::int64_t rows, permutations;
   std::uint64_t seed;
@@ -50,8 +48,7 @@ struct KnownShuffles {
 // row i takes the label at position below(i + 1) among the first i + 1.
 class LabelShuffles {
  public:
-  // Tiles have up to `tilePermutations`. Throws std::bad_alloc, which nothing below does: a thread of a pool has
-  // nowhere to throw it to.
+  // Tiles have up to `tilePermutations`. Throws std::bad_alloc, which nothing below does.
   LabelShuffles(const ShuffledLabels& labels, std::int64_t tilePermutations, int workers);
 
   // Calls `use` with permutations [first, first + size) as one of the tiles above; each permutation is asked for once,
@@ -80,8 +77,8 @@ class LabelShuffles {
     if (draw(tile, first, size, labels_.own, control)) use(LabelTile<Entry>{tile, stride_, size});
   }
 
-  // What every row of permutations [first, first + size) gets of `values`, or the row that it comes from if there are
-  // none. False: cancelled.
+  // What each row of permutations [first, first + size) gets of `values`; without, the row it comes from. False:
+  // cancelled.
   template <typename Entry>
   bool draw(Entry* entries, std::int64_t first, std::int64_t size, const std::int32_t* values,
             const JobControl& control) const;

@@ -27,8 +27,7 @@ LabelValues::LabelValues(const InferenceInput& input, const StepColumns& columns
   topPosition_.resize(size);
 }
 
-// ln sum exp((score - reference) / divisor) over the columns that `keep` lets through; -inf if all are -inf or none is
-// kept.
+// ln sum exp((score - reference) / divisor) over the columns that `keep` lets through; -inf if there are none.
 template <class Keep>
 inline __attribute__((always_inline)) double LabelValues::logSumOver(const double* scores, double reference,
                                                                      double divisor, Keep keep) {

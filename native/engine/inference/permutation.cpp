@@ -107,8 +107,7 @@ struct Scratch {
   std::vector<Contribution> row;      // [kRowsAtOnce, columns] likewise, or [kRowsAtOnce, tilePermutations] computed
   std::vector<Contribution> figures;  // [tilePermutations]
   std::vector<Levels> levels;         // [tilePermutations]
-  // Where values are computed: [columns] by signature; [tilePermutations]; and [columns] where columns share
-  // signatures.
+  // Where values are computed: [columns] by signature; [tilePermutations]; [columns] where columns share signatures.
   std::vector<std::uint8_t> hitLevels;
   std::vector<double> terms, columnTerms, signatureSums;
 

@@ -27,9 +27,8 @@ struct PromptMatrices {
   std::vector<std::uint16_t> nats;      // [P, P] float16: mean over the rows of i of S[r][p] - marginal
 };
 
-// docs/reference/intervals.md has the posterior of the label and the interval. Same bits for any number of threads and
-// any instruction set. Memory beside the result: what is proportional to columns. `control.doneUnits` counts rows times
-// columns.
+// docs/reference/intervals.md has the posterior of the label and the interval. Same bits for any threads and
+// instruction set. Memory is proportional to columns. `control.doneUnits` counts rows times columns.
 Outcome promptMatrices(const PromptMatrixInput& input, PromptMatrices& out, ThreadPool& pool, JobControl& control);
 
 }  // namespace collapsar

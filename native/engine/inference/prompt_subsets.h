@@ -10,8 +10,7 @@
 
 namespace collapsar {
 
-// Which prompts are drawn: random orders of the distinct prompts, which depend on their number and the seed alone.
-// Read-only once made.
+// Which prompts are drawn: random orders of the distinct prompts, by their number and the seed alone. Read-only.
 struct PromptSubsets {
   PromptSubsets(const StepColumns& columns, std::uint64_t seed);
 
@@ -27,13 +26,10 @@ struct PromptSubsets {
   std::vector<double> logSize;               // [sizes]: ln k
 };
 
-// One worker's scratch.
-//
-// Exact for k = 2, the mean over all other prompts, and for k = D. Between, an order of all prompts is halved and its
-// halves laid upon one another until blocks of k prompts remain, floor(D / k) of them; each is a draw without
-// replacement. The block that holds the row's own prompt gives k - 1 others; of any other block all but one are taken.
-// Blocks of size 2k are two of size k, so that all sizes together take two additions a column. All terms are positive:
-// nothing cancels.
+// One worker's scratch. Exact for k = 2, the mean over all other prompts, and for k = D. Between, a random order of
+// prompts is cut into floor(D / k) blocks of k, each a draw without replacement: of the block with the row's own prompt
+// k - 1 others are taken, of any other all but one. Blocks of 2k are two of k, so that all sizes take two additions a
+// column.
 class SubsetValues {
  public:
   SubsetValues(const InferenceInput& input, const PromptSubsets& subsets);

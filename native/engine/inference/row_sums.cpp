@@ -32,9 +32,9 @@ void addTo(std::vector<double>& total, const std::vector<double>& part) {
   for (std::size_t i = 0; i < total.size(); i++) total[i] += part[i];
 }
 
-// One worker's: adds one row, whose LabelValues are at hand, to a block's sums; hands out the figures' own values.
-// Columns are gone through in loops without branches, which the compiler turns into vectors; the few columns that need
-// more are put right afterwards. Every sum has the terms and the order that the definition gives it.
+// One worker's: adds one row, whose LabelValues are at hand, to a block's sums. Loops over columns have no branches, so
+// that they become vectors; the few columns that need more are corrected afterwards. Every sum has the terms and the
+// order of its definition.
 class RowAdder {
  public:
   RowAdder(const InferenceInput& input, const StepColumns& columns) : input_(input), columns_(columns) {
@@ -193,8 +193,7 @@ class RowAdder {
     void leave() const { *at = before; }
   };
 
-  // Expectations are those over the labels other than j, for every j; where no other label is conceivable, the row's
-  // own value stands for it.
+  // Expectations over the labels other than j, for every j; the row's own value where there is no other.
   inline __attribute__((always_inline)) void addWithout(const LabelValues& row, std::int32_t own, RowSums& sums,
                                                         const double* rowValues) {
     const std::int64_t columns = input_.columns, heavy = row.heavy;
@@ -292,9 +291,8 @@ class RowAdder {
     for (const Column& column : ownColumns) column.leave();
   }
 
-  // For each of the row's best columns, in their order: the weight of the top 1 << hit without it, if it is one of
-  // them. Returns 1 if the own column is there, which it is without any other than itself. All at once and without
-  // branches: adding 0 changes no sum.
+  // For each of the row's best columns, in order: the weight of the top 1 << hit without it, if it is among them.
+  // Returns 1 if the own column is there. Without branches: adding 0 changes no sum.
   static inline __attribute__((always_inline)) double hitsWithout(const LabelValues& row, std::int32_t own, int hit,
                                                                   double* __restrict sums) {
     double value = 0;

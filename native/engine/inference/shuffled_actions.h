@@ -1,8 +1,6 @@
-// Actions shuffled many times -> how often chance alone gives at least what was seen: the counts behind the p-values of
-// I(X;A), I(Z;A|X) and oscillating actions (docs/reference/verdicts.md; src/monitor/verdicts makes figures of them).
-//
-// One generator draws all shuffles of a call, one after the other, on one thread: some ten nanoseconds a row and
-// shuffle. Between two of them it is asked whether the job was cancelled; a unit of progress is a shuffle.
+// Actions shuffled many times -> how often chance gives at least what was seen: the counts behind the p-values of
+// I(X;A), I(Z;A|X) and oscillating actions (docs/reference/verdicts.md). One generator draws all shuffles, on one
+// thread, in some ten nanoseconds a row; cancelling and progress go by shuffles.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,7 @@ namespace collapsar {
 namespace {
 
 // The quantile is smooth in x = 1/degrees. Each piece is its Chebyshev interpolation (22 nodes, cut after degree 16;
-// the quantiles solved with 34 digits), multiplied out in s, which goes from -1 to 1 over the piece. What is cut off is
-// below 3e-15 of the value, and rounding of the sum below 1e-15.
+// quantiles of 34 digits), multiplied out in s in [-1, 1]. Cut off: below 3e-15 of the value; rounding: below 1e-15.
 constexpr int kCoefficients = 17;
 struct Piece {
   double end, scale, shift;  // x < end; s = scale x - shift
@@ -58,8 +57,7 @@ double log1p(double x) {
   return deterministicLog(sum) - ((sum - 1) - x) / sum;
 }
 
-// Gamma(a + 1/2) / (Gamma(a) sqrt(a)), which goes to 1. The difference of two ln Gamma would lose all digits for
-// large a.
+// Gamma(a + 1/2) / (Gamma(a) sqrt(a)), which goes to 1; a difference of two ln Gamma would lose all digits for large a.
 double gammaRatio(double a) {
   constexpr double kAsymptotic = 30;  // from here on the series below is exact to the last bit
   double factor = 1;

@@ -18,9 +18,8 @@ struct Variance {
 // prompt's spread: sum_p sum_r w_rp (v_rp - mean_p)^2 / R^2 estimates the variance of a mean over rows within prompts.
 Variance posteriorVariance(std::int64_t rows, const StepSums& sums, Figure figure);
 
-// Prompts as strata, from the figures' values alone. Prompts with a single row have no spread within: theirs is taken
-// from all rows, which adds the spread between prompts. `alike`: prompts are taken to spread alike.
-// own: [values.size()], each in [0, columns).
+// Prompts as strata, from the figures' values alone. A prompt with one row takes its spread from all rows, which adds
+// that between prompts. `alike`: prompts spread alike. own: [values.size()], each in [0, columns).
 Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const std::vector<double>& values,
                             bool alike);
 
@@ -28,9 +27,9 @@ Variance stratifiedVariance(const std::int32_t* own, std::int64_t columns, const
 // Stein (1981) it is too large rather than too small on average.
 double jackknifeVariance(const StepColumns& columns, const std::vector<double>& without);
 
-// On how many prompts' differences the variance between prompts rests. The influence of a prompt has a part that comes
-// from drawing its rows, the square of which is proportional to their number, and one that all of its rows share, to
-// the number's square: with that, Satterthwaite's degrees of freedom. All with as many rows: one less than there are.
+// On how many prompts' differences the variance between prompts rests, by Satterthwaite. A prompt's influence has a
+// part from drawing its rows (its square is proportional to their number) and one that all of them share (to the
+// number's square).
 double promptDegrees(const StepColumns& columns, double between, double within);
 
 }  // namespace collapsar

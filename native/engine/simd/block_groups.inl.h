@@ -37,8 +37,7 @@ COLLAPSAR_INLINE V largestLanes(const typename V::Scalar* x, int64_t count) {
   return all;
 }
 
-// The maximum of `count` columns: of groups that are `changed` (a bit each) anew, of the others from `known`, which
-// holds what largestLanes gives.
+// The maximum of `count` columns: `changed` groups (a bit each) anew, others from `known`, as largestLanes gives it.
 template <class V>
 COLLAPSAR_INLINE typename V::Scalar largestOf(const Groups<V>& groups, int64_t count, const V* known,
                                               uint32_t changed) {

@@ -76,8 +76,7 @@ COLLAPSAR_INLINE int64_t firstOf(const ScanCounters<V>& scan, typename V::Scalar
   }
 }
 
-// The columns of a block that are above `best`, and those before `at` that are equal. `count` is a multiple of
-// kScoreLanes.
+// The columns of a block above `best`, and those before `at` equal to it. `count`: a multiple of kScoreLanes.
 template <class V>
 __attribute__((noinline)) int64_t countBefore(const Groups<V>& groups, int64_t count, typename V::Scalar best,
                                               int64_t at) {

@@ -50,8 +50,7 @@ COLLAPSAR_INLINE void flush(ColumnSums& sums, const RunSums<V>& run) {
   flush(sums.sToken, run.sToken);
 }
 
-// kGroupColumns columns, whose runs are added before they are widened: of like terms that is exact, and widening is
-// dear.
+// kGroupColumns columns, whose runs are added before they are widened: exact for like terms, and widening is costly.
 template <class V, class Terms>
 COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Terms& terms, uintptr_t ahead,
                                uintptr_t aheadStep, ColumnSums& sums) {
@@ -84,9 +83,9 @@ COLLAPSAR_INLINE void addGroup(const typename V::Scalar* x, V origin, const Term
   flush(sums, all);
 }
 
-// Sums over `count` columns, a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly). While
-// they are made, what `ahead` points to is asked for, aheadStep bytes for 16 columns. First come the groups that are
-// near: in two lists, the processor need not guess which of them is. Out of line: one copy for all types.
+// Sums over `count` columns, a multiple of kScoreLanes, relative to a finite reference >= every x (or nearly);
+// meanwhile prefetches `ahead`, aheadStep bytes for 16 columns. Groups that are near come first, in two lists: nothing
+// to guess for the processor. Out of line: one copy for all types.
 template <class V>
 __attribute__((noinline)) BlockSums blockSums(const Groups<V>& groups, int64_t count, typename V::Scalar reference,
                                               double length, uintptr_t ahead, uintptr_t aheadStep) {

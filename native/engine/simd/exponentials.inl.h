@@ -1,5 +1,4 @@
-// The exponentials of scores' differences from a maximum, several vectors side by side: e^d, and e^(d/length) for the
-// means per token.
+// Exponentials of scores' differences from a maximum, several vectors at once: e^d, and e^(d/length) for token means.
 #pragma once
 
 #include "engine/deterministic_math.h"
@@ -13,9 +12,9 @@ namespace {
 template <class V>
 struct Exponential;
 
-// 2^(f/8) = 1 + f (c0 + c1 f + c2 f^2) on |f| <= 1/2, minimax with the constant held at 1; error 2.6e-8 with
-// coefficients in float. Eighths, for a vector holds eight powers to look up: beside a whole power of two that spares
-// two terms for one multiplication (logitStats +7% to +12% on Zen 5, AVX2 +10%).
+// 2^(f/8) = 1 + f (c0 + c1 f + c2 f^2) on |f| <= 1/2, minimax with the constant 1; error 2.6e-8 with float
+// coefficients. Eighths: a vector holds eight powers, which spares two terms for one multiplication (logitStats +7% to
+// +12%, Zen 5).
 constexpr float kExp2Coefficients[3] = {0x1.62e432p-4f, 0x1.ec0c22p-9f, 0x1.c690cap-14f};
 constexpr float kLog2eFloat = 0x1.715476p+0f;
 constexpr float kEighthsPerNat = 8.0f * kLog2eFloat;
@@ -49,8 +48,7 @@ struct Exponential<FloatVec> {
     }
   }
 
-  // In two steps, for several at once: what the polynomial is of, and the polynomial. The lack of log2(e) as a float is
-  // made good by blockSums.
+  // In two steps: what the polynomial is of, and the polynomial. blockSums corrects for log2(e) as a float.
   COLLAPSAR_INLINE static void reduce(FloatVec d, FloatVec& f, FloatVec& shifted) {
     const FloatVec shift = splat(kRoundingShiftFloat), eighths = splat(kEighthsPerNat);
     shifted = fma(d, eighths, shift);
@@ -196,9 +194,8 @@ struct NearExponential {
   }
 };
 
-// The exponentials of N vectors of differences: e^d, d and the token's. One is a chain of 13 dependent operations, and
-// a processor looks only so far ahead for others: told side by side they take 1/8 less time in float64 (float32:
-// alike).
+// e^d, d and the token's, of N vectors of differences. Each is a chain of 13 dependent operations: side by side they
+// take 1/8 less time in float64 (float32: alike).
 template <int N, class V>
 COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const Exponential<V>& exponential, V (&d)[N],
                                    V (&e)[2 * N]) {
@@ -233,8 +230,7 @@ COLLAPSAR_INLINE void exponentials(const V (&difference)[N], const NearExponenti
   }
 }
 
-// So many vectors are told side by side: with their constants they fit the registers, or nearly so in float64, whose
-// chains are longer.
+// Vectors side by side: with their constants they fit the registers, or nearly so in float64, whose chains are longer.
 template <class Terms>
 constexpr int kTogether = sizeof(Terms::farthest) == 64 ? 4 : 2;
 template <class V>

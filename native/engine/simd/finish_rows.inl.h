@@ -1,7 +1,5 @@
-// The end of rows: from the exponential sums of both groups of columns to the statistics, several rows at once.
-//
-// Alone, a row's four logarithms and two exponentials come one after the other; they took longer than all
-// else at 64 columns and fewer. Included by kernels.inl.h.
+// The end of rows: from exponential sums to statistics, several rows at once. Alone, a row's four logarithms and two
+// exponentials would take longer than all else at 64 columns and fewer. Included by kernels.inl.h.
 #pragma once
 
 #include <stdint.h>

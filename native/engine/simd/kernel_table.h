@@ -1,8 +1,7 @@
 // What the kernels of one instruction set offer: plain data and function pointers, filled in by kernels_<isa>.cpp.
 //
-// This header and everything that a kernel file includes must stay free of inline functions with linkage (the standard
-// library's included): the linker keeps one copy of such a function for the whole program, and if that is the one
-// compiled for AVX-512, every other machine dies of it.
+// No file that a kernel file includes may have inline functions with linkage (the standard library's included): the
+// linker keeps one copy for the program, and if that is AVX-512's, every other machine dies of it.
 #pragma once
 
 #include <stdint.h>
@@ -82,8 +81,8 @@ struct NarrowScratch {
 
 // Arrays over types stand in the order of DType: float64, float32, float16, bfloat16.
 struct KernelTable {
-  // Of each of `count` segments the sum of its tokens, which lie side by side from data + start (in elements). Nothing
-  // beyond them is read.
+  // Of each of `count` segments the sum of its tokens, side by side from data + start (in elements), and nothing
+  // beyond.
   void (*sumSegments[4])(const void* data, const int64_t* starts, const int64_t* lengths, int64_t count, double* sums);
 
   // The same, of at most kLeafTokens tokens each, for tokens that are in a cache already: nothing is asked for ahead.

@@ -1,10 +1,8 @@
-// The kernels, written once over FloatVec and DoubleVec, and the table of them. Each kernels_<isa>.cpp includes its
-// vectors and then this file; the files that this one includes find the vectors there.
+// The kernels, written once over FloatVec and DoubleVec, and their table. Each kernels_<isa>.cpp includes its vectors,
+// then this.
 //
-// The same bits everywhere: the work is laid out over a fixed number of virtual lanes, whatever the width of the
-// machine's vectors, every lane does the same IEEE operations in the same order, and lanes are folded by halves. No
-// operation may be contracted, reassociated or approximated (compile with -ffp-contract=off). See kernel_table.h for
-// why nothing of the standard library may be included.
+// The same bits everywhere: a fixed number of virtual lanes, the same IEEE operations in the same order in every lane,
+// and lanes folded by halves. Nothing may be contracted, reassociated or approximated (-ffp-contract=off).
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF

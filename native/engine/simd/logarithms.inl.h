@@ -6,8 +6,7 @@
 namespace collapsar {
 namespace {
 
-// ln x as deterministicLog has it, bit for bit, for normal x > 0. Several side by side: each begins with a division,
-// and a processor does not look as far ahead as the next one's.
+// ln x, bit for bit as deterministicLog, for normal x > 0. Side by side: each begins with a division.
 template <int N>
 COLLAPSAR_INLINE void logsOf(const DoubleVec (&x)[N], DoubleVec (&out)[N]) {
   DoubleVec k[N], f[N], s[N], z[N], q[N];

@@ -36,8 +36,7 @@ template <class C>
 struct LogitRow {
   double temperature;
   LogitReference start;  // where each leaf begins: what the row's first run asks for
-  C target;
-  bool ranked;      // count what is above and equal to the target
+  C target;         // +inf where columns are not ranked
   bool ranksAlong;  // for speed alone: how it went with the columns before, see Ranking
   bool located;     // find the column of the maximum
   bool invalid;     // a NaN or +inf has come (NaN: known when the leaf is finished): everything here means nothing

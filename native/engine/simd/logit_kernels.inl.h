@@ -1,9 +1,7 @@
-// The kernels of logitStats, written once over FloatVec and DoubleVec like those of kernels.inl.h, and the table of
-// them. Each kernels_<isa>.cpp includes this file after kernels.inl.h, whose rules hold here too.
+// The kernels of logitStats and their table, under the rules of kernels.inl.h.
 //
-// One pass: a run is summed relative to the reference that the runs before it had, and its maximum is found on the way.
-// Only if that lies far above the reference is the reference raised and the run, which is still in the L1 cache, summed
-// again. Near the reference the entropy ln s - t/s does not cancel.
+// One pass: a run is summed relative to the reference of the runs before it. Only if its maximum lies far above is the
+// reference raised and the run, still in the L1 cache, summed again. Near the reference ln s - t/s does not cancel.
 #include <stdint.h>
 
 #include "engine/deterministic_math.h"
@@ -85,9 +83,8 @@ int64_t addRunsOf(const T* source, int64_t first, int64_t count, LogitRow<C>& ro
   const C ceiling = rise < static_cast<double>(kLargest<C>) ? static_cast<C>(rise) : kLargest<C>;
   int64_t end = count;
   withTerms(row, [&](const auto& terms) {
-    end = !row.ranked      ? addRuns<Ranking::None>(source, first, count, terms, ceiling, row, peak)
-          : row.ranksAlong ? addRuns<Ranking::Along>(source, first, count, terms, ceiling, row, peak)
-                           : addRuns<Ranking::After>(source, first, count, terms, ceiling, row, peak);
+    end = row.ranksAlong ? addRuns<Ranking::Along>(source, first, count, terms, ceiling, row, peak)
+                         : addRuns<Ranking::After>(source, first, count, terms, ceiling, row, peak);
   });
   return end;
 }

@@ -1,5 +1,5 @@
-// One pass over logits, run by run: the sums over their terms, their maximum, and how many of them lie above the target
-// or equal it.
+// One pass over logits, run by run: sums over their terms, their maximum, and their counts above and equal to the
+// target.
 #pragma once
 
 #include <stddef.h>
@@ -15,11 +15,10 @@
 namespace collapsar {
 namespace {
 
-// A run is taken in steps of four vectors of 16 lanes. The four terms of a lane are added by pairs, then the steps of
-// the run, and the sums of a run go to float64: like terms are doubled, exactly, where a longer chain would make the
-// same rounding error again and again. Beside a term of 1 all others of its lane may be lost five times, each time up
-// to 2^-24: less than 3e-7, what log-sum-exp may err by (docs/reference/logits.md). Runs of twice the length are 4%
-// faster.
+// A run is taken in steps of four vectors of 16 lanes. A lane's four terms are added by pairs, then the steps, and a
+// run's sums go to float64: like terms are doubled exactly. Beside a term of 1 the others of its lane may be lost five
+// times, each time up to 2^-24: below 3e-7, the gate of log-sum-exp (docs/reference/logits.md). Runs of twice the
+// length are 4% faster.
 constexpr int kLogitLanes = kScoreLanes;
 constexpr int kStepColumns = 4 * kLogitLanes;
 constexpr int kRunSteps = kLogitRun / kStepColumns;
@@ -62,10 +61,10 @@ struct Ranks {
   }
 };
 
-// When columns are ranked. Most runs reach up to an unlikely target: they are counted as they are summed, among
-// instructions that wait (Zen 5: 2 instead of 3 cycles a vector). Few reach up to a likely one: they are noted, and
-// counted when the others are summed, for a branch at each would be guessed wrong (1 cycle a vector).
-enum class Ranking { None, Along, After };
+// When columns are ranked. Along: as they are summed, among instructions that wait, where most runs reach an unlikely
+// target (Zen 5: 2 cycles a vector instead of 3). After: the few runs that reach a likely one are noted and counted at
+// the end, without branches that are guessed wrong (1 cycle a vector).
+enum class Ranking { Along, After };
 
 template <class V>
 struct LogitScan {
@@ -75,8 +74,7 @@ struct LogitScan {
   Ranks ranks;
 };
 
-// A run of floats is far coarser than the float64 lanes that it is added to. For one of doubles what rounding takes is
-// kept (Knuth's two-sum).
+// A run of floats is coarser than its float64 lanes. For doubles, what rounding takes is kept (Knuth's two-sum).
 COLLAPSAR_INLINE void drainRun(ScoreSum& sum, ScoreSum&, const Wide<FloatVec, kScoreLanes>& run) { flush(sum, run); }
 COLLAPSAR_INLINE void drainRun(ScoreSum& sum, ScoreSum& low, const Wide<DoubleVec, kScoreLanes>& run) {
 #pragma GCC unroll 8
@@ -179,8 +177,7 @@ COLLAPSAR_INLINE bool anyAbove(const Wide<V, kLogitLanes>& largest, V bound) {
   return found;
 }
 
-// Takes in the columns [first, count), which begin with a run, up to a run that rises above `ceiling`. Returns where
-// that begins, or `count`. Out of line: it is large.
+// Takes columns [first, count), from a run's start, up to a run above `ceiling`: returns its start, or `count`.
 template <Ranking kRanking, class T, class Terms, class C>
 __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_t count, const Terms& given, C ceiling,
                                           LogitRow<C>& row, LogitPeak<C>& peak) {
@@ -230,14 +227,13 @@ __attribute__((noinline)) int64_t addRuns(const T* source, int64_t first, int64_
     for (int p = 0; p < Wide<V, kLogitLanes>::kParts; p++) {
       scan.largest.part[p] = max(run.largest.part[p], scan.largest.part[p]);
     }
-    if (kRanking == Ranking::None) continue;
     reaching[reached] = from;
     reached += notAllUpTo(run.largest, bound);
   }
   if (kRanking == Ranking::After) {
     for (int i = 0; i < reached; i++) countRun(reaching[i], scan);
   }
-  if (kRanking != Ranking::None) row.ranksAlong = 2 * reached * kLogitRun > at - first;
+  row.ranksAlong = 2 * reached * kLogitRun > at - first;
   lanes.filled |= at > first;
   storeLanes(lanes.s, scan.s);
   storeLanes(lanes.t, scan.t);

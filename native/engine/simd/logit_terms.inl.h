@@ -43,8 +43,7 @@ COLLAPSAR_INLINE LogitReference placeReference(double largest, double temperatur
   return {largest, 0.0, largest, 0.0};
 }
 
-// Several vectors at once, step by step side by side: one exponential is a chain of dependent operations, and a
-// processor looks only so far ahead for others.
+// Several vectors at once, step by step: one exponential is a chain of dependent operations.
 #define COLLAPSAR_EACH _Pragma("GCC unroll 8") for (int j = 0; j < N; j++)
 
 // As many as the registers hold.

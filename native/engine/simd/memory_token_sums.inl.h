@@ -51,9 +51,9 @@ class LineCursor {
   uintptr_t line_ = 0, end_ = 0;
 };
 
-// Lines asked for beyond the one that is added. Where half of the tokens are there, that takes 10% less time than
-// asking for the same places of a later segment (512 tokens), or for the head of the next one (4096; one thread, Zen
-// 5). By way of the L2 cache: 2% to 5% less (512) and 5% to 8% (4096; Emerald Rapids).
+// Lines prefetched beyond the one that is added: 10% less time than prefetching the same places of a later segment (512
+// tokens, half of them valid) or the next one's head (4096; Zen 5). By way of the L2 cache: 2% to 8% less (Emerald
+// Rapids).
 constexpr int kLinesAhead = 80, kLinesNear = 16;
 
 // One segment; for each of its lines each cursor asks for one.

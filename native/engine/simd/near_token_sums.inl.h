@@ -11,8 +11,7 @@
 namespace collapsar {
 namespace {
 
-// Two segments side by side, where the registers hold the lanes of both: an addition waits for the one before it in
-// its lane, and the other segment's fill the wait.
+// Two segments at once, where registers hold the lanes of both: additions wait less for the ones before them.
 constexpr bool kPairsFit = TokenSum::kParts <= 4;
 
 template <class T>
@@ -30,8 +29,7 @@ COLLAPSAR_INLINE void addPair(TokenSum& a, const T* tokensA, int64_t countA, Tok
   addRest(b, tokensB, t, countB);
 }
 
-// Elements of 16 bits are widened strip by strip into memory that stays in the L1 cache, for a conversion to float64
-// straight from memory costs half of one from a register.
+// 16-bit elements are widened into strips in the L1 cache: converting to float64 from memory costs half.
 constexpr int64_t kStripTokens = 512;
 
 // The order in which a strip stands, and how its lanes are folded. Float16: as the tokens came.

@@ -1,5 +1,4 @@
-// What the kernels know of the types that they compute in: the vectors of each, infinity and NaN, and the next number
-// below.
+// What kernels know of their scalar types: the vectors of each, infinity and NaN, and the next number below.
 #pragma once
 
 #include <stdint.h>

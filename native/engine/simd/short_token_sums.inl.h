@@ -11,9 +11,8 @@
 namespace collapsar {
 namespace {
 
-// With random lengths every branch on one is mispredicted, which costs more than to add a short segment up. So eight
-// at a time take the way of the longest of them, with vectors that are masked where a segment has ended: less than
-// half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
+// With random lengths branches on them are mispredicted, which costs more than a short sum. Eight segments at a time
+// take the way of their longest, with masked vectors: half the time at 16 tokens, two thirds at 64 (AVX-512, float32).
 constexpr int64_t kShortTokens = 96;
 constexpr int kShortGroup = 8;
 
@@ -51,8 +50,7 @@ void sumHalves(const T* tokens, const int64_t* starts, const int64_t* lengths, i
       askForSegment<Halves, Cache::L2>(later(i, kShortFarLines / kLines));
       askForSegment<Halves, Cache::L1>(later(i, kShortNearLines / kLines));
     }
-    // Lanes begin with their first token, where elsewhere they begin with +0 and add it: that differs for -0 alone,
-    // and only in a sum of 0, which the last addition makes +0.
+    // Lanes begin with their first token, not with +0: that differs for -0 alone, which the last addition makes +0.
     Wide<DoubleVec, kHalfLanes> low, high = splat<DoubleVec, kHalfLanes>(0.0);
     const T* from = tokens + starts[i];
     const int length = static_cast<int>(lengths[i]);

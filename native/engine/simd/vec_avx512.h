@@ -108,8 +108,7 @@ COLLAPSAR_INLINE DoubleVec interleaveHigh(DoubleVec a, DoubleVec b) {
   return {_mm512_permutex2var_pd(a.v, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b.v)};
 }
 
-// GCC 12 stores a mask that it has no register for as one byte or two, and counts the bits of four: the move is spelt
-// out.
+// GCC 12 spills a mask as one byte or two, and counts the bits of four: hence the explicit move.
 COLLAPSAR_INLINE uint32_t movemask(FloatMask a) {
   uint32_t bits;
   asm("kmovw %1, %0" : "=r"(bits) : "k"(a.m));

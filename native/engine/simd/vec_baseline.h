@@ -49,8 +49,7 @@ inline __attribute__((noinline)) FloatVec fma(FloatVec a, FloatVec b, FloatVec c
   for (int i = 0; i < 4; i++) out.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
   return out;
 #else
-  // The product of two floats is exact as a double. libm's fmaf takes 20 times as long where the processor has no
-  // instruction for it (logitStats .001 -> .025 G elements/s).
+  // The product of two floats is exact as a double. Without an instruction for it libm's fmaf takes 20 times as long.
   const auto half = [&](int i) __attribute__((always_inline)) {
     const DoubleRegister product = DoubleRegister{a.v[i], a.v[i + 1]} * DoubleRegister{b.v[i], b.v[i + 1]};
     return addToOdd(product, DoubleRegister{c.v[i], c.v[i + 1]});

@@ -1,5 +1,4 @@
-// Rows of many columns: each comes block by block, and a block is compared and summed while it stays in the L1 cache.
-// Rows of few columns: narrow_rows.inl.h.
+// Rows of many columns, block by block: a block stays in the L1 cache. Rows of few columns: narrow_rows.inl.h.
 #pragma once
 
 #include <stdint.h>
@@ -14,8 +13,7 @@
 namespace collapsar {
 namespace {
 
-// While a block is worked on in the L1 cache, memory would idle: what will be read so far ahead is asked for meanwhile.
-// Asking for addresses beyond the matrix does no harm.
+// Prefetches while a block in the L1 cache is worked on. Addresses beyond the matrix do no harm.
 constexpr uintptr_t kPrefetchBytes = 16384;
 
 // Elements of the type that is computed in stay where they are; others are converted into the scratch.

@@ -1,7 +1,5 @@
-// The sum of one leaf of a row whose tokens come in pieces, in any order: to the bit what sumTokens makes of the whole.
-//
-// Tokens that follow the ones before them are added to the leaf's 32 lanes at once, as in sumTokens; only those that
-// come ahead of others must wait, as copies.
+// The sum of one leaf of a row whose tokens come in pieces, in any order, to the bit what sumTokens makes of the whole:
+// tokens that follow those before are added to 32 lanes at once; those that come ahead wait as copies.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-// A step [P,R,T] whose token log-probs come in blocks: which tokens have come, and the sums over them so far.
+// A step [P,R,T] whose token log-probs come in blocks: which have come, and the sums so far.
 //
-// A block is claimed, so that no other gives its tokens; take_block.h computes what it adds; then it is committed, or
-// unclaimed as if it had not come. Everything here is for one thread. Computing may run on another one meanwhile: it
-// reads the claimed block and the leaves of its rows, which nothing but commit() and forget() changes.
+// A block is claimed, so that no other gives its tokens; take_block.h computes what it adds; then it is committed or
+// unclaimed. All for one thread; computing on another reads the claimed block and the leaves of its rows only.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +48,8 @@ class StepTokens {
   // sums: [rows, prompts] of the block; those of the rows at these positions become the step's.
   void putSums(const TokenBlock& block, const std::vector<std::int32_t>& positions, const double* sums) const noexcept;
 
-  // Takes in what was computed; the block keeps what it replaces, to be freed with it. touched: [P*R] receives 1 for
-  // each pair of which the block gave something; or null.
+  // Takes in what was computed; the block keeps what it replaces. touched: [P*R], 1 where the block gave something; or
+  // null.
   void commit(TokenBlock& block, std::uint8_t* touched) noexcept;
 
   // All of the pairs that are marked may come again; their marks are cleared. No block may be claimed meanwhile.
@@ -74,8 +73,7 @@ class StepTokens {
  private:
   enum class State : std::uint8_t { Nothing, Part, Whole };  // what is being taken in counts as there
 
-  // Rows that have begun lie side by side, as blocks come to them in this order: memory for so many neighbouring pairs
-  // while one of them has begun.
+  // Rows that have begun lie side by side, as blocks come: memory for so many neighbouring pairs.
   static constexpr std::int64_t kChunkPairs = 8;
   struct BegunChunk {
     std::unique_ptr<BegunRow[]> rows;

@@ -1,7 +1,5 @@
-// Cuts the file into pieces of whole rows, or rows into pieces of whole leaves; a piece is read and summed by one
-// thread.
-//
-// The bits are sumTokens': leaves of 4096 tokens are summed by the kernels, and the leaves of a row are added in order.
+// Cuts the file into pieces of whole rows, or rows into pieces of whole leaves; one thread reads and sums a piece. The
+// bits are sumTokens': kernels sum leaves of 4096 tokens, and leaves are added in order.
 #include "sum_file_tokens.h"
 
 #include <algorithm>

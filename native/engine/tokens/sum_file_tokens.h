@@ -19,10 +19,9 @@ struct FileScores {
   const std::int64_t* lengths;  // [rows], 0 to tokens; what is past one is read only where skipping it costs more
 };
 
-// The same bits as sumTokens on the same scores in memory, for any number of threads. Each thread reads a piece at a
-// time into its own small buffer and sums it there: the scores never come back from main memory, and nothing but the
-// sums grows with the file. Where reading fails (`failure->offset` >= 0) or the outcome is Cancelled, what stands in
-// `out` is undefined.
+// The bits of sumTokens on the same scores in memory, for any threads. Each thread reads a piece into a small buffer
+// and sums it there: nothing but the sums grows with the file. If reading fails (`failure->offset` >= 0) or the outcome
+// is Cancelled, `out` is undefined.
 Outcome sumFileTokens(const FileScores& scores, const TokenSums& out, ThreadPool& pool, JobControl& control,
                       InvalidToken* firstInvalid, ReadFailure* failure);
 

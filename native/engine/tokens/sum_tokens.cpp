@@ -1,8 +1,7 @@
 // Cuts [P,R] segments of tokens into tiles in the order of memory and adds each segment with the kernels.
 //
-// The bits of a sum depend on its tokens alone: token t of a leaf of 4096 goes to float64 lane t mod 32, lanes are
-// folded by halves, and leaves are added in order. Which thread or tile a segment falls to, and how its tokens are
-// brought together, does not matter. So rows of many leaves are cut into pieces that threads share.
+// Token t of a leaf of 4096 goes to float64 lane t mod 32, lanes are folded by halves, and leaves are added in order:
+// the bits depend on the tokens alone. So threads can share the leaves of long rows.
 #include "sum_tokens.h"
 
 #include <algorithm>
@@ -330,8 +329,7 @@ class TokenSummer {
     }
   }
 
-  // Rows of up to kLinePrompts prompts, whose sums are kept until all are there: a line of the result is then written
-  // once, whole.
+  // Rows of up to kLinePrompts prompts: a line of the result is written once, when all its sums are there.
   void sumLines(Range prompts, Range rows, T* scratch) {
     std::int64_t starts[kBatchSegments] = {}, lengths[kBatchSegments] = {};
     double sums[kLinePrompts][kBatchSegments];

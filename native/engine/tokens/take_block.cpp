@@ -146,8 +146,7 @@ class PartTaker {
   std::vector<std::unique_ptr<T[]>> scratch_;  // of each worker
 };
 
-// What commit() needs memory for is set aside here: leaves before which one is not complete, and tokens that are
-// invalid.
+// Sets aside the memory that commit() needs: leaves before which one is not complete, and invalid tokens.
 void noteLeaves(const StepTokens& step, TokenBlock& block) {
   const LeafUpdate* update = block.updates.data();
   for (std::size_t item = 0; item < block.begun.size(); item++) {

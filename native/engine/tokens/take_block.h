@@ -9,9 +9,8 @@
 
 namespace collapsar {
 
-// scores: the block's, prompts and rows in its order, its first token `block.from` at token 0; `lengths` are those of
-// whole rows, 0 in the others. Computes what StepTokens::commit() takes in; what is cancelled leaves the step as it
-// was. Throws std::bad_alloc.
+// scores: the block's prompts and rows, `block.from` its token 0; `lengths`: of whole rows, 0 in the others. Computes
+// what StepTokens::commit() takes; if cancelled, the step is as before. Throws std::bad_alloc.
 Outcome takeTokens(const StepTokens& step, TokenBlock& block, const TokenScores& scores, ThreadPool& pool,
                    JobControl& control);
 

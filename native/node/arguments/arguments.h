@@ -31,8 +31,8 @@ class Arguments {
   Napi::Env env() const { return info_.Env(); }
   const std::shared_ptr<Device>& device() const { return device_; }
 
-  // Decides where a job on this tensor runs: on the GPU if the tensor is there (data is then a number), or if the
-  // engine was opened to send host tensors there.
+  // Where a job on this tensor runs: on the GPU if it is there (data is a number), or the engine sends host tensors
+  // there.
   void placeJob(Job& job, Napi::Value data) const;
 
  private:
@@ -53,15 +53,14 @@ struct Axis {
   std::int64_t stride;  // in elements, any sign
 };
 
-// The memory of a tensor, for as long as `job` lives. `array` may be a number: memory of the job's device, which
-// nothing frees before the job has run. Of a typed array, engine memory and SharedArrayBuffers are held in place,
-// others in place if `protectedByCaller` (nobody can detach or shrink the buffer before the job ends), else as a copy
-// of the part that the axes reach. Rejects axes that leave the array. `bytes` receives how far the view reaches.
+// The memory of a tensor, for as long as `job` lives. A number is memory of the job's device, which is freed only after
+// it. Engine memory and SharedArrayBuffers are held in place, other arrays too if `protectedByCaller` (nobody can
+// detach or shrink them), else the part that the axes reach is copied. Rejects axes that leave the array. `bytes`
+// receives the reach.
 const void* holdTensor(Job& job, Napi::Value array, const char* name, DType dtype, std::initializer_list<Axis> axes,
                        bool protectedByCaller, std::size_t* bytes = nullptr);
 
-// Rejects shapes that no operation on a matrix can take: rows without columns, and more columns than 32 bits can
-// number.
+// Rejects shapes that no matrix operation takes: rows without columns, and more columns than 32 bits can number.
 void expectMatrixShape(Napi::Env env, const char* name, std::int64_t rows, std::int64_t columns);
 
 // A matrix of the engine (data, dtype, rows, columns, rowStride, columnStride) as the seven arguments that tell of it:
@@ -101,8 +100,7 @@ const std::int32_t* holdInt32(Job& job, Napi::Value array, const char* name, std
 // As holdTensor for a whole Uint8Array; `bytes` receives its length.
 const std::uint8_t* holdBytes(Job& job, Napi::Value array, const char* name, std::size_t* bytes);
 
-// Memory to write `count` doubles into: engine memory, a SharedArrayBuffer or (a number) the job's device; never a
-// copy.
+// Memory for `count` doubles: engine memory, a SharedArrayBuffer or (a number) the job's device; never a copy.
 double* holdOutput(Job& job, Napi::Value array, const char* name, std::int64_t count);
 
 }  // namespace collapsar

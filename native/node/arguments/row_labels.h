@@ -1,5 +1,4 @@
-// The arguments own, lengths and signatures, which three operations share (src/engine/operations/operations.ts,
-// RowLabels).
+// The arguments own, lengths and signatures of three operations (src/engine/operations/operations.ts, RowLabels).
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,7 @@ class RowStatsInput {
   // Takes rows, columns and the eleven arrays [rows], each followed by whether the caller protects it.
   void take(Job& job, Arguments& arguments);
 
-  // On the job's thread: the statistics, once the arrays that hold columns and ranks are found to. Throws
-  // ArgumentProblem.
+  // On the job's thread: the statistics, if the arrays hold columns and ranks. Throws ArgumentProblem.
   RowStats checked() const;
 
   // The same where matched and marginal sums must be finite in every row as well.

@@ -23,9 +23,8 @@ struct DeviceMemory {
   std::int64_t counterIndex = 0;
 };
 
-// Rules: the backend is called on the dispatcher's thread only, or by the destructor when no job is left, for a device
-// is used by one thread at a time. Memory is freed by a job of its own, which the queue runs after all jobs that were
-// submitted while the memory was still theirs to use: so nothing is freed under a job.
+// Rules: the backend is called on the dispatcher's thread only, or by the destructor when no job is left. Memory is
+// freed by a job, queued after all that may use it.
 class Device {
  public:
   // Loads and opens nothing yet.

@@ -17,8 +17,7 @@ namespace {
 
 constexpr Interval kUnknownInterval = {kNaN, kNaN, kNaN};
 
-// Rows that a thread computes at a time: some milliseconds' work at most, unless one row alone is more. What is kept of
-// those under way does not grow with the step.
+// Rows that a thread computes at a time: some milliseconds' work, so that memory does not grow with the step.
 constexpr std::int64_t kPiecePairs = 1024, kPlaces = 64;
 
 // Where each piece of rows begins, and the end.

@@ -1,5 +1,4 @@
-// Logarithms of sums of exponentials: of two terms, array by array, and of many without any one or two of them. -inf
-// stands for nothing. The same bits on every instruction set.
+// Logarithms of sums of exponentials, array by array, and of many without one or two of them. -inf stands for nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,13 @@
-// A row's scored log terms -> the log of their total over all columns, with its bias and its sampling variance. The
-// heart of cheaper scoring (docs/guide/cheaper-scoring.md).
+// A row's scored log terms -> the log of their total over all columns, with its bias and sampling variance: the heart
+// of cheaper scoring (docs/guide/cheaper-scoring.md).
 //
-// A stratum of N prompts (C columns), n of them drawn: its total is estimated as C sum(y) / sum(c) over those drawn,
-// y = c exp S and c the columns of a prompt. That is Horvitz-Thompson with weights N/n, normalised (Hajek 1971), which
-// is the same where prompts differ, and exact where scores do not. The total is close to unbiased; its log is not
-// (Jensen). What the log of k draws expects is smooth in 1/k, and subsets of the draws show it at k = n, n - 1, n - 2:
-// it is extended to k = N, where nothing is left to draw. With two points that is the jackknife with finite-population
-// correction, with three its second order (Schucany, Gray and Owen 1971). Where few columns carry most of the total and
-// are mostly missed, that is not enough. `upper` errs to the other side: ln(1 + T/own) is shared out among the terms as
-// y/T ln(1 + T/own), each share weighted by N/n, with the term itself known and the rest estimated from the other
-// draws. Exact where one term is all, and where all are equal.
+// A stratum of N prompts (C columns), n of them drawn, has the total C sum(y) / sum(c), y = c exp S and c the columns
+// of a prompt: Horvitz-Thompson with weights N/n, normalised (Hajek 1971). Its log is biased (Jensen). The expected log
+// of k draws is smooth in 1/k, and subsets of the draws show it at k = n, n - 1, n - 2: it is extended to k = N. With
+// two points that is the jackknife with finite-population correction, with three its second order (Schucany, Gray and
+// Owen 1971). Where few columns carry most of the total, that is not enough: `upper` errs to the other side. It shares
+// ln(1 + T/own) out as y/T ln(1 + T/own), each share weighted by N/n, the term known and the rest estimated from the
+// other draws.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +52,7 @@ class StratumLogs {
   // ln of the total of the columns other than those of draw i, estimated from the other draws; from those but j.
   double othersOf(std::int64_t i) const;
   double othersOf(std::int64_t i, std::int64_t j) const;
-  // [draws] ln of the estimated total when one column of draw i does not exist; and when one that is not drawn does
-  // not.
+  // [draws] ln of the estimated total without one column of draw i, and without one that is not drawn.
   void withoutColumn(std::vector<double>& drawn, double& notDrawn, LogAdder& adder) const;
 
  private:

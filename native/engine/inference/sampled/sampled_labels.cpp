@@ -104,10 +104,9 @@ void SampledLabels::takeMarginal(Marginal which, double ownLog, std::int64_t col
   }
 }
 
-// The row's marginals as they would have been estimated under each scored negative's label: over all columns, corrected
-// as the own label's is, and over those of other prompts. Own prompt and negative change places: the label is known,
-// the own prompt is one of the draws. With the own label's draws kept, a negative would be measured against a mean that
-// it is part of, and spreads would come out too small.
+// The row's marginals as each scored negative's label would have given them: over all columns, corrected as the own
+// label's is, and over other prompts. Own prompt and negative change places; else a negative would be measured against
+// a mean that it is part of, and spreads would be too small.
 void SampledLabels::underLabels(const ScoredRow& row, double correction) {
   const double* const logOf = columns_.logOthers.data();
   for (auto* values : {&all_, &others_}) LogAdder::reserve(*values, row.negatives + 1);

@@ -1,6 +1,5 @@
-// A scored row -> the values that its figures have under each of its scored labels (own prompts that it might have
-// had), how likely each label is, and how its marginals change when a column is left out: as LabelValues has them of
-// whole rows.
+// A scored row -> its figures under each of its scored labels, how likely each label is, and how its marginals change
+// when a column is left out, as LabelValues has them of whole rows.
 #pragma once
 
 #include <vector>
@@ -30,13 +29,11 @@ struct SampledRow {
   double scale;  // largest of ln P and any finite |S|
 };
 
-// One worker's. Were a step's rows sampled from what the scores describe? That is asked of the scored prompts alone: a
-// row's negatives are drawn with equal chances from all others, so that the same prompts could have come with any of
-// them as the own one, and given the response and the prompts scored, the label is distributed over them as exp S,
-// whatever was left out. The own value less its expectation under that has mean 0 with three negatives as with all.
-// (The posterior over all prompts, in which a negative stands for N/n, is a ratio of estimates: with few negatives the
-// own value lies above its expectation, row after row.) Where negatives of the same turn are drawn more often, a prompt
-// of another turn would have come with others: left are the own prompt and those of its turn.
+// One worker's. Were a step's rows sampled from what the scores describe? Asked of the scored prompts alone: negatives
+// are drawn with equal chances, so that given the response and the prompts scored, the label is distributed over them
+// as exp S. The own value less its expectation under that has mean 0 with any number of negatives. (The posterior over
+// all prompts is a ratio of estimates, biased with few negatives.) Where negatives of the same turn are drawn more
+// often, only the own prompt and those of its turn are asked.
 class SampledLabels {
  public:
   // rowsOf: [columns] by signature, how many rows are used that have it as their own. byTurn: some row has two strata.

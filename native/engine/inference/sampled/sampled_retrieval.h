@@ -1,8 +1,6 @@
-// What a row's pairs say about retrieval. Whether the own prompt is the best of all P cannot be estimated without bias
-// from fewer: the draws tell how many of n others were better, and 1{none of N is better} is no combination of the
-// chances of that (N + 1 conditions, n + 1 unknowns). What they do tell: bounds that are certain, and, without bias,
-// how often the own prompt is the best of c candidates, itself and c - 1 of the others drawn at random, for c up to
-// n + 1.
+// What a row's pairs say about retrieval. Whether the own prompt is the best of all P has no unbiased estimate from n
+// draws (N + 1 conditions, n + 1 unknowns). There are certain bounds, and, without bias, how often the own prompt is
+// the best of c candidates, itself and c - 1 others at random, for c up to n + 1.
 #pragma once
 
 #include "engine/columns_by_signature.h"

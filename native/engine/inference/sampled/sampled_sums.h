@@ -1,5 +1,4 @@
-// Rows -> the sums that intervals are made of, and what the drawing of negatives leaves uncertain: one row after the
-// other.
+// Rows, one after the other -> the sums that intervals are made of, and what drawing negatives leaves uncertain.
 #pragma once
 
 #include <vector>
@@ -13,13 +12,13 @@ namespace collapsar {
 
 // Posterior sums stand by signature.
 struct SampledSums : StepSums {
-  // Of miSeq: summed over rows the squared surprise over the posterior; and, among the scored prompts alone, the
-  // surprise, its square and its variance.
+  // Of miSeq, over rows: the squared surprise over the posterior; among scored prompts the surprise, its square,
+  // variance.
   double squaredSurprise = 0;
   double surprise = 0, squaredAmongScored = 0, surpriseVariance = 0;
   ExactSum matchedSeq, matchedToken;
-  // Of each figure: by how much the last order of bias correction moved it; how far too high it may be; the variance
-  // over draws of negatives. Summed over rows.
+  // Of each figure, over rows: the last order of bias correction; how far too high; the variance over draws of
+  // negatives.
   ExactSum lastCorrection[kAllFigures], excess[kAllFigures], drawVariance[kAllFigures];
 };
 
