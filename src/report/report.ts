@@ -35,7 +35,7 @@ export const FIGURES = [
   ...['mi', 'mi_low', 'mi_high', 'mi_p', 'mi_population_low', 'mi_population_high', 'bound'],
   ...['entropy', 'retrieval', 'retrieval_low', 'retrieval_high', 'retrieval_p', 'chance'],
   ...['margin', 'margin_low', 'margin_high', 'reward', 'reward_std', 'kept', 'gate'],
-  ...['valid', 'rows', 'rows_used', 'length', 'template', 'repetition', 'measured'],
+  ...['valid', 'rows', 'rows_used', 'length', 'template', 'repetition', 'measured', 'pairs', 'pairs_saved'],
 ] as const;
 export type FigureName = (typeof FIGURES)[number];
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { viridis } from '../../src/report/charts/colour-scales.js';
 import { compareOption, compareTable, differenceSentence, lastCommonStep } from '../../src/report/charts/compare.js';
 import { forestOption, forestTable } from '../../src/report/charts/forest.js';
-import { healthFigure, healthOption } from '../../src/report/charts/health.js';
+import { costSentence, healthFigure, healthOption } from '../../src/report/charts/health.js';
 import { hasKeptRatio, keptRatioOption } from '../../src/report/charts/kept-ratio.js';
 import { hasTrail, planeOption, planeTable } from '../../src/report/charts/plane.js';
 import { promptMapOption, spreadOption, triageOption } from '../../src/report/charts/prompts/prompt-map.js';
@@ -66,6 +66,20 @@ describe('the plane', () => {
     const svg = svgOf(planeOption(low, LIGHT), SIZE);
     expect(svg).not.toMatch(/NaN|Infinity|<(script|img)/);
     expect(svg).toContain('&lt;script&gt;');
+  });
+
+  it('says by arrowheads which way a run went', () => {
+    const left = runOf([1, 2, 3], { mi: [2, 1, 0.5], entropy: [1, 1, 1] }, headOf('a', { start }));
+    const heads = [...svgOf(planeOption([left], LIGHT), SIZE).matchAll(/<polygon points="([^"]*)" fill="([^"]*)"/g)]
+      .filter(([, , fill]) => fill === LIGHT.runs[0])
+      .map(([, points = '']) => points.match(/[\d.]+ [\d.]+/g)?.map((point) => point.split(' ').map(Number)));
+    expect(heads.length).toBeGreaterThan(0);
+    expect(heads.length).toBeLessThanOrEqual(6);
+    // To the left, where MI falls: the tip is the leftmost point, halfway between the others.
+    for (const [tip, a, b] of heads as [number, number][][]) {
+      expect(tip?.[0]).toBeLessThan(Math.min(a?.[0] as number, b?.[0] as number));
+      expect(tip?.[1]).toBeCloseTo(((a?.[1] as number) + (b?.[1] as number)) / 2, 1);
+    }
   });
 
   it('draws of a long run no more points than are seen, the first and the last among them', () => {
@@ -245,5 +259,22 @@ describe('health', () => {
     expect((healthOption(valid, LIGHT).series as { data: unknown[] }[])[0]?.data).toEqual([[Math.fround(0.9), 1]]);
     expect(healthFigure(runOf([1], { mi: [1], length: [3] }))?.[0]).toBe('length');
     expect(healthFigure(runOf([1], { mi: [1] }))).toBeUndefined();
+  });
+});
+
+describe('the cost of a step', () => {
+  it('is told of the last step that was scored: rows, those left out, and pairs', () => {
+    const all = { rows: [8, 8], rows_used: [8, 7], bound: [Math.log(4), Math.log(4)], mi: [1, 1] };
+    expect(costSentence(runOf([1, 2], all))).toBe(
+      'Step 2: 8 rows, 1 of them left out; scored under each of 4 prompts, 32 pairs.',
+    );
+    const few = { ...all, pairs: [16, 16], pairs_saved: [0.5, 0.5] };
+    expect(costSentence(runOf([1, 2], few))).toBe(
+      'Step 2: 8 rows, 1 of them left out; 16 pairs of row and prompt were scored, 50% of all.',
+    );
+    const between = { ...all, measured: [1, 0], rows: [8, Number.NaN] };
+    expect(costSentence(runOf([1, 2], between))).toMatch(/^Step 1: 8 rows, 0 of them/);
+    expect(costSentence(runOf([1], { mi: [1] }))).toBeUndefined();
+    expect(costSentence(runOf([1], all, headOf('a', { instrument: 'texts' })))).toBeUndefined();
   });
 });

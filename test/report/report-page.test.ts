@@ -300,6 +300,20 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     await page.context().close();
   });
 
+  it('holds those runs side by side that are chosen, and keeps the choice in its address', async () => {
+    const page = await open(shipped);
+    const choices = page.getByRole('list', { name: 'Runs side by side' });
+    expect(await choices.getByRole('checkbox', { checked: true }).count()).toBe(3);
+    await choices.getByRole('checkbox', { name: 'filtered' }).uncheck();
+    expect(await page.getByRole('img', { name: 'MI, entropy and retrieval of 2 runs' }).count()).toBe(1);
+    await expect.poll(() => page.evaluate('location.hash')).toBe('#with=collapse&with=healthy');
+    const again = await open(shipped, { hash: '#with=healthy' });
+    const only = again.getByRole('list', { name: 'Runs side by side' }).getByRole('checkbox', { name: 'healthy' });
+    expect([await only.isChecked(), await only.isDisabled()]).toEqual([true, true]);
+    await page.context().close();
+    await again.context().close();
+  });
+
   it('draws gradients by bucket where a monitor was given them, and says what it takes where not', async () => {
     const without = await open(shipped);
     const part = (page: Page) =>

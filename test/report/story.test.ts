@@ -222,3 +222,38 @@ describe('a step in words', () => {
     expect(rows[0]?.[1]).toBe(Math.fround(1.2));
   });
 });
+
+describe('the name of a lane', () => {
+  interface Name {
+    readonly style: { readonly text: string; readonly x: number; readonly align: string };
+  }
+  interface Drawn {
+    readonly renderItem: (params: { dataIndex: number }, api: object) => Name;
+  }
+  const [first, last] = [0, 100];
+  const scale = 8;
+
+  it('lies over no mark as long as there is room beside the bars or between marks', () => {
+    const bar = fc
+      .tuple(fc.nat(last), fc.nat(last), fc.nat(last))
+      .map((steps) => steps.toSorted((a, b) => a - b) as [number, number, number]);
+    fc.assert(
+      fc.property(fc.array(bar, { minLength: 1, maxLength: 4 }), (bars) => {
+        const verdicts = bars.map(([since, raised, until]) => stretchOf({ since, raised, until, holds: false }));
+        const told = runOf([first, last], { mi: [1, 1] }, headOf('a', { verdicts }));
+        const names = (storyOption({ run: told }, LIGHT, SIZE).series as unknown as Drawn[]).at(-1) as Drawn;
+        const coord = ([step = 0]: readonly number[]): [number, number] => [scale * step, 0];
+        const { style } = names.renderItem({ dataIndex: 0 }, { coord });
+        const width = 6 * style.text.length;
+        const from = style.align === 'right' ? style.x - width : style.x;
+        const marks = [first, ...bars.map(([, raised]) => raised), last]
+          .map((step) => scale * step)
+          .sort((a, b) => a - b);
+        const widest = Math.max(...marks.slice(1).map((to, at) => to - (marks[at] as number)));
+        if (widest < 8 * style.text.length + 10) return;
+        for (const mark of marks.slice(1, -1)) expect(mark <= from || mark >= from + width).toBe(true);
+        expect(from).toBeGreaterThanOrEqual(scale * first);
+      }),
+    );
+  });
+});

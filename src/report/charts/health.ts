@@ -1,6 +1,8 @@
 // What else a run's logs tell: format validity beside MI, and how long and how repetitive responses are.
 import type { RunData } from '../report.js';
 import { baseOption, type ChartOption, type ChartTable, plainAxis } from './chart-option.js';
+import { lastMeasured } from './measured-points.js';
+import { percentText } from './number-text.js';
 import type { Theme } from './theme.js';
 
 /** Whatever is logged beside MI that a glance at a dashboard would take for health. */
@@ -45,8 +47,31 @@ export function healthOption(run: RunData, theme: Theme): ChartOption {
   };
 }
 
+/** What the last measured step cost, and what was left out of it. */
+export function costSentence(run: RunData): string | undefined {
+  const { steps, figures } = run;
+  const at = lastMeasured(run);
+  const value = (name: string): number => figures[name]?.[at] ?? Number.NaN;
+  const [total, used, pairs, saved, bound] = ['rows', 'rows_used', 'pairs', 'pairs_saved', 'bound'].map(value) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (run.head.instrument === 'texts' || Number.isNaN(total)) return undefined;
+  const rows = `${total} rows, ${total - used} of them left out`;
+  if (!Number.isNaN(pairs)) {
+    const share = percentText(1 - saved);
+    return `Step ${steps[at]}: ${rows}; ${pairs} pairs of row and prompt were scored, ${share} of all.`;
+  }
+  if (Number.isNaN(bound)) return `Step ${steps[at]}: ${rows}.`;
+  const prompts = Math.round(Math.exp(bound));
+  return `Step ${steps[at]}: ${rows}; scored under each of ${prompts} prompts, ${total * prompts} pairs.`;
+}
+
 export function healthTable({ steps, figures }: RunData): ChartTable {
-  const names = ['mi', 'valid', 'rows', 'rows_used', 'length', 'repetition', 'template'].filter(
+  const names = ['mi', 'valid', 'rows', 'rows_used', 'length', 'repetition', 'template', 'pairs', 'pairs_saved'].filter(
     (name) => name in figures,
   );
   const rows = [...steps].map((step, at) => [step, ...names.map((name) => figures[name]?.[at] ?? Number.NaN)]);

@@ -155,6 +155,7 @@ function trailShapes(
   ];
   return [
     ...lines,
+    ...arrowheads(pixels, color),
     ...marks.flatMap(([text, at]): Shape[] => {
       const [point, pixel] = [points[at], pixels[at]];
       if (point === undefined || pixel === undefined) return [];
@@ -170,6 +171,35 @@ function trailShapes(
       ];
     }),
   ];
+}
+
+const ARROW_EVERY = 90;
+const MOST_ARROWS = 6;
+const ARROW = 5;
+
+/** Which way a trail goes: heads at even lengths of it, on parts that are long enough to show a direction. */
+function arrowheads(pixels: readonly (readonly [number, number])[], color: string): Shape[] {
+  const parts = pixels.slice(1).map((to, at) => ({ from: pixels[at] as readonly [number, number], to }));
+  const lengths = parts.map(({ from, to }) => Math.hypot(to[0] - from[0], to[1] - from[1]));
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const every = Math.max(ARROW_EVERY, total / MOST_ARROWS);
+  const heads: Shape[] = [];
+  let [gone, next] = [0, every / 2];
+  for (const [at, { from, to }] of parts.entries()) {
+    const length = lengths[at] as number;
+    gone += length;
+    if (gone < next || length < 2 * ARROW) continue;
+    next = gone + every;
+    const [x, y] = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+    const [dx, dy] = [((to[0] - from[0]) / length) * ARROW, ((to[1] - from[1]) / length) * ARROW];
+    const points = [
+      [x + dx, y + dy],
+      [x - dx - 0.7 * dy, y - dy + 0.7 * dx],
+      [x - dx + 0.7 * dy, y - dy - 0.7 * dx],
+    ];
+    heads.push({ type: 'polygon', shape: { points }, style: { fill: color } });
+  }
+  return heads;
 }
 
 export function planeTable(runs: readonly RunData[]): ChartTable {

@@ -12,6 +12,7 @@ import {
 } from './chart-option.js';
 import { band, hatch, hollowPoints, line, type Place } from './marks.js';
 import { measuredPoints } from './measured-points.js';
+import { inWords } from './number-text.js';
 import { LETTERS, type Theme } from './theme.js';
 import { type Point, type Span, spanOf, visibleBand, visiblePoints } from './visible-points.js';
 
@@ -224,16 +225,22 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
   verdicts(drawing, place, { lanes }) {
     const { theme } = drawing;
     const count = Math.max(1, lanes.length);
-    const verdicts = lanes.flatMap((lane, row) => lane.map((verdict, at) => ({ verdict, row, isFirst: at === 0 })));
+    const verdicts = lanes.flatMap((lane, row) => lane.map((verdict) => ({ verdict, row })));
+    const heightOf = (row: number): number => count - row - 0.5;
     return {
       axes: [hidden(count)],
       drawn: [
         drawnSeries(
           verdicts.length,
           (at, { coord }) => {
-            const { verdict, row, isFirst } = verdicts[at] as (typeof verdicts)[number];
-            return laneBar(verdict, isFirst, (step) => coord([step, count - row - 0.5]), drawing, theme);
+            const { verdict, row } = verdicts[at] as (typeof verdicts)[number];
+            return laneBar(verdict, (step) => coord([step, heightOf(row)]), drawing, theme);
           },
+          place,
+        ),
+        drawnSeries(
+          lanes.length,
+          (row, { coord }) => laneName(lanes[row] as Stretch[], (step) => coord([step, heightOf(row)]), drawing, theme),
           place,
         ),
       ],
@@ -394,49 +401,77 @@ function ribbonPart({ state, from, to }: StateStretch, coord: Coord, theme: Them
 
 const SIGNS = { critical: '✖', warning: '▲', info: '·' } as const;
 
-function laneBar(
-  { kind, severity, since, raised, until, holds }: Stretch,
-  isFirst: boolean,
-  at: (step: number) => [number, number],
-  { first, last }: PanelDrawing,
-  theme: Theme,
-): Shape | undefined {
+type OnLane = (step: number) => [number, number];
+
+/** In pixels: from where to where, and the mark of the step at which it was said; undefined where none of it is shown. */
+function barOf({ since, raised, until, holds }: Stretch, at: OnLane, { first, last }: PanelDrawing) {
   if (since > last || until < first) return undefined;
-  const color = theme[severity];
   const [x, y] = at(Math.max(first, since));
   const [end] = at(holds ? last : Math.min(last, until));
-  const [left] = at(first);
   const [said] = at(Math.min(last, Math.max(first, raised)));
-  const words = `${SIGNS[severity]} ${kind.replaceAll('_', ' ')}`;
-  // Before the bar, where there is room; else on it.
-  const isBefore = x - left > 7 * words.length;
-  const text = {
-    type: 'text',
-    style: {
-      text: words,
-      x: isBefore ? x - 5 : x + 8,
-      y: isBefore ? y : y,
-      fill: theme.text,
-      font: `11px ${theme.font}`,
-      align: isBefore ? 'right' : 'left',
-      verticalAlign: 'middle',
-      ...(isBefore ? {} : { backgroundColor: theme.surface, padding: [1, 3] }),
-    },
-  };
+  return { x, y, end: Math.max(x + 3, end), said };
+}
+
+function laneBar(verdict: Stretch, at: OnLane, drawing: PanelDrawing, theme: Theme): Shape | undefined {
+  const bar = barOf(verdict, at, drawing);
+  if (bar === undefined) return undefined;
+  const { x, y, end, said } = bar;
   return {
     type: 'group',
     children: [
       {
         type: 'rect',
-        shape: { x, y: y - 3.5, width: Math.max(3, end - x), height: 7 },
-        style: { fill: color, opacity: 0.8 },
+        shape: { x, y: y - 3.5, width: end - x, height: 7 },
+        style: { fill: theme[verdict.severity], opacity: 0.8 },
       },
       {
         type: 'line',
         shape: { x1: said, y1: y - 6.5, x2: said, y2: y + 6.5 },
         style: { stroke: theme.text, lineWidth: 2 },
       },
-      ...(isFirst ? [text] : []),
     ],
+  };
+}
+
+/** About how wide a letter is. */
+const LETTER = 6.6;
+const BESIDE = 5;
+
+/**
+ * What a lane is about: before its first bar, else behind its last, else between marks, else over the longest bar. Never
+ * over a mark as long as there is such a place.
+ */
+function laneName(lane: readonly Stretch[], at: OnLane, drawing: PanelDrawing, theme: Theme): Shape | undefined {
+  const bars = lane.flatMap((verdict) => barOf(verdict, at, drawing) ?? []).sort((a, b) => a.x - b.x);
+  const [first, verdict] = [bars[0], lane[0]];
+  if (first === undefined || verdict === undefined) return undefined;
+  const words = `${SIGNS[verdict.severity]} ${inWords(verdict.kind)}`;
+  const width = LETTER * words.length;
+  const [[left], [right]] = [at(drawing.first), at(drawing.last)];
+  const end = Math.max(...bars.map((bar) => bar.end));
+  // What must stay visible: marks, and the edges of the panel.
+  const marks = [left, ...bars.map(({ said }) => said), right].sort((a, b) => a - b);
+  const gaps = marks.slice(1).map((to, place) => ({ from: (marks[place] as number) + BESIDE, to: to - BESIDE }));
+  const gap = gaps.sort((a, b) => b.to - b.from - (a.to - a.from))[0];
+  const x =
+    first.x - left > width + BESIDE
+      ? first.x - BESIDE - width
+      : right - end > width + BESIDE
+        ? end + BESIDE
+        : (gap?.from ?? left);
+  const isOver = bars.some((bar) => x < bar.end && x + width > bar.x);
+  const isBefore = !isOver && x < first.x;
+  return {
+    type: 'text',
+    style: {
+      text: words,
+      x: isBefore ? first.x - BESIDE : x,
+      y: first.y,
+      fill: theme.text,
+      font: `11px ${theme.font}`,
+      align: isBefore ? 'right' : 'left',
+      verticalAlign: 'middle',
+      ...(isOver ? { backgroundColor: theme.surface, padding: [0, 2] } : {}),
+    },
   };
 }

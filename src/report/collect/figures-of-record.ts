@@ -39,6 +39,8 @@ const OF_SCORES: Partial<Record<FigureName, string>> = {
   margin: 'mi_seq_margin',
   margin_low: 'mi_seq_margin_batch_low',
   margin_high: 'mi_seq_margin_batch_high',
+  pairs: 'scored_pairs',
+  pairs_saved: 'scored_pairs_saved',
 };
 
 const OF_TEXTS: Partial<Record<FigureName, string>> = {

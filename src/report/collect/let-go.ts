@@ -8,6 +8,9 @@ export function stepsToLetGo(steps: readonly number[], most: number): number[] {
   return steps.slice(FIRST, -Math.ceil(most / 4)).filter((_, at) => at % 2 === 1);
 }
 
+/** Steps of a run of which a page that is alive holds prompts, heat maps and gradients, at most. */
+export const MOST_STEPS = 200;
+
 /** Steps of a run of which a page holds rollouts, at most. */
 export const MOST_TEXTS = 60;
 

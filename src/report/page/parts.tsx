@@ -13,7 +13,7 @@ import {
   gradientsTable,
   shownGradients,
 } from '../charts/gradients.js';
-import { healthFigure, healthOption, healthTable } from '../charts/health.js';
+import { costSentence, healthFigure, healthOption, healthTable } from '../charts/health.js';
 import { hasKeptRatio, keptRatioOption, keptRatioTable } from '../charts/kept-ratio.js';
 import { hasTrail, planeOption, planeTable } from '../charts/plane.js';
 import { LAYERS, promptMapOption, promptMapTable, spreadOption, triageOption } from '../charts/prompts/prompt-map.js';
@@ -23,7 +23,7 @@ import type { Theme } from '../charts/theme.js';
 import type { PromptTable, RunData } from '../report.js';
 import { Chart } from './chart.js';
 import { StepTexts } from './reader/step-texts.js';
-import { report, restingPlace, runs, theme, titleOf } from './state.js';
+import { MOST_SIDE, report, restingPlace, runs, side, theme, titleOf, toggleSide } from './state.js';
 
 /** An option that is made anew only where something changes that it depends on. */
 function useOption(
@@ -46,18 +46,15 @@ export function Part({ title, about, children }: { title: string; about: string;
 
 const Missing = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
-/** More side by side are not told apart. */
-const MOST_RUNS = 8;
-
 export function PlanePart({ run }: { run: RunData }) {
-  const side = runs.value.filter(hasTrail).slice(0, MOST_RUNS);
-  const option = useOption((colours) => planeOption(side, colours), [runs.value]);
+  const trails = side.value.filter(hasTrail);
+  const option = useOption((colours) => planeOption(trails, colours), [side.value]);
   return (
     <Part
       title="Entropy against information"
       about="The way each run took, both figures as a share of its own start. Entropy alone sees up and down; a collapse goes left."
     >
-      {side.length === 0 ? (
+      {trails.length === 0 ? (
         <Missing>
           Nothing to compare with yet: later steps are compared with the first five, of which {run.head.count} are
           there.
@@ -68,7 +65,7 @@ export function PlanePart({ run }: { run: RunData }) {
           name="plane"
           height={420}
           option={option}
-          table={() => planeTable(side)}
+          table={() => planeTable(trails)}
           note="Bars at the marks: 95% intervals of MI."
         />
       )}
@@ -77,29 +74,20 @@ export function PlanePart({ run }: { run: RunData }) {
 }
 
 export function ComparePart() {
-  const side = runs.value.slice(0, MOST_RUNS);
-  const option = useOption((colours, size) => compareOption(side, colours, size), [runs.value]);
-  if (side.length < 2) return null;
-  const { columns, rows } = compareTable(side);
-  const [first, ...others] = side;
+  const shown = side.value;
+  const option = useOption((colours, size) => compareOption(shown, colours, size), [shown]);
+  if (runs.value.length < 2) return null;
+  const { columns, rows } = compareTable(shown);
+  const [first, ...others] = shown;
   return (
     <Part title="Runs side by side" about="One scale for all; colours and dashes as in the list.">
-      <ul class="legend">
-        {side.map((run, at) => (
-          <li key={titleOf(run)}>
-            <span
-              class="dash"
-              style={{
-                borderTopColor: theme.value.runs[at % 8] as string,
-                borderTopStyle: ['solid', 'dashed', 'dotted'][at % 3] as string,
-              }}
-            />
-            <bdi>{titleOf(run)}</bdi>
-          </li>
+      <ul class="legend" aria-label="Runs side by side">
+        {runs.value.map((run) => (
+          <SideChoice key={titleOf(run)} run={run} at={shown.indexOf(run)} count={shown.length} />
         ))}
       </ul>
       <Chart
-        label={`MI, entropy and retrieval of ${side.length} runs`}
+        label={`MI, entropy and retrieval of ${shown.length} runs`}
         name="compare"
         height={420}
         option={option}
@@ -111,12 +99,36 @@ export function ComparePart() {
           return sentence === undefined ? null : <li key={titleOf(other)}>{sentence}</li>;
         })}
       </ul>
-      {runs.value.length > MOST_RUNS && (
+      {runs.value.length > MOST_SIDE && (
         <p class="thinned">
-          {MOST_RUNS} of {runs.value.length} runs are drawn, the gravest.
+          {shown.length} of {runs.value.length} runs are drawn; at most {MOST_SIDE} can be told apart.
         </p>
       )}
     </Part>
+  );
+}
+
+/** @param at its place among those that are drawn; −1 where it is none */
+function SideChoice({ run, at, count }: { run: RunData; at: number; count: number }) {
+  const isDrawn = at >= 0;
+  const style = {
+    borderTopColor: theme.value.runs[at % 8] as string,
+    borderTopStyle: ['solid', 'dashed', 'dotted'][at % 3] as string,
+  };
+  return (
+    <li>
+      <label>
+        <input
+          type="checkbox"
+          checked={isDrawn}
+          // One is left, and no more than can be told apart.
+          disabled={isDrawn ? count === 1 : count >= MOST_SIDE}
+          onChange={() => toggleSide(run)}
+        />
+        {isDrawn && <span class="dash" style={style} />}
+        <bdi>{titleOf(run)}</bdi>
+      </label>
+    </li>
   );
 }
 
@@ -345,6 +357,7 @@ export function GradientPart({ run }: { run: RunData }) {
 export function HealthPart({ run }: { run: RunData }) {
   const figure = healthFigure(run);
   const option = useOption((colours) => healthOption(run, colours), [run]);
+  const cost = costSentence(run);
   if (figure === undefined) return null;
   return (
     <Part
@@ -362,6 +375,7 @@ export function HealthPart({ run }: { run: RunData }) {
         option={option}
         table={() => healthTable(run)}
       />
+      {cost !== undefined && <p>{cost}</p>}
     </Part>
   );
 }

@@ -54,6 +54,25 @@ export function choose(next: RunData): void {
   cursorStep.value = undefined;
 }
 
+/** More side by side are not told apart. */
+export const MOST_SIDE = 8;
+
+/** Titles of the runs that the reader holds side by side; none: as the page sees fit. */
+const chosenSide = signal<readonly string[]>([]);
+
+/** Runs side by side: those that were chosen, else the gravest. */
+export const side = computed<readonly RunData[]>(() => {
+  const chosen = runs.value.filter((one) => chosenSide.value.includes(titleOf(one)));
+  return (chosen.length > 0 ? chosen : runs.value).slice(0, MOST_SIDE);
+});
+
+/** Puts a run beside the others, or takes it away. */
+export function toggleSide(one: RunData): void {
+  const title = titleOf(one);
+  const before = side.value.map(titleOf);
+  chosenSide.value = before.includes(title) ? before.filter((other) => other !== title) : [...before, title];
+}
+
 /** Place of the step under the cursor in the run's columns. */
 export const place = computed<number>(() => {
   const steps = run.value?.steps;
@@ -90,6 +109,7 @@ const ADDRESS = { run: chosenRun, step: cursorStep, x: range } as const;
 export function readAddress(): void {
   const fields = new URLSearchParams(location.hash.slice(1));
   ADDRESS.run.value = fields.get('run') ?? '';
+  chosenSide.value = fields.getAll('with');
   const step = Number.parseFloat(fields.get('step') ?? '');
   ADDRESS.step.value = Number.isFinite(step) ? step : undefined;
   const [, first, last] = /^(\d+)-(\d+)$/.exec(fields.get('x') ?? '') ?? [];
@@ -104,6 +124,7 @@ export function keepAddress(): void {
   effect(() => {
     const fields = new URLSearchParams();
     if (chosenRun.value !== '') fields.set('run', chosenRun.value);
+    for (const title of chosenSide.value) fields.append('with', title);
     if (cursorStep.value !== undefined) fields.set('step', String(cursorStep.value));
     if (range.value !== undefined) fields.set('x', range.value.join('-'));
     clearTimeout(timer);

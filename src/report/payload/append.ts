@@ -1,6 +1,6 @@
 // A report, and one that holds only the steps after its cursor -> one with both: how a live page grows without asking
-// for what it has.
-import { withoutTooMany } from '../collect/let-go.js';
+// for what it has. Of days it holds what its server does: the curves of all steps, and of the rest that of so many steps.
+import { MOST_STEPS, stepsToLetGo, withoutTooMany } from '../collect/let-go.js';
 import type { PromptTable, Report, RunData } from '../report.js';
 import type { Column } from './byte-planes.js';
 
@@ -37,10 +37,29 @@ function joined(before: RunData, after: RunData): RunData {
     steps: both(before.steps, after.steps),
     regimes: both(before.regimes, after.regimes),
     figures,
-    prompts: joinedPrompts(before.prompts, after.prompts),
-    matrices: [...before.matrices, ...after.matrices],
-    gradients: [...before.gradients, ...after.gradients],
+    prompts: withoutTooManySteps(joinedPrompts(before.prompts, after.prompts)),
+    matrices: withoutTooMany([...before.matrices, ...after.matrices], MOST_STEPS),
+    gradients: withoutTooMany([...before.gradients, ...after.gradients], MOST_STEPS),
     texts: withoutTooMany([...before.texts, ...after.texts]),
+  };
+}
+
+/** Ids of prompts that are gone go, too: a trainer may never ask one twice. */
+function withoutTooManySteps(table: PromptTable | undefined): PromptTable | undefined {
+  if (table === undefined) return undefined;
+  const gone = new Set(stepsToLetGo([...new Set(table.step)], MOST_STEPS));
+  if (gone.size === 0) return table;
+  const isKept = (_: number, at: number): boolean => !gone.has(table.step[at] as number);
+  const columns = Object.entries(table).map(([name, column]) => [
+    name,
+    Array.isArray(column) ? column : (column as Float32Array).filter(isKept),
+  ]);
+  const kept = Object.fromEntries(columns) as PromptTable;
+  const places = new Map([...new Set(kept.prompt)].map((place, at) => [place, at]));
+  return {
+    ...kept,
+    ids: [...places.keys()].map((place) => table.ids[place] as string),
+    prompt: kept.prompt.map((place) => places.get(place) as number),
   };
 }
 

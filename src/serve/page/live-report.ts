@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { StepReport } from '../../analysis/step-report.js';
 import type { PromptReport } from '../../monitor/prompts/prompt-findings.js';
+import { MOST_STEPS } from '../../report/collect/let-go.js';
 import {
   cutMatrix,
   type Matrix,
@@ -16,9 +17,6 @@ import {
 import { THINNINGS, thinned } from '../../report/payload/thinning.js';
 import { Exposition } from '../../sinks/prometheus/exposition.js';
 import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
-
-/** Of a run, whose prompts and heat maps are held: the page of days must not grow by them. */
-const MOST_STEPS = 200;
 
 /** What the page takes of a step; that an analysis or a monitor does not have may be undefined. */
 export type LiveStep = Pick<StepReport, 'run' | 'step' | 'directory' | 'record'> & {
