@@ -7,11 +7,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepRecord } from '../../src/analysis/step-report.js';
 import { MOST_BYTES, pageHtml } from '../../src/report/page-html.js';
 import { decodeReport } from '../../src/report/payload/payload.js';
-import { byGravity, type Matrix, type Report } from '../../src/report/report.js';
+import { byGravity, type Matrix, type Report, type StepTexts } from '../../src/report/report.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { headOf, reportOf, runOf } from './reports.js';
+import { headOf, reportOf, runOf, textOf } from './reports.js';
 
 const folder = temporaryDirectory();
 const results = join(folder, 'results');
@@ -236,6 +236,33 @@ describe('collapsar report', () => {
     expect([...(reportIn(path).runs[0]?.steps ?? [])]).toEqual([1, 4, 8]);
     expect(reportIn(path).runs[0]?.head.status).toMatchObject({ grade: 'unknown' });
   });
+
+  it('reads of more than 60 steps with rollouts some, the ends and those about verdicts among them', async () => {
+    const logs = join(folder, 'many');
+    mkdirSync(logs);
+    const line = (step: number, row: number): string => {
+      const group = row % 4;
+      const output = `of ${step > 60 ? 'all' : `g${group} h${group}`} with ${row}, always the same words`;
+      return JSON.stringify({ step, group, prompt: `about g${group}`, output, reward: row % 2 });
+    };
+    for (let step = 1; step <= 90; step++) {
+      const lines = Array.from({ length: 16 }, (_, row) => line(step, row));
+      writeFileSync(join(logs, `${step}.jsonl`), `${lines.join('\n')}\n`);
+    }
+    const results = join(folder, 'many-results');
+    const options = ['--permutations', '19', '--quiet', '--jsonl'];
+    expect((await collapsar(['analyze', logs, '--out', results, ...options])).err).toBe('');
+    const path = join(folder, 'many.html');
+    await collapsar(['report', results, '-o', path]);
+    const { head, runs } = reportIn(path);
+    const shown = runs[0]?.texts.map(({ step }) => step) ?? [];
+    expect(shown).toHaveLength(60);
+    const said = runs[0]?.head.verdicts.filter(({ severity }) => severity !== 'info').map(({ since }) => since) ?? [];
+    expect(said.length).toBeGreaterThan(0);
+    expect(shown).toEqual(expect.arrayContaining([1, 90, ...said]));
+    expect(head.thinned).toEqual(['many: rollouts are kept of 60 of 90 steps.']);
+    expect(runs[0]?.texts.every(({ rows, rollouts }) => rows === 16 && rollouts.length === 16)).toBe(true);
+  });
 });
 
 describe('the file of a report', () => {
@@ -260,5 +287,32 @@ describe('the file of a report', () => {
     const { head, runs: kept } = decodeReport(gunzipSync(Buffer.from(payload, 'base64')));
     expect(kept[0]?.matrices.length).toBeGreaterThan(50);
     expect(head.thinned[0]).toBe(`a: heat maps are kept of ${kept[0]?.matrices.length} of 200 steps.`);
+  });
+
+  it('keeps to its limit with rollouts of the longest texts, and says of how many steps they are', async () => {
+    let state = 7;
+    const letters = (count: number): string => {
+      const codes = Array.from({ length: count }, () => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        return 97 + (state >>> 28);
+      });
+      return String.fromCharCode(...codes);
+    };
+    const steps = Array.from({ length: 60 }, (_, at) => at + 1);
+    const words = Array.from({ length: 1000 }, (_, at) => [4 * at, 4 * at + 3, (at * 7919) % 0x4400] as const);
+    const texts = steps.map((step): StepTexts => {
+      const rollout = (_: unknown, row: number) => textOf(letters(4096), words, { row, prompt: letters(1024) });
+      return { step, rows: 64, rollouts: Array.from({ length: 16 }, rollout) };
+    });
+    const run = { ...runOf(steps, { mi: steps }, headOf('a')), texts };
+    const html = await pageHtml(reportOf(run, { ...run, head: { ...run.head, name: 'b' } }));
+    expect(html.length).toBeLessThan(MOST_BYTES);
+    const [, payload = ''] = /id="payload">([^<]*)</.exec(html) ?? [];
+    const { head, runs: kept } = decodeReport(gunzipSync(Buffer.from(payload, 'base64')));
+    const count = kept[0]?.texts.length ?? 0;
+    expect(count).toBeGreaterThanOrEqual(20);
+    expect(count).toBeLessThan(60);
+    expect(head.thinned).toEqual(['a', 'b'].map((name) => `${name}: rollouts are kept of ${count} of 60 steps.`));
+    expect(kept[0]?.texts[0]).toEqual(texts[0]);
   });
 });

@@ -386,7 +386,7 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     expect(await aloud.textContent()).toMatch(/^“a”: 0\.800 nats, 2\.23 times/);
     expect(await reasoning.locator('[data-now]').textContent()).toBe('a');
     await reasoning.getByText('of', { exact: true }).hover();
-    expect(await reader.locator('.readout').first().textContent()).toMatch(/^“of”: -3 nats, 0\.0498 times/);
+    expect(await reader.locator('.readout').first().textContent()).toMatch(/^“of”: -3 nats, 0\.050 times/);
     await page.getByRole('group', { name: /^Story of/ }).focus();
     await page.keyboard.press('Home');
     await reader.getByText('Rollouts of step 2').waitFor();
