@@ -97,8 +97,12 @@ export function excerptsOf(
 export const joinedIds = (ids: ArrayLike<number | bigint> | undefined): string =>
   ids === undefined ? '' : Array.prototype.join.call(ids, ' ');
 
+const SURROGATE = /[\ud800-\udfff]/;
+
 /** The first characters. */
 function cut(text: string, most: number): { readonly text: string; readonly length: number } {
+  // Most texts, and the longest, have none: then nothing need be counted.
+  if (!SURROGATE.test(text)) return { text: text.slice(0, most), length: text.length };
   const wellFormed = text.toWellFormed();
   const length = charactersIn(wellFormed);
   if (length <= most) return { text: wellFormed, length };
