@@ -7,7 +7,6 @@
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
 export type { FilterView } from './analysis/measuring/beside-metrics.js';
-export type { Excerpt, StepExcerpts } from './analysis/measuring/excerpts.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
 export type {
   Compared,
@@ -59,6 +58,7 @@ export {
   textMetrics,
 } from './metrics/text-metrics.js';
 export * from './monitor/index.js';
+export type { Excerpt, StepExcerpts } from './monitor/prompts/excerpts.js';
 export type { PromptMatrix, PromptReport } from './monitor/prompts/prompt-findings.js';
 export type { PromptSource } from './monitor/prompts/prompt-measurement.js';
 export * from './sinks/index.js';

@@ -2,10 +2,10 @@
 // and the same as one record for machines.
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import { type MeasuredPhrase, TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
+import type { StepExcerpts } from '../monitor/prompts/excerpts.js';
 import type { PromptMatrix, PromptReport } from '../monitor/prompts/prompt-findings.js';
 import type { Judgement, RunSummary, Verdict } from '../verdicts/index.js';
 import type { FilterView } from './measuring/beside-metrics.js';
-import type { StepExcerpts } from './measuring/excerpts.js';
 import type { MetricChoice } from './measuring/metric-choice.js';
 
 /** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */

@@ -21,6 +21,7 @@ import { meanRewardStd } from './outcomes/group-rewards.js';
 import { rolloutMetrics } from './outcomes/rollout-metrics.js';
 import { groupOfPrompt, type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 import type { CheckedOutcomes, EpisodeOutcomes } from './outcomes/step-outcomes.js';
+import type { StepExcerpts } from './prompts/excerpts.js';
 import { type PromptFindings, promptFindings } from './prompts/prompt-findings.js';
 import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './prompts/prompt-measurement.js';
 import { sampledMatched, sampledMetrics } from './sampled-step.js';
@@ -53,6 +54,8 @@ export interface OpenStep {
 /** A step that is through, and what it says of its prompts, where that was asked for. */
 export interface FinishedStep extends PromptFindings {
   readonly report: MonitorReport;
+  /** Some of its rollouts, where their texts were given. */
+  readonly excerpts?: StepExcerpts | undefined;
 }
 
 /** @param perPrompt whether somebody wants to know of single prompts, too */
@@ -131,7 +134,15 @@ export async function finishStep(
   if (!perPrompt || options.profile === 'ragen') return { report };
   const prompts = measuredPrompts(open, measured[0]);
   const found = promptFindings({ prompts, reading: reading ?? undefined, filter }, judgement ?? undefined);
-  return { report, ...found };
+  return { report, ...found, excerpts: open.texts?.excerpts && withRewards(open.texts.excerpts, given.rewards) };
+}
+
+function withRewards({ rows, rollouts }: StepExcerpts, rewards: CheckedOutcomes['rewards']): StepExcerpts {
+  const rewardOf = (row: number): number | null => {
+    const reward = rewards?.[row];
+    return typeof reward === 'number' && Number.isFinite(reward) ? reward : null;
+  };
+  return { rows, rollouts: rollouts.map((rollout) => ({ ...rollout, reward: rewardOf(rollout.row) })) };
 }
 
 /** What the scores say of each prompt; where there are none, what the texts say; else who they are. */

@@ -5,6 +5,7 @@ import type { Engine } from '../engine/engine.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import { sharesAtFirst, type TextMetrics } from '../metrics/text-metrics.js';
+import type { StepExcerpts } from './prompts/excerpts.js';
 
 /** Plain JSON, one entry a row: token ids or texts. */
 export type FirstTexts = { readonly groups: readonly string[] } & (
@@ -19,6 +20,8 @@ export interface MeasuredTexts {
   readonly figures: TextMetrics;
   /** Where it was asked for, and there are figures. */
   readonly perPrompt?: TextPrompts | undefined;
+  /** Where it was asked for; rewards are not known yet. */
+  readonly excerpts?: StepExcerpts | undefined;
   /** What they were measured of. */
   readonly rows: TextRows;
 }

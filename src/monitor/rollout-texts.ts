@@ -3,9 +3,12 @@ import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { optionsObject } from '../checks/options.js';
 import type { Engine } from '../engine/engine.js';
+import type { RowReading } from '../engine/operations/texts/row-readings.js';
+import type { Text } from '../engine/operations/texts/text-rows.js';
 import { type TextStep, textMetrics } from '../metrics/text-metrics.js';
 import type { MeasuredTexts } from './first-texts.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
+import { excerptsOf, joinedIds, READINGS, type RowTexts } from './prompts/excerpts.js';
 
 /**
  * One entry a row, [R], in the order of `groups`: `texts` (the reasoning, or all that was sampled) or `tokens`, and
@@ -32,11 +35,34 @@ export async function rolloutTexts(
   options: { readonly permutations: number; readonly seed: number; readonly perPrompt: boolean },
   signal: AbortSignal | undefined,
 ): Promise<MeasuredTexts> {
-  const step = onlyFirstTurns(given, labels);
+  const { kept, ...step } = onlyFirstTurns(given, labels);
   const { texts, tokens, groups } = step;
-  const { perPrompt, ...figures } = await textMetrics(engine, step, { ...options, signal });
-  return { figures, perPrompt, rows: { texts, tokens, groups } };
+  const readings = options.perPrompt ? READINGS : undefined;
+  const { perPrompt, readings: read, ...figures } = await textMetrics(engine, step, { ...options, readings, signal });
+  const excerpts = options.perPrompt ? excerptsOf(kept, read?.map(inString(step)), rowTexts(given, labels)) : undefined;
+  return { figures, perPrompt, excerpts, rows: { texts, tokens, groups } };
 }
+
+function rowTexts({ texts, tokens, prompts, promptTokens }: RolloutRows, { groups }: OpenLabels): RowTexts {
+  return {
+    group: (row) => String(groups[row]),
+    reasoning: (row) => (tokens === undefined ? textOf(texts?.[row] ?? '') : joinedIds(tokens[row])),
+    prompt: (row) => {
+      const [prompt, ids] = [prompts?.[row], promptTokens?.[row]];
+      return prompt ? textOf(prompt) : ids ? joinedIds(ids) : undefined;
+    },
+    reward: () => undefined,
+    number: () => undefined,
+  };
+}
+
+const textOf = (text: Text): string => (typeof text === 'string' ? text : Buffer.from(text).toString());
+
+/** Places in bytes are none in a string: such a row is shown without them. */
+const inString =
+  ({ texts }: TextStep) =>
+  (reading: RowReading): RowReading =>
+    texts === undefined || typeof texts[reading.row] === 'string' ? reading : { ...reading, nats: new Float64Array() };
 
 /** @throws {ArgumentError} naming what is unknown, or has another number of rows */
 export function checkRollouts(given: RolloutRows, { rows }: OpenLabels): void {
@@ -52,10 +78,14 @@ export function checkRollouts(given: RolloutRows, { rows }: OpenLabels): void {
 }
 
 /** Rows must be independent draws given their prompt: of an episode of several turns, the first one counts. */
-function onlyFirstTurns(given: RolloutRows, { rows, groups, episodes, turns }: OpenLabels): TextStep {
+function onlyFirstTurns(
+  given: RolloutRows,
+  { rows, groups, episodes, turns }: OpenLabels,
+): TextStep & { readonly kept: readonly number[] } {
   const groupOf = (row: number) => groups[row] as number | bigint;
   if (episodes === undefined || turns === undefined) {
-    return { ...given, groups: Array.from({ length: rows }, (_, row) => groupOf(row)) };
+    const kept = Array.from({ length: rows }, (_, row) => row);
+    return { ...given, groups: kept.map(groupOf), kept };
   }
   const first = new Map<string, number>();
   const keyOf = (row: number): string => `${groupOf(row)} ${episodes[row]}`;
@@ -68,5 +98,5 @@ function onlyFirstTurns(given: RolloutRows, { rows, groups, episodes, turns }: O
     name,
     column && kept.map((row) => (column as never)[row]),
   ]);
-  return { ...(Object.fromEntries(columns) as RolloutRows), groups: kept.map(groupOf) };
+  return { ...(Object.fromEntries(columns) as RolloutRows), groups: kept.map(groupOf), kept };
 }

@@ -21,7 +21,9 @@ export class RunNames {
 
 /** @param name of its run, of RunNames */
 export function sinkReport(
-  report: Pick<SinkReport, 'step' | 'judgement' | 'prompts' | 'matrix' | 'summary'> & { readonly record: StepRecord },
+  report: Pick<SinkReport, 'step' | 'judgement' | 'prompts' | 'matrix' | 'excerpts' | 'summary'> & {
+    readonly record: StepRecord;
+  },
   name: string,
 ): SinkReport {
   const metrics: Record<string, number> = {};
@@ -31,6 +33,6 @@ export function sinkReport(
     // A record has no NaN: where it has nothing, there is none.
     else if (value === null) metrics[key] = Number.NaN;
   }
-  const { judgement, prompts, matrix, summary } = report;
-  return { run: name, step, metrics, judgement, prompts, matrix, summary };
+  const { judgement, prompts, matrix, excerpts, summary } = report;
+  return { run: name, step, metrics, judgement, prompts, matrix, excerpts, summary };
 }

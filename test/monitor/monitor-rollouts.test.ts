@@ -2,7 +2,15 @@
 // them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TextRows } from '../../src/exports/engine.js';
-import { ArgumentError, type Engine, Monitor, openEngine, textMetrics } from '../../src/index.js';
+import {
+  ArgumentError,
+  type Engine,
+  Monitor,
+  openEngine,
+  type Sink,
+  type SinkReport,
+  textMetrics,
+} from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 let engine: Engine;
@@ -160,6 +168,51 @@ describe('Monitor.step().rollouts()', () => {
     const { texts } = await step.finish();
     const expected = await textMetrics(engine, { ...rows, groups: Array.from(groups) }, { permutations: 99 });
     expect(texts?.values).toEqual(expected.values);
+  });
+
+  it('gives a sink that reads prompts some rollouts to be read, with rewards, and no other sink', async () => {
+    const { groups, prompts, texts } = rowsOf(2, 0);
+    const twice = Int32Array.from([...groups, ...groups]);
+    const episodes = Int32Array.from({ length: twice.length }, (_, row) => row % groups.length);
+    const turns = Int32Array.from({ length: twice.length }, (_, row) => (row < groups.length ? 1 : 0));
+    const all = [...texts.map(() => 'a later turn'), ...texts];
+    const rewards = Array.from(twice, (_, row) => (row % groups.length) / 64);
+    for (const readsPrompts of [true, false]) {
+      const told: SinkReport[] = [];
+      const sink: Sink = { readsPrompts, step: async (report) => void told.push(report), close: async () => {} };
+      const monitor = new Monitor({ engine, ...options, sinks: [sink] });
+      const step = monitor.step(1, { groups: twice, episodes, turns });
+      await step.rollouts({ texts: all, prompts: [...prompts, ...prompts] });
+      const report = await step.finish({ rewards });
+      expect(report.texts).not.toHaveProperty('readings');
+      await monitor.dispose();
+      const { excerpts } = told[0] as SinkReport;
+      if (!readsPrompts) expect(excerpts).toBeUndefined();
+      else {
+        expect([excerpts?.rows, excerpts?.rollouts.length]).toEqual([64, 16]);
+        for (const { row, group, prompt, reasoning, reward, nats } of excerpts?.rollouts ?? []) {
+          expect(row).toBeGreaterThanOrEqual(64);
+          expect([reasoning, prompt, group]).toEqual([all[row], prompts[row - 64], String(twice[row])]);
+          expect(reward).toBe(rewards[row]);
+          expect(nats).not.toBe('');
+        }
+      }
+    }
+  });
+
+  it('shows a sink bytes as texts, without what each word is worth', async () => {
+    const { groups, texts } = rowsOf(5, 0);
+    const told: SinkReport[] = [];
+    const sink: Sink = { readsPrompts: true, step: async (report) => void told.push(report), close: async () => {} };
+    const monitor = new Monitor({ engine, ...options, sinks: [sink] });
+    const step = monitor.step(1, { groups });
+    await step.rollouts({ texts: texts.map((text) => new TextEncoder().encode(text)) });
+    await step.finish();
+    await monitor.dispose();
+    for (const { row, reasoning, nats, specificity } of told[0]?.excerpts?.rollouts ?? []) {
+      expect([reasoning, nats, typeof specificity]).toEqual([texts[row], '', 'number']);
+    }
+    expect(told[0]?.excerpts?.rollouts).toHaveLength(16);
   });
 
   it('comes through reports() as well', async () => {

@@ -17,10 +17,10 @@ import {
 } from '../../checks/saved.js';
 import type { Interval, StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
+import type { Excerpt } from '../../monitor/prompts/excerpts.js';
 import type { PromptMeasurement } from '../../monitor/prompts/prompt-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import type { FilterView } from './beside-metrics.js';
-import type { Excerpt } from './excerpts.js';
 import type { StepMeasurement } from './step-measurement.js';
 
 /**

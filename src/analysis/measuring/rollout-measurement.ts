@@ -13,9 +13,9 @@ import {
   textMetrics,
   textMetricsWithout,
 } from '../../metrics/text-metrics.js';
+import { excerptsOf, joinedIds, READINGS, type StepExcerpts } from '../../monitor/prompts/excerpts.js';
 import { type GroupName, promptsOfTexts, promptsWithout } from '../../monitor/prompts/prompt-measurement.js';
 import { besideMetrics, type RowColumns } from './beside-metrics.js';
-import { excerptsOf, READINGS } from './excerpts.js';
 import { asFileError, type BadRow, type MeasureOptions, type StepMeasurement } from './step-measurement.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */
@@ -48,7 +48,7 @@ export async function measureRollouts(
       : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
     const notes = [...step.notes, ...groupNotes(step), ...(isAlone ? absentNotes(step) : []), ...beside.notes];
     const prompts = isWanted ? promptParts(step, perPrompt) : {};
-    const excerpts = isWanted ? excerptsOf(step, firstTurns(step), readings, shortName) : undefined;
+    const excerpts = isWanted ? excerptsIn(step, readings) : undefined;
     const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
     return { metrics: [], texts, ...prompts, ...(excerpts && { excerpts }), ...beside, notes, ...badRows };
   });
@@ -63,6 +63,18 @@ function promptParts(
   const names = groupIds.map(shortName);
   const prompts = perPrompt === undefined ? promptsWithout(names) : promptsOfTexts(perPrompt, shortName);
   return { prompts, groupNames: { names, inFilter: groupSource !== 'id' } };
+}
+
+function excerptsIn(step: RolloutStep, readings: TextMetrics['readings']): StepExcerpts | undefined {
+  const { group, groupIds, reasoning, reasoningTokens, reward } = step;
+  if (group === undefined || (reasoning === undefined && reasoningTokens === undefined)) return undefined;
+  return excerptsOf(firstTurns(step), readings, {
+    group: (row) => shortName(groupIds[group[row] as number] as string),
+    reasoning: (row) => (reasoningTokens === undefined ? (reasoning?.[row] ?? '') : joinedIds(reasoningTokens[row])),
+    prompt: (row) => step.prompt?.[row] ?? (step.promptTokens?.[row] && joinedIds(step.promptTokens[row])),
+    reward: (row) => reward?.[row],
+    number: (row) => step.row?.[row],
+  });
 }
 
 const MOST_NAME = 80;

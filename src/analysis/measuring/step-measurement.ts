@@ -16,10 +16,10 @@ import type { MetricOptions } from '../../metrics/cross-scores.js';
 import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
 import { PROFILE, type Profile, type StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
+import type { StepExcerpts } from '../../monitor/prompts/excerpts.js';
 import { type GroupNames, type PromptMeasurement, promptsOfScores } from '../../monitor/prompts/prompt-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
-import type { StepExcerpts } from './excerpts.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
 

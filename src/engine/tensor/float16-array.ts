@@ -21,15 +21,18 @@ export function isFloat16Array(value: unknown): value is Float16ArrayLike {
   return BYTES_PER_ELEMENT === 2 && value.constructor?.name === 'Float16Array';
 }
 
+const single = new Float32Array(1);
+const singleBits = new Uint32Array(single.buffer);
+
 /** The nearest element's bits, ties to even; finite values beyond its range become its largest. */
 export function float16Bits(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   const magnitude = Math.abs(value);
   if (magnitude >= 65504) return sign | (magnitude === Number.POSITIVE_INFINITY ? 0x7c00 : 0x7bff);
-  // Below 2^-14 one unit is 2^-24.
-  let exponent = -14;
-  while (magnitude >= 2 ** (exponent + 1)) exponent++;
+  single[0] = magnitude;
+  // Below 2^-14 one unit is 2^-24. What float32 rounds up to a power of two is rounded up to it here, too.
+  const exponent = Math.max(-14, ((singleBits[0] as number) >>> 23) - 127);
   const exact = magnitude * 2 ** (10 - exponent);
   const below = Math.floor(exact);
   const rest = exact - below;

@@ -1,6 +1,7 @@
 // Where reports go: a dashboard, a file. What a sink is given, and what it must do.
 import type { Judgement, RunSummary } from '../../verdicts/index.js';
 import type { MonitorReport } from '../monitor-report.js';
+import type { StepExcerpts } from '../prompts/excerpts.js';
 import type { PromptMatrix, PromptReport } from '../prompts/prompt-findings.js';
 
 /** One finished step, as every sink is given it. */
@@ -19,6 +20,8 @@ export interface SinkReport {
   readonly prompts?: readonly PromptReport[] | undefined;
   /** The same of each prompt's rows under every prompt; missing where there are no figures, or too many prompts. */
   readonly matrix?: PromptMatrix | undefined;
+  /** Some of its rollouts, to be read: where the same holds, and texts were given. */
+  readonly excerpts?: StepExcerpts | undefined;
   /** Verdicts of the run so far, and what went along with success; there where `judgement` is. */
   readonly summary?: (() => RunSummary) | undefined;
   /** Everything that a monitor said of the step; missing where it was read from logs. */
@@ -37,7 +40,7 @@ export interface SinkReport {
  * const monitor = new Monitor({ sinks: [printing], run: 'grpo-7b' });
  */
 export interface Sink {
-  /** Whether it reads `prompts` and `matrix`. Where no sink does, they are not computed. */
+  /** Whether it reads `prompts`, `matrix` or `excerpts`. Where no sink does, they are not computed. */
   readonly readsPrompts?: boolean;
   /** Steps of a run come by rising number, and the next one only when this has settled. */
   step(report: SinkReport): Promise<void>;

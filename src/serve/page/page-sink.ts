@@ -15,7 +15,7 @@ export class PageSink implements Sink {
   }
 
   async step(report: SinkReport): Promise<void> {
-    const { judgement, summary, prompts, matrix } = report;
+    const { judgement, summary, prompts, matrix, excerpts } = report;
     const before = this.#runs.get(report.run);
     // An axis of steps does not go back: a run that was restored, or another one of its name, begins anew beside it.
     const begun = before === undefined ? 1 : before.begun + Number(report.step <= before.step);
@@ -23,7 +23,7 @@ export class PageSink implements Sink {
     const run = begun === 1 ? report.run : `${report.run} (${begun})`;
     const directory = 'monitor';
     const record = recordOf({ ...report, run }, `${directory}/step`);
-    this.#page.add({ run, step: report.step, directory, record, judgement, summary, prompts, matrix });
+    this.#page.add({ run, step: report.step, directory, record, judgement, summary, prompts, matrix, excerpts });
   }
 
   async close(): Promise<void> {}

@@ -106,6 +106,11 @@ describe('collapsar monitor --serve', () => {
     expect(run?.head.instrument).toBe('texts');
     expect(run?.figures.mi?.[0]).toBe(Math.fround((report as MonitorReport).metrics['text/mi_bound'] as number));
     expect(run?.matrices[0]?.source).toBe('texts');
+    const [shown] = run?.texts ?? [];
+    expect([shown?.step, shown?.rows, shown?.rollouts.length]).toEqual([3, texts.length, Math.min(16, texts.length)]);
+    for (const { row, group, reasoning, nats, reward } of shown?.rollouts ?? []) {
+      expect([reasoning, group, nats.length, reward]).toEqual([texts[row], String(groups[row]), 9, null]);
+    }
   });
 
   it('begins anew beside what it showed where a run is restored to an earlier step', async () => {

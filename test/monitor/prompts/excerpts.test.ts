@@ -1,11 +1,10 @@
 // Rollouts cut to what one reads: characters, words and numbers survive the cut, whatever the text is.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Excerpt, excerptsOf, READINGS } from '../../../src/analysis/measuring/excerpts.js';
 import type { Engine } from '../../../src/engine/engine.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { float16Bits } from '../../../src/engine/tensor/float16-array.js';
-import type { RolloutStep } from '../../../src/logs/rollouts/rollout.js';
+import { type Excerpt, excerptsOf, joinedIds, READINGS, type RowTexts } from '../../../src/monitor/prompts/excerpts.js';
 import { fromBits } from '../../engine/engine-reference.js';
 
 let engine: Engine;
@@ -14,21 +13,30 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-function stepOf(columns: Partial<RolloutStep>): RolloutStep {
-  const rows = (columns.reasoning ?? columns.reasoningTokens ?? []).length;
-  const group = Int32Array.from({ length: rows }, (_, row) => row >> 1);
-  return { rows, group, groupIds: Array.from({ length: rows }, (_, at) => `g${at}`), ...columns } as RolloutStep;
+interface Rows {
+  readonly reasoning?: readonly string[];
+  readonly tokens?: readonly Int32Array[];
+  readonly prompt?: readonly (string | undefined)[];
+  readonly reward?: readonly number[];
+  readonly number?: readonly (number | undefined)[];
 }
 
-async function excerpts(step: RolloutStep): Promise<Excerpt[]> {
-  const rows = [...Array(step.rows).keys()];
-  const groups = rows.map((row) => step.group?.[row] as number);
-  const given =
-    step.reasoningTokens === undefined
-      ? { texts: rows.map((row) => step.reasoning?.[row] ?? ''), groups }
-      : { tokens: rows.map((row) => step.reasoningTokens?.[row] ?? new Int32Array()), groups };
-  const { readings } = await engine.textFigures(given, { permutations: 0, seed: 0, readings: READINGS });
-  return [...(excerptsOf(step, rows, readings, (id) => id)?.rollouts ?? [])];
+function textsOf({ reasoning, tokens, prompt, reward, number }: Rows): RowTexts {
+  return {
+    group: (row) => `g${row >> 1}`,
+    reasoning: (row) => reasoning?.[row] ?? joinedIds(tokens?.[row]),
+    prompt: (row) => prompt?.[row],
+    reward: (row) => reward?.[row],
+    number: (row) => number?.[row],
+  };
+}
+
+async function excerpts(given: Rows): Promise<Excerpt[]> {
+  const { reasoning: texts, tokens } = given;
+  const rows = (texts ?? tokens ?? []).map((_, row) => row);
+  const step = { ...(texts ? { texts } : { tokens }), groups: rows.map((row) => row >> 1) };
+  const { readings } = await engine.textFigures(step, { permutations: 0, seed: 0, readings: READINGS });
+  return [...excerptsOf(rows, readings, textsOf(given)).rollouts];
 }
 
 function wordsOf({ reasoning, places, nats }: Excerpt): { words: string[]; nats: number[] } {
@@ -49,13 +57,12 @@ describe('excerpts', () => {
     const texts = fc.array(fc.string({ unit: 'binary', maxLength: 30 }), { minLength: 4, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(texts, async (reasoning) => {
-        const step = stepOf({ reasoning });
-        const groups = Array.from(step.group as Int32Array);
+        const groups = reasoning.map((_, row) => row >> 1);
         const { readings = [] } = await engine.textFigures(
           { texts: reasoning, groups },
           { permutations: 0, seed: 0, readings: READINGS },
         );
-        const found = await excerpts(step);
+        const found = await excerpts({ reasoning });
         if (readings.length === 0) return;
         expect(found.map(({ row, specificity }) => [row, specificity])).toEqual(
           readings.map(({ row, specificity }) => [row, specificity]),
@@ -82,9 +89,7 @@ describe('excerpts', () => {
     const prompt = `begin ${'x'.repeat(2 ** 20)} end`;
     const reasoning = [long, `${long}!`, astral, `a${astral}`, '\ud800 b', 'c \udc00'];
     const prompts = [prompt, prompt, astral, astral, undefined, 'short'];
-    const found = await excerpts(
-      stepOf({ reasoning, prompt: prompts, reward: Float64Array.of(1, 2, Number.NaN, 4, 5, 6) }),
-    );
+    const found = await excerpts({ reasoning, prompt: prompts, reward: [1, 2, Number.NaN, 4, 5, 6] });
     const byRow = found.toSorted((a, b) => a.row - b.row);
     expect(byRow.map(({ length }) => length)).toEqual([1_000_000, 1_000_001, 5000, 5001, 3, 3]);
     expect(byRow.map((one) => [...one.reasoning].length)).toEqual([4096, 4096, 4096, 4096, 3, 3]);
@@ -104,9 +109,9 @@ describe('excerpts', () => {
   });
 
   it('of token ids are these, a space apart', async () => {
-    const reasoningTokens = [[5, 17, 5], [17], [100, 5], [2]].map((ids) => Int32Array.from(ids));
-    const promptTokens = reasoningTokens.map(() => Int32Array.of(1, 2));
-    const found = await excerpts(stepOf({ reasoningTokens, promptTokens, row: Float64Array.of(9, Number.NaN, 7, 6) }));
+    const tokens = [[5, 17, 5], [17], [100, 5], [2]].map((ids) => Int32Array.from(ids));
+    const prompt = tokens.map(() => joinedIds([1, 2n]));
+    const found = await excerpts({ tokens, prompt, number: [9, Number.NaN, 7, 6] });
     expect(found.length).toBe(4);
     const byRow = new Map(found.map((one) => [one.row, one]));
     expect([...byRow.keys()].sort()).toEqual([1, 6, 7, 9]);
@@ -116,14 +121,12 @@ describe('excerpts', () => {
   });
 
   it('are the first rows, without numbers, where there are no text figures', () => {
-    const step = stepOf({ reasoning: Array.from({ length: 40 }, (_, row) => `text ${row}`) });
+    const reasoning = Array.from({ length: 40 }, (_, row) => `text ${row}`);
     const rows = [...Array(40).keys()].filter((row) => row % 2 === 1);
-    const found = excerptsOf(step, rows, undefined, (id) => `named ${id}`);
-    expect(found?.rows).toBe(20);
-    expect(found?.rollouts.map(({ row }) => row)).toEqual(rows.slice(0, 16));
-    expect(found?.rollouts[0]).toMatchObject({ group: 'named g0', specificity: null, tokens: 0, places: '', nats: '' });
-    expect(excerptsOf({ ...step, group: undefined }, rows, undefined, String)).toBeUndefined();
-    expect(excerptsOf({ ...step, reasoning: undefined }, rows, undefined, String)).toBeUndefined();
+    const found = excerptsOf(rows, undefined, textsOf({ reasoning }));
+    expect(found.rows).toBe(20);
+    expect(found.rollouts.map(({ row }) => row)).toEqual(rows.slice(0, 16));
+    expect(found.rollouts[0]).toMatchObject({ group: 'g0', specificity: null, tokens: 0, places: '', nats: '' });
   });
 });
 

@@ -2,7 +2,6 @@
 // keep it.
 import type { RowReading } from '../../engine/operations/texts/row-readings.js';
 import { float16Bits } from '../../engine/tensor/float16-array.js';
-import type { RolloutStep } from '../../logs/rollouts/rollout.js';
 
 /** Of a step: the most generic rows and the most specific ones, half each, and of each row its first tokens. */
 export const READINGS = { rows: 16, tokens: 1000 } as const;
@@ -49,30 +48,38 @@ export interface Excerpt {
   readonly nats: string;
 }
 
+/** What rows say, by their number in the step. */
+export interface RowTexts {
+  /** Id of its group. */
+  group(row: number): string;
+  reasoning(row: number): string;
+  /** Undefined where it is not known. */
+  prompt(row: number): string | undefined;
+  reward(row: number): number | undefined;
+  /** Its own number, where the log has one. */
+  number(row: number): number | undefined;
+}
+
 /**
  * @param rows numbers in the step of the rows that the readings are of
  * @param readings undefined where there are no text figures
  */
 export function excerptsOf(
-  step: RolloutStep,
   rows: readonly number[],
   readings: readonly RowReading[] | undefined,
-  nameOf: (group: string) => string,
-): StepExcerpts | undefined {
-  const { group, groupIds, reasoning, reasoningTokens, reward } = step;
-  if (group === undefined || (reasoning === undefined && reasoningTokens === undefined)) return undefined;
+  texts: RowTexts,
+): StepExcerpts {
   const excerpt = (row: number, reading: RowReading | undefined): Excerpt => {
-    const whole = reasoningTokens === undefined ? (reasoning?.[row] ?? '') : joined(reasoningTokens[row]);
+    const whole = texts.reasoning(row);
     const { text, length } = cut(whole, MOST_REASONING);
     const places = reading === undefined ? [] : placesIn(text, whole, reading);
-    const prompt = step.prompt?.[row] ?? (step.promptTokens?.[row] && joined(step.promptTokens[row]));
     return {
-      row: finiteOrNull(step.row?.[row]) ?? row,
-      group: nameOf(groupIds[group[row] as number] as string),
-      ...promptParts(prompt),
+      row: finiteOrNull(texts.number(row)) ?? row,
+      group: texts.group(row),
+      ...promptParts(texts.prompt(row)),
       reasoning: text,
       length,
-      reward: finiteOrNull(reward?.[row]),
+      reward: finiteOrNull(texts.reward(row)),
       specificity: reading?.specificity ?? null,
       tokens: reading?.tokens ?? 0,
       places: base64Of(Uint16Array.from(places)),
@@ -86,10 +93,16 @@ export function excerptsOf(
   return { rows: rows.length, rollouts };
 }
 
-const joined = (ids: Int32Array | undefined): string => ids?.join(' ') ?? '';
+/** Token ids as a text. */
+export const joinedIds = (ids: ArrayLike<number | bigint> | undefined): string =>
+  ids === undefined ? '' : Array.prototype.join.call(ids, ' ');
+
+const SURROGATE = /[\ud800-\udfff]/;
 
 /** The first characters. */
 function cut(text: string, most: number): { readonly text: string; readonly length: number } {
+  // Most texts, and the longest, have none: then nothing need be counted.
+  if (!SURROGATE.test(text)) return { text: text.slice(0, most), length: text.length };
   const wellFormed = text.toWellFormed();
   const length = charactersIn(wellFormed);
   if (length <= most) return { text: wellFormed, length };
