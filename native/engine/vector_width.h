@@ -11,6 +11,17 @@
 #endif
 #endif
 
+// The same with fma instructions, without which each fma of deterministic_math.h is a call.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define COLLAPSAR_FMA __attribute__((target("avx2,fma")))
+#ifdef __clang__
+#define COLLAPSAR_FMA512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), min_vector_width(512)))
+#else
+#define COLLAPSAR_FMA512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")))
+#endif
+#endif
+
 // Before a loop: what it writes to overlaps nothing else. Without it the compiler asks at run time, and gives up where
 // there are many arrays.
 #if defined(__clang__)
