@@ -19,55 +19,59 @@ struct TextTable {
   struct Text {
     std::uint32_t prompt, fold;
     std::uint32_t score, oddScore;  // their numbers; kNoScore: there is none
+    std::uint32_t row;              // used row; R: the prompt's text
   };
   static constexpr std::uint32_t kNoScore = UINT32_MAX;
 
   // splits: the half split has scores of its own.
   TextTable(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes* promptTokens, bool splits);
 
-  std::vector<std::int64_t> entries;  // features
-  std::vector<std::int64_t> row;      // used row; -1: the prompt's text
+  std::vector<TextOwner> owners() const;
+
+  std::vector<std::int64_t> tokens;  // of each text
   std::vector<Text> texts;
   std::vector<std::int64_t> scoredRow;  // [scores]
   // Scores of each fold, and of the odd places at kHalf: [firstScore[fold], firstScore[fold + 1]).
   std::uint32_t firstScore[kHalf + 2];
-
- private:
-  void add(std::int64_t used, std::int64_t tokens, const Text& text);
 };
 
-// Of a feature, in one row, whose prompt is that holder of the feature.
-struct Count {
-  std::uint32_t score, oddScore, fold, count, holder;
+// A feature has a slot for each prompt that has it; if these are many, for each prompt: it is dense then.
+struct DenseCount {
+  std::uint32_t firstSlot, count;
+};
+struct SparseCount {
+  std::uint32_t firstSlot, endSlot;  // the feature's
+  std::uint32_t slot;                // of the row's own prompt
+  std::uint32_t count;
 };
 
-// A prompt that has a feature, `total` times in its rows.
-struct Holder {
-  std::uint32_t prompt, total;
+// What a row has of a partition's features: each feature in turn, once or several times.
+struct RowCounts {
+  std::uint32_t text;
+  std::uint32_t dense, denseEnd, sparse, sparseEnd;  // in the lists of counts
+  std::uint32_t denseTotal, sparseTotal;             // of the counts
 };
 
-// A feature that a used row and another text have. Its holders and counts follow those of the one before; counts are of
-// rows alone, by rising text, where it is dense fold by fold.
-struct Feature {
-  std::uint32_t holders, counts;
-  std::uint32_t total;             // in used rows
-  std::uint32_t ends[kMostFolds];  // dense: of each fold's counts
-};
-
-// Features of one partition, but for those that one row alone has: they cost the same under every prompt.
+// Features of one partition, but for those that one text alone has: they cost the same under every prompt.
 struct FeatureList {
-  Feature* features;
-  Holder* holders;
-  std::uint32_t* inText;  // [holders]: count in the prompt's own text; null where prompts are not known
-  Count* counts;
-  std::int64_t featureCount;
+  RowCounts* rows;  // [firstRow[kMostFolds]], fold by fold
+  std::uint32_t firstRow[kMostFolds + 1];
+  DenseCount* dense;
+  SparseCount* sparse;
+  // The first `stride` are of no feature, then come those of dense features, `stride` each, then those of sparse ones.
+  std::uint32_t denseSlots, slots;
+  std::int32_t* totals;             // [slots]: count in the prompt's rows
+  std::int32_t* inText;             // [slots]: count in the prompt's own text; null where prompts are not known
+  std::uint32_t* prompts;           // [slots]: of sparse features
+  double* scales;                   // [slots]: 1 / b(f) of sparse features, and at the first slot of dense ones
 };
 
 // Lists one batch of partitions after the other: a batch stays in a cache while rows are scored with it.
 class FeatureLists {
  public:
-  // Throws std::bad_alloc.
-  FeatureLists(const UsedRows& rows, const TextTable& texts, const PostingLists& postings, int workers);
+  // stride: of slots. Throws std::bad_alloc.
+  FeatureLists(const UsedRows& rows, const TextTable& texts, const PostingLists& postings, std::int64_t stride,
+               int workers);
 
   std::int64_t batches() const { return static_cast<std::int64_t>(firstPartition_.size()) - 1; }
 
@@ -77,27 +81,40 @@ class FeatureLists {
   // Of the batch that was listed last.
   const std::vector<FeatureList>& lists() const { return lists_; }
 
-  // Held by so many prompts that it is scored for all of them.
-  bool isDense(const Feature& feature) const { return feature.holders * std::int64_t{4} >= prompts_; }
-
   // The sum over a row's features of ln of their number in all used rows.
   double base(std::int64_t row) const;
 
  private:
-  void listPartition(const Ngram* ngrams, std::int64_t ngramCount, const std::uint32_t* found, std::int64_t* base,
-                     Count* byText, FeatureList& out) const;
-  static void sortByFold(Count* counts, Count* byText, Feature& feature);
+  // Where the next count of an n-gram belongs.
+  struct Place {
+    std::uint32_t slot;  // sparse: of the last prompt; dense: of the first
+    std::uint32_t lastPrompt;
+    std::uint32_t isSparse, denseMask;  // 0 or 1; no bits or all
+    std::uint32_t firstSlot, endSlot;
+    std::int64_t log;  // of its total
+  };
+  struct Scratch {
+    UnsetArray<Place> places;        // of each n-gram
+    UnsetArray<RowCounts> rows;      // by text
+    std::vector<std::int64_t> base;  // [R + 1]
+  };
+  void giveSlots(const NgramGroup& group, Place* places, FeatureList& out) const;
+  void listPartition(const NgramGroup& group, bool countBase, Scratch& scratch, FeatureList& out) const;
 
   const TextTable& texts_;
-  std::int64_t prompts_;
-  std::vector<std::int64_t> firstPartition_;     // [batches + 1]
-  std::vector<std::int64_t> logs_;               // of 1, 2, ...
-  std::vector<std::vector<std::int64_t>> base_;  // of each worker: [R]
-  std::vector<UnsetArray<Count>> byText_;        // of each worker: [R]
-  UnsetArray<Feature> features_;
-  UnsetArray<Holder> holders_;
-  UnsetArray<std::uint32_t> inText_;
-  UnsetArray<Count> counts_;
+  std::int64_t prompts_, stride_;
+  double all_;                                // features of all used rows
+  std::int64_t slotsOfEntry_;                 // at most
+  std::int64_t spareEntries_;                 // of a partition: room for the slots of no feature, and for one more
+  std::vector<std::int64_t> firstPartition_;  // [batches + 1]
+  std::vector<std::int64_t> logs_;            // of 1, 2, ...
+  std::vector<Scratch> scratch_;              // of each worker
+  UnsetArray<RowCounts> rows_;
+  UnsetArray<DenseCount> dense_;
+  UnsetArray<SparseCount> sparse_;
+  UnsetArray<std::int32_t> totals_, inText_;
+  UnsetArray<double> scales_;
+  UnsetArray<std::uint32_t> slotPrompts_;
   std::vector<FeatureList> lists_;
 };
 

@@ -1,7 +1,10 @@
 // Tokens -> 64-bit hashes of their n-grams: what a row is counted by.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <vector>
 
 namespace collapsar {
 
@@ -16,9 +19,6 @@ struct NgramHash {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
 
-  std::uint64_t single(std::uint64_t token) const {
-    return folded(token ^ 0x2d358dccaa6c78a5u, 0x8bb84b93962eacc9u) & kept;
-  }
   static constexpr std::uint64_t pair(std::uint64_t left, std::uint64_t right) {
     return folded(left ^ 0xa0761d6478bd642fu, right ^ 0xe7037ed1a0b428dbu);
   }
@@ -29,19 +29,19 @@ struct NgramHash {
   // Stand before the first token and after the last.
   static constexpr std::uint64_t kBegin = 0x4b33a62ed433d4a3u, kEnd = 0x4d5a2da51de1aa47u;
 
-  static std::int64_t featureCount(std::int64_t tokens) { return tokens > 0 ? 2 * tokens + 1 : 0; }
+  static std::int64_t pairCount(std::int64_t tokens) { return tokens > 0 ? tokens + 1 : 0; }
+  static std::int64_t featureCount(std::int64_t tokens) { return tokens + pairCount(tokens); }
   static std::int64_t fourCount(std::int64_t tokens) { return tokens > 3 ? tokens - 3 : 0; }
 
-  // out: [featureCount(count)]: the tokens and the pairs of neighbours with both marks.
-  void features(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
+  // out: [pairCount(count)]: pairs of neighbours, with both marks.
+  void pairs(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
     if (count == 0) return;
     std::uint64_t before = kBegin;
     for (std::int64_t i = 0; i < count; i++) {
-      out[2 * i] = single(tokens[i]);
-      out[2 * i + 1] = pair(before, tokens[i]) & kept;
+      out[i] = pair(before, tokens[i]) & kept;
       before = tokens[i];
     }
-    out[2 * count] = pair(before, kEnd) & kept;
+    out[count] = pair(before, kEnd) & kept;
   }
 
   // out: [fourCount(count)]
@@ -50,6 +50,44 @@ struct NgramHash {
       out[i] = four(pair(tokens[i], tokens[i + 1]), pair(tokens[i + 2], tokens[i + 3]));
     }
   }
+};
+
+// Counts a text's tokens.
+class TokenCounter {
+ public:
+  // Throws std::bad_alloc.
+  explicit TokenCounter(std::int64_t mostTokens) : table_(tableSize(mostTokens)) {}
+
+  // Writes the hash and the number of each token, in the order in which they first come; returns how many these are.
+  std::int64_t count(const NgramHash& hash, const std::uint64_t* tokens, std::int64_t tokenCount, std::uint64_t* hashes,
+                     std::uint32_t* counts) {
+    const std::uint64_t size = tableSize(tokenCount);
+    const int shift = 64 - std::countr_zero(size);
+    std::uint32_t* const table = table_.data();
+    std::fill_n(table, size, UINT32_MAX);
+    std::uint32_t found = 0;
+    for (std::int64_t i = 0; i < tokenCount; i++) {
+      const std::uint64_t token = tokens[i] & hash.kept;
+      hashes[found] = token;
+      counts[found] = 0;
+      // In place of an empty slot's number comes that of the next token, so that new and known take one way.
+      std::uint64_t slot = token >> shift;
+      while (hashes[std::min(table[slot], found)] != token) slot = (slot + 1) & (size - 1);
+      const std::uint32_t number = std::min(table[slot], found);
+      table[slot] = number;
+      counts[number]++;
+      found += number == found;
+    }
+    return found;
+  }
+
+ private:
+  // As many slots as leave a third of them empty, and more as a rule: tokens repeat.
+  static std::uint64_t tableSize(std::int64_t tokens) {
+    return std::bit_ceil(static_cast<std::uint64_t>(tokens + tokens / 2 + 2));
+  }
+
+  std::vector<std::uint32_t> table_;
 };
 
 }  // namespace collapsar

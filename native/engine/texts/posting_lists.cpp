@@ -12,44 +12,50 @@ constexpr int kPrefetchedLines = 8;  // of a tile's entries of a partition
 // As many slots as leave half of them empty.
 std::uint64_t tableSize(std::int64_t entries) { return std::bit_ceil(static_cast<std::uint64_t>(2 * entries + 2)); }
 
-// Bits of the sieve: 8 to a hash, one word at least.
-std::uint64_t sieveSize(std::int64_t entries) { return std::bit_ceil(static_cast<std::uint64_t>(8 * entries + 64)); }
+constexpr std::uint64_t kSieveBits = 4;  // for each hash, about
 
 }  // namespace
 
-PostingLists::PostingLists(const std::vector<std::int64_t>& entries, int workers)
-    : entriesOf_(entries), scratch_(static_cast<std::size_t>(workers)) {
-  std::int64_t total = 0, most = 0;
-  Tile tile{0, 0, 0, 0};
-  for (std::size_t text = 0; text < entries.size(); text++) {
-    tile.endText++;
-    tile.entries += entries[text];
-    total += entries[text];
-    if (tile.entries < kTileEntries && tile.endText - tile.firstText < 1 << kTextBits && text + 1 < entries.size()) {
-      continue;
-    }
-    tiles_.push_back(tile);
-    most = std::max(most, tile.entries);
-    tile = {tile.endText, tile.endText, total, 0};
-  }
+PostingLists::PostingLists(const std::vector<std::int64_t>& most, std::vector<TextOwner> owners, Entries entries,
+                           int workers)
+    : entriesOf_(most), owners_(std::move(owners)), kind_(entries), scratch_(static_cast<std::size_t>(workers)) {
+  std::int64_t total = 0;
+  for (const std::int64_t count : most) total += count;
   const auto wanted = static_cast<std::uint64_t>(total / kPartitionEntries);
-  partitionBits_ = std::clamp(static_cast<int>(std::bit_width(wanted)), kTextBits, kMostPartitionBits);
+  partitionBits_ = std::clamp(static_cast<int>(std::bit_width(wanted)), kLeastPartitionBits, kMostPartitionBits);
+
+  std::int64_t largest = 0;
+  Tile tile{0, 0, 0, 0};
+  for (std::size_t text = 0; text < most.size(); text++) {
+    tile.endText++;
+    tile.entries += most[text];
+    if (tile.entries < kTileEntries && tile.endText - tile.firstText < partitions() && text + 1 < most.size()) continue;
+    tiles_.push_back(tile);
+    largest = std::max(largest, tile.entries);
+    tile = {tile.endText, tile.endText, tile.firstEntry + tile.entries, 0};
+  }
   entries_ = UnsetArray<std::uint64_t>(static_cast<std::size_t>(total));
+  if (isCounted()) counts_ = UnsetArray<std::uint32_t>(static_cast<std::size_t>(total));
   offsets_ = UnsetArray<std::uint32_t>(tiles_.size() * static_cast<std::size_t>(partitions() + 1));
   before_.resize(static_cast<std::size_t>(partitions() + 1));
   for (Scratch& scratch : scratch_) {
-    scratch.hashes = UnsetArray<std::uint64_t>(static_cast<std::size_t>(most));
+    scratch.hashes = UnsetArray<std::uint64_t>(static_cast<std::size_t>(largest));
+    if (isCounted()) scratch.counts = UnsetArray<std::uint32_t>(static_cast<std::size_t>(largest));
     scratch.ends.resize(static_cast<std::size_t>(partitions()));
+    scratch.textEnds.resize(static_cast<std::size_t>(partitions()));
   }
 }
 
-void PostingLists::place(std::int64_t index, Scratch& scratch, const std::uint64_t* textEnds) {
+void PostingLists::place(std::int64_t index, Scratch& scratch) {
   const Tile& tile = tiles_[static_cast<std::size_t>(index)];
+  const std::int64_t texts = tile.endText - tile.firstText;
   const std::uint64_t* const hashes = scratch.hashes.get();
+  const std::uint64_t* const textEnds = scratch.textEnds.data();
+  const auto entries = textEnds[texts - 1];
   const int shift = 64 - partitionBits_;
   std::uint32_t* const ends = scratch.ends.data();
   std::fill(scratch.ends.begin(), scratch.ends.end(), 0);
-  for (std::int64_t i = 0; i < tile.entries; i++) ends[hashes[i] >> shift]++;
+  for (std::uint64_t i = 0; i < entries; i++) ends[hashes[i] >> shift]++;
   std::uint32_t* const starts = offsets(index);
   std::uint32_t at = 0;
   for (std::int64_t partition = 0; partition < partitions(); partition++) {
@@ -59,11 +65,15 @@ void PostingLists::place(std::int64_t index, Scratch& scratch, const std::uint64
   }
   starts[partitions()] = at;
   std::uint64_t* const out = entries_.get() + tile.firstEntry;
+  std::uint32_t* const outCounts = isCounted() ? counts_.get() + tile.firstEntry : nullptr;
+  const std::uint64_t mask = hashMask();
   std::uint64_t i = 0;
-  for (std::int64_t text = tile.firstText; text < tile.endText; text++) {
-    const auto number = static_cast<std::uint64_t>(text - tile.firstText);
-    for (; i < textEnds[number]; i++) {
-      out[ends[hashes[i] >> shift]++] = (hashes[i] & kHashMask) | number << (64 - kTextBits);
+  for (std::int64_t text = 0; text < texts; text++) {
+    const std::uint64_t number = static_cast<std::uint64_t>(text) << shift;
+    for (; i < textEnds[text]; i++) {
+      const std::uint32_t to = ends[hashes[i] >> shift]++;
+      out[to] = (hashes[i] & mask) | number;
+      if (outCounts != nullptr) outCounts[to] = scratch.counts.get()[i];
     }
   }
 }
@@ -80,10 +90,20 @@ void PostingLists::makeScratchForGroups() {
     most = std::max(most, entries);
   }
   before_[static_cast<std::size_t>(partitions())] = before;
+  if (!isCounted()) {
+    sieveBits_ = std::max(6, static_cast<int>(std::bit_width(kSieveBits * static_cast<std::uint64_t>(before))) -
+                                 partitionBits_);
+    again_.shift = 64 - partitionBits_ - sieveBits_;
+    again_.words = UnsetArray<std::uint64_t>(std::size_t{1} << (partitionBits_ + sieveBits_ - 6));
+  }
   for (Scratch& scratch : scratch_) {
     const auto room = static_cast<std::size_t>(most) + 1;
     scratch.hashes = UnsetArray<std::uint64_t>(room);
-    scratch.seen = UnsetArray<std::uint64_t>(sieveSize(most) / 32);
+    if (isCounted()) {
+      scratch.counts = UnsetArray<std::uint32_t>(room);
+    } else {
+      scratch.once.resize(std::size_t{1} << (sieveBits_ - 6));
+    }
     scratch.table = UnsetArray<std::uint32_t>(tableSize(most));
     scratch.ngrams = UnsetArray<Ngram>(room);
     scratch.texts = UnsetArray<std::uint32_t>(room);
@@ -92,85 +112,112 @@ void PostingLists::makeScratchForGroups() {
   }
 }
 
+// use(firstText, begin, end): each tile's part of the partition: which of all entries. False if cancelled.
+template <typename Use>
+bool PostingLists::eachTile(std::int64_t partition, const JobControl& control, Use use) {
+  const auto tiles = static_cast<std::int64_t>(tiles_.size());
+  for (std::int64_t index = 0; index < tiles; index++) {
+    if (control.cancelled.load(std::memory_order_relaxed)) return false;
+    const Tile& tile = tiles_[static_cast<std::size_t>(index)];
+    const std::uint32_t* const starts = offsets(index) + partition;
+    if (index + 1 < tiles) {
+      const std::uint64_t* const next = entries_.get() + tile.firstEntry + tile.entries + offsets(index + 1)[partition];
+      for (int line = 0; line < kPrefetchedLines; line++) __builtin_prefetch(next + 8 * line);
+    }
+    use(static_cast<std::uint32_t>(tile.firstText), tile.firstEntry + starts[0], tile.firstEntry + starts[1]);
+  }
+  return true;
+}
+
 // Writes hashes and texts of the partition's entries, but for most of those whose hash comes once, and returns how many
 // these are. Nothing in here branches on a hash: what comes next cannot be foretold.
 std::int64_t PostingLists::takeRepeated(std::int64_t partition, Scratch& scratch, const JobControl& control) {
-  const std::uint64_t bits = sieveSize(entriesBefore(partition + 1) - entriesBefore(partition));
-  const int shift = 64 - std::countr_zero(bits);
-  std::uint64_t* const seen = scratch.seen.get();
-  std::fill_n(seen, bits / 32, 0);
-  const auto tiles = static_cast<std::int64_t>(tiles_.size());
-  const auto eachTile = [&](auto use) {
-    for (std::int64_t index = 0; index < tiles; index++) {
-      if (control.cancelled.load(std::memory_order_relaxed)) return false;
-      const Tile& tile = tiles_[static_cast<std::size_t>(index)];
-      const std::uint32_t* const starts = offsets(index) + partition;
-      const std::uint64_t* const ofTile = entries_.get() + tile.firstEntry;
-      if (index + 1 < tiles) {
-        const std::uint64_t* const next = ofTile + tile.entries + offsets(index + 1)[partition];
-        for (int line = 0; line < kPrefetchedLines; line++) __builtin_prefetch(next + 8 * line);
-      }
-      use(static_cast<std::uint32_t>(tile.firstText), ofTile + starts[0], ofTile + starts[1]);
-    }
-    return true;
-  };
-  const bool sieved = eachTile([&](std::uint32_t, const std::uint64_t* entry, const std::uint64_t* end) {
-    for (; entry < end; entry++) {
-      const std::uint64_t at = (*entry & kHashMask) * kSpread >> shift;
-      std::uint64_t* const word = seen + at / 64 * 2;
-      const std::uint64_t bit = std::uint64_t{1} << at % 64;
-      word[1] |= word[0] & bit;
-      word[0] |= bit;
+  const std::uint64_t mask = hashMask();
+  const int shift = 64 - partitionBits_ - sieveBits_, textShift = 64 - partitionBits_;
+  const std::uint64_t* const entries = entries_.get();
+  const std::size_t words = scratch.once.size();
+  std::uint64_t* const once = scratch.once.data();
+  std::uint64_t* const again = again_.words.get() + static_cast<std::size_t>(partition) * words;
+  std::fill_n(once, words, 0);
+  std::fill_n(again, words, 0);
+  const bool sieved = eachTile(partition, control, [&](std::uint32_t, std::int64_t at, std::int64_t end) {
+    for (; at < end; at++) {
+      const std::uint64_t place = (entries[at] & mask) >> shift, bit = std::uint64_t{1} << place % 64;
+      again[place / 64] |= once[place / 64] & bit;
+      once[place / 64] |= bit;
     }
   });
   if (!sieved) return 0;
   std::uint64_t* const hashes = scratch.hashes.get();
   std::uint32_t* const texts = scratch.texts.get();
   std::int64_t taken = 0;
-  const bool all = eachTile([&](std::uint32_t firstText, const std::uint64_t* entry, const std::uint64_t* end) {
-    for (; entry < end; entry++) {
-      const std::uint64_t hash = *entry & kHashMask, at = hash * kSpread >> shift;
+  const bool all = eachTile(partition, control, [&](std::uint32_t firstText, std::int64_t at, std::int64_t end) {
+    for (; at < end; at++) {
+      const std::uint64_t hash = entries[at] & mask, place = hash >> shift;
       hashes[taken] = hash;
-      texts[taken] = firstText + static_cast<std::uint32_t>(*entry >> (64 - kTextBits));
-      taken += static_cast<std::int64_t>(seen[at / 64 * 2 + 1] >> at % 64 & 1);
+      texts[taken] = firstText + static_cast<std::uint32_t>(entries[at] >> textShift);
+      taken += static_cast<std::int64_t>(again[place / 64] >> place % 64 & 1);
     }
   });
   return all ? taken : 0;
 }
 
-// Returns the number of n-grams.
-std::int64_t PostingLists::groupPartition(std::int64_t partition, Scratch& scratch, const JobControl& control) {
-  const std::int64_t entries = takeRepeated(partition, scratch, control);
+// The same of entries that were counted: all of them.
+std::int64_t PostingLists::takeCounted(std::int64_t partition, Scratch& scratch, const JobControl& control) {
+  const std::uint64_t mask = hashMask();
+  const int textShift = 64 - partitionBits_;
+  std::int64_t taken = 0;
+  const bool all = eachTile(partition, control, [&](std::uint32_t firstText, std::int64_t at, std::int64_t end) {
+    for (; at < end; at++, taken++) {
+      scratch.hashes.get()[taken] = entries_.get()[at] & mask;
+      scratch.texts.get()[taken] = firstText + static_cast<std::uint32_t>(entries_.get()[at] >> textShift);
+      scratch.counts.get()[taken] = counts_.get()[at];
+    }
+  });
+  return all ? taken : 0;
+}
+
+NgramGroup PostingLists::groupPartition(std::int64_t partition, Scratch& scratch, const JobControl& control) {
+  const std::int64_t entries =
+      isCounted() ? takeCounted(partition, scratch, control) : takeRepeated(partition, scratch, control);
   const std::uint64_t size = tableSize(entries);
   const int shift = 64 - std::countr_zero(size);
   std::uint32_t* const table = scratch.table.get();
   Ngram* const ngrams = scratch.ngrams.get();
-  std::fill_n(table, size, 0);
+  std::fill_n(table, size, UINT32_MAX);
+  const std::uint32_t* const counts = scratch.counts.get();
   std::uint32_t count = 0;
   for (std::int64_t i = 0; i < entries; i++) {
     const std::uint64_t hash = scratch.hashes.get()[i];
-    ngrams[count] = {hash, 0, 0};
-    // A slot has an n-gram's number and 1. An empty one would have the next n-gram, so that new and known take one way.
-    for (std::uint64_t slot = hash * kSpread >> shift;; slot = (slot + 1) & (size - 1)) {
-      const std::uint32_t number = table[slot] == 0 ? count : table[slot] - 1;
-      if (ngrams[number].hash != hash) continue;
-      table[slot] = number + 1;
-      count += number == count;
-      ngrams[number].end++;
-      scratch.numbers.get()[i] = number;
-      break;
-    }
+    ngrams[count] = {hash, 0, 0, 0, UINT32_MAX, UINT32_MAX, 0, 0};
+    // In place of an empty slot's number comes that of the next n-gram, so that new and known take one way.
+    std::uint64_t slot = hash * kSpread >> shift;
+    while (ngrams[std::min(table[slot], count)].hash != hash) slot = (slot + 1) & (size - 1);
+    const std::uint32_t number = std::min(table[slot], count), text = scratch.texts.get()[i];
+    table[slot] = number;
+    count += number == count;
+    scratch.numbers.get()[i] = number;
+    const TextOwner owner = owners_[text];
+    Ngram& ngram = ngrams[number];
+    ngram.texts += ngram.lastText != text;
+    ngram.lastText = text;
+    ngram.prompts += ngram.lastPrompt != owner.prompt;
+    ngram.lastPrompt = owner.prompt;
+    ngram.total += (counts == nullptr ? 1 : counts[i]) & owner.rowMask;
   }
+  return {ngrams, count, scratch.texts.get(), scratch.numbers.get(), counts, entries, scratch.ofNgrams.get()};
+}
+
+const std::uint32_t* NgramGroup::byNgram() const {
+  for (std::int64_t i = 0; i < entries; i++) ngrams[numbers[i]].end++;
   std::uint32_t before = 0;
   for (Ngram* ngram = ngrams; ngram < ngrams + count; ngram++) {
     ngram->first = before;
     before += ngram->end;
     ngram->end = ngram->first;
   }
-  for (std::int64_t i = 0; i < entries; i++) {
-    scratch.ofNgrams.get()[ngrams[scratch.numbers.get()[i]].end++] = scratch.texts.get()[i];
-  }
-  return count;
+  for (std::int64_t i = 0; i < entries; i++) room[ngrams[numbers[i]].end++] = texts[i];
+  return room;
 }
 
 }  // namespace collapsar

@@ -23,6 +23,7 @@ struct RowScores {
   // prompt.
   std::vector<std::int32_t> testedOwn;  // [tested]
   std::vector<double> testedExcess;     // [tested, P]
+  HashSieve repeatedPairs;              // which pairs of tokens may come more than once
 };
 
 // scoreBytes: of scores that are kept at a time, about. Throws std::bad_alloc. `tokens` and `promptTokens` are of all

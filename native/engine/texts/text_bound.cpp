@@ -6,7 +6,9 @@
 
 #include "engine/deterministic_math.h"
 #include "engine/inference/student_t.h"
+#include "engine/isa.h"
 #include "engine/special_values.h"
+#include "engine/vector_width.h"
 
 namespace collapsar {
 
@@ -16,10 +18,28 @@ constexpr double kEpsilons[] = {0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0
 constexpr double kBetter = 1e-12;  // a later point of the grid must be, or rounding would choose
 constexpr double kSaturated = 0.98;
 
-// ln q(own) + ln P = ln(P q(own))
-double valueOf(const UsedRows& rows, const RowScores& scores, std::int64_t row, const TextPredictor& point) {
-  const double own = scores.ownShare[row * kTemperatures + point.temperature];
-  return deterministicLog((1 - point.epsilon) * own * static_cast<double>(rows.prompts) + point.epsilon);
+// ln q(own) + ln P = ln(P q(own)) of rows with these shares of softmax.
+inline __attribute__((always_inline)) void toValues(double* shares, std::int64_t count, double epsilon,
+                                                    std::int64_t prompts) {
+  const auto scale = static_cast<double>(prompts);
+  for (std::int64_t i = 0; i < count; i++) shares[i] = deterministicLog((1 - epsilon) * shares[i] * scale + epsilon);
+}
+
+#ifdef COLLAPSAR_FMA
+COLLAPSAR_FMA void toValuesFma(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
+  toValues(shares, count, epsilon, prompts);
+}
+COLLAPSAR_FMA512 void toValuesAvx512(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
+  toValues(shares, count, epsilon, prompts);
+}
+#endif
+
+void toValuesWide(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
+#ifdef COLLAPSAR_FMA
+  if (activeIsa() == Isa::Avx512) return toValuesAvx512(shares, count, epsilon, prompts);
+  if (activeIsa() == Isa::Avx2) return toValuesFma(shares, count, epsilon, prompts);
+#endif
+  toValues(shares, count, epsilon, prompts);
 }
 
 // The best point of the grid over rows at the positions of one parity.
@@ -29,20 +49,25 @@ TextPredictor bestPoint(const UsedRows& rows, const RowScores& scores, std::int6
   for (const double epsilon : kEpsilons) {
     if (epsilon > least) epsilons.push_back(epsilon);
   }
+  std::vector<double> weight, values;
   double weights = 0;
-  for (std::int64_t at = parity; at < rows.rows; at += 2) weights += rows.weight[rows.atPosition[at]];
+  for (std::int64_t at = parity; at < rows.rows; at += 2) {
+    weight.push_back(rows.weight[rows.atPosition[at]]);
+    weights += weight.back();
+  }
   TextPredictor best;
   double bestMean = -kInfinity;
   for (int temperature = 0; temperature < kTemperatures; temperature++) {
     for (const double epsilon : epsilons) {
-      const TextPredictor point{temperature, epsilon};
-      double sum = 0;
+      values.clear();
       for (std::int64_t at = parity; at < rows.rows; at += 2) {
-        const std::int64_t row = rows.atPosition[at];
-        sum += rows.weight[row] * valueOf(rows, scores, row, point);
+        values.push_back(scores.ownShare[rows.atPosition[at] * kTemperatures + temperature]);
       }
+      toValuesWide(values.data(), static_cast<std::int64_t>(values.size()), epsilon, rows.prompts);
+      double sum = 0;
+      for (std::size_t i = 0; i < values.size(); i++) sum += weight[i] * values[i];
       if (sum / weights > bestMean + kBetter) {
-        best = point;
+        best = {temperature, epsilon};
         bestMean = sum / weights;
       }
     }
@@ -67,7 +92,9 @@ TextBound textBound(const UsedRows& rows, const RowScores& scores) {
   double mostWeight = 0;
   for (std::int64_t at = 0; at < rows.rows; at++) {
     const std::int64_t row = rows.atPosition[at];
-    values[row] = valueOf(rows, scores, row, out.predictorOf(rows, row));
+    const TextPredictor& point = out.predictorOf(rows, row);
+    values[row] = scores.ownShare[row * kTemperatures + point.temperature];
+    toValuesWide(&values[row], 1, point.epsilon, rows.prompts);
     out.bound += rows.weight[row] * values[row];
     mostWeight = std::max(mostWeight, rows.weight[row]);
     out.specificity += rows.weight[row] * scores.excess[row];

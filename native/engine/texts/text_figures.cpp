@@ -68,7 +68,7 @@ Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigure
   }
   const Outcome split = halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
   if (split == Outcome::Cancelled) return split;
-  return textForm(rows, tokens, options.hash, out.form, pool, control);
+  return textForm(rows, tokens, options.hash, scores.repeatedPairs, out.form, pool, control);
 }
 
 Outcome phraseSharesOf(const TextRows& step, const Texts& phrases, double* shares, ThreadPool& pool,

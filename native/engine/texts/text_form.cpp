@@ -38,6 +38,26 @@ Outcome eachRow(const UsedRows& rows, const TokenHashes& tokens, ThreadPool& poo
   });
 }
 
+// Writes the 4-grams all of whose pairs may come more than once, and returns their number: no other can.
+std::int64_t repeatedFours(const NgramHash& hash, const std::uint64_t* tokens, std::int64_t count,
+                           const HashSieve& repeatedPairs, std::uint64_t* out) {
+  std::uint64_t first = NgramHash::pair(tokens[0], tokens[1]), second = NgramHash::pair(tokens[1], tokens[2]);
+  std::uint64_t firstRepeats = repeatedPairs.mayRepeat(first & hash.kept);
+  std::uint64_t secondRepeats = repeatedPairs.mayRepeat(second & hash.kept);
+  std::int64_t found = 0;
+  for (std::int64_t i = 3; i < count; i++) {
+    const std::uint64_t third = NgramHash::pair(tokens[i - 1], tokens[i]);
+    const std::uint64_t thirdRepeats = repeatedPairs.mayRepeat(third & hash.kept);
+    out[found] = hash.four(first, third);
+    found += static_cast<std::int64_t>(firstRepeats & secondRepeats & thirdRepeats);
+    first = second;
+    firstRepeats = secondRepeats;
+    second = third;
+    secondRepeats = thirdRepeats;
+  }
+  return found;
+}
+
 struct GramCounts {
   std::vector<std::int64_t> repeats;  // [R]: occurrences beyond the first of each 4-gram
   std::vector<std::int64_t> shared;   // [R]: occurrences of 4-grams that a sibling has
@@ -58,8 +78,8 @@ double meanOver(const UsedRows& rows, Has has, Value value) {
 
 }  // namespace
 
-Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash, TextForm& out, ThreadPool& pool,
-                 JobControl& control) {
+Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash, const HashSieve& repeatedPairs,
+                 TextForm& out, ThreadPool& pool, JobControl& control) {
   const auto rowCount = static_cast<std::size_t>(rows.rows);
   std::vector<std::int64_t> entries(rowCount);
   for (std::size_t row = 0; row < rowCount; row++) entries[row] = NgramHash::fourCount(tokens.count(rows.row[row]));
@@ -67,10 +87,15 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
   std::vector<std::uint32_t> promptCounts;
   GramCounts counts{std::vector<std::int64_t>(rowCount), std::vector<std::int64_t>(rowCount)};
   {
-    PostingLists lists(entries, pool.threads());
-    const Outcome filled = lists.fill(pool, control, [&](std::int64_t row, std::uint64_t* hashesOut) {
-      hash.fours(tokens.of(rows.row[row]), tokens.count(rows.row[row]), hashesOut);
-    });
+    std::vector<TextOwner> owners(rowCount);
+    for (std::size_t row = 0; row < rowCount; row++) {
+      owners[row] = {static_cast<std::uint32_t>(rows.prompt[row]), UINT32_MAX};
+    }
+    PostingLists lists(entries, std::move(owners), PostingLists::Entries::Plain, pool.threads());
+    const Outcome filled =
+        lists.fill(pool, control, [&](std::int64_t row, int, std::uint64_t* hashesOut, std::uint32_t*) {
+          return repeatedFours(hash, tokens.of(rows.row[row]), tokens.count(rows.row[row]), repeatedPairs, hashesOut);
+        });
     if (filled == Outcome::Cancelled) return filled;
 
     const std::int64_t partitions = lists.partitions();
@@ -83,10 +108,11 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
     std::vector<GramCounts> ofWorkers(static_cast<std::size_t>(pool.threads()), counts);
     const Outcome grouped = lists.group(
         0, partitions, pool, control,
-        [&](std::int64_t partition, int worker, const Ngram* ngrams, std::int64_t count, const std::uint32_t* texts) {
+        [&](std::int64_t partition, int worker, const NgramGroup& group) {
           GramCounts& mine = ofWorkers[static_cast<std::size_t>(worker)];
           std::int64_t found = lists.entriesBefore(partition) / 3;
-          for (const Ngram* ngram = ngrams; ngram < ngrams + count; ngram++) {
+          const std::uint32_t* const texts = group.byNgram();
+          for (const Ngram* ngram = group.ngrams; ngram < group.ngrams + group.count; ngram++) {
             std::uint32_t prompts = 0;
             // Rows stand prompt by prompt, so that those of one are a run; so are the occurrences in one row.
             for (std::uint32_t at = ngram->first; at < ngram->end;) {
