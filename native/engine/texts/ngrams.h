@@ -44,6 +44,18 @@ struct NgramHash {
     out[count] = pair(before, kEnd) & kept;
   }
 
+  // out: [featureCount(count)]: each token with the pair before it, then the pair behind the last one.
+  void features(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
+    if (count == 0) return;
+    std::uint64_t before = kBegin;
+    for (std::int64_t i = 0; i < count; i++) {
+      out[2 * i] = tokens[i] & kept;
+      out[2 * i + 1] = pair(before, tokens[i]) & kept;
+      before = tokens[i];
+    }
+    out[2 * count] = pair(before, kEnd) & kept;
+  }
+
   // out: [fourCount(count)]
   void fours(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
     for (std::int64_t i = 0; i + 4 <= count; i++) {
