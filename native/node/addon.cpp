@@ -3,6 +3,7 @@
 #include "engine_object.h"
 #include "environment.h"
 #include "guard.h"
+#include "json_lines.h"
 #include "memory_block.h"
 #include "napi_setup.h"
 #include "node/gpu/cuda_probe.h"
@@ -83,7 +84,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
        exported<isa>(env, "isa"), exported<isaAvailable>(env, "isaAvailable"), exported<forceIsa>(env, "forceIsa"),
        exported<probeCuda>(env, "probeCuda"), exported<computeNow<actionDependenceJob>>(env, "actionDependence"),
        exported<computeNow<matchedOrdersJob>>(env, "matchedOrders"),
-       exported<computeNow<periodicEpisodesJob>>(env, "periodicEpisodes"), exported<live>(env, "live")});
+       exported<computeNow<periodicEpisodesJob>>(env, "periodicEpisodes"), exported<jsonLines>(env, "jsonLines"),
+       exported<live>(env, "live")});
   return exports;
 }
 

@@ -298,6 +298,8 @@ export interface NativeAddon extends ShufflesNow {
   alloc(bytes: number): ArrayBuffer;
   cancel(job: number): void;
   progress(job: number): number;
+  /** See json-lines/line-scan.ts. */
+  jsonLines(bytes: Uint8Array, names: readonly string[], texts: Uint8Array): Int32Array;
   isa(): string;
   isaAvailable(): string[];
   forceIsa(name: string): boolean;

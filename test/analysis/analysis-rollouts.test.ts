@@ -159,6 +159,20 @@ function csvOf(lines: readonly object[]): string {
     .join('');
 }
 
+describe('excerpts of a rollout log', () => {
+  it('are the same whether texts come as bytes or as strings', async () => {
+    const rows = rowsOf(1).map((row) => ({ ...row, output: `<think>😀é ${row.output.slice(7).repeat(9)}` }));
+    const folder = fresh();
+    putLogs(folder, { 'a/x.jsonl': jsonLines(rows) });
+    // A key with an escape is left to the reader of strings.
+    putLogs(folder, { 'b/x.jsonl': jsonLines(rows).replaceAll('"output"', '"\\u006futput"') });
+    const { reports } = await collect(folder);
+    const [bytes, strings] = reports.map(({ excerpts }) => excerpts);
+    expect(bytes?.rollouts.length).toBeGreaterThan(3);
+    expect(bytes).toEqual(strings);
+  });
+});
+
 describe('logs and step files in one folder', () => {
   it('are one step where run and step are the same: cross-scores decide, texts are there', async () => {
     const folder = fresh();

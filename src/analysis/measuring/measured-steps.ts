@@ -57,7 +57,11 @@ export class MeasuredSteps {
     const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
     const written = this.logs
       .read(rollouts)
-      .then((read) => measureRollouts(engine, rollouts, read, measuring, isLog === true, perPrompt, firstRows, signal));
+      .then((read) =>
+        measureRollouts(engine, rollouts, read, measuring, isLog === true, perPrompt, firstRows, signal).finally(() =>
+          read.release(),
+        ),
+      );
     if (isLog) return written;
     written.catch(() => undefined);
     const scored = await measureStep(engine, path, measuring, blockBytes, signal, { perPrompt, onBytes });

@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
+import { placesInString, type RowReading } from '../../engine/operations/texts/row-readings.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
-import type { RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
+import { textOf } from '../../logs/rollouts/logged-text.js';
+import type { LoggedColumns, LoggedTexts, RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
 import type { LoggedStep, ReadRollouts } from '../../logs/rollouts/rollout-logs.js';
 import {
   sharesAtFirst,
@@ -56,7 +58,7 @@ export async function measureRollouts(
 
 /** What the log says of each prompt, and what it calls them. */
 function promptParts(
-  { group, groupIds, groupSource }: RolloutStep,
+  { group, groupIds, groupSource }: LoggedColumns,
   perPrompt: TextMetrics['perPrompt'],
 ): Pick<StepMeasurement, 'prompts' | 'groupNames'> {
   if (group === undefined) return {};
@@ -65,12 +67,19 @@ function promptParts(
   return { prompts, groupNames: { names, inFilter: groupSource !== 'id' } };
 }
 
-function excerptsIn(step: RolloutStep, readings: TextMetrics['readings']): StepExcerpts | undefined {
+function excerptsIn(step: LoggedColumns, readings: TextMetrics['readings']): StepExcerpts | undefined {
   const { group, groupIds, reasoning, reasoningTokens, reward } = step;
   if (group === undefined || (reasoning === undefined && reasoningTokens === undefined)) return undefined;
-  return excerptsOf(firstTurns(step), readings, {
+  const rows = firstTurns(step);
+  const inString = (reading: RowReading): RowReading => {
+    const text = reasoning?.[rows[reading.row] as number];
+    if (reading.places === undefined || text === undefined || typeof text === 'string') return reading;
+    return { ...reading, places: placesInString(textOf(text), reading.places) };
+  };
+  return excerptsOf(rows, readings?.map(inString), {
     group: (row) => shortName(groupIds[group[row] as number] as string),
-    reasoning: (row) => (reasoningTokens === undefined ? (reasoning?.[row] ?? '') : joinedIds(reasoningTokens[row])),
+    reasoning: (row) =>
+      reasoningTokens === undefined ? textOf(reasoning?.[row] ?? '') : joinedIds(reasoningTokens[row]),
     prompt: (row) => step.prompt?.[row] ?? (step.promptTokens?.[row] && joinedIds(step.promptTokens[row])),
     reward: (row) => reward?.[row],
     number: (row) => step.row?.[row],
@@ -86,7 +95,7 @@ function shortName(id: string): string {
 }
 
 /** The rows that text figures are about: one a sample, which of an episode of several turns is its first. */
-export function textRowsOf(step: RolloutStep, rows = firstTurns(step)): TextRows | undefined {
+export function textRowsOf(step: LoggedColumns, rows = firstTurns(step)): TextRows | undefined {
   const { group, groupIds, reasoning, reasoningTokens, prompt, promptTokens } = step;
   const texts = reasoningTokens ?? reasoning;
   if (texts === undefined || group === undefined) return undefined;
@@ -96,7 +105,7 @@ export function textRowsOf(step: RolloutStep, rows = firstTurns(step)): TextRows
     const tokens = pick(reasoningTokens).map((list) => list ?? new Int32Array(0));
     return { groups, tokens, ...(promptTokens && { promptTokens: pick(promptTokens) }) };
   }
-  const written = pick(reasoning as Texts).map((text) => text ?? '');
+  const written = pick(reasoning as LoggedTexts).map((text) => text ?? '');
   return { groups, texts: written, ...(prompt && { prompts: pick(prompt) }) };
 }
 
@@ -107,7 +116,7 @@ export function textStepOf(step: RolloutStep): TextStep | undefined {
   return texts && { ...texts, ...besideTexts(step, rows) };
 }
 
-function besideTexts({ truncated, logprobs, entropy }: RolloutStep, rows: readonly number[]) {
+function besideTexts({ truncated, logprobs, entropy }: LoggedColumns, rows: readonly number[]) {
   return {
     ...(truncated && { truncated: Uint8Array.from(rows, (row) => truncated[row] as number) }),
     ...(logprobs && { logprobs: rows.map((row) => logprobs[row]) }),
@@ -116,7 +125,7 @@ function besideTexts({ truncated, logprobs, entropy }: RolloutStep, rows: readon
 }
 
 /** Of every episode the row of its lowest turn; where turns are of no episode, the rows of the lowest turn. */
-function firstTurns({ rows, group, episode, turn }: RolloutStep): number[] {
+function firstTurns({ rows, group, episode, turn }: LoggedColumns): number[] {
   const all = Array.from({ length: rows }, (_, row) => row);
   if (turn === undefined) return all;
   const first = new Map<string, number>();
@@ -135,7 +144,7 @@ function firstTurns({ rows, group, episode, turn }: RolloutStep): number[] {
 
 async function textsOf(
   engine: Engine,
-  step: RolloutStep,
+  step: LoggedColumns,
   { permutations, seed }: MeasureOptions,
   perPrompt: boolean,
   firstRows: () => Promise<TextRows | undefined>,
@@ -164,7 +173,7 @@ async function textsOf(
 }
 
 /** What the log has not, in the log's words. */
-function reasonsOf({ absent }: RolloutStep, { values }: TextMetrics): Record<string, string> {
+function reasonsOf({ absent }: LoggedColumns, { values }: TextMetrics): Record<string, string> {
   const keys = {
     conditional_entropy_est: absent.logprobs,
     conditional_entropy_seq_est: absent.logprobs,
@@ -176,7 +185,7 @@ function reasonsOf({ absent }: RolloutStep, { values }: TextMetrics): Record<str
 }
 
 /** Rewards, outcomes and actions as the filter and the judge take them. */
-function columnsOf(step: RolloutStep): RowColumns {
+function columnsOf(step: LoggedColumns): RowColumns {
   const { group, groupIds, groupSource, reward, outcome, action, episode, turn } = step;
   return {
     step: step.step,
@@ -212,13 +221,13 @@ function isFull(column: Texts | undefined): column is readonly string[] {
 }
 
 /** To be held against success: how long responses are by the log's own count. */
-function lengthsOf({ length }: RolloutStep): Record<string, number> | undefined {
+function lengthsOf({ length }: LoggedColumns): Record<string, number> | undefined {
   const known = Array.from(length ?? []).filter((tokens) => Number.isFinite(tokens));
   if (known.length === 0) return undefined;
   return { response_tokens: known.reduce((sum, tokens) => sum + tokens, 0) / known.length };
 }
 
-function groupNotes({ groupSource, turn, episode }: RolloutStep): string[] {
+function groupNotes({ groupSource, turn, episode }: LoggedColumns): string[] {
   return [
     ...(groupSource === 'prompt' ? ['groups are told by equal prompts: the log has no group id of every row'] : []),
     ...(groupSource === 'run length' ? ['groups are runs of rows, as long as was said (--group-size)'] : []),
@@ -229,7 +238,7 @@ function groupNotes({ groupSource, turn, episode }: RolloutStep): string[] {
 }
 
 /** What has no key among the figures. */
-function absentNotes({ reward, action, absent }: RolloutStep): string[] {
+function absentNotes({ reward, action, absent }: LoggedColumns): string[] {
   return [
     ...(reward === undefined ? [`no filter: ${absent.reward ?? 'the log has no reward'}`] : []),
     ...(action === undefined ? [`no I(X;A): ${absent.action ?? 'the log has no action'}`] : []),

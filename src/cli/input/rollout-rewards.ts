@@ -4,7 +4,7 @@ import { counted } from '../../checks/words.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { isLogName } from '../../logs/rollouts/find-logs.js';
 import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
-import type { RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
+import type { LoggedColumns, Texts } from '../../logs/rollouts/rollout.js';
 import { type LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { FilterSource } from './filter-source.js';
 
@@ -34,7 +34,7 @@ export async function fromRollouts(
     const { step: read, errors } = await logs.read(chosen(path, steps, step));
     // A group that lacks a rollout is another group.
     if (errors[0] !== undefined) throw errors[0];
-    return sourceOf(path, read as RolloutStep);
+    return sourceOf(path, read as LoggedColumns);
   } finally {
     await logs.close();
   }
@@ -52,7 +52,7 @@ function chosen(path: string, steps: readonly LoggedStep[], step: number | undef
   throw new FileError({ path }, `${has}, ${advice}`);
 }
 
-function sourceOf(path: string, step: RolloutStep): FilterSource {
+function sourceOf(path: string, step: LoggedColumns): FilterSource {
   const { group, groupIds, groupSource, reward, outcome, episode, turn, entropy, length, absent, prompt } = step;
   if (reward === undefined) throw new FileError({ path }, absent.reward ?? 'the log has no reward');
   if (group === undefined) throw new FileError({ path }, absent.group ?? 'the log has no groups');

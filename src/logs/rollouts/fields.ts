@@ -1,6 +1,7 @@
 // Typed access to what one line or row says, whichever container it came from. Python's ways are understood: None is
 // absent, NaN and infinities are numbers, a flag may be a number.
 import { printable } from '../../checks/words.js';
+import type { LoggedText } from './logged-text.js';
 
 /** What is wrong with a line: said with its place by whoever knows that. */
 export class LineProblem extends Error {}
@@ -30,6 +31,15 @@ export abstract class Fields {
     const value = this.value(name);
     if (value === undefined || typeof value === 'string') return value;
     return wrong(name, value, 'text');
+  }
+
+  /** As `text`, where nobody needs the string yet. */
+  written(name: string): LoggedText | undefined {
+    return this.text(name);
+  }
+
+  isText(name: string): boolean {
+    return typeof this.value(name) === 'string';
   }
 
   number(name: string): number | undefined {

@@ -1,7 +1,7 @@
 // What a reader of one trainer's log is: how it knows its files, and what a line or a row of them says.
 import { basename, dirname } from 'node:path';
 import type { Fields } from './fields.js';
-import type { Rollout, RolloutColumn } from './rollout.js';
+import type { LoggedRollout, RolloutColumn } from './rollout.js';
 
 export type Container = 'json-lines' | 'parquet' | 'csv';
 
@@ -41,7 +41,7 @@ export interface RolloutFormat {
   readonly runField?: string;
   place(path: string): Place;
   /** Rollouts of one line. @throws {LineProblem} naming the field that is not as expected */
-  rows(line: Fields, context: RowContext): readonly Rollout[];
+  rows(line: Fields, context: RowContext): readonly LoggedRollout[];
   /** A line is a group: rows get its number as group id. */
   readonly groupIsLine?: boolean;
   /** Why columns are never there. */
@@ -84,12 +84,7 @@ export function hasAll(keys: ReadonlySet<string>, ...names: string[]): boolean {
   return names.every((name) => keys.has(name));
 }
 
-/** `rollout` without the entries that are undefined: absent and undefined are the same to whoever reads it. */
-export function rollout(values: { [Column in RolloutColumn]?: Rollout[Column] | undefined }): Rollout {
-  const found: Record<string, unknown> = {};
-  for (const name in values) {
-    const value = values[name as RolloutColumn];
-    if (value !== undefined) found[name] = value;
-  }
-  return found as Rollout;
+/** Absent and undefined are the same to whoever reads it. */
+export function rollout(values: { [Column in RolloutColumn]?: LoggedRollout[Column] | undefined }): LoggedRollout {
+  return values as LoggedRollout;
 }

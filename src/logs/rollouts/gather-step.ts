@@ -4,9 +4,13 @@
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import type { RolloutFormat } from './format.js';
-import { actionIn, type ReasoningTags, splitText, splitTokens } from './reasoning.js';
+import { giveBack } from './json-lines/line-blocks.js';
+import { bufferOver, isSameText, type LoggedText } from './logged-text.js';
+import { actionIn, type ReasoningTags, splitTokens, splitter } from './reasoning.js';
 import {
   type GroupSource,
+  type LoggedColumns,
+  type LoggedTexts,
   ROLLOUT_COLUMNS,
   type Rollout,
   type RolloutColumn,
@@ -14,7 +18,7 @@ import {
   type Texts,
   type TokenLists,
 } from './rollout.js';
-import type { RowBatch } from './row-batch.js';
+import type { BatchTexts, RowBatch } from './row-batch.js';
 
 export interface GatherStepOptions {
   readonly reasoning: ReasoningTags;
@@ -40,9 +44,11 @@ export class StepRows {
   bad = 0;
   isCut = false;
   readonly #columns = new Map<string, unknown[]>();
+  readonly #memory: ArrayBuffer[] = [];
 
   /** @param firstLine number of the batch's first line in its file */
-  add({ rows, columns, bad, cut }: RowBatch, firstLine: number): void {
+  add({ rows, columns, texts, bad, cut }: RowBatch, firstLine: number): void {
+    if (texts !== undefined) this.#memory.push(texts.memory);
     for (const [name, values] of Object.entries(columns)) {
       if (name === 'line') {
         // Of formats in which a line is a group.
@@ -51,6 +57,17 @@ export class StepRows {
           values.map((line) => String(firstLine + (line as number) + 1)),
         );
       } else this.#append(name, values);
+    }
+    for (const [name, places] of Object.entries(texts?.places ?? {})) {
+      const column = this.#append(name, []);
+      const { memory } = texts as BatchTexts;
+      while (column.length < this.rows + rows) column.push(undefined);
+      for (let row = 0; row < rows; row++) {
+        const begin = places[2 * row] as number;
+        if (begin < 0) continue;
+        // Undefined where the batch has a string for it.
+        column[this.rows + row] = new Uint8Array(memory, begin, (places[2 * row + 1] as number) - begin);
+      }
     }
     this.rows += rows;
     this.bad += bad;
@@ -61,6 +78,22 @@ export class StepRows {
     const column = this.#columns.get(name) as (T | undefined)[] | undefined;
     while (column !== undefined && column.length < this.rows) column.push(undefined);
     return column;
+  }
+
+  /** Makes strings of a column's texts. Rows of a prompt mostly stand together: theirs are one string. */
+  readTexts(name: RolloutColumn): void {
+    const column = this.#columns.get(name) as (LoggedText | undefined)[] | undefined;
+    if (column === undefined) return;
+    let last: Buffer | undefined;
+    let text = '';
+    for (let row = 0; row < column.length; row++) {
+      const logged = column[row];
+      if (logged === undefined || typeof logged === 'string') continue;
+      const bytes = bufferOver(logged);
+      if (last === undefined || !last.equals(bytes)) text = bytes.toString('utf8');
+      last = bytes;
+      column[row] = text;
+    }
   }
 
   /** Leaves out all rows but these. */
@@ -75,21 +108,28 @@ export class StepRows {
     this.rows = rows.length;
   }
 
-  #append(name: string, values: readonly unknown[]): void {
+  /** Nobody reads the texts any more: their memory serves others. */
+  release(): void {
+    for (const memory of this.#memory.splice(0)) giveBack(memory);
+  }
+
+  #append(name: string, values: readonly unknown[]): unknown[] {
     const column = this.#columns.get(name) ?? [];
     this.#columns.set(name, column);
     while (column.length < this.rows) column.push(undefined);
     for (const value of values) column.push(value);
+    return column;
   }
 }
 
 /** @throws FileError where the rows cannot be split as the options say */
-export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherStepOptions): RolloutStep {
+export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherStepOptions): LoggedColumns {
   const { format, files, step, run, runDirectory } = origin;
   const notes = [...format.notes, ...origin.notes];
   if (rows.isCut) notes.push('the last line is not complete: it is being written, or was cut, and is left out');
   if (origin.isNamed) noteOtherSteps(rows, step, notes);
   const repeats = leaveOutRepeats(rows, notes);
+  rows.readTexts('prompt');
   const absent: Partial<Record<RolloutColumn, string>> = {};
   for (const [name, what] of Object.entries(ROLLOUT_COLUMNS) as [RolloutColumn, string][]) {
     if (name !== 'step' && name !== 'run' && !has(rows, name))
@@ -151,8 +191,11 @@ function present<T>(rows: StepRows, name: RolloutColumn): readonly (T | undefine
 }
 
 function numbers(rows: StepRows, name: RolloutColumn): Float64Array | undefined {
-  if (!has(rows, name)) return undefined;
-  return Float64Array.from(rows.column<number>(name) ?? [], (value) => value ?? Number.NaN);
+  const column = rows.column<number>(name);
+  if (column === undefined || !has(rows, name)) return undefined;
+  const found = new Float64Array(rows.rows);
+  for (let row = 0; row < found.length; row++) found[row] = column[row] ?? Number.NaN;
+  return found;
 }
 
 function noteOtherSteps(rows: StepRows, step: number, notes: string[]): void {
@@ -166,7 +209,7 @@ function leaveOutRepeats(rows: StepRows, notes: string[]): number {
   if (samples === undefined) return 0;
   const [turns, outputs, tokens] = [
     rows.column<number>('turn'),
-    rows.column<string>('output'),
+    rows.column<LoggedText>('output'),
     rows.column<Int32Array>('tokens'),
   ];
   const seen = new Map<string, number[]>();
@@ -178,7 +221,7 @@ function leaveOutRepeats(rows: StepRows, notes: string[]): number {
       const key = `${turns?.[row]}\n${sample}`;
       const before = seen.get(key);
       const isRepeat = before?.some(
-        (one) => outputs?.[one] === outputs?.[row] && sameTokens(tokens?.[one], tokens?.[row]),
+        (one) => isSameText(outputs?.[one], outputs?.[row]) && sameTokens(tokens?.[one], tokens?.[row]),
       );
       if (isRepeat) continue;
       if (before === undefined) seen.set(key, [row]);
@@ -250,23 +293,23 @@ function numbered(labels: readonly string[], source: GroupSource): Groups {
 function splitTexts(
   rows: StepRows,
   tags: ReasoningTags,
-): { reasoning: Texts | undefined; action: Texts | undefined; cut: boolean[] | undefined } {
-  const [outputs, ownReasoning, ownAction] = (['output', 'reasoning', 'action'] as const).map((name) =>
-    rows.column<string>(name),
-  );
-  const reasoning: (string | undefined)[] = [];
+): { reasoning: LoggedTexts | undefined; action: Texts | undefined; cut: boolean[] | undefined } {
+  const [outputs, ownReasoning] = (['output', 'reasoning'] as const).map((name) => rows.column<LoggedText>(name));
+  const ownAction = rows.column<string>('action');
+  const split = splitter(tags);
+  const reasoning: (LoggedText | undefined)[] = [];
   const action: (string | undefined)[] = [];
   const cut: boolean[] = [];
   for (let row = 0; row < rows.rows; row++) {
     const output = outputs?.[row];
     const own = ownReasoning?.[row];
-    const split = own === undefined && output !== undefined ? splitText(output, tags) : undefined;
-    reasoning.push(own ?? split?.reasoning);
+    const parts = own === undefined && output !== undefined ? split(output) : undefined;
+    reasoning.push(own ?? parts?.reasoning);
     const said = ownAction?.[row];
-    action.push(said === undefined ? split?.action : actionIn(said));
-    cut.push(split?.isCut ?? false);
+    action.push(said === undefined ? parts?.action : actionIn(said));
+    cut.push(parts?.isCut ?? false);
   }
-  const there = (column: (string | undefined)[]): Texts | undefined =>
+  const there = <T>(column: (T | undefined)[]): (T | undefined)[] | undefined =>
     column.some((value) => value !== undefined) ? column : undefined;
   return { reasoning: there(reasoning), action: there(action), cut: outputs && cut };
 }

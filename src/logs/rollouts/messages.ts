@@ -1,5 +1,6 @@
 // A chat in, what the policy saw and what it said out.
-import { fieldsOf, wrong } from './fields.js';
+import { type Fields, fieldsOf, wrong } from './fields.js';
+import type { LoggedText } from './logged-text.js';
 import type { Rollout } from './rollout.js';
 
 interface Message {
@@ -37,6 +38,13 @@ function contentOf(value: unknown, name: string): string {
 /** As trainers print a chat: the role, then what was said. */
 export function promptText(messages: readonly Message[]): string {
   return messages.map(({ role, content }) => (role === '' ? content : `${role}\n${content}`)).join('\n');
+}
+
+/** A field that is a text, or a chat. */
+export function promptIn(line: Fields, name: string): LoggedText | undefined {
+  if (line.isText(name)) return line.written(name);
+  const value = line.value(name);
+  return value === undefined ? undefined : promptText(messagesOf(value, name));
 }
 
 /** The assistant's turns, one after the other. Where the log keeps their reasoning apart, that is the reasoning. */

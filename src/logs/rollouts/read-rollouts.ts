@@ -5,8 +5,9 @@ import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import type { FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { LOG_OPTIONS, type LogOptions, logReading } from './log-options.js';
+import { textOf } from './logged-text.js';
 import { THINK, tagIds } from './reasoning.js';
-import type { RolloutStep } from './rollout.js';
+import type { LoggedColumns, RolloutStep, Texts } from './rollout.js';
 import { type LoggedStep, RolloutLogs } from './rollout-logs.js';
 
 /** Options of `readRollouts`. */
@@ -64,11 +65,28 @@ export async function* readRollouts(
     for (const note of notes) onNote?.(note);
     for await (const { step, errors } of inTurn(steps, (one) => logs.read(one))) {
       errors.forEach(report);
-      if (step !== undefined) yield step;
+      if (step !== undefined) yield withStrings(step);
     }
   } finally {
     await logs.close();
   }
+}
+
+/** Responses become strings where somebody reads them. */
+function withStrings(step: LoggedColumns): RolloutStep {
+  const lazily = (name: 'output' | 'reasoning'): PropertyDescriptor => ({
+    enumerable: true,
+    configurable: true,
+    get(): Texts | undefined {
+      const value = step[name]?.map((text) => (text === undefined ? undefined : textOf(text)));
+      Object.defineProperty(this, name, { value, enumerable: true, configurable: true, writable: true });
+      return value;
+    },
+  });
+  return Object.defineProperties({ ...step } as RolloutStep, {
+    output: lazily('output'),
+    reasoning: lazily('reasoning'),
+  });
 }
 
 function checkSource(source: string | readonly string[], options: ReadRolloutsOptions): void {

@@ -2,14 +2,16 @@
 import { readFile } from 'node:fs/promises';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { systemProblem } from '../stores/system-problem.js';
+import { bufferOver, type LoggedText } from './logged-text.js';
 
 /** `all`: the whole response is reasoning. Else the tags around it. */
 export type ReasoningTags = 'all' | readonly [open: string, close: string];
 
 export const THINK: ReasoningTags = ['<think>', '</think>'];
 
-export interface SplitText {
-  readonly reasoning: string;
+/** A response, as its log has it: text, or the bytes of it. */
+export interface SplitText<T extends LoggedText = LoggedText> {
+  readonly reasoning: T;
   /** Absent where there was no closing tag. */
   readonly action?: string;
   /** The reasoning was opened and never closed. */
@@ -17,25 +19,36 @@ export interface SplitText {
 }
 
 /**
- * With a closing tag: what stands after the first opening one (or from the start) up to the first closing one. With an
- * opening one alone: what follows it. Without either: all.
+ * What splits responses. With a closing tag: what stands after the first opening one (or from the start) up to the first
+ * closing one. With an opening one alone: what follows it. Without either: all.
  */
-export function splitText(output: string, tags: ReasoningTags): SplitText {
-  if (tags === 'all') return { reasoning: output, isCut: false };
-  const [open, close] = tags;
-  const opened = output.indexOf(open);
-  const closed = output.indexOf(close);
+export function splitter(tags: ReasoningTags): (output: LoggedText) => SplitText {
+  if (tags === 'all') return (output) => ({ reasoning: output, isCut: false });
+  const inBytes = tags.map((tag) => Buffer.from(tag)) as [Buffer, Buffer];
+  return (output) => {
+    if (typeof output === 'string') {
+      const cut = (begin: number, end?: number) => output.slice(begin, end);
+      return splitAt(output, tags, cut, cut);
+    }
+    const bytes = bufferOver(output);
+    const view = (begin: number, end = bytes.length) => bytes.subarray(begin, end);
+    return splitAt(bytes, inBytes, view, (begin) => bytes.toString('utf8', begin));
+  };
+}
+
+function splitAt<T extends string | Buffer>(
+  output: T,
+  [open, close]: readonly [T, T],
+  part: (begin: number, end?: number) => T,
+  textFrom: (begin: number) => string,
+): SplitText<T> {
+  const opened = output.indexOf(open as string);
+  const closed = output.indexOf(close as string);
   if (closed < 0) {
-    return opened < 0
-      ? { reasoning: output, isCut: false }
-      : { reasoning: output.slice(opened + open.length), isCut: true };
+    return opened < 0 ? { reasoning: output, isCut: false } : { reasoning: part(opened + open.length), isCut: true };
   }
   const begin = opened >= 0 && opened < closed ? opened + open.length : 0;
-  return {
-    reasoning: output.slice(begin, closed),
-    action: actionIn(output.slice(closed + close.length)),
-    isCut: false,
-  };
+  return { reasoning: part(begin, closed), action: actionIn(textFrom(closed + close.length)), isCut: false };
 }
 
 /** Without surrounding space; inside <answer>…</answer> where there is such a pair. */

@@ -16,7 +16,7 @@ import { type BlockContext, type FormatChoice, formatOf } from './json-lines/par
 import { ParsePool } from './json-lines/parse-pool.js';
 import type { LogPart, Range } from './log-part.js';
 import { ParquetFile } from './parquet/parquet-log.js';
-import type { RolloutStep } from './rollout.js';
+import type { LoggedColumns } from './rollout.js';
 import type { RowBatch } from './row-batch.js';
 
 /** How logs are read. */
@@ -84,9 +84,11 @@ export interface FoundRollouts {
 /** A step as it was read. */
 export interface ReadRollouts {
   /** Undefined where no row of it can be used. */
-  readonly step: RolloutStep | undefined;
+  readonly step: LoggedColumns | undefined;
   /** Files, lines and rows that cannot be used. */
   readonly errors: readonly FileError[];
+  /** The bytes of the step's texts are not used any more: their memory serves the next ones. */
+  release(): void;
 }
 
 const WHOLE: Range = { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
@@ -150,12 +152,13 @@ export class RolloutLogs {
     const { step, run, runDirectory, isNamed, notes } = logged;
     const files = logged.parts.map(({ path }) => path);
     const origin: StepOrigin = { format: formatOf(logged.format), files, step, run, runDirectory, isNamed, notes };
-    if (rows.rows === 0) return { step: undefined, errors };
+    const release = () => rows.release();
+    if (rows.rows === 0) return { step: undefined, errors, release };
     try {
-      return { step: gatherStep(rows, origin, this.reading.gathering), errors };
+      return { step: gatherStep(rows, origin, this.reading.gathering), errors, release };
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      return { step: undefined, errors: [...errors, error] };
+      return { step: undefined, errors: [...errors, error], release };
     }
   }
 

@@ -1,4 +1,5 @@
 // One sampled response as a log has it, and one step of them as columns.
+import type { LoggedText } from './logged-text.js';
 
 /** What one line or row of a log says of one response. What it does not say is absent. */
 export interface Rollout {
@@ -34,6 +35,11 @@ export interface Rollout {
   /** From 0. */
   turn?: number;
 }
+
+/** The same before anyone asks what its texts say. */
+export type LoggedRollout = Omit<Rollout, 'prompt' | 'output' | 'reasoning'> & {
+  [Column in 'prompt' | 'output' | 'reasoning']?: LoggedText;
+};
 
 /** A column that a rollout log may have. */
 export type RolloutColumn = keyof Rollout;
@@ -91,6 +97,7 @@ export interface RolloutStep {
   readonly groupSource: GroupSource | undefined;
   readonly prompt: Texts | undefined;
   readonly promptTokens: TokenLists | undefined;
+  /** Made of the log's bytes when it is first read, as `reasoning` is. */
   readonly output: Texts | undefined;
   readonly tokens: TokenLists | undefined;
   /** Of the output, what stands in its reasoning tags (rollouts without tags: all of it). */
@@ -125,6 +132,13 @@ export interface RolloutStep {
   readonly repeats: number;
 }
 
+/** The same before anyone asks what its responses say. */
+export type LoggedColumns = Omit<RolloutStep, 'output' | 'reasoning'> & {
+  readonly [Column in 'output' | 'reasoning']: LoggedTexts | undefined;
+};
+
+/** A text a row, or its bytes; undefined where the log has none. */
+export type LoggedTexts = readonly (LoggedText | undefined)[];
 /** A text a row; undefined where the log has none. */
 export type Texts = readonly (string | undefined)[];
 /** Token ids a row; undefined where the log has none. */

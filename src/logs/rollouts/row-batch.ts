@@ -1,5 +1,5 @@
 // Rollouts as columns: what parsing makes of a piece of a log, in the form in which it goes from a thread to another.
-import type { Rollout } from './rollout.js';
+import type { LoggedRollout } from './rollout.js';
 
 /** A line or row that could not be used. */
 export interface RowProblem {
@@ -16,11 +16,20 @@ export interface RowBatch {
   readonly lines: number;
   /** Of `rows` entries each, or fewer: undefined, and what is missing at the end, is absent. */
   readonly columns: Readonly<Record<string, readonly unknown[]>>;
+  /** Long texts, as bytes in UTF-8. */
+  readonly texts?: BatchTexts;
   /** The first of those in `bad`. */
   readonly problems: readonly RowProblem[];
   readonly bad: number;
   /** What stands after the last line's end and is no whole line: the log is being written, or was cut. */
   readonly cut: boolean;
+}
+
+/** Where they stand: one by one they would cost a thread more to hand over than to find. */
+export interface BatchTexts {
+  readonly memory: ArrayBuffer;
+  /** Of each column, for each row where its text begins and ends; −1 where `columns` has what there is. */
+  readonly places: Readonly<Record<string, Int32Array>>;
 }
 
 /** A flood of bad lines is named by its first: the others are counted. */
@@ -32,13 +41,15 @@ export class BatchBuilder {
   #rows = 0;
   #bad = 0;
 
-  add(row: Rollout & { line?: number }): void {
+  add(row: LoggedRollout & { line?: number }): void {
     for (const name in row) {
+      const value = row[name as keyof LoggedRollout];
+      if (value === undefined) continue;
       const column = this.#columns[name] ?? [];
       this.#columns[name] = column;
       // Holes would make a slow array of it.
       while (column.length < this.#rows) column.push(undefined);
-      column.push(row[name as keyof Rollout]);
+      column.push(value);
     }
     this.#rows++;
   }
@@ -48,7 +59,29 @@ export class BatchBuilder {
     if (this.#problems.length < MOST_PROBLEMS) this.#problems.push(problem);
   }
 
-  finish(lines: number, cut = false): RowBatch {
-    return { rows: this.#rows, lines, columns: this.#columns, problems: this.#problems, bad: this.#bad, cut };
+  /** @param room that bytes among the rows are views into */
+  finish(lines: number, cut = false, room?: Buffer): RowBatch {
+    const texts = room && { texts: { memory: room.buffer as ArrayBuffer, places: this.#takePlaces() } };
+    const columns = this.#columns;
+    return { rows: this.#rows, lines, columns, ...texts, problems: this.#problems, bad: this.#bad, cut };
+  }
+
+  #takePlaces(): Record<string, Int32Array> {
+    const found: Record<string, Int32Array> = {};
+    for (const name of ['prompt', 'output', 'reasoning']) {
+      const column = this.#columns[name];
+      if (!column?.some((value) => value instanceof Uint8Array)) continue;
+      const places = new Int32Array(2 * this.#rows).fill(-1);
+      for (let row = 0; row < column.length; row++) {
+        const text = column[row];
+        if (!(text instanceof Uint8Array)) continue;
+        places[2 * row] = text.byteOffset;
+        places[2 * row + 1] = text.byteOffset + text.byteLength;
+        column[row] = undefined;
+      }
+      found[name] = places;
+      if (!column.some((value) => value !== undefined)) this.#columns[name] = [];
+    }
+    return found;
   }
 }

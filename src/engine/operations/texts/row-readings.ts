@@ -34,15 +34,15 @@ export function rowReadingsFrom(
       specificity,
       tokens,
       nats,
-      places: typeof text === 'string' ? inString(text, places) : Uint32Array.from(places),
+      places: typeof text === 'string' ? placesInString(text, places) : Uint32Array.from(places),
     };
   });
 }
 
 /** Places in UTF-8 -> places in the string that it was made from, both rising. */
-function inString(text: string, places: Float64Array): Uint32Array {
+export function placesInString(text: string, places: Float64Array | Uint32Array): Uint32Array {
   let [byte, unit] = [0, 0];
-  return Uint32Array.from(places, (place) => {
+  return Uint32Array.from(places as ArrayLike<number>, (place) => {
     while (byte < place) {
       const character = text.codePointAt(unit) as number;
       byte += character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;

@@ -21,9 +21,9 @@ export const areal: RolloutFormat = {
     return [
       rollout({
         group,
-        prompt: line.text('prompt'),
+        prompt: line.written('prompt'),
         // With several turns the completion holds what tools said as well.
-        output: sampled ? sampled.map((segment) => segment.text('text') ?? '').join('\n') : line.text('completion'),
+        output: sampled ? sampled.map((segment) => segment.text('text') ?? '').join('\n') : line.written('completion'),
         reward: line.number('reward'),
         length: sampled
           ? sampled.reduce((sum, segment) => sum + (segment.count('len') ?? 0), 0)

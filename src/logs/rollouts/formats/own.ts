@@ -4,8 +4,9 @@ import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
 import { type Fields, floatsOf } from '../fields.js';
 import { type RolloutFormat, rollout } from '../format.js';
-import { messagesOf, promptText, spokenBy } from '../messages.js';
-import type { Rollout } from '../rollout.js';
+import type { LoggedText } from '../logged-text.js';
+import { messagesOf, promptIn, spokenBy } from '../messages.js';
+import type { LoggedRollout } from '../rollout.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
 export const OWN_COLUMNS = [
@@ -89,7 +90,7 @@ function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
   };
 }
 
-function ownRow(line: Fields, names: ColumnNames): Rollout {
+function ownRow(line: Fields, names: ColumnNames): LoggedRollout {
   const read = <T>(name: OwnColumn, as: (column: string) => T | undefined): T | undefined => {
     const column = names[name];
     return column === undefined ? undefined : as(column);
@@ -100,14 +101,11 @@ function ownRow(line: Fields, names: ColumnNames): Rollout {
     step: read('step', (column) => line.count(column)),
     run: read('run', (column) => line.id(column)),
     group: read('group', (column) => line.id(column)),
-    prompt: read('prompt', (column) => {
-      const value = line.value(column);
-      return value === undefined ? undefined : promptText(messagesOf(value, column));
-    }),
+    prompt: read('prompt', (column) => promptIn(line, column)),
     promptTokens: read('prompt_tokens', (column) => line.tokens(column)),
     ...said,
     tokens,
-    reasoning: read('reasoning', (column) => line.text(column)) ?? said?.reasoning,
+    reasoning: read('reasoning', (column) => line.written(column)) ?? said?.reasoning,
     action: read('action', (column) => line.id(column)) ?? said?.action,
     reward: read('reward', (column) => line.outcome(column)),
     outcome: read('outcome', (column) => line.outcome(column)),
@@ -122,7 +120,8 @@ function ownRow(line: Fields, names: ColumnNames): Rollout {
 }
 
 /** Text, or a chat of which the assistant's turns count. */
-function saidIn(line: Fields, column: string): ReturnType<typeof spokenBy> | undefined {
+function saidIn(line: Fields, column: string): Pick<LoggedRollout, 'output' | 'reasoning' | 'action'> | undefined {
+  if (line.isText(column)) return { output: line.written(column) as LoggedText };
   const value = line.value(column);
   if (value === undefined) return undefined;
   if (typeof value === 'number' || typeof value === 'boolean') return { output: String(value) };

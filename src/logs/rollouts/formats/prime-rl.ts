@@ -4,7 +4,7 @@
 import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
 import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
 import { messagesOf, promptText, spokenBy } from '../messages.js';
-import type { Rollout } from '../rollout.js';
+import type { LoggedRollout } from '../rollout.js';
 
 interface Node {
   readonly parent: number | undefined;
@@ -30,7 +30,7 @@ export const primeRl: RolloutFormat = {
     const group = line.object('group').id('id');
     const episode = line.id('id');
     const step = work.count('step');
-    const rows: Rollout[] = [];
+    const rows: LoggedRollout[] = [];
     for (const [at, value] of (line.list('traces') ?? []).entries()) {
       const trace = fieldsOf(value, `traces[${at}]`);
       // A judge or a simulated user beside the policy is not what is trained.
@@ -114,7 +114,7 @@ function rowOf(
     episode,
     id,
   }: { step: number | undefined; group: string | undefined; episode: string | undefined; id: string },
-): Rollout {
+): LoggedRollout {
   const first = nodes.findIndex(({ sampled }) => sampled);
   const before = first < 0 ? nodes : nodes.slice(0, first);
   const turns = nodes.filter(({ sampled }) => sampled);
@@ -133,7 +133,7 @@ function rowOf(
 }
 
 /** The tokens whose mask is true, of all nodes: what tools and templates added is left out. */
-function sampledTokens(nodes: readonly Node[], id: string): Partial<Rollout> {
+function sampledTokens(nodes: readonly Node[], id: string): Partial<LoggedRollout> {
   if (!nodes.some(({ tokens }) => tokens !== undefined)) return {};
   const prompt: number[] = [];
   const tokens: number[] = [];

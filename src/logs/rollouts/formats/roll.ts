@@ -3,7 +3,7 @@
 import { type Fields, LineProblem, numberOf, ObjectFields } from '../fields.js';
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf } from '../messages.js';
-import type { Rollout } from '../rollout.js';
+import type { LoggedRollout } from '../rollout.js';
 
 export const roll: RolloutFormat = {
   name: 'roll',
@@ -31,7 +31,7 @@ export const roll: RolloutFormat = {
     const rows = columns.responses?.length ?? columns.messages?.length ?? 0;
     const other = lengths.find(({ length }) => length !== rows);
     if (other !== undefined) throw new LineProblem(`${other.name} has ${other.length} entries, the others ${rows}`);
-    const found: Rollout[] = [];
+    const found: LoggedRollout[] = [];
     for (let row = 0; row < rows; row++) {
       const [prompt, output, score, messages] = [
         columns.prompt?.[row],

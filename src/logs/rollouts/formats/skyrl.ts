@@ -2,7 +2,7 @@
 // token: their sum.
 import { floatsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
-import { messagesOf, promptText } from '../messages.js';
+import { promptIn } from '../messages.js';
 
 export const skyrl: RolloutFormat = {
   name: 'skyrl',
@@ -13,13 +13,12 @@ export const skyrl: RolloutFormat = {
   fields: ['input_prompt', 'output_response', 'score', 'stop_reason'],
   place: placeOf,
   rows: (line) => {
-    const prompt = line.value('input_prompt');
     const score = line.value('score');
     const stop = line.text('stop_reason');
     return [
       rollout({
-        prompt: prompt === undefined ? undefined : promptText(messagesOf(prompt, 'input_prompt')),
-        output: line.text('output_response'),
+        prompt: promptIn(line, 'input_prompt'),
+        output: line.written('output_response'),
         reward: Array.isArray(score)
           ? floatsOf(score, 'score').reduce((sum, one) => sum + one, 0)
           : line.number('score'),

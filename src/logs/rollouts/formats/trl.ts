@@ -36,8 +36,8 @@ export const trl: RolloutFormat = {
     return [
       rollout({
         step: line.count('step'),
-        prompt: line.text('prompt'),
-        output: line.text('completion'),
+        prompt: line.written('prompt'),
+        output: line.written('completion'),
         // NaN is a function that does not score this row, as TRL's nansum has it.
         reward: scored.length === 0 ? undefined : scored.reduce((total, value) => total + value, 0),
         rewards,

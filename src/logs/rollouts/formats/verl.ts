@@ -17,13 +17,13 @@ export const verl: RolloutFormat = {
   place: (path) => placeByName(path, /^(\d+)\.jsonl$/),
   rows: (line) => {
     const uid = line.id('uid');
-    const [, group = uid, session, output] = UID.exec(uid ?? '') ?? [];
+    const [, group = uid, session, output] = (uid !== undefined && UID.exec(uid)) || [];
     return [
       rollout({
         step: line.count('step'),
         group,
-        prompt: line.text('input'),
-        output: line.text('output'),
+        prompt: line.written('input'),
+        output: line.written('output'),
         reward: line.number('score'),
         outcome: line.outcome('acc'),
         sample: uid ?? line.id('request_id'),

@@ -2,6 +2,8 @@
 // for, nothing is built. Python's json writes NaN and Infinity, for which JSON has no word.
 import { constants } from 'node:buffer';
 import { Fields, LineProblem, wrong } from '../fields.js';
+import type { LoggedText } from '../logged-text.js';
+import { PLACE_INTS, type ScannedLines } from './scanned-lines.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -15,16 +17,22 @@ const CLOSE_LIST = 0x5d;
 /** Strings are mostly long: after so many bytes the search is handed to the system's memchr. */
 const NEAR = 48;
 
+/** Values of fewer bytes are read here, where they are simple. */
+const SHORT = 64;
+/** So many make an integer that is exact. */
+const MOST_DIGITS = 15;
+
 /** V8 has no longer strings. */
 const LONGEST_TEXT = constants.MAX_STRING_LENGTH;
 
 /** Of the names wanted, in the order given: where each value begins and ends. */
 export class JsonFields extends Fields {
-  /** By name: 2·index into `#places`. */
+  /** By name: where its entries begin in `#places`. */
   readonly #wanted: ReadonlyMap<string, number>;
-  /** Begin and end of each value, −1 where it is not there. */
+  /** Of each name its entries in ScannedLines: −1 where there is nothing. */
   readonly #places: Int32Array;
   #bytes: Buffer = Buffer.alloc(0);
+  #scanned: ScannedLines | undefined;
   readonly #enough: boolean;
 
   /**
@@ -33,8 +41,8 @@ export class JsonFields extends Fields {
    */
   constructor(names: readonly string[], enough = false) {
     super();
-    this.#wanted = new Map(names.map((name, index) => [name, 2 * index]));
-    this.#places = new Int32Array(2 * names.length);
+    this.#wanted = new Map(names.map((name, index) => [name, PLACE_INTS * index]));
+    this.#places = new Int32Array(PLACE_INTS * names.length);
     this.#enough = enough;
   }
 
@@ -58,6 +66,14 @@ export class JsonFields extends Fields {
     return this;
   }
 
+  /** A line that was scanned, and read: its fields are there. @param scanned for the names of these fields */
+  take(scanned: ScannedLines, line: number): this {
+    this.#bytes = scanned.bytes;
+    this.#scanned = scanned;
+    scanned.copyPlaces(line, this.#places);
+    return this;
+  }
+
   has(name: string): boolean {
     return this.#begin(name) >= 0;
   }
@@ -66,6 +82,18 @@ export class JsonFields extends Fields {
     const begin = this.#begin(name);
     if (begin < 0) return undefined;
     return valueAt(this.#bytes, begin, this.#end(name));
+  }
+
+  override written(name: string): LoggedText | undefined {
+    const index = this.#wanted.get(name);
+    const begin = index === undefined ? -1 : (this.#places[index + 2] as number);
+    const end = index === undefined ? -1 : (this.#places[index + 3] as number);
+    return begin < 0 || end - begin > LONGEST_TEXT ? this.text(name) : this.#scanned?.text(begin, end);
+  }
+
+  override isText(name: string): boolean {
+    const begin = this.#begin(name);
+    return begin >= 0 && this.#bytes[begin] === QUOTE;
   }
 
   override single(name: string): Fields {
@@ -258,6 +286,10 @@ function stringAt(bytes: Buffer, begin: number, end: number): string {
 
 /** The value that stands at `bytes[begin, end)`; undefined for null. */
 function valueAt(bytes: Buffer, begin: number, end: number): unknown {
+  if (begin < end && end - begin <= SHORT) {
+    const short = shortValue(bytes, begin, end);
+    if (short !== undefined) return short;
+  }
   if (end - begin > LONGEST_TEXT)
     throw new LineProblem(`a value of ${end - begin} bytes, more than the ${LONGEST_TEXT} that are read`);
   const text = bytes.toString('utf8', begin, end);
@@ -270,6 +302,27 @@ function valueAt(bytes: Buffer, begin: number, end: number): unknown {
     if (!(error instanceof SyntaxError)) throw error;
     return pythonValue(text, begin - lineBegin(bytes, begin));
   }
+}
+
+/** A whole number, or a string of ASCII without escapes: most values are, and JSON.parse takes a while to begin. */
+function shortValue(bytes: Buffer, begin: number, end: number): number | string | undefined {
+  const first = bytes[begin] as number;
+  if (first === QUOTE) {
+    for (let at = begin + 1; at < end - 1; at++) {
+      const byte = bytes[at] as number;
+      if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH || byte === QUOTE) return undefined;
+    }
+    return bytes[end - 1] === QUOTE && end - begin > 1 ? bytes.toString('latin1', begin + 1, end - 1) : undefined;
+  }
+  // 0 before other digits is no number, and −0 no integer.
+  if (end - begin > MOST_DIGITS || (first === 0x30 && end - begin > 1)) return undefined;
+  let value = 0;
+  for (let at = begin; at < end; at++) {
+    const digit = (bytes[at] as number) - 0x30;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 /** NaN and infinities, as Python's json writes them, become words that Fields.number reads. */

@@ -23,18 +23,26 @@ const LONGEST_LINE = 2 ** 30;
 
 const LINE_END = 0x0a;
 
-/** Blocks that are through: memory outside the heap has the collector run for each block that is taken anew. */
-const SPARE: Buffer[] = [];
-const MOST_SPARE = 8;
+/** Less is not worth a whole block. */
+const LEAST_BLOCK_BYTES = BLOCK_BYTES / 16;
+
+/**
+ * Blocks that are through: new memory has the system clear each page of it, and the collector run for what is outside
+ * its heap.
+ */
+const SPARE: ArrayBuffer[] = [];
+const MOST_SPARE = 16;
 
 /** Gives a block's memory back: nobody may use it any more. */
-export function giveBack(bytes: Uint8Array): void {
-  if (bytes.buffer.byteLength !== BLOCK_BYTES || SPARE.length >= MOST_SPARE) return;
-  SPARE.push(Buffer.from(bytes.buffer as ArrayBuffer));
+export function giveBack(memory: ArrayBufferLike): void {
+  if (memory.byteLength === BLOCK_BYTES && SPARE.length < MOST_SPARE) SPARE.push(memory as ArrayBuffer);
 }
 
-function newBlock(bytes: number): Buffer {
-  return (bytes === BLOCK_BYTES ? SPARE.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
+/** Room for so many bytes, or for more. */
+export function newBlock(bytes: number): Buffer {
+  if (bytes > BLOCK_BYTES || bytes < LEAST_BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
+  const spare = SPARE.pop();
+  return spare === undefined ? Buffer.allocUnsafeSlow(BLOCK_BYTES) : Buffer.from(spare);
 }
 
 /** Bytes of a file one after the other. */

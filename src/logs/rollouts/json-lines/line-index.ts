@@ -52,7 +52,7 @@ export class LineIndex {
       if (offset === 0) this.#head = headOf(bytes);
       // The last line may be one that is being written: it is looked at again.
       if (whole < bytes.length) found = withRest(this.#state, names, bytes.subarray(whole), this.#end, format);
-      giveBack(bytes);
+      giveBack(bytes.buffer);
     }
     if (found.parts.size === 0) return [{ ranges: [wholeFile()] }];
     return [...found.parts.values()].map(({ checksum, ranges, ...rest }) => ({
@@ -89,7 +89,7 @@ export async function rangesDigest(
   for (const { begin, end } of ranges) {
     for await (const { bytes } of file.blocks(begin, end, signal)) {
       checksum = crc32(bytes, checksum);
-      giveBack(bytes);
+      giveBack(bytes.buffer);
     }
   }
   return digestOf(ranges, checksum);

@@ -6,6 +6,7 @@ import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/own.js';
 import { BatchBuilder, type RowBatch } from '../row-batch.js';
 import { JsonFields } from './json-fields.js';
+import { ScannedLines } from './scanned-lines.js';
 
 /** A reader, as one thread names it to another. */
 export interface FormatChoice {
@@ -26,36 +27,36 @@ export function formatOf({ name, columns }: FormatChoice): RolloutFormat {
   return format;
 }
 
-const LINE_END = 0x0a;
-
-/** @param isLast no bytes come after these: what has no line end is then a line as well, or one that was cut */
-export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean): RowBatch {
+/**
+ * @param isLast no bytes come after these: what has no line end is then a line as well, or one that was cut
+ * @param room for the texts, as large as `bytes`; in use afterwards where the batch has it as its memory
+ */
+export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean, room: Buffer): RowBatch {
   const format = formatOf(context.choice);
   const fields = new JsonFields(format.fields);
   const batch = new BatchBuilder();
   const allText = isUtf8(bytes);
-  let line = 0;
+  const scanned = new ScannedLines(bytes, format.fields, room);
   let isCut = false;
-  for (let begin = 0; begin < bytes.length; line++) {
-    const found = bytes.indexOf(LINE_END, begin);
-    const end = found < 0 ? bytes.length : found;
-    if (!isBlank(bytes, begin, end)) {
-      try {
-        if (!allText) checkText(bytes.subarray(begin, end));
-        for (const row of format.rows(fields.read(bytes, begin, end), context)) {
-          checkStep(row.step, context, format);
-          batch.add(format.groupIsLine ? { ...row, line } : row);
-        }
-      } catch (error) {
-        if (!(error instanceof LineProblem)) throw error;
-        // The writer has not come to its end yet.
-        if (found < 0 && isLast) isCut = true;
-        else batch.fail({ line, offset: begin, problem: error.message });
+  for (let line = 0; line < scanned.count; line++) {
+    const { begin, end, isRead } = scanned.line(line);
+    if (!isRead && isBlank(bytes, begin, end)) continue;
+    try {
+      if (!allText) checkText(bytes.subarray(begin, end));
+      // What is unusual is read with all care, to say what is wrong where it is wrong.
+      const found = isRead ? fields.take(scanned, line) : fields.read(bytes, begin, end);
+      for (const row of format.rows(found, context)) {
+        checkStep(row.step, context, format);
+        batch.add(format.groupIsLine ? { ...row, line } : row);
       }
+    } catch (error) {
+      if (!(error instanceof LineProblem)) throw error;
+      // The writer has not come to its end yet.
+      if (end === bytes.length && isLast) isCut = true;
+      else batch.fail({ line, offset: begin, problem: error.message });
     }
-    begin = end + 1;
   }
-  return batch.finish(line, isCut);
+  return batch.finish(scanned.count, isCut, scanned.hasTexts ? room : undefined);
 }
 
 /** Adds what a format makes of one row of a table, or what is wrong with it. @param line of the row within the batch */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '../../../checks/package-root.js';
 import type { RowBatch } from '../row-batch.js';
-import { giveBack } from './line-blocks.js';
+import { giveBack, newBlock } from './line-blocks.js';
 import { type BlockContext, parseLines } from './parse-lines.js';
 
 /** Handing over less costs as much as parsing it. */
@@ -21,11 +21,14 @@ export interface ParseRequest {
   readonly bytes: Uint8Array;
   readonly context: BlockContext;
   readonly isLast: boolean;
+  /** For the texts. */
+  readonly room: Uint8Array;
 }
 
 export interface ParseAnswer {
-  /** The block, whose memory comes back. */
+  /** The block and the room, whose memory comes back. */
   readonly bytes: Uint8Array;
+  readonly room: Uint8Array;
   readonly batch?: RowBatch;
   readonly error?: unknown;
 }
@@ -47,15 +50,18 @@ export class ParsePool {
   /** @param bytes whole lines; their memory is taken over */
   async parse(bytes: Buffer, context: BlockContext, isLast: boolean): Promise<RowBatch> {
     if (this.threads === 1 || (bytes.length < WORTH_A_THREAD && this.#pool.length === 0)) {
-      const batch = parseLines(bytes, context, isLast);
-      giveBack(bytes);
+      const room = newBlock(bytes.length);
+      const batch = parseLines(bytes, context, isLast, room);
+      giveBack(bytes.buffer);
+      if (batch.texts === undefined) giveBack(room.buffer);
       return batch;
     }
     const thread = this.#idlest();
     return new Promise((resolve, reject) => {
       thread.waiting.push({ resolve, reject });
-      const request: ParseRequest = { bytes, context, isLast };
-      thread.worker.postMessage(request, [bytes.buffer as ArrayBuffer]);
+      const room = newBlock(bytes.length);
+      const request: ParseRequest = { bytes, context, isLast, room };
+      thread.worker.postMessage(request, [bytes.buffer as ArrayBuffer, room.buffer as ArrayBuffer]);
     });
   }
 
@@ -77,7 +83,8 @@ export class ParsePool {
     const thread: Thread = { worker, waiting: [] };
     worker.on('message', (answer: ParseAnswer) => {
       const next = thread.waiting.shift();
-      giveBack(answer.bytes);
+      giveBack(answer.bytes.buffer);
+      if (answer.batch?.texts === undefined) giveBack(answer.room.buffer);
       if (answer.batch === undefined) next?.reject(answer.error);
       else next?.resolve(answer.batch);
     });

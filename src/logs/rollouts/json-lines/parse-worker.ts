@@ -1,15 +1,15 @@
 // A thread of parse-pool.ts.
 import { parentPort } from 'node:worker_threads';
+import { bufferOver } from '../logged-text.js';
 import { parseLines } from './parse-lines.js';
 import type { ParseAnswer, ParseRequest } from './parse-pool.js';
 
-parentPort?.on('message', ({ bytes, context, isLast }: ParseRequest) => {
+parentPort?.on('message', ({ bytes, context, isLast, room }: ParseRequest) => {
   let answer: ParseAnswer;
   try {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    answer = { bytes, batch: parseLines(text, context, isLast) };
+    answer = { bytes, room, batch: parseLines(bufferOver(bytes), context, isLast, bufferOver(room)) };
   } catch (error) {
-    answer = { bytes, error };
+    answer = { bytes, room, error };
   }
-  parentPort?.postMessage(answer, [bytes.buffer as ArrayBuffer]);
+  parentPort?.postMessage(answer, [bytes.buffer as ArrayBuffer, room.buffer as ArrayBuffer]);
 });

@@ -1,0 +1,48 @@
+// A block of lines, looked through by native code at once: where its lines stand, in each the fields wanted, and long
+// texts without escapes, as bytes.
+import { loadAddon } from '../../../engine/addon.js';
+
+/** As in native/engine/logs/json_lines.h. */
+const LINE_INTS = 3;
+/** Of each field where its value begins and ends, and where its text begins and ends among the texts; −1 where it has none. */
+export const PLACE_INTS = 4;
+
+export class ScannedLines {
+  readonly count: number;
+  readonly #ints: Int32Array;
+  readonly #stride: number;
+  #hasTexts = false;
+
+  /** @param texts room for as many bytes as there are: long texts go there */
+  constructor(
+    readonly bytes: Buffer,
+    names: readonly string[],
+    private readonly texts: Buffer,
+  ) {
+    this.#ints = loadAddon().jsonLines(bytes, names, texts);
+    this.#stride = LINE_INTS + PLACE_INTS * names.length;
+    this.count = this.#ints.length / this.#stride;
+  }
+
+  /** Where it begins and ends, and whether it was read: an unusual one, or one that is no JSON object, was not. */
+  line(at: number): { readonly begin: number; readonly end: number; readonly isRead: boolean } {
+    const from = at * this.#stride;
+    const ints = this.#ints;
+    return { begin: ints[from] as number, end: ints[from + 1] as number, isRead: ints[from + 2] === 1 };
+  }
+
+  copyPlaces(line: number, places: Int32Array): void {
+    const from = line * this.#stride + LINE_INTS;
+    for (let at = 0; at < places.length; at++) places[at] = this.#ints[from + at] as number;
+  }
+
+  text(begin: number, end: number): Uint8Array {
+    this.#hasTexts = true;
+    return this.texts.subarray(begin, end);
+  }
+
+  /** Whether a text was asked for: then its memory is in use. */
+  get hasTexts(): boolean {
+    return this.#hasTexts;
+  }
+}

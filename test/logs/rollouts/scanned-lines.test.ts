@@ -1,0 +1,165 @@
+// Lines as native code finds them hold what the careful reader finds in them: of any line, however it is damaged.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LineProblem } from '../../../src/logs/rollouts/fields.js';
+import { JsonFields } from '../../../src/logs/rollouts/json-lines/json-fields.js';
+import { ScannedLines } from '../../../src/logs/rollouts/json-lines/scanned-lines.js';
+import { type LoggedText, textOf } from '../../../src/logs/rollouts/logged-text.js';
+
+const NAMES = ['a', 'output', 'é', 'é long name \u{1f600}', ''];
+
+function scan(bytes: Buffer, names: readonly string[] = NAMES): ScannedLines {
+  return new ScannedLines(bytes, names, Buffer.alloc(bytes.length, 0xee));
+}
+
+/** What `read` gives, or what it says is wrong. */
+function outcome<T>(read: () => T): T | string {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof LineProblem) return `problem: ${error.message}`;
+    throw error;
+  }
+}
+
+/** All that a reader may ask of a field. */
+function findings(fields: JsonFields, name: string): unknown {
+  const written = outcome(() => fields.written(name));
+  return {
+    has: fields.has(name),
+    isText: fields.isText(name),
+    value: outcome(() => fields.value(name)),
+    id: outcome(() => fields.id(name)),
+    tokens: outcome(() => fields.tokens(name)),
+    written: written === undefined ? undefined : textOf(written as LoggedText),
+  };
+}
+
+/** The lines of `bytes` by both; how many of them native code read. */
+function compare(bytes: Buffer): number {
+  const scanned = scan(bytes);
+  const [taken, read] = [new JsonFields(NAMES), new JsonFields(NAMES)];
+  let count = 0;
+  let begin = 0;
+  for (let line = 0; line < scanned.count; line++) {
+    const place = scanned.line(line);
+    expect(place.begin).toBe(begin);
+    const found = bytes.indexOf(0x0a, begin);
+    expect(place.end).toBe(found < 0 ? bytes.length : found);
+    begin = place.end + 1;
+    if (!place.isRead) continue;
+    count++;
+    read.read(bytes, place.begin, place.end);
+    taken.take(scanned, line);
+    for (const name of NAMES) expect(findings(taken, name)).toEqual(findings(read, name));
+  }
+  expect(begin).toBeGreaterThanOrEqual(bytes.length);
+  return count;
+}
+
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.string({ unit: 'grapheme' }),
+  fc.string(),
+  fc.constantFrom('\ud800', '\udc00\ud800', '"', '\\', '\\"', '\n', '\u0000', '\u{1f600}', '\u0085', '\ufffd'),
+);
+/** Most are long enough to be found as bytes. */
+const longText = fc
+  .tuple(fc.array(text, { maxLength: 12 }), fc.nat(40))
+  .map(([parts, times]) => parts.join('').repeat(times));
+const value = fc.oneof(
+  longText,
+  fc.jsonValue(),
+  fc.array(fc.nat(), { maxLength: 9 }),
+  fc.constantFrom(12345678901234567890n, 2n ** 53n, -0.5, 1e300),
+);
+const space = fc.constantFrom('', ' ', '\t', '\r', '  ');
+
+/** As writers escape: all but ASCII, or only what must be; any character may be, in either case. */
+const written =
+  (escapes: string) =>
+  (of: unknown): string => {
+    if (typeof of === 'bigint') return String(of);
+    const json = JSON.stringify(of);
+    if (escapes === 'ascii')
+      return json.replace(/[\u007f-\uffff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    if (escapes === 'ASCII')
+      return json.replace(
+        /[\u007f-\uffff]/g,
+        (one) => `\\u${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
+      );
+    return json.replaceAll('/', escapes === 'slash' ? '\\/' : '/');
+  };
+
+const line = fc
+  .tuple(
+    fc.array(fc.tuple(fc.oneof(fc.constantFrom(...NAMES), fc.string()), value), { maxLength: 6 }),
+    fc.constantFrom('plain', 'ascii', 'ASCII', 'slash'),
+    space,
+  )
+  .map(([members, escapes, gap]) => {
+    const json = written(escapes);
+    const pairs = members.map(([key, of]) => `${json(key)}${gap}:${gap}${json(of)}`);
+    const isUsual = members.every(([key]) => !json(key).includes('\\'));
+    return { text: `${gap}{${gap}${pairs.join(`${gap},${gap}`)}${gap}}${gap}`, isUsual };
+  });
+
+describe('lines that native code looks through', () => {
+  it('hold what the careful reader finds, whatever texts, keys and spaces they have', () => {
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 4 }), fc.constantFrom('', '\n'), (lines, end) => {
+        const bytes = Buffer.from(lines.map(({ text }) => text).join('\n') + end);
+        // Of keys with escapes it says nothing.
+        expect(compare(bytes)).toBe(lines.filter(({ isUsual }) => isUsual).length);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('hold it however they are damaged', () => {
+    const byte = fc.oneof(fc.constantFrom(...Buffer.from('"\\{}[]:,u0dDnN \n\t\r')), fc.nat(255));
+    const change = fc.tuple(fc.nat(), fc.constantFrom('set', 'insert', 'cut', 'drop'), byte);
+    fc.assert(
+      fc.property(
+        fc.array(line, { minLength: 1, maxLength: 3 }),
+        fc.array(change, { maxLength: 4 }),
+        (lines, changes) => {
+          let bytes = Buffer.from(lines.map(({ text }) => text).join('\n'));
+          for (const [place, kind, to] of changes) {
+            const at = place % Math.max(1, bytes.length);
+            if (kind === 'set' && bytes.length > 0) bytes[at] = to;
+            if (kind === 'insert') bytes = Buffer.concat([bytes.subarray(0, at), Buffer.of(to), bytes.subarray(at)]);
+            if (kind === 'cut') bytes = bytes.subarray(0, at);
+            if (kind === 'drop') bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]);
+          }
+          compare(bytes);
+        },
+      ),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('are read where they are as writers write them, and left to the careful reader where they are not', () => {
+    const long = 'x'.repeat(200);
+    const isRead = (one: string) => scan(Buffer.from(one)).line(0).isRead;
+    for (const usual of ['{}', ' { } \r', '{"a":1}', `{"a": "${long}", "b": [{"c": "]"}], "d": null}`, '{"a": NaN}']) {
+      expect(isRead(usual), usual).toBe(true);
+    }
+    for (const odd of ['\ufeff{}', '{"\\u0061":1}', '{"a":1', '{"a":1}x', '[]', '', '{"a" 1}', '{"a":"x}', "{'a':1}"]) {
+      expect(isRead(odd), odd).toBe(false);
+    }
+  });
+
+  it('give long texts as bytes, and what UTF-8 does not have or JSON refuses as the careful reader does', () => {
+    const long = 'x'.repeat(200);
+    const of = (inside: string) => {
+      const scanned = scan(Buffer.from(`{"a":"${inside}"}`));
+      return outcome(() => new JsonFields(NAMES).take(scanned, 0).written('a'));
+    };
+    expect(of(`${long}\\n\\u00e9\\ud83d\\ude00\\/`)).toEqual(Buffer.from(`${long}\né\u{1f600}/`));
+    expect(of('short')).toBe('short');
+    expect(of(`${long}\\ud83d`)).toBe(`${long}\ud83d`);
+    expect(of(`${long}\\x`)).toMatch(/^problem: no JSON value/);
+    expect(of(`${long}\t`)).toMatch(/^problem: no JSON value/);
+  });
+});
