@@ -43,7 +43,7 @@ constexpr std::uint64_t kShortId = 100'000'000;
 
 TokenHashes::TokenHashes(const Texts& texts)
     : texts_(texts),
-      hashes_(static_cast<std::size_t>(texts.size())),
+      hashes_(static_cast<std::size_t>(texts.size()), texts.bytes == nullptr ? Filling::Whole : Filling::Gaps),
       counts_(static_cast<std::size_t>(texts.count)),
       keys_(static_cast<std::size_t>(texts.count)) {}
 

@@ -24,6 +24,7 @@ std::size_t blockBytes(std::size_t bytes) {
 struct Block {
   void* memory;
   std::size_t bytes;
+  Filling filling;
 };
 
 // Large blocks that were given back, the oldest first.
@@ -31,10 +32,10 @@ class KeptBlocks {
  public:
   KeptBlocks() { kept_.reserve(kMostKept / kKeptFrom + 1); }
 
-  void* take(std::size_t bytes) {
+  void* take(std::size_t bytes, Filling filling) {
     const std::lock_guard lock(mutex_);
     for (auto at = kept_.begin(); at != kept_.end(); ++at) {
-      if (at->bytes != bytes) continue;
+      if (at->bytes != bytes || at->filling != filling) continue;
       void* const memory = at->memory;
       kept_.erase(at);
       total_ -= bytes;
@@ -68,23 +69,24 @@ KeptBlocks& keptBlocks() {
 
 }  // namespace
 
-void* takeUnset(std::size_t bytes) {
+void* takeUnset(std::size_t bytes, Filling filling) {
   const std::size_t whole = blockBytes(bytes);
   if (whole >= kKeptFrom) {
-    if (void* const kept = keptBlocks().take(whole)) return kept;
+    if (void* const kept = keptBlocks().take(whole, filling)) return kept;
   }
   void* const memory = std::aligned_alloc(whole >= kKeptFrom ? kHugePage : kLine, whole);
   if (memory == nullptr) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  if (whole >= kKeptFrom) madvise(memory, whole, MADV_HUGEPAGE);  // a wish; refusal does no harm
+  // A wish; refusal does no harm. The allocator may give memory for which the other was wished.
+  if (whole >= kKeptFrom) madvise(memory, whole, filling == Filling::Whole ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #endif
   return memory;
 }
 
-void giveBackUnset(void* memory, std::size_t bytes) noexcept {
+void giveBackUnset(void* memory, std::size_t bytes, Filling filling) noexcept {
   if (memory == nullptr) return;
   if (blockBytes(bytes) < kKeptFrom) return std::free(memory);
-  keptBlocks().keep({memory, blockBytes(bytes)});
+  keptBlocks().keep({memory, blockBytes(bytes), filling});
 }
 
 }  // namespace collapsar
