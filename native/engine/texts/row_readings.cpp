@@ -1,5 +1,5 @@
-// Only the features of the rows that are read are counted: all rows are gone through twice, once for how often each
-// such feature occurs, once for what every prompt makes of it. What a feature costs under a prompt that lacks it is the
+// Only the features of the rows that are read are counted: all rows are gone through for where these occur, then what
+// was found for what every prompt makes of it. What a feature costs under a prompt that lacks it is the
 // same for all, so that a prompt is heard only where it has the feature: ln(1 + (q + d) / b), as in row_scores.cpp.
 #include "row_readings.h"
 
@@ -24,40 +24,51 @@ int unitBitsOf(std::int64_t prompts) {
 class FeatureNumbers {
  public:
   explicit FeatureNumbers(std::size_t most)
-      : slots_(std::bit_ceil(most * 2 + 2), -1),
+      : slots_(std::bit_ceil(most * 2 + 2), Slot{0, -1}),
         shift_(64 - std::countr_zero(slots_.size())),
         marks_(slots_.size() * kMarks / 64) {}
 
   std::int32_t add(std::uint64_t hash) {
-    std::int32_t& slot = slots_[placeOf(hash)];
-    if (slot < 0) {
-      slot = static_cast<std::int32_t>(hashes_.size());
-      hashes_.push_back(hash);
+    Slot& slot = slots_[placeOf(hash)];
+    if (slot.number < 0) {
+      slot = {hash, count_++};
       marks_[markOf(hash) / 64] |= std::uint64_t{1} << markOf(hash) % 64;
     }
-    return slot;
+    return slot.number;
   }
-  // -1 where it was not added.
-  std::int32_t find(std::uint64_t hash) const {
-    if ((marks_[markOf(hash) / 64] >> markOf(hash) % 64 & 1) == 0) return -1;
-    return slots_[placeOf(hash)];
+  // Writes the numbers of those that were added, and returns how many these are. Spoils `hashes`.
+  std::int64_t find(std::uint64_t* hashes, std::int64_t count, std::uint32_t* out) const {
+    std::int64_t marked = 0, found = 0;
+    for (std::int64_t i = 0; i < count; i++) {
+      const std::uint64_t hash = hashes[i];
+      hashes[marked] = hash;
+      marked += static_cast<std::int64_t>(marks_[markOf(hash) / 64] >> markOf(hash) % 64 & 1);
+    }
+    for (std::int64_t i = 0; i < marked; i++) {
+      const std::int32_t number = slots_[placeOf(hashes[i])].number;
+      out[found] = static_cast<std::uint32_t>(number);
+      found += number >= 0;
+    }
+    return found;
   }
-  std::size_t count() const { return hashes_.size(); }
+  std::size_t count() const { return static_cast<std::size_t>(count_); }
 
  private:
+  struct Slot {
+    std::uint64_t hash;
+    std::int32_t number;  // -1: it is empty
+  };
   static constexpr std::size_t kMarks = 8;  // bits a slot: most hashes were not added, and these stay in a near cache
 
   std::size_t markOf(std::uint64_t hash) const { return hash & (slots_.size() * kMarks - 1); }
   std::size_t placeOf(std::uint64_t hash) const {
     std::size_t place = hash * 0x9e3779b97f4a7c15u >> shift_;
-    while (slots_[place] >= 0 && hashes_[static_cast<std::size_t>(slots_[place])] != hash) {
-      place = (place + 1) & (slots_.size() - 1);
-    }
+    while (slots_[place].number >= 0 && slots_[place].hash != hash) place = (place + 1) & (slots_.size() - 1);
     return place;
   }
 
-  std::vector<std::uint64_t> hashes_;
-  std::vector<std::int32_t> slots_;
+  std::int32_t count_ = 0;
+  std::vector<Slot> slots_;
   int shift_;
   std::vector<std::uint64_t> marks_;
 };
@@ -109,7 +120,7 @@ class ReadFeatures {
     }
   }
 
-  std::int32_t find(std::uint64_t hash) const { return numbers_.find(hash); }
+  const FeatureNumbers& numbers() const { return numbers_; }
   std::size_t count() const { return numbers_.count(); }
 
   std::vector<ReadRow> readRows;
@@ -133,6 +144,7 @@ class ReadFeatures {
 // One worker's: what is counted of one prompt.
 struct PromptCounts {
   std::vector<std::uint64_t> hashes;  // of one text
+  std::vector<std::uint32_t> found;   // of a prompt's text
   std::vector<std::uint32_t> totals;  // [features]: in all used rows that the worker went through
   // [features, folds + 2]: in each fold's rows, in the prompt's text; last which prompt it was counted for, from 1 on.
   std::vector<std::uint32_t> counts;
@@ -174,29 +186,45 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
   const ReadFeatures features(rows, tokens, hash, chosenRows(rows, scores, count), mostTokens);
   const auto size = features.count();
   const auto folds = static_cast<std::size_t>(rows.folds), stride = folds + 2;
+  // All memory is taken here: threads of the pool must not allocate.
+  std::int64_t mostFeatures = 0;
+  for (const std::int64_t text : rows.row) mostFeatures = std::max(mostFeatures, tokens.count(text));
+  for (const std::int32_t text : rows.promptText) mostFeatures = std::max(mostFeatures, promptTokens->count(text));
+  mostFeatures = NgramHash::featureCount(mostFeatures);
   std::vector<PromptCounts> workers(static_cast<std::size_t>(pool.threads()));
-  // use(feature) for each occurrence in a text.
-  const auto eachFeature = [&](PromptCounts& own, const TokenHashes& of, std::int64_t text, auto use) {
+  for (PromptCounts& own : workers) {
+    own.hashes.resize(static_cast<std::size_t>(mostFeatures));
+    own.found.resize(rows.promptsKnown ? static_cast<std::size_t>(mostFeatures) : 0);
+    own.totals.resize(size);
+    own.counts.resize(size * stride);
+    own.touched.reserve(size);
+    own.ratios.reserve(features.worths.size() + kVectorDoubles);
+    own.nats.resize(features.worths.size());
+    own.sums.resize(features.worths.size());
+  }
+  // Writes the features of a text that are counted, as often as they occur, and returns their number.
+  const auto findIn = [&](PromptCounts& own, const TokenHashes& of, std::int64_t text, std::uint32_t* out) {
     const std::int64_t number = NgramHash::featureCount(of.count(text));
-    own.hashes.resize(std::max(own.hashes.size(), static_cast<std::size_t>(number)));
     hash.features(of.of(text), of.count(text), own.hashes.data());
-    for (std::int64_t i = 0; i < number; i++) {
-      const std::int32_t feature = features.find(own.hashes[i]);
-      if (feature >= 0) use(static_cast<std::size_t>(feature));
-    }
-    return number;
+    return features.numbers().find(own.hashes.data(), number, out);
   };
   const auto rowsOf = [&](std::int64_t prompt) { return std::pair(rows.firstRow[prompt], rows.firstRow[prompt + 1]); };
 
+  // Those of used rows: of row i [firsts[i], ends[i]), with room up to firsts[i + 1].
+  std::vector<std::int64_t> firsts(static_cast<std::size_t>(rows.rows + 1)), ends(firsts.size());
+  for (std::int64_t row = 0; row < rows.rows; row++) {
+    firsts[row + 1] = firsts[row] + NgramHash::featureCount(tokens.count(rows.row[row]));
+  }
+  const UnsetArray<std::uint32_t> found(static_cast<std::size_t>(firsts.back()), Filling::Gaps);
   std::vector<std::int64_t> featuresOf(static_cast<std::size_t>(rows.prompts) * folds);  // [P, folds]
   const Outcome counted = pool.run(rows.prompts, control, [&](std::int64_t prompt, int worker) {
     PromptCounts& own = workers[static_cast<std::size_t>(worker)];
-    own.totals.resize(size);
     const auto [begin, end] = rowsOf(prompt);
     for (std::int64_t row = begin; row < end; row++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
-      featuresOf[static_cast<std::size_t>(prompt) * folds + rows.fold[row]] +=
-          eachFeature(own, tokens, rows.row[row], [&](std::size_t feature) { own.totals[feature]++; });
+      featuresOf[static_cast<std::size_t>(prompt) * folds + rows.fold[row]] += firsts[row + 1] - firsts[row];
+      ends[row] = firsts[row] + findIn(own, tokens, rows.row[row], found.get() + firsts[row]);
+      for (std::int64_t at = firsts[row]; at < ends[row]; at++) own.totals[found.get()[at]]++;
     }
   });
   if (counted == Outcome::Cancelled || control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
@@ -213,9 +241,6 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
   std::vector<double> ownNats(features.worthOf.size());
   const Outcome heard = pool.run(rows.prompts, control, [&](std::int64_t prompt, int worker) {
     PromptCounts& own = workers[static_cast<std::size_t>(worker)];
-    own.counts.resize(size * stride);
-    own.nats.resize(features.worths.size());
-    own.sums.resize(features.worths.size());
     own.touched.clear();
     own.ratios.clear();
     const auto touch = [&](std::size_t feature, std::size_t fold) {
@@ -230,12 +255,14 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
     const auto [begin, end] = rowsOf(prompt);
     for (std::int64_t row = begin; row < end; row++) {
       if (control.cancelled.load(std::memory_order_relaxed)) return;
-      eachFeature(own, tokens, rows.row[row], [&](std::size_t feature) { touch(feature, rows.fold[row]); });
+      for (std::int64_t at = firsts[row]; at < ends[row]; at++) touch(found.get()[at], rows.fold[row]);
     }
     double inText = 0;  // 1 / features of the prompt's text
     if (rows.promptsKnown) {
-      const std::int64_t number =
-          eachFeature(own, *promptTokens, rows.promptText[prompt], [&](std::size_t feature) { touch(feature, folds); });
+      const std::int64_t text = rows.promptText[prompt];
+      const std::int64_t number = NgramHash::featureCount(promptTokens->count(text));
+      const std::int64_t count = findIn(own, *promptTokens, text, own.found.data());
+      for (std::int64_t i = 0; i < count; i++) touch(own.found[i], folds);
       inText = number > 0 ? 1.0 / static_cast<double>(number) : 0;
     }
     double trained[kMostFolds];  // 1 / features of the rows of the other folds; by prompts there are none

@@ -24,6 +24,9 @@ export function isFloat16Array(value: unknown): value is Float16ArrayLike {
 const single = new Float32Array(1);
 const singleBits = new Uint32Array(single.buffer);
 
+/** 2^(10 − exponent) by exponent + 14: a power by itself takes as long as all else. */
+const SCALES = Float64Array.from({ length: 30 }, (_, at) => 2 ** (24 - at));
+
 /** The nearest element's bits, ties to even; finite values beyond its range become its largest. */
 export function float16Bits(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;
@@ -33,7 +36,7 @@ export function float16Bits(value: number): number {
   single[0] = magnitude;
   // Below 2^-14 one unit is 2^-24. What float32 rounds up to a power of two is rounded up to it here, too.
   const exponent = Math.max(-14, ((singleBits[0] as number) >>> 23) - 127);
-  const exact = magnitude * 2 ** (10 - exponent);
+  const exact = magnitude * (SCALES[exponent + 14] as number);
   const below = Math.floor(exact);
   const rest = exact - below;
   const units = below + Number(rest > 0.5 || (rest === 0.5 && below % 2 === 1));

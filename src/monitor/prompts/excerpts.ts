@@ -138,8 +138,10 @@ function promptParts(prompt: string | undefined): Pick<Excerpt, 'prompt' | 'prom
 /** Of the tokens that are whole in `text`, which is the beginning of `whole` (well-formed). */
 function placesIn(text: string, whole: string, { nats, places }: RowReading): number[] {
   const found: number[] = [];
+  const hasPairs = SURROGATE.test(text);
   let [unit, character] = [0, 0];
   const inCharacters = (place: number): number => {
+    if (!hasPairs) return place;
     for (; unit < place; character++) unit += (text.codePointAt(unit) as number) > 0xffff ? 2 : 1;
     return character;
   };

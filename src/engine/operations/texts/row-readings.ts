@@ -34,20 +34,25 @@ export function rowReadingsFrom(
       specificity,
       tokens,
       nats,
-      places: typeof text === 'string' ? placesInString(text, places) : Uint32Array.from(places),
+      places: typeof text === 'string' ? placesInString(text, places) : new Uint32Array(places),
     };
   });
 }
 
 /** Places in UTF-8 -> places in the string that it was made from, both rising. */
 export function placesInString(text: string, places: Float64Array | Uint32Array): Uint32Array {
+  const found = new Uint32Array(places);
+  // ASCII has as many bytes as units.
+  if (Buffer.byteLength(text, 'utf8') === text.length) return found;
   let [byte, unit] = [0, 0];
-  return Uint32Array.from(places as ArrayLike<number>, (place) => {
+  for (let at = 0; at < found.length; at++) {
+    const place = found[at] as number;
     while (byte < place) {
       const character = text.codePointAt(unit) as number;
       byte += character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
       unit += character < 0x10000 ? 1 : 2;
     }
-    return unit;
-  });
+    found[at] = unit;
+  }
+  return found;
 }
