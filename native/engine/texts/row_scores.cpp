@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/deterministic_math.h"
 #include "engine/isa.h"
+#include "engine/simd/kernel_table.h"
 #include "engine/vector_width.h"
 #include "feature_lists.h"
 
@@ -102,10 +102,11 @@ class ScoreBlock {
   }
 
   // [stride]: complete once all features have been multiplied.
-  inline __attribute__((always_inline)) const double* finish(std::int64_t score) {
+  const double* finish(std::int64_t score) {
     double *const products = products_.data() + (score - begin_) * stride_;
     double *const sums = sums_.data() + (score - begin_) * stride_;
-    for (std::int64_t j = 0; j < stride_; j++) sums[j] += deterministicLog(products[j]);
+    kernels().logarithms(products, stride_, products);
+    for (std::int64_t j = 0; j < stride_; j++) sums[j] += products[j];
     return sums;
   }
 
@@ -284,15 +285,15 @@ inline __attribute__((always_inline)) void addList(const Work& work, const Featu
   }
 }
 
-inline __attribute__((always_inline)) double meanOf(const double* values, std::int64_t count) {
+double meanOf(const double* values, std::int64_t count) {
   double sum = 0;
   for (std::int64_t j = 0; j < count; j++) sum += values[j];
   return sum / static_cast<double>(count);
 }
 
 // What the figures need of a row that was scored by its fold.
-inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int64_t row, const double* scores,
-                                                     double* terms) {
+// terms: [kTemperatures, stride].
+void reduceRow(const Work& work, std::int64_t row, const double* scores, double* terms) {
   const UsedRows& rows = work.rows;
   RowScores& out = work.out;
   const std::int64_t prompts = rows.prompts, own = rows.prompt[row];
@@ -300,7 +301,7 @@ inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int6
   // All features cost ln(b/3), where prompts are not known ln(b/2), by prompts ln(2b/3).
   const double part = rows.byPrompts ? 2.0 / 3.0 : rows.promptsKnown ? 1.0 / 3.0 : 0.5;
   const double base = work.features[0].base(row) + work.features[1].base(row) +
-                      features * (deterministicLog(part) - deterministicLog(work.shares.all));
+                      features * (kernels().log(part) - kernels().log(work.shares.all));
   const double ownScore = scores[own], near = 1e-9 * (1 + std::fabs(base + ownScore));
   std::int32_t above = 0, equal = 0;
   double most = scores[0], others = 0;
@@ -315,27 +316,27 @@ inline __attribute__((always_inline)) void reduceRow(const Work& work, std::int6
   out.above[row] = above;
   out.equal[row] = equal;
   out.excess[row] = (ownScore - others / static_cast<double>(prompts - 1)) / features;
+  const std::int64_t stride = work.shares.stride;
   double coolness = 1;  // 1 / temperature
   for (int t = 0; t < kTemperatures; t++, coolness /= 2) {
-    double* const term = terms + t * prompts;
-    COLLAPSAR_NO_OVERLAP
-    for (std::int64_t j = 0; j < prompts; j++) {
-      // Below e^-700 there is nothing that a sum of at least 1 would notice.
-      const double fall = (scores[j] - most) * coolness, power = deterministicExp(fall < -700.0 ? -700.0 : fall);
-      term[j] = fall < -700.0 ? 0.0 : power;
+    for (std::int64_t j = 0; j < stride; j++) {
+      const double fall = (scores[std::min(j, prompts - 1)] - most) * coolness;
+      // Below e^-700 there is nothing that a sum of at least 1 would notice: e^-800 is 0.
+      terms[t * stride + j] = fall < -700.0 ? -800.0 : fall;
     }
   }
+  kernels().exponentials(terms, kTemperatures * stride, terms);
   double sums[kTemperatures] = {};
   for (std::int64_t j = 0; j < prompts; j++) {
-    for (int t = 0; t < kTemperatures; t++) sums[t] += terms[t * prompts + j];
+    for (int t = 0; t < kTemperatures; t++) sums[t] += terms[t * stride + j];
   }
   for (int t = 0; t < kTemperatures; t++) {
-    out.ownShare[row * kTemperatures + t] = terms[t * prompts + own] / sums[t];
+    out.ownShare[row * kTemperatures + t] = terms[t * stride + own] / sums[t];
   }
 }
 
 // What the half split needs of a row that it tests.
-inline __attribute__((always_inline)) void reduceTested(const Work& work, std::int64_t row, const double* scores) {
+void reduceTested(const Work& work, std::int64_t row, const double* scores) {
   const std::int64_t prompts = work.rows.prompts;
   double* const out = work.out.testedExcess.data() + work.testedAt[row] * prompts;
   const double mean = meanOf(scores, prompts);
@@ -343,7 +344,7 @@ inline __attribute__((always_inline)) void reduceTested(const Work& work, std::i
   for (std::int64_t j = 0; j < prompts; j++) out[j] = (scores[j] - mean) / features;
 }
 
-inline __attribute__((always_inline)) void reduceRows(const Work& work, ScoreBlock& scores, double* terms) {
+void reduceRows(const Work& work, ScoreBlock& scores, double* terms) {
   for (std::int64_t score = scores.begin(); score < scores.end(); score++) {
     const std::int64_t row = work.texts.scoredRow[score];
     const bool half = score >= work.texts.firstScore[kHalf];
@@ -358,12 +359,6 @@ inline __attribute__((always_inline)) void reduceRows(const Work& work, ScoreBlo
 COLLAPSAR_FMA void addListFma(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
   addList<Doubles4>(work, list, scratch, scores);
 }
-COLLAPSAR_FMA void reduceRowsFma(const Work& work, ScoreBlock& scores, double* terms) {
-  reduceRows(work, scores, terms);
-}
-COLLAPSAR_FMA512 void reduceRowsAvx512(const Work& work, ScoreBlock& scores, double* terms) {
-  reduceRows(work, scores, terms);
-}
 COLLAPSAR_FMA512 void addListAvx512(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
   addList<Doubles8>(work, list, scratch, scores);
 }
@@ -375,14 +370,6 @@ void addListWide(const Work& work, const FeatureList& list, Scratch& scratch, Sc
   if (activeIsa() == Isa::Avx2) return addListFma(work, list, scratch, scores);
 #endif
   addList<Doubles2>(work, list, scratch, scores);
-}
-
-void reduceRowsWide(const Work& work, ScoreBlock& scores, double* terms) {
-#ifdef COLLAPSAR_FMA
-  if (activeIsa() == Isa::Avx512) return reduceRowsAvx512(work, scores, terms);
-  if (activeIsa() == Isa::Avx2) return reduceRowsFma(work, scores, terms);
-#endif
-  reduceRows(work, scores, terms);
 }
 
 }  // namespace
@@ -440,7 +427,7 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
   std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
   std::int64_t slots = 0;  // that these have room for
   std::vector<std::vector<double>> terms(scratch.size(),
-                                         std::vector<double>(static_cast<std::size_t>(kTemperatures * rows.prompts)));
+                                         std::vector<double>(static_cast<std::size_t>(kTemperatures * shares.stride)));
   // Scores of so many rows at a time as memory is allowed; the features are listed anew for each lot.
   const std::int64_t lot = std::max<std::int64_t>(pool.threads(), scoreBytes / (blockRows * shares.stride * 16));
   for (std::int64_t begun = 0; begun < blockCount; begun += lot) {
@@ -475,7 +462,7 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
       }
     }
     const Outcome reduced = pool.run(lotSize, control, [&](std::int64_t block, int worker) {
-      reduceRowsWide(work, blocks[static_cast<std::size_t>(block)], terms[static_cast<std::size_t>(worker)].data());
+      reduceRows(work, blocks[static_cast<std::size_t>(block)], terms[static_cast<std::size_t>(worker)].data());
     });
     if (reduced == Outcome::Cancelled) return reduced;
   }

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/deterministic_math.h"
 #include "engine/inference/student_t.h"
-#include "engine/isa.h"
+#include "engine/simd/kernel_table.h"
 #include "engine/special_values.h"
-#include "engine/vector_width.h"
 
 namespace collapsar {
 
@@ -18,28 +16,19 @@ constexpr double kEpsilons[] = {0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0
 constexpr double kBetter = 1e-12;  // a later point of the grid must be, or rounding would choose
 constexpr double kSaturated = 0.98;
 
-// ln q(own) + ln P = ln(P q(own)) of rows with these shares of softmax.
-inline __attribute__((always_inline)) void toValues(double* shares, std::int64_t count, double epsilon,
-                                                    std::int64_t prompts) {
-  const auto scale = static_cast<double>(prompts);
-  for (std::int64_t i = 0; i < count; i++) shares[i] = deterministicLog((1 - epsilon) * shares[i] * scale + epsilon);
+// P q(own) of a row with this share of softmax.
+double mixedShare(double share, double epsilon, std::int64_t prompts) {
+  return (1 - epsilon) * share * static_cast<double>(prompts) + epsilon;
 }
 
-#ifdef COLLAPSAR_FMA
-COLLAPSAR_FMA void toValuesFma(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
-  toValues(shares, count, epsilon, prompts);
-}
-COLLAPSAR_FMA512 void toValuesAvx512(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
-  toValues(shares, count, epsilon, prompts);
-}
-#endif
-
-void toValuesWide(double* shares, std::int64_t count, double epsilon, std::int64_t prompts) {
-#ifdef COLLAPSAR_FMA
-  if (activeIsa() == Isa::Avx512) return toValuesAvx512(shares, count, epsilon, prompts);
-  if (activeIsa() == Isa::Avx2) return toValuesFma(shares, count, epsilon, prompts);
-#endif
-  toValues(shares, count, epsilon, prompts);
+// Shares of softmax -> ln q(own) + ln P.
+void toValues(std::vector<double>& shares, double epsilon, std::int64_t prompts) {
+  const std::size_t count = shares.size();
+  for (double& share : shares) share = mixedShare(share, epsilon, prompts);
+  // Whole vectors.
+  shares.resize((count + kVectorDoubles - 1) / kVectorDoubles * kVectorDoubles, 1.0);
+  kernels().logarithms(shares.data(), static_cast<std::int64_t>(count), shares.data());
+  shares.resize(count);
 }
 
 // The best point of the grid over rows at the positions of one parity.
@@ -63,7 +52,7 @@ TextPredictor bestPoint(const UsedRows& rows, const RowScores& scores, std::int6
       for (std::int64_t at = parity; at < rows.rows; at += 2) {
         values.push_back(scores.ownShare[rows.atPosition[at] * kTemperatures + temperature]);
       }
-      toValuesWide(values.data(), static_cast<std::int64_t>(values.size()), epsilon, rows.prompts);
+      toValues(values, epsilon, rows.prompts);
       double sum = 0;
       for (std::size_t i = 0; i < values.size(); i++) sum += weight[i] * values[i];
       if (sum / weights > bestMean + kBetter) {
@@ -85,7 +74,7 @@ double retrievedShare(const RowScores& scores, std::int64_t row, int i) {
 TextBound textBound(const UsedRows& rows, const RowScores& scores) {
   TextBound out{};
   const auto prompts = static_cast<double>(rows.prompts);
-  const double ceiling = deterministicLog(prompts);
+  const double ceiling = kernels().log(prompts);
   for (const int parity : {0, 1}) out.best[parity] = bestPoint(rows, scores, parity);
   std::vector<double>& values = out.values;
   values.resize(static_cast<std::size_t>(rows.rows));
@@ -93,8 +82,8 @@ TextBound textBound(const UsedRows& rows, const RowScores& scores) {
   for (std::int64_t at = 0; at < rows.rows; at++) {
     const std::int64_t row = rows.atPosition[at];
     const TextPredictor& point = out.predictorOf(rows, row);
-    values[row] = scores.ownShare[row * kTemperatures + point.temperature];
-    toValuesWide(&values[row], 1, point.epsilon, rows.prompts);
+    const double share = scores.ownShare[row * kTemperatures + point.temperature];
+    values[row] = kernels().log(mixedShare(share, point.epsilon, rows.prompts));
     out.bound += rows.weight[row] * values[row];
     mostWeight = std::max(mostWeight, rows.weight[row]);
     out.specificity += rows.weight[row] * scores.excess[row];

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "ngrams.h"
 #include "words.h"
 
 namespace collapsar {
@@ -75,6 +76,7 @@ struct TokenHashes::Lane {
   const std::int64_t *id, *idsEnd;
   WordReader reader;
   const std::uint8_t *word = nullptr, *wordEnd = nullptr;  // what is left of the last word
+  const std::uint8_t* textEnd;
   std::uint8_t bytes[kBytes];                              // of the key, those that it has not taken: [begin, end)
   int begin = 0, end = 0;
 
@@ -88,7 +90,8 @@ struct TokenHashes::Lane {
       id = texts.ids + texts.offsets[number];
       idsEnd = texts.ids + texts.offsets[number + 1];
     } else {
-      reader = WordReader(texts.bytes + texts.offsets[number], texts.bytes + texts.offsets[number + 1]);
+      textEnd = texts.bytes + texts.offsets[number + 1];
+      reader = WordReader(texts.bytes + texts.offsets[number], textEnd);
     }
   }
 
@@ -111,24 +114,49 @@ struct TokenHashes::Lane {
     }
   }
 
-  // Cuts a word where it does not fit.
+  // Eight bytes of a word at a time, which are cut between where they do not fit. Works on copies, which stay in
+  // registers.
   void fillWords() {
-    while (end + 1 < kBytes) {
-      if (word == wordEnd) {
-        const std::uint8_t *nextBegin, *nextEnd;
-        if (!reader.next(nextBegin, nextEnd)) return;
-        word = nextBegin;
-        wordEnd = nextEnd;
-        if (out > first) bytes[end++] = '\n';
-        wordHash = kFnvStart;
+    WordReader words = reader;
+    const std::uint8_t *at = word, *atEnd = wordEnd;
+    std::uint64_t* hashes = out;
+    std::uint64_t hash = wordHash;
+    int filled = 0;
+    while (filled + 1 + 8 <= kBytes) {
+      if (at == atEnd) {
+        if (!words.next(at, atEnd)) {
+          at = atEnd;
+          break;
+        }
+        bytes[filled] = '\n';
+        filled += hashes > first;
+        hash = static_cast<std::uint64_t>(atEnd - at);
       }
-      for (; word < wordEnd && end < kBytes; word++) {
-        const std::uint8_t lower = words::kTables.lower[*word];
-        bytes[end++] = lower;
-        wordHash = fnvOf(wordHash, lower);
-      }
-      if (word == wordEnd) *out++ = mixed(wordHash);
+      const auto count = static_cast<int>(std::min<std::int64_t>(8, atEnd - at));
+      const std::uint64_t lower = words::lowerOf(wordBytes(at, count));
+      std::memcpy(bytes + filled, &lower, sizeof lower);
+      filled += count;
+      at += count;
+      hash = NgramHash::folded(hash ^ 0xa0761d6478bd642fu, lower ^ 0xe7037ed1a0b428dbu);
+      *hashes = hash;
+      hashes += at == atEnd;
     }
+    reader = words;
+    word = at;
+    wordEnd = atEnd;
+    out = hashes;
+    wordHash = hash;
+    end = filled;
+  }
+
+  // The next `count` bytes of a word, and zeros.
+  std::uint64_t wordBytes(const std::uint8_t* at, int count) const {
+    if (at == words::kReplacement || textEnd - at >= 8) {
+      return words::eightAt(at) & ~std::uint64_t{0} >> (64 - 8 * count);
+    }
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, at, static_cast<std::size_t>(count));
+    return eight;
   }
 };
 
