@@ -5,6 +5,7 @@ import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
 import { type RowReading, rowReadingsFrom } from './row-readings.js';
+import { TextMemory } from './text-memory.js';
 import { type TextPrompts, textPromptsFrom } from './text-prompts.js';
 import { type PackedRows, phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
 
@@ -150,14 +151,17 @@ export async function textFigures(
 ): Promise<TextFigures> {
   engine.begin('textFigures', options, TEXT_OPTIONS);
   const { permutations, seed, prompts = false, readings } = options;
-  const packed = textRowsArguments(rows);
+  const memory = new TextMemory();
+  const packed = textRowsArguments(rows, memory);
   const wanted = [permutations, seed, prompts, readings?.rows ?? 0, readings?.tokens ?? 0] as const;
-  return engine.jobs.run<NativeResults['textFigures'], TextFigures>(
-    'textFigures',
-    options,
-    (settle) => engine.native.textFigures(settle, ...packed.arguments, ...wanted),
-    (native) => textFiguresFrom(native, rows, packed),
-  );
+  return engine.jobs
+    .run<NativeResults['textFigures'], TextFigures>(
+      'textFigures',
+      options,
+      (settle) => engine.native.textFigures(settle, ...packed.arguments, ...wanted),
+      (native) => textFiguresFrom(native, rows, packed),
+    )
+    .finally(() => memory.release());
 }
 
 /** Engine.phraseShares() */
@@ -168,12 +172,15 @@ export async function phraseShares(
   options: OperationOptions = {},
 ): Promise<Float64Array> {
   engine.begin('phraseShares', options);
-  const { arguments: given } = textRowsArguments(rows);
-  const wanted = phraseArguments(phrases, rows);
-  return engine.jobs.run<NativeResults['phraseShares'], Float64Array>(
-    'phraseShares',
-    options,
-    (settle) => engine.native.phraseShares(settle, ...given, ...wanted),
-    (shares) => shares,
-  );
+  const memory = new TextMemory();
+  const { arguments: given } = textRowsArguments(rows, memory);
+  const wanted = phraseArguments(phrases, rows, memory);
+  return engine.jobs
+    .run<NativeResults['phraseShares'], Float64Array>(
+      'phraseShares',
+      options,
+      (settle) => engine.native.phraseShares(settle, ...given, ...wanted),
+      (shares) => shares,
+    )
+    .finally(() => memory.release());
 }

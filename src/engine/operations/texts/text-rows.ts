@@ -4,11 +4,10 @@ import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../../checks/argument-checks.js';
 import { ArgumentError } from '../../../checks/errors.js';
 import { counted, shown } from '../../../checks/words.js';
-import { loadAddon } from '../../addon.js';
-import { noteEngineMemory } from '../../memory.js';
 import type { TextRowsArguments, TextsArguments } from '../../native.js';
 import { integerArray } from '../../tensor/integers.js';
 import type { Integers } from '../../tensor/tensor.js';
+import type { TextMemory } from './text-memory.js';
 
 /** A text as a string, or its bytes in UTF-8. */
 export type Text = string | Uint8Array;
@@ -56,9 +55,10 @@ export interface PackedRows {
 }
 
 /**
+ * @param memory for the texts, to be released once native code is done with them
  * @throws ArgumentError naming the first entry that is not a text or an id, or the column that does not have one a row
  */
-export function textRowsArguments(rows: TextRows): PackedRows {
+export function textRowsArguments(rows: TextRows, memory: TextMemory): PackedRows {
   checkObject(rows, 'rows');
   checkFields(rows, 'rows', FIELDS);
   const { texts, tokens } = rows;
@@ -96,9 +96,10 @@ export function textRowsArguments(rows: TextRows): PackedRows {
       : packTexts(
           kept.map((row) => texts[row] as Text),
           'rows.texts',
+          memory,
           kept,
         );
-  const head = [...packed, groups.numbers, ...packTexts(groups.distinct, 'rows.groups')] as const;
+  const head = [...packed, groups.numbers, ...packTexts(groups.distinct, 'rows.groups', memory)] as const;
   const prompts = texts === undefined ? rows.promptTokens : rows.prompts;
   if (prompts === undefined) return { arguments: [...head, undefined], kept, groupIds: groups.distinct };
   const keyed = kept.map((row) => {
@@ -112,16 +113,20 @@ export function textRowsArguments(rows: TextRows): PackedRows {
   const promptTexts =
     texts === undefined
       ? packIds(firsts as Integers[], 'rows.promptTokens')
-      : packTexts(firsts as Text[], 'rows.prompts');
+      : packTexts(firsts as Text[], 'rows.prompts', memory);
   return { arguments: [...head, known.numbers, ...promptTexts], kept, groupIds: groups.distinct };
 }
 
 /** Phrases, as `textFigures` gives them or as the caller writes them. */
-export function phraseArguments(phrases: readonly (Text | Integers)[], rows: TextRows): TextsArguments {
+export function phraseArguments(
+  phrases: readonly (Text | Integers)[],
+  rows: TextRows,
+  memory: TextMemory,
+): TextsArguments {
   checkArray(phrases, 'phrases');
   return rows.texts === undefined
     ? packIds(phrases as readonly Integers[], 'phrases')
-    : packTexts(phrases as readonly Text[], 'phrases');
+    : packTexts(phrases as readonly Text[], 'phrases', memory);
 }
 
 /** Each row's group as text: integers in decimal, else the prompt's text, or its ids joined by a space. */
@@ -192,7 +197,12 @@ function numbered<Key extends Id | undefined>(
 }
 
 /** @param rowOf what each entry is called in errors; default: its index */
-function packTexts(texts: readonly Text[], argument: string, rowOf?: readonly number[]): TextsArguments {
+function packTexts(
+  texts: readonly Text[],
+  argument: string,
+  memory: TextMemory,
+  rowOf?: readonly number[],
+): TextsArguments {
   const offsets = new Float64Array(texts.length + 1);
   for (let at = 0; at < texts.length; at++) {
     const text = texts[at] as Text;
@@ -203,14 +213,14 @@ function packTexts(texts: readonly Text[], argument: string, rowOf?: readonly nu
     const bytes = typeof text === 'string' ? Buffer.byteLength(text, 'utf8') : text.byteLength;
     offsets[at + 1] = (offsets[at] as number) + bytes;
   }
-  const memory = noteEngineMemory(new Uint8Array(loadAddon().alloc(offsets[texts.length] as number)));
-  const packed = Buffer.from(memory.buffer, memory.byteOffset, memory.byteLength);
+  const bytes = memory.take(offsets[texts.length] as number);
+  const packed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < texts.length; at++) {
     const text = texts[at] as Text;
     if (typeof text === 'string') packed.write(text, offsets[at] as number, 'utf8');
     else packed.set(text, offsets[at] as number);
   }
-  return [memory, undefined, offsets];
+  return [bytes, undefined, offsets];
 }
 
 function packIds(rows: readonly Integers[], argument: string, rowOf?: readonly number[]): TextsArguments {
