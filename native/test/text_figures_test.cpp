@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -181,6 +183,60 @@ TEST_CASE("invalid UTF-8 gives a replacement for each byte, and never reads past
       {"\xc3\x97\xe2\xb0\x80", {"\xc3\x97\xe2\xb0\x80"}}  // U+00D7 and U+2C00 are in words
   };
   for (const auto& [text, words] : cases) CHECK(wordsOf(text) == words);
+}
+
+// Byte by byte, as words.h says it of characters.
+std::vector<std::string> wordsSlowly(const std::string& text) {
+  const auto* at = reinterpret_cast<const std::uint8_t*>(text.data());
+  const std::uint8_t* const end = at + text.size();
+  std::vector<std::string> found;
+  bool inWord = false;
+  while (at < end) {
+    const words::Sequence next = words::sequenceAt(at, end);
+    const words::Kind kind = next.bytes == 0 ? words::kSymbol : words::kindOf(next.character);
+    const std::string piece = next.bytes == 0 ? "\xef\xbf\xbd" : std::string(at, at + next.bytes);
+    at += std::max(1, next.bytes);
+    if (kind != words::kGap && inWord && kind == words::kWord) found.back() += piece;
+    if (kind != words::kGap && !(inWord && kind == words::kWord)) found.push_back(piece);
+    inWord = kind == words::kWord;
+  }
+  return found;
+}
+
+TEST_CASE("words of random bytes are those that are found one character after the other, and equal ones hash alike") {
+  const std::string pieces[] = {"a",    "Z",    "z",        "A",            "0",            "9",    "_",
+                                "word", " ",    "\n",       "@",            "[",            "`",    "{",
+                                "/",    ":",    "^",        ".",            "\x7f",         "\x1f", "\x11",
+                                "\xff", "\xc3", "\xc3\xaf", "\xe4\xbd\xa0", "\xe3\x80\x80", "Beyond8Bytes",
+                                "\xf0\x9f\x98\x80"};
+  Numbers numbers(17);
+  ThreadPool pool(1);
+  JobControl control;
+  for (int draw = 0; draw < 2000; draw++) {
+    std::string text;
+    // Many of few kinds: long words and long gaps come as well.
+    const std::uint64_t kinds = 1 + numbers.below(std::size(pieces)), first = numbers.below(std::size(pieces));
+    for (std::uint64_t left = numbers.below(120); left > 0; left--) {
+      text += pieces[(first + numbers.below(kinds)) % std::size(pieces)];
+    }
+    const std::vector<std::string> words = wordsSlowly(text);
+    CHECK(wordsOf(text) == words);
+    // In memory that ends where the text does.
+    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+    const std::int64_t offsets[] = {0, static_cast<std::int64_t>(bytes.size())};
+    TokenHashes hashes({bytes.data(), nullptr, offsets, 1});
+    CHECK(hashes.compute(pool, control) == Outcome::Done);
+    CHECK_EQUAL(static_cast<std::size_t>(hashes.count(0)), words.size());
+    std::map<std::string, std::uint64_t> known;
+    std::map<std::uint64_t, std::string> knownHashes;
+    for (std::size_t i = 0; i < words.size(); i++) {
+      std::string lower = words[i];
+      for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+      const std::uint64_t hash = hashes.of(0)[i];
+      CHECK_EQUAL(known.emplace(lower, hash).first->second, hash);
+      CHECK(knownHashes.emplace(hash, lower).first->second == lower);
+    }
+  }
 }
 
 TEST_CASE("keys of many texts at a time are those of each text by itself") {
