@@ -82,8 +82,8 @@ export function excerptsOf(
       reward: finiteOrNull(texts.reward(row)),
       specificity: reading?.specificity ?? null,
       tokens: reading?.tokens ?? 0,
-      places: base64Of(Uint16Array.from(places)),
-      nats: base64Of(Uint16Array.from(reading?.nats.subarray(0, places.length / 2) ?? [], float16Bits)),
+      places: base64Of(new Uint16Array(places)),
+      nats: base64Of(float16Of(reading?.nats, places.length / 2)),
     };
   };
   const rollouts =
@@ -159,6 +159,13 @@ function placesIn(text: string, whole: string, { nats, places }: RowReading): nu
 function idEnd(text: string, begin: number): number {
   const end = text.indexOf(' ', begin);
   return end < 0 ? text.length : end;
+}
+
+/** The first `count` of them. */
+function float16Of(values: Float64Array | undefined, count: number): Uint16Array {
+  const halves = new Uint16Array(count);
+  for (let at = 0; at < count; at++) halves[at] = float16Bits(values?.[at] as number);
+  return halves;
 }
 
 const finiteOrNull = (value: number | undefined): number | null =>
