@@ -97,26 +97,33 @@ struct TokenHashes::Lane {
 
   // None are left when the text is at its end.
   void fill(bool words) {
-    begin = end = 0;
-    if (words) {
-      fillWords();
-    } else {
-      for (; id < idsEnd && end + kMostDigits < kBytes; id++) {
-        if (out > first) bytes[end++] = '\n';
-        if (const auto number = static_cast<std::uint64_t>(*id); number < kShortId) {
-          end += writeDigits(number, bytes + end);
-        } else {
-          char* const digits = reinterpret_cast<char*>(bytes) + end;
-          end += static_cast<int>(std::to_chars(digits, digits + kMostDigits, *id).ptr - digits);
-        }
-        *out++ = mixed(static_cast<std::uint64_t>(*id) + 0x9e3779b97f4a7c15u);
-      }
-    }
+    begin = 0;
+    end = words ? fillWords() : fillIds();
   }
 
-  // Eight bytes of a word at a time, which are cut between where they do not fit. Works on copies, which stay in
-  // registers.
-  void fillWords() {
+  // Both work on copies, which stay in registers: what is written are bytes, and these could be anything's.
+  int fillIds() {
+    const std::int64_t* at = id;
+    std::uint64_t* hashes = out;
+    int filled = 0;
+    for (; at < idsEnd && filled + kMostDigits < kBytes; at++) {
+      bytes[filled] = '\n';
+      filled += hashes > first;
+      if (const auto number = static_cast<std::uint64_t>(*at); number < kShortId) {
+        filled += writeDigits(number, bytes + filled);
+      } else {
+        char* const digits = reinterpret_cast<char*>(bytes) + filled;
+        filled += static_cast<int>(std::to_chars(digits, digits + kMostDigits, *at).ptr - digits);
+      }
+      *hashes++ = mixed(static_cast<std::uint64_t>(*at) + 0x9e3779b97f4a7c15u);
+    }
+    id = at;
+    out = hashes;
+    return filled;
+  }
+
+  // Eight bytes of a word at a time: one that does not fit is cut between these.
+  int fillWords() {
     WordReader words = reader;
     const std::uint8_t *at = word, *atEnd = wordEnd;
     std::uint64_t* hashes = out;
@@ -146,7 +153,7 @@ struct TokenHashes::Lane {
     wordEnd = atEnd;
     out = hashes;
     wordHash = hash;
-    end = filled;
+    return filled;
   }
 
   // The next `count` bytes of a word, and zeros.
