@@ -9,6 +9,7 @@
 #include "node/gpu/cuda_probe.h"
 #include "node/jobs/operations.h"
 #include "node/results/result_value.h"
+#include "snappy.h"
 #include "token_sink_object.h"
 
 namespace collapsar {
@@ -85,7 +86,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
        exported<probeCuda>(env, "probeCuda"), exported<computeNow<actionDependenceJob>>(env, "actionDependence"),
        exported<computeNow<matchedOrdersJob>>(env, "matchedOrders"),
        exported<computeNow<periodicEpisodesJob>>(env, "periodicEpisodes"), exported<jsonLines>(env, "jsonLines"),
-       exported<live>(env, "live")});
+       exported<unpackSnappy>(env, "unpackSnappy"), exported<live>(env, "live")});
   return exports;
 }
 

@@ -9,15 +9,6 @@
 #include "node/arguments/arguments.h"
 
 namespace collapsar {
-namespace {
-
-Napi::Uint8Array byteArray(Napi::Value value, const char* name) {
-  if (value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_uint8_array)
-    return value.As<Napi::Uint8Array>();
-  rejectArgument(value.Env(), name, "expected a Uint8Array");
-}
-
-}  // namespace
 
 Napi::Value jsonLines(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();

@@ -300,6 +300,8 @@ export interface NativeAddon extends ShufflesNow {
   progress(job: number): number;
   /** See json-lines/line-scan.ts. */
   jsonLines(bytes: Uint8Array, names: readonly string[], texts: Uint8Array): Int32Array;
+  /** Whether `packed` is Snappy that fills `unpacked`, and then it is there. See decode-columns.ts. */
+  unpackSnappy(packed: Uint8Array, unpacked: Uint8Array): boolean;
   isa(): string;
   isaAvailable(): string[];
   forceIsa(name: string): boolean;

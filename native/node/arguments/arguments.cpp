@@ -161,6 +161,12 @@ std::vector<std::int32_t> integers32(Napi::Value array, const char* name, std::i
   return integersOf<std::int32_t>(array, name, low, high);
 }
 
+Napi::Uint8Array byteArray(Napi::Value value, const char* name) {
+  if (value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_uint8_array)
+    return value.As<Napi::Uint8Array>();
+  rejectArgument(value.Env(), name, "expected a Uint8Array");
+}
+
 void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_t expected, const char* what) {
   if (static_cast<std::int64_t>(count) == expected) return;
   rejectArgument(env, name,

@@ -47,6 +47,8 @@ std::vector<std::int64_t> integers64(Napi::Value array, const char* name, std::i
 std::vector<std::int32_t> integers32(Napi::Value array, const char* name, std::int32_t low, std::int32_t high);
 void expectCount(Napi::Env env, const char* name, std::size_t count, std::int64_t expected, const char* what);
 
+Napi::Uint8Array byteArray(Napi::Value value, const char* name);
+
 // One axis of a strided view.
 struct Axis {
   std::int64_t extent;

@@ -357,8 +357,16 @@ function logprobsOf(
 function partsOf(rows: StepRows): RolloutStep['rewards'] {
   const found = present<NonNullable<Rollout['rewards']>>(rows, 'rewards');
   if (found === undefined) return undefined;
-  const names = [...new Set(found.flatMap((parts) => Object.keys(parts ?? {})))];
-  return Object.fromEntries(
-    names.map((name) => [name, Float64Array.from(found, (parts) => parts?.[name] ?? Number.NaN)]),
-  );
+  const columns = new Map<string, Float64Array>();
+  for (const [row, parts] of found.entries()) {
+    for (const name in parts) {
+      let column = columns.get(name);
+      if (column === undefined) {
+        column = new Float64Array(found.length).fill(Number.NaN);
+        columns.set(name, column);
+      }
+      column[row] = parts[name] ?? Number.NaN;
+    }
+  }
+  return Object.fromEntries(columns);
 }

@@ -91,6 +91,9 @@ export interface ReadRollouts {
   release(): void;
 }
 
+/** V8 has no arrays of twice as many elements, and ends the process where one grows to them. */
+const MOST_STEP_ROWS = 2 ** 26;
+
 const WHOLE: Range = { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
 
 type OpenLog = LineFile | ParquetFile | CsvFile;
@@ -202,6 +205,10 @@ export class RolloutLogs {
           ? readLogLines(file, ranges, context, this.#pool, this.signal)
           : file.read(ranges, context, this.signal);
       for await (const { batch, line, offset } of pieces) {
+        if (rows.rows + batch.rows > MOST_STEP_ROWS) {
+          const problem = `its step has more than the ${MOST_STEP_ROWS} rows that are read as one: write the step of each row`;
+          throw new FileError({ path }, problem);
+        }
         rows.add(batch, line);
         nameProblems(batch, part, line, offset, errors);
       }

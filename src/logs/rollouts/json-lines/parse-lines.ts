@@ -4,6 +4,7 @@ import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/own.js';
+import { badByteIn } from '../not-utf8.js';
 import { BatchBuilder, type RowBatch } from '../row-batch.js';
 import { JsonFields } from './json-fields.js';
 import { ScannedLines } from './scanned-lines.js';
@@ -99,28 +100,8 @@ function isBlank(bytes: Buffer, begin: number, end: number): boolean {
 /** @throws {LineProblem} naming the first byte that is no UTF-8 */
 export function checkText(bytes: Buffer): void {
   if (isUtf8(bytes)) return;
-  // The longest beginning that is text, by halves; the last character of a half may be cut, of at most four bytes.
-  let good = 0;
-  for (let bad = bytes.length; good < bad; ) {
-    const middle = (good + bad + 1) >> 1;
-    if (isPrefix(bytes.subarray(0, middle))) good = middle;
-    else bad = middle - 1;
-  }
-  // And of that the part which is whole: what begins a character that does not end is where the text goes wrong.
-  while (!isUtf8(bytes.subarray(0, good))) good--;
-  const byte = bytes[good] as number;
+  const { place, byte } = badByteIn(bytes);
   throw new LineProblem(
-    `is not UTF-8: byte ${good + 1} of the line is 0x${byte?.toString(16)}; write the log in UTF-8, or convert it (iconv -t UTF-8)`,
+    `is not UTF-8: byte ${place} of the line is ${byte}; write the log in UTF-8, or convert it (iconv -t UTF-8)`,
   );
-}
-
-/** Whether text can begin with these bytes. */
-function isPrefix(bytes: Buffer): boolean {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  try {
-    decoder.decode(bytes, { stream: true });
-    return true;
-  } catch {
-    return false;
-  }
 }
