@@ -455,6 +455,10 @@ describe('pages of Parquet', () => {
     expect(() => look(page([16], 0, [2, 0, 0, 0, 0x10, 1, 7]), 8, 1)).not.toThrow();
     expect(() => look(page([16], 0, [6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x07, 1]), 8, 1)).toThrow('8 are left');
     expect(() => look(page([16], 0, [99, 0, 0, 0, 1]), 8, 1)).toThrow('a page whose levels are cut');
+    // Behind levels that are too few, where the decoder reads on; and runs of RLE that are no booleans'.
+    const endless = [0xfe, 0xff, 0xff, 0xff, 0x07, 1];
+    expect(() => look(page([16], 0, [2, 0, 0, 0, 0x02, 1, ...endless]), 8, 1)).toThrow('7 are left');
+    expect(() => look(page([16], 3, [1, ...endless]), 8)).toThrow('8 are left');
   });
 
   it.each(['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'ZSTD', 'LZ4_RAW'] as const)(

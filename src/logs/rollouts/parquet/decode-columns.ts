@@ -94,7 +94,14 @@ async function unpackChunks({ metadata, fileBytes, bytes: all }: StoredGroup): P
     try {
       const levels = levelsOf(schema, meta.path_in_schema);
       if (meta.type === 'BYTE_ARRAY' && meta.path_in_schema.length === 1 && levels.maxRepetition === 0) texts.add(name);
-      const chunk = { bytes, values: Number(meta.num_values), unpack: await unpackerOf(meta.codec), ...levels };
+      const isBoolean = meta.type === 'BOOLEAN';
+      const chunk = {
+        bytes,
+        values: Number(meta.num_values),
+        isBoolean,
+        unpack: await unpackerOf(meta.codec),
+        ...levels,
+      };
       for (const [at, page] of unpackPages(chunk)) pages.set(begin + at, page);
     } catch (error) {
       throw damaged(error, `column "${name}"`);

@@ -19,6 +19,8 @@ export interface ColumnChunk {
   readonly values: number;
   readonly maxRepetition: number;
   readonly maxDefinition: number;
+  /** Of booleans: their runs have a length before them, those of a dictionary a width. */
+  readonly isBoolean?: boolean;
   /** @throws {Error} where that is not what they unpack to; undefined: pages are not packed */
   readonly unpack?: ((packed: Uint8Array, length: number) => Uint8Array) | undefined;
 }
@@ -67,13 +69,15 @@ function checkV1(chunk: ColumnChunk, header: Struct, page: Uint8Array, count: nu
     if (at + 4 > page.length) throw new Error('a page that is cut');
     const end = at + 4 + view.getUint32(at, true);
     if (end > page.length) throw new Error('a page whose levels are cut');
-    checkRuns(page, at + 4, end, width, count);
+    // hyparquet reads on where a length is too short for the values.
+    checkRuns(page, at + 4, page.length, width, count);
     at = end;
   };
   for (const level of [chunk.maxRepetition, chunk.maxDefinition]) if (level > 0) prefixed(widthOf(level));
   const encoding = numberIn(header, 2);
-  if (encoding === RLE) prefixed(1);
-  else if (DICTIONARY_ENCODINGS.includes(encoding)) checkRuns(page, at + 1, page.length, page[at] ?? 0, count);
+  if (encoding !== RLE && !DICTIONARY_ENCODINGS.includes(encoding)) return;
+  if (chunk.isBoolean) prefixed(1);
+  else checkRuns(page, at + 1, page.length, page[at] ?? 0, count);
 }
 
 /** Levels, whose lengths the header has and which are never packed, then values, which may be. */
@@ -93,8 +97,8 @@ function unpackV2(
     throw new Error('a page whose levels are cut');
   if (nulls < 0 || nulls > count || rows < 0 || rows > count)
     throw new Error(`a page of ${rows} rows and ${nulls} nulls of ${count}`);
-  if (chunk.maxRepetition > 0) checkRuns(body, 0, repetitions, widthOf(chunk.maxRepetition), count);
-  if (chunk.maxDefinition > 0) checkRuns(body, repetitions, levels, widthOf(chunk.maxDefinition), count);
+  if (chunk.maxRepetition > 0) checkRuns(body, 0, body.length, widthOf(chunk.maxRepetition), count);
+  if (chunk.maxDefinition > 0) checkRuns(body, repetitions, body.length, widthOf(chunk.maxDefinition), count);
   const packed = body.subarray(levels);
   const isPacked = chunk.unpack !== undefined && header.get(7) !== false;
   const page = isPacked && chunk.unpack ? chunk.unpack(packed, length - levels) : packed;
