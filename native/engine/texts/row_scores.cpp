@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/deterministic_math.h"
 #include "engine/isa.h"
 #include "engine/simd/kernel_table.h"
 #include "engine/vector_width.h"
