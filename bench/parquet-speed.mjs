@@ -15,6 +15,7 @@ import { join, resolve } from 'node:path';
 import { readRollouts } from '../dist/exports/logs.js';
 import { analyze, openEngine } from '../dist/index.js';
 import { readOptions, whole } from '../scripts/options.mjs';
+import { bestInTurns } from './in-turns.mjs';
 
 const { mb, threads, rounds, duckdb } = readOptions({
   mb: { read: whole(1), default: '300' },
@@ -77,14 +78,7 @@ async function compare(name, glob, columns) {
       for await (const _ of analyze(source, { engine, threads, permutations: 0 }));
     },
   };
-  const best = {};
-  for (let round = 0; round < rounds; round++) {
-    for (const [way, work] of Object.entries(ways)) {
-      const began = performance.now();
-      await work();
-      best[way] = Math.min(best[way] ?? Infinity, (performance.now() - began) / 1000);
-    }
-  }
+  const best = await bestInTurns(ways, rounds);
   const bytes = await sizeOf(source);
   console.log(
     `\n${name}: ${(bytes / 1e6).toFixed(0)} MB stored, ${mb / 2} MB of columns, ${threads} threads, best of ${rounds}\n`,

@@ -7,6 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { bestInTurns } from './in-turns.mjs';
 import { uniformNumbers } from './random.mjs';
 
 if (isMainThread) await main();
@@ -67,14 +68,7 @@ async function main() {
       for await (const _ of analyze(folder, { engine, threads, permutations: 0 }));
     },
   };
-  const best = {};
-  for (let round = 0; round < rounds; round++) {
-    for (const [name, work] of Object.entries(ways)) {
-      const began = performance.now();
-      await work();
-      best[name] = Math.min(best[name] ?? Infinity, (performance.now() - began) / 1000);
-    }
-  }
+  const best = await bestInTurns(ways, rounds);
   await engine.dispose();
   const base = best['read + JSON.parse'];
   console.log(`${(bytes / 1e6).toFixed(0)} MB in ${paths.length} files, ${threads} threads, best of ${rounds}\n`);

@@ -11,17 +11,6 @@
 #endif
 #endif
 
-// The same with fma instructions, without which each fma of deterministic_math.h is a call.
-#if defined(__x86_64__) && defined(__GNUC__)
-#define COLLAPSAR_FMA __attribute__((target("avx2,fma")))
-#ifdef __clang__
-#define COLLAPSAR_FMA512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), min_vector_width(512)))
-#else
-#define COLLAPSAR_FMA512 \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")))
-#endif
-#endif
-
 // Before a loop whose writes overlap nothing else: spares the compiler run-time checks, or giving up.
 #if defined(__clang__)
 #define COLLAPSAR_NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")

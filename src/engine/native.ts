@@ -298,7 +298,7 @@ export interface NativeAddon extends ShufflesNow {
   alloc(bytes: number): ArrayBuffer;
   cancel(job: number): void;
   progress(job: number): number;
-  /** See json-lines/line-scan.ts. */
+  /** See json-lines/scanned-lines.ts. */
   jsonLines(bytes: Uint8Array, names: readonly string[], texts: Uint8Array): Int32Array;
   /** Whether `packed` is Snappy that fills `unpacked`, and then it is there. See decode-columns.ts. */
   unpackSnappy(packed: Uint8Array, unpacked: Uint8Array): boolean;

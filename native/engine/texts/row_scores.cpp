@@ -355,20 +355,19 @@ void reduceRows(const Work& work, ScoreBlock& scores, double* terms) {
   }
 }
 
-// Without the instruction each fma of deterministic_math.h is a call; the bits are the same.
-#ifdef COLLAPSAR_FMA
-COLLAPSAR_FMA void addListFma(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
+#ifdef COLLAPSAR_AVX2
+COLLAPSAR_AVX2 void addListAvx2(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
   addList<Doubles4>(work, list, scratch, scores);
 }
-COLLAPSAR_FMA512 void addListAvx512(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
+COLLAPSAR_AVX512 void addListAvx512(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
   addList<Doubles8>(work, list, scratch, scores);
 }
 #endif
 
 void addListWide(const Work& work, const FeatureList& list, Scratch& scratch, ScoreBlock& scores) {
-#ifdef COLLAPSAR_FMA
+#ifdef COLLAPSAR_AVX2
   if (activeIsa() == Isa::Avx512) return addListAvx512(work, list, scratch, scores);
-  if (activeIsa() == Isa::Avx2) return addListFma(work, list, scratch, scores);
+  if (activeIsa() == Isa::Avx2) return addListAvx2(work, list, scratch, scores);
 #endif
   addList<Doubles2>(work, list, scratch, scores);
 }

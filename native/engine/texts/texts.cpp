@@ -144,7 +144,7 @@ struct TokenHashes::Lane {
       std::memcpy(bytes + filled, &lower, sizeof lower);
       filled += count;
       at += count;
-      hash = NgramHash::folded(hash ^ 0xa0761d6478bd642fu, lower ^ 0xe7037ed1a0b428dbu);
+      hash = NgramHash::pair(hash, lower);
       *hashes = hash;
       hashes += at == atEnd;
     }

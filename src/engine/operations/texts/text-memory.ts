@@ -3,7 +3,7 @@
 import { loadAddon } from '../../addon.js';
 import { noteEngineMemory } from '../../memory.js';
 
-/** Steps of a run differ by a little: what one leaves fits the next. */
+/** What is smaller is not worth keeping; larger sizes are rounded up to it, so that what one step leaves fits the next. */
 const ROOM = 2 ** 20;
 /** Kept between steps, all together. */
 const MOST_SPARE = 2 ** 25;
@@ -15,7 +15,7 @@ let spareBytes = 0;
 export class TextMemory {
   readonly #taken: Uint8Array[] = [];
 
-  /** So many bytes, in which anything may stand. @throws {RangeError} where there are not so many */
+  /** So many bytes, in which anything may stand. */
   take(bytes: number): Uint8Array {
     if (bytes < ROOM) return new Uint8Array(bytes);
     const at = spare.findIndex(({ byteLength }) => byteLength >= bytes && byteLength <= 2 * bytes);
