@@ -337,7 +337,7 @@ function notesOn({ problem, byPrompts, promptsKnown, miBoundSaturated }: TextFig
   if (byPrompts) {
     notes.push('too few prompts have two rows: only what the texts share with their prompts is seen');
   } else if (!promptsKnown) {
-    notes.push('the prompts’ texts are not known of every row: the bound is looser than it could be');
+    notes.push('not every row has its prompt’s text, one text a group: the bound is looser than it could be');
   }
   if (miBoundSaturated) {
     notes.push('mi_bound is at its ceiling ln P: a fall is seen late here, and specificity is the figure to watch');

@@ -1,14 +1,12 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
 // what follows it.
-
-import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import type { RolloutFormat } from './format.js';
+import { groupsOf } from './groups.js';
 import { giveBack } from './json-lines/line-blocks.js';
 import { bufferOver, isSameText, type LoggedText } from './logged-text.js';
 import { actionIn, type ReasoningTags, splitTokens, splitter } from './reasoning.js';
 import {
-  type GroupSource,
   type LoggedColumns,
   type LoggedTexts,
   ROLLOUT_COLUMNS,
@@ -135,7 +133,7 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     if (name !== 'step' && name !== 'run' && !has(rows, name))
       absent[name] = format.absent[name] ?? `the log has no ${what}`;
   }
-  const groups = groupsOf(rows, files, options.groupSize);
+  const groups = groupsOf(rows, files, options.groupSize, notes);
   if (groups === undefined) {
     absent.group ??= 'the log has no group id';
     absent.group += '; not every row has a prompt either: say how many rows a prompt has (--group-size)';
@@ -244,49 +242,6 @@ function leaveOutRepeats(rows: StepRows, notes: string[]): number {
 function sameTokens(one: Int32Array | undefined, other: Int32Array | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   return one.length === other.length && one.every((token, at) => token === other[at]);
-}
-
-interface Groups {
-  readonly group: Int32Array;
-  readonly ids: string[];
-  readonly source: GroupSource;
-}
-
-/** By ids; else by the prompts' texts, else by their tokens; else by runs of a length that the user says. */
-function groupsOf(rows: StepRows, files: readonly string[], groupSize: number | undefined): Groups | undefined {
-  const ids = rows.column<string>('group');
-  if (ids !== undefined && isFull(ids)) return numbered(ids, 'id');
-  const prompts = rows.column<string>('prompt');
-  if (prompts !== undefined && isFull(prompts)) return numbered(prompts, 'prompt');
-  const tokens = rows.column<Int32Array>('promptTokens');
-  if (tokens !== undefined && isFull(tokens)) {
-    return numbered(
-      tokens.map((list) => list.join(' ')),
-      'prompt',
-    );
-  }
-  if (groupSize === undefined) return undefined;
-  if (rows.rows % groupSize !== 0) {
-    const problem = `${counted(rows.rows, 'rows')} cannot be split into groups of ${groupSize}`;
-    throw new FileError({ path: files[0] ?? '' }, problem);
-  }
-  const runs = Array.from({ length: rows.rows }, (_, row) => String(Math.floor(row / groupSize)));
-  return numbered(runs, 'run length');
-}
-
-function isFull<T>(column: readonly (T | undefined)[]): column is T[] {
-  return column.every((value) => value !== undefined);
-}
-
-function numbered(labels: readonly string[], source: GroupSource): Groups {
-  const known = new Map<string, number>();
-  const group = new Int32Array(labels.length);
-  for (const [row, label] of labels.entries()) {
-    const id = known.get(label) ?? known.size;
-    if (id === known.size) known.set(label, id);
-    group[row] = id;
-  }
-  return { group, ids: [...known.keys()], source };
 }
 
 /** Where the log has no reasoning or action of its own, by the tags. */

@@ -587,7 +587,10 @@ describe('chats', () => {
       ['ragen', 2, 2],
     ]);
     const [, step] = steps;
-    expect(step).toMatchObject({ groupIds: ['3', '4'], prompt: Array(2).fill('system\nYou play.\nuser\nstate 1') });
+    expect(step).toMatchObject({
+      groupIds: ['3', '4'],
+      prompt: Array(2).fill(expect.stringMatching(/^system\nYou play\.\nuser\nstate 1<image_url [0-9a-f]{16}>$/)),
+    });
     expect(step?.output?.[0]).toBe('<think>a</think><answer>up</answer>\n<think>b</think><answer>down</answer>');
     expect([...(step?.outcome ?? []), ...(step?.entropy ?? []), ...(step?.length ?? [])]).toEqual([
       1, 1, 1.25, 1.25, 40, 40,
@@ -608,7 +611,7 @@ describe('chats', () => {
       format: 'verifiers',
       step: 3,
       groupIds: ['0'],
-      prompt: ['system\nYou play.\nuser\nstate 1', 'plain'],
+      prompt: [expect.stringMatching(/^system\nYou play\.\nuser\nstate 1<image_url [0-9a-f]{16}>$/), 'plain'],
     });
     expect(step.output?.[1]).toBe('text');
     expect([...(step.truncated ?? [])]).toEqual([0, 1]);

@@ -3,6 +3,7 @@
 // turns. areal/infra/workflow_executor.py.
 import { fieldsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
+import { promptIn, saidIn } from '../messages.js';
 
 export const areal: RolloutFormat = {
   name: 'areal',
@@ -21,9 +22,11 @@ export const areal: RolloutFormat = {
     return [
       rollout({
         group,
-        prompt: line.written('prompt'),
+        prompt: promptIn(line, 'prompt'),
         // With several turns the completion holds what tools said as well.
-        output: sampled ? sampled.map((segment) => segment.text('text') ?? '').join('\n') : line.written('completion'),
+        ...(sampled
+          ? { output: sampled.map((segment) => segment.text('text') ?? '').join('\n') }
+          : saidIn(line, 'completion')),
         reward: line.number('reward'),
         length: sampled
           ? sampled.reduce((sum, segment) => sum + (segment.count('len') ?? 0), 0)

@@ -4,8 +4,7 @@ import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
 import { type Fields, floatsOf } from '../fields.js';
 import { type RolloutFormat, rollout } from '../format.js';
-import type { LoggedText } from '../logged-text.js';
-import { messagesOf, promptIn, spokenBy } from '../messages.js';
+import { promptIn, saidIn } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
@@ -117,15 +116,6 @@ function ownRow(line: Fields, names: ColumnNames): LoggedRollout {
     length: read('length', (column) => line.count(column)) ?? tokens?.length,
     sample: read('sample', (column) => line.id(column)),
   });
-}
-
-/** Text, or a chat of which the assistant's turns count. */
-function saidIn(line: Fields, column: string): Pick<LoggedRollout, 'output' | 'reasoning' | 'action'> | undefined {
-  if (line.isText(column)) return { output: line.written(column) as LoggedText };
-  const value = line.value(column);
-  if (value === undefined) return undefined;
-  if (typeof value === 'number' || typeof value === 'boolean') return { output: String(value) };
-  return spokenBy(messagesOf(value, column).filter(({ role }) => role === 'assistant' || role === ''));
 }
 
 /** One number, or one a token: their mean. */

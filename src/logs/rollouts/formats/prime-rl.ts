@@ -92,7 +92,7 @@ function nodeOf(value: unknown, name: string, at: number): Node {
   const tokens = node.value('token_ids');
   const logprobs = node.value('logprobs');
   const entropies = node.value('entropies');
-  const [message] = messagesOf([node.value('message') ?? {}], `${name}.message`);
+  const [message] = messagesOf([node.value('message') ?? { content: '' }], `${name}.message`);
   return {
     parent,
     message: message as Node['message'],

@@ -2,7 +2,7 @@
 // that exist are there. pipeline/rlvr/utils.py. The agentic pipeline has chats instead of prompts and responses.
 import { type Fields, LineProblem, numberOf, ObjectFields } from '../fields.js';
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
-import { chatOf, messagesOf } from '../messages.js';
+import { chatOf, messagesOf, promptText, spokenIn } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
 
 export const roll: RolloutFormat = {
@@ -39,13 +39,13 @@ export const roll: RolloutFormat = {
         columns.scores?.[row],
         columns.messages?.[row],
       ];
-      const isChat = output === undefined && messages !== undefined && messages !== null;
+      const isChat = output === undefined && isThere(messages);
       found.push(
         rollout({
           step: countOf(step?.[row] ?? step?.[0]),
-          ...(isChat && chatOf(messagesOf(decoded(messages), `messages[${row}]`))),
-          ...(typeof prompt === 'string' && { prompt }),
-          ...(typeof output === 'string' && { output }),
+          ...(isChat && chatOf(messagesOf(messages, `messages[${row}]`))),
+          ...(isThere(prompt) && { prompt: promptText(messagesOf(prompt, `prompt[${row}]`)) }),
+          ...(isThere(output) && spokenIn(messagesOf(output, `responses[${row}]`))),
           reward: score === undefined || score === null ? undefined : numberOf(score, `scores[${row}]`),
         }),
       );
@@ -76,12 +76,6 @@ function listOrOne(line: Fields, name: string): readonly unknown[] | undefined {
   return isChat ? [value] : value;
 }
 
-/** Chats that the dump wrote as JSON in a string. */
-function decoded(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*\[/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+function isThere(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }

@@ -2,7 +2,7 @@
 // token: their sum.
 import { floatsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
-import { promptIn } from '../messages.js';
+import { promptIn, saidIn } from '../messages.js';
 
 export const skyrl: RolloutFormat = {
   name: 'skyrl',
@@ -18,7 +18,7 @@ export const skyrl: RolloutFormat = {
     return [
       rollout({
         prompt: promptIn(line, 'input_prompt'),
-        output: line.written('output_response'),
+        ...saidIn(line, 'output_response'),
         reward: Array.isArray(score)
           ? floatsOf(score, 'score').reduce((sum, one) => sum + one, 0)
           : line.number('score'),

@@ -1,5 +1,6 @@
 // `texts`: the rollouts of a step file, in a file beside it: step_00042.texts.jsonl.
 import { placeByName, type RolloutFormat, rollout } from '../format.js';
+import { promptIn } from '../messages.js';
 
 const NAME = /(\d+)\.texts\.(?:jsonl|ndjson)$/;
 
@@ -19,7 +20,7 @@ export const texts: RolloutFormat = {
     rollout({
       row: line.count('row'),
       group: line.id('group'),
-      prompt: line.text('prompt'),
+      prompt: promptIn(line, 'prompt'),
       reasoning: line.text('reasoning'),
       reward: line.outcome('reward'),
     }),

@@ -2,6 +2,7 @@
 // trl/trainer/grpo_trainer.py.
 import { basename, dirname } from 'node:path';
 import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
+import { promptIn, saidIn } from '../messages.js';
 
 const OWN = new Set(['step', 'prompt', 'completion', 'advantage']);
 
@@ -36,8 +37,8 @@ export const trl: RolloutFormat = {
     return [
       rollout({
         step: line.count('step'),
-        prompt: line.written('prompt'),
-        output: line.written('completion'),
+        prompt: promptIn(line, 'prompt'),
+        ...saidIn(line, 'completion'),
         // NaN is a function that does not score this row, as TRL's nansum has it.
         reward: scored.length === 0 ? undefined : scored.reduce((total, value) => total + value, 0),
         rewards,

@@ -2,7 +2,7 @@
 // as chats.
 import { dirname } from 'node:path';
 import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
-import { messagesOf, promptText, spokenBy } from '../messages.js';
+import { promptIn, saidIn } from '../messages.js';
 
 export const verifiers: RolloutFormat = {
   name: 'verifiers',
@@ -17,19 +17,15 @@ export const verifiers: RolloutFormat = {
       .find((found) => found !== undefined);
     return { runDirectory: dirname(path), ...(step !== undefined && { step: Number(step) }) };
   },
-  rows: (line) => {
-    const [prompt, completion] = [line.value('prompt'), line.value('completion')];
-    const said = completion === undefined ? [] : messagesOf(completion, 'completion');
-    return [
-      rollout({
-        group: line.id('example_id'),
-        prompt: prompt === undefined ? undefined : promptText(messagesOf(prompt, 'prompt')),
-        ...(said.length > 0 && spokenBy(said.filter(({ role }) => role === 'assistant' || role === ''))),
-        reward: line.number('reward'),
-        truncated: line.flag('is_truncated'),
-      }),
-    ];
-  },
+  rows: (line) => [
+    rollout({
+      group: line.id('example_id'),
+      prompt: promptIn(line, 'prompt'),
+      ...saidIn(line, 'completion'),
+      reward: line.number('reward'),
+      truncated: line.flag('is_truncated'),
+    }),
+  ],
   absent: {
     tokens: "verifiers' results have texts alone",
     logprobs: "verifiers' results have no log-probs",

@@ -2,6 +2,7 @@
 // sorts by it; the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py,
 // ray_trainer.py.
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
+import { promptIn, saidIn } from '../messages.js';
 
 /** {uid of the prompt}_{session}_{output of the session}. */
 const UID = /^(.*)_(\d+)_(\d+)$/s;
@@ -22,8 +23,8 @@ export const verl: RolloutFormat = {
       rollout({
         step: line.count('step'),
         group,
-        prompt: line.written('input'),
-        output: line.written('output'),
+        prompt: promptIn(line, 'input'),
+        ...saidIn(line, 'output'),
         reward: line.number('score'),
         outcome: line.outcome('acc'),
         sample: uid ?? line.id('request_id'),
