@@ -46,8 +46,7 @@ Step randomStep(std::uint64_t seed, std::int64_t columns, std::int64_t rows, dou
     step.lengths.push_back(1 + r % 5);
     for (std::int64_t p = 0; p < columns; p++) {
       const bool impossible = p != step.own.back() && numbers.uniform() < 0.1;
-      step.scores.push_back(impossible ? -kInfinity
-                                       : -20 + strength * (numbers.bell() + 2 * (p == step.own.back())));
+      step.scores.push_back(impossible ? -kInfinity : -20 + strength * (numbers.bell() + 2 * (p == step.own.back())));
     }
   }
   return step;

@@ -204,10 +204,33 @@ std::vector<std::string> wordsSlowly(const std::string& text) {
 }
 
 TEST_CASE("words of random bytes are those that are found one character after the other, and equal ones hash alike") {
-  const std::string pieces[] = {"a",    "Z",    "z",        "A",            "0",            "9",    "_",
-                                "word", " ",    "\n",       "@",            "[",            "`",    "{",
-                                "/",    ":",    "^",        ".",            "\x7f",         "\x1f", "\x11",
-                                "\xff", "\xc3", "\xc3\xaf", "\xe4\xbd\xa0", "\xe3\x80\x80", "Beyond8Bytes",
+  const std::string pieces[] = {"a",
+                                "Z",
+                                "z",
+                                "A",
+                                "0",
+                                "9",
+                                "_",
+                                "word",
+                                " ",
+                                "\n",
+                                "@",
+                                "[",
+                                "`",
+                                "{",
+                                "/",
+                                ":",
+                                "^",
+                                ".",
+                                "\x7f",
+                                "\x1f",
+                                "\x11",
+                                "\xff",
+                                "\xc3",
+                                "\xc3\xaf",
+                                "\xe4\xbd\xa0",
+                                "\xe3\x80\x80",
+                                "Beyond8Bytes",
                                 "\xf0\x9f\x98\x80"};
   Numbers numbers(17);
   ThreadPool pool(1);

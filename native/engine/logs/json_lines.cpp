@@ -25,8 +25,7 @@ bool isWordByte(Byte byte) {
 // Behind the quote that closes the string whose first quote stands at `at`; null where none does.
 const Byte* jsonStringEnd(const Byte* at, const Byte* end) {
   for (const Byte* from = at + 1; from < end;) {
-    const auto* const quote =
-        static_cast<const Byte*>(std::memchr(from, '"', static_cast<std::size_t>(end - from)));
+    const auto* const quote = static_cast<const Byte*>(std::memchr(from, '"', static_cast<std::size_t>(end - from)));
     if (quote == nullptr) return nullptr;
     const Byte* before = quote;
     while (before > at + 1 && before[-1] == '\\') before--;

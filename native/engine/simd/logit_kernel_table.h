@@ -36,10 +36,10 @@ template <class C>
 struct LogitRow {
   double temperature;
   LogitReference start;  // where each leaf begins: what the row's first run asks for
-  C target;         // +inf where columns are not ranked
-  bool ranksAlong;  // for speed alone: how it went with the columns before, see Ranking
-  bool located;     // find the column of the maximum
-  bool invalid;     // a NaN or +inf has come (NaN: known when the leaf is finished): everything here means nothing
+  C target;              // +inf where columns are not ranked
+  bool ranksAlong;       // for speed alone: how it went with the columns before, see Ranking
+  bool located;          // find the column of the maximum
+  bool invalid;          // a NaN or +inf has come (NaN: known when the leaf is finished): everything here means nothing
   LogitLeaf<C> leaf;
   C best;  // the largest so far of all leaves, and its lowest column; -1 where nothing but -inf has come
   int64_t argmax;

@@ -37,7 +37,7 @@ COLLAPSAR_INLINE DoubleVec loadWide(const float* p) { return {DoubleRegister{p[0
 // rounding the exact sum would (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
 COLLAPSAR_INLINE DoubleRegister addToOdd(DoubleRegister p, DoubleRegister c) {
   const DoubleRegister sum = p + c, ofC = sum - p, lost = (p - (sum - ofC)) + (c - ofC);  // Knuth's two-sum
-  const Longs below = lost < 0.0, inexact = below | (lost > 0.0);                  // false for infinities and NaN
+  const Longs below = lost < 0.0, inexact = below | (lost > 0.0);  // false for infinities and NaN
   const Longs truncated = (Longs)sum + (inexact & (below ^ (sum < 0.0)));
   return (DoubleRegister)(truncated | (inexact & 1));
 }

@@ -54,9 +54,7 @@ COLLAPSAR_INLINE uint32_t movemask(FloatMask a) {
   const uint32x4_t bit = {1, 2, 4, 8};
   return vaddvq_u32(vandq_u32((uint32x4_t)a.m, bit));
 }
-COLLAPSAR_INLINE uint32_t movemask(DoubleMask a) {
-  return static_cast<uint32_t>((a.m[0] & 1) | (a.m[1] & 2));
-}
+COLLAPSAR_INLINE uint32_t movemask(DoubleMask a) { return static_cast<uint32_t>((a.m[0] & 1) | (a.m[1] & 2)); }
 
 COLLAPSAR_INLINE void widen(FloatVec a, DoubleVec* out) {
   out[0] = {vcvt_f64_f32(vget_low_f32(a.v))};

@@ -106,8 +106,8 @@ Outcome FeatureLists::list(std::int64_t batch, PostingLists& postings, bool coun
   const std::int64_t first = firstPartition_[batch], end = firstPartition_[batch + 1];
   lists_.resize(static_cast<std::size_t>(end - first));
   return postings.group(first, end, pool, control, [&](std::int64_t partition, int worker, const NgramGroup& group) {
-    const std::int64_t at = postings.entriesBefore(partition) - postings.entriesBefore(first) +
-                            (partition - first) * spareEntries_;
+    const std::int64_t at =
+        postings.entriesBefore(partition) - postings.entriesBefore(first) + (partition - first) * spareEntries_;
     const std::int64_t slot = at * slotsOfEntry_;
     FeatureList& list = lists_[static_cast<std::size_t>(partition - first)];
     list.rows = rows_.get() + at;

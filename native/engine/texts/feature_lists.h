@@ -60,10 +60,10 @@ struct FeatureList {
   SparseCount* sparse;
   // The first `stride` are of no feature, then come those of dense features, `stride` each, then those of sparse ones.
   std::uint32_t denseSlots, slots;
-  std::int32_t* totals;             // [slots]: count in the prompt's rows
-  std::int32_t* inText;             // [slots]: count in the prompt's own text; null where prompts are not known
-  std::uint32_t* prompts;           // [slots]: of sparse features
-  double* scales;                   // [slots]: 1 / b(f) of sparse features, and at the first slot of dense ones
+  std::int32_t* totals;    // [slots]: count in the prompt's rows
+  std::int32_t* inText;    // [slots]: count in the prompt's own text; null where prompts are not known
+  std::uint32_t* prompts;  // [slots]: of sparse features
+  double* scales;          // [slots]: 1 / b(f) of sparse features, and at the first slot of dense ones
 };
 
 // Lists one batch of partitions after the other: a batch stays in a cache while rows are scored with it.

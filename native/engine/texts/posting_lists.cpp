@@ -91,8 +91,8 @@ void PostingLists::makeScratchForGroups() {
   }
   before_[static_cast<std::size_t>(partitions())] = before;
   if (!isCounted()) {
-    sieveBits_ = std::max(6, static_cast<int>(std::bit_width(kSieveBits * static_cast<std::uint64_t>(before))) -
-                                 partitionBits_);
+    sieveBits_ =
+        std::max(6, static_cast<int>(std::bit_width(kSieveBits * static_cast<std::uint64_t>(before))) - partitionBits_);
     again_.shift = 64 - partitionBits_ - sieveBits_;
     again_.words = UnsetArray<std::uint64_t>(std::size_t{1} << (partitionBits_ + sieveBits_ - 6));
   }

@@ -22,7 +22,7 @@ namespace collapsar {
 
 namespace {
 
-constexpr std::int64_t kMostExponent = 1000;           // of a product before its logarithm is taken
+constexpr std::int64_t kMostExponent = 1000;  // of a product before its logarithm is taken
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr std::int64_t kBlockBytes = 1 << 21;          // scores that one thread makes at a time
 constexpr std::int64_t kLane = 8;                      // doubles of the widest vector
@@ -104,8 +104,8 @@ class ScoreBlock {
 
   // [stride]: complete once all features have been multiplied.
   const double* finish(std::int64_t score) {
-    double *const products = products_.data() + (score - begin_) * stride_;
-    double *const sums = sums_.data() + (score - begin_) * stride_;
+    double* const products = products_.data() + (score - begin_) * stride_;
+    double* const sums = sums_.data() + (score - begin_) * stride_;
     kernels().logarithms(products, stride_, products);
     for (std::int64_t j = 0; j < stride_; j++) sums[j] += products[j];
     return sums;
@@ -114,8 +114,8 @@ class ScoreBlock {
  private:
   // Moves the products' exponents into the sums.
   inline __attribute__((always_inline)) void flush(std::int64_t score) {
-    double *const products = products_.data() + (score - begin_) * stride_;
-    double *const sums = sums_.data() + (score - begin_) * stride_;
+    double* const products = products_.data() + (score - begin_) * stride_;
+    double* const sums = sums_.data() + (score - begin_) * stride_;
     COLLAPSAR_NO_OVERLAP
     for (std::int64_t j = 0; j < stride_; j++) {
       const std::uint64_t bits = bitsOf(products[j]);
@@ -263,15 +263,15 @@ inline __attribute__((always_inline)) void addFeatures(const Work& work, const F
       const TextTable::Text& text = work.texts.texts[row->text];
       const std::int64_t score = half ? text.oddScore : text.score;
       if (!scores.has(score)) continue;
-      addCounts(scores, score, exponent, list.dense + row->dense, list.dense + row->denseEnd, row->denseTotal,
-                [&](double* products, const DenseCount* first, const DenseCount* last) __attribute__((always_inline)) {
-                  multiplyDense<Vector>(products, factors, first, last, work.shares.stride);
-                });
+      addCounts(
+          scores, score, exponent, list.dense + row->dense, list.dense + row->denseEnd, row->denseTotal,
+          [&](double* products, const DenseCount* first, const DenseCount* last) __attribute__((always_inline)) {
+            multiplyDense<Vector>(products, factors, first, last, work.shares.stride);
+          });
       addCounts(
           scores, score, exponent, list.sparse + row->sparse, list.sparse + row->sparseEnd, row->sparseTotal,
-          [&](double* products, const SparseCount* first, const SparseCount* last) __attribute__((always_inline)) {
-            multiplySparse(products, factors, list.prompts, first, last);
-          });
+          [&](double* products, const SparseCount* first, const SparseCount* last)
+              __attribute__((always_inline)) { multiplySparse(products, factors, list.prompts, first, last); });
     }
   }
 }
@@ -390,8 +390,8 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
                              {pairs, texts.owners(), PostingLists::Entries::Plain, pool.threads()}};
   std::vector<TokenCounter> counters(static_cast<std::size_t>(pool.threads()),
                                      TokenCounter(*std::max_element(texts.tokens.begin(), texts.tokens.end())));
-  Outcome filled = postings[0].fill(
-      pool, control, [&](std::int64_t text, int worker, std::uint64_t* hashes, std::uint32_t* counts) {
+  Outcome filled =
+      postings[0].fill(pool, control, [&](std::int64_t text, int worker, std::uint64_t* hashes, std::uint32_t* counts) {
         return counters[static_cast<std::size_t>(worker)].count(hash, tokensOf(text), texts.tokens[text], hashes,
                                                                 counts);
       });
@@ -420,8 +420,8 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
 
   // A block's scores stay in a second-level cache, and there are blocks for all threads.
   const auto all = static_cast<std::int64_t>(texts.scoredRow.size());
-  const std::int64_t blockRows = std::clamp<std::int64_t>(kBlockBytes / (shares.stride * 16), 1,
-                                                          (all + pool.threads() - 1) / pool.threads());
+  const std::int64_t blockRows =
+      std::clamp<std::int64_t>(kBlockBytes / (shares.stride * 16), 1, (all + pool.threads() - 1) / pool.threads());
   const std::int64_t blockCount = (all + blockRows - 1) / blockRows;
   const Work work{rows, texts, features, shares, splits, out, testedAt};
   std::vector<Scratch> scratch(static_cast<std::size_t>(pool.threads()));
@@ -454,8 +454,7 @@ Outcome scoreRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHa
         const Outcome scored = pool.run(lotSize, control, [&](std::int64_t block, int worker) {
           for (const FeatureList& list : lists.lists()) {
             if (control.cancelled.load(std::memory_order_relaxed)) return;
-            addListWide(work, list, scratch[static_cast<std::size_t>(worker)],
-                        blocks[static_cast<std::size_t>(block)]);
+            addListWide(work, list, scratch[static_cast<std::size_t>(worker)], blocks[static_cast<std::size_t>(block)]);
           }
         });
         if (scored == Outcome::Cancelled) return scored;

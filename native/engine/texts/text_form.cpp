@@ -106,9 +106,8 @@ Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash
     const std::unique_ptr<std::uint32_t[]> foundPrompts(new std::uint32_t[room]);
     std::vector<std::int64_t> foundEnds(static_cast<std::size_t>(partitions));
     std::vector<GramCounts> ofWorkers(static_cast<std::size_t>(pool.threads()), counts);
-    const Outcome grouped = lists.group(
-        0, partitions, pool, control,
-        [&](std::int64_t partition, int worker, const NgramGroup& group) {
+    const Outcome grouped =
+        lists.group(0, partitions, pool, control, [&](std::int64_t partition, int worker, const NgramGroup& group) {
           GramCounts& mine = ofWorkers[static_cast<std::size_t>(worker)];
           std::int64_t found = lists.entriesBefore(partition) / 3;
           const std::uint32_t* const texts = group.byNgram();

@@ -77,7 +77,7 @@ struct TokenHashes::Lane {
   WordReader reader;
   const std::uint8_t *word = nullptr, *wordEnd = nullptr;  // what is left of the last word
   const std::uint8_t* textEnd;
-  std::uint8_t bytes[kBytes];                              // of the key, those that it has not taken: [begin, end)
+  std::uint8_t bytes[kBytes];  // of the key, those that it has not taken: [begin, end)
   int begin = 0, end = 0;
 
   int left() const { return end - begin; }

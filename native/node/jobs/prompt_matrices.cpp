@@ -27,10 +27,9 @@ class PromptMatricesJob : public Job {
     for (const auto* values : {&found.mi, &found.low, &found.high, &found.retrieval}) {
       numbers.insert(numbers.end(), values->begin(), values->end());
     }
-    return objectOf(
-        env, {{"numbers", numbersOf(env, numbers)},
-              {"posterior", input.matrices ? bytesOf(env, found.posterior) : env.Undefined()},
-              {"nats", input.matrices ? halvesOf(env, found.nats) : env.Undefined()}});
+    return objectOf(env, {{"numbers", numbersOf(env, numbers)},
+                          {"posterior", input.matrices ? bytesOf(env, found.posterior) : env.Undefined()},
+                          {"nats", input.matrices ? halvesOf(env, found.nats) : env.Undefined()}});
   }
 
   PromptMatrixInput input{};

@@ -32,9 +32,8 @@ void trace(const char* call, int device) {
 }
 
 bool arePlaced(std::initializer_list<const void*> fields, bool onDevice) {
-  return std::all_of(fields.begin(), fields.end(), [&](const void* field) {
-    return field == nullptr || emulateHoldsMemory(field) == onDevice;
-  });
+  return std::all_of(fields.begin(), fields.end(),
+                     [&](const void* field) { return field == nullptr || emulateHoldsMemory(field) == onDevice; });
 }
 bool isPlaced(const CollapsarCudaLogitStats* out) {
   return arePlaced({out->logsumexp, out->entropy, out->target_logprob, out->argmax, out->rank_above, out->rank_equal},
@@ -42,14 +41,12 @@ bool isPlaced(const CollapsarCudaLogitStats* out) {
          arePlaced({out->mean_entropy, out->mean_target_logprob}, false);
 }
 bool isPlaced(const CollapsarCudaRowStats* out) {
-  return arePlaced({out->matched_seq, out->matched_token, out->marginal_seq, out->marginal_token,
-                    out->loo_marginal_seq, out->loo_marginal_token, out->posterior_entropy, out->argmax,
-                    out->rank_above, out->rank_equal, out->hit_rank, out->top_columns},
+  return arePlaced({out->matched_seq, out->matched_token, out->marginal_seq, out->marginal_token, out->loo_marginal_seq,
+                    out->loo_marginal_token, out->posterior_entropy, out->argmax, out->rank_above, out->rank_equal,
+                    out->hit_rank, out->top_columns},
                    out->on_device != 0);
 }
-bool isPlaced(CollapsarCudaTokenSums* out) {
-  return out == nullptr || arePlaced({out->sums}, out->on_device != 0);
-}
+bool isPlaced(CollapsarCudaTokenSums* out) { return out == nullptr || arePlaced({out->sums}, out->on_device != 0); }
 template <class Other>
 bool isPlaced(const Other&) {
   return true;
