@@ -69,7 +69,9 @@ def main(engine: Path, out: Path) -> None:
         if path.is_file()
     }
     tag = f"py3-none-{platform_tag()}"
-    info = f"{project['name']}-{project['version']}.dist-info"
+    # PEP 427: names of files have no hyphens of their own.
+    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
+    info = f"{stem}.dist-info"
     files[f"{info}/METADATA"] = metadata(project).encode()
     files[f"{info}/entry_points.txt"] = entry_points(project).encode()
     files[f"{info}/licenses/LICENSE"] = (HERE.parent / "LICENSE").read_bytes()
@@ -80,7 +82,7 @@ def main(engine: Path, out: Path) -> None:
     ]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
     out.mkdir(parents=True, exist_ok=True)
-    wheel = out / f"{project['name']}-{project['version']}-{tag}.whl"
+    wheel = out / f"{stem}-{tag}.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))

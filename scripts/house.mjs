@@ -1,7 +1,8 @@
 // Rules of the tree that no linter knows: rooms depend downwards only, no file imports itself through others (types
-// included), and no folder has more files than one takes in at a look.
+// included), no folder has more files than one takes in at a look, and nothing tells to install another's package.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative, sep } from 'node:path';
+import { globSync } from 'tinyglobby';
 import { root } from './stage.mjs';
 
 /**
@@ -26,7 +27,7 @@ const MOST_FILES = 16;
 /** @returns {string[]} what is wrong with the tree, a sentence each */
 export function houseProblems() {
   const imports = readImports();
-  return [...directionProblems(imports), ...circleProblems(imports), ...folderProblems()];
+  return [...directionProblems(imports), ...circleProblems(imports), ...folderProblems(), ...packageProblems()];
 }
 
 /** Which file of src imports which. */
@@ -92,5 +93,24 @@ function* folderProblems() {
     const folder = join(entry.parentPath, entry.name);
     const count = readdirSync(folder, { withFileTypes: true }).filter((file) => file.isFile()).length;
     if (count > MOST_FILES) yield `${relative(root, folder)} has ${count} files, more than ${MOST_FILES}`;
+  }
+}
+
+/** The collapsar of PyPI is somebody else's: ours is collapsar-rl. */
+const FOREIGN = /\b(?:pip3?|pipx|uv|uv pip)\s+(?:install|add|download)\s[^\n`|;&]*?(?<![-./\w])collapsar(?![-./\w])/g;
+
+/** @returns {string[]} what of a text tells to install it */
+export const foreignPackage = (text) => [...text.matchAll(FOREIGN)].map(([found]) => found);
+
+function* packageProblems() {
+  const files = globSync(['*.md', '{.ci,.github,docs,examples,bench,grafana,python,scripts,src}/**/*'], {
+    cwd: root,
+    ignore: ['**/__pycache__/**'],
+    dot: true,
+  });
+  for (const file of files) {
+    for (const found of foreignPackage(readFileSync(join(root, file), 'utf8'))) {
+      yield `${file}: "${found}" installs somebody else's package; ours is collapsar-rl`;
+    }
   }
 }

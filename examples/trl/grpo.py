@@ -1,6 +1,6 @@
 """A tiny policy trained by TRL on the CPU: its reasoning collapses into a template, and the watch says so.
 
-    pip install collapsar trl torch transformers datasets
+    npm run python && pip install build/python/collapsar_rl-*.whl trl torch transformers datasets
     python examples/trl/grpo.py                 # without the filter, then with it: about two minutes on two cores
     python examples/trl/grpo.py --filter off --steps 60
 

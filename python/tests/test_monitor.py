@@ -52,6 +52,20 @@ def test_doctor_says_what_is_there(capsys):
     assert "self-test" in capsys.readouterr().out
 
 
+def test_doctor_names_another_package_of_this_name(monkeypatch, tmp_path, capsys):
+    for name in ("collapsar-0.1.1", "collapsar_rl-0.1.0"):
+        info = tmp_path / f"{name}.dist-info"
+        info.mkdir()
+        project, version = name.rsplit("-", 1)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {project.replace('_', '-')}\nVersion: {version}\n"
+        )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    [problem] = collapsar.doctor()["foreign"]
+    assert "collapsar 0.1.1" in problem and "pip uninstall collapsar" in problem and "collapsar-rl" in problem
+    assert problem in capsys.readouterr().out
+
+
 def test_gives_the_same_however_scores_come():
     with Monitor(threads=1, judge=False, filter={"strategy": "top_p", "value": 0.9}) as monitor:
         whole = one_step(monitor, 1)

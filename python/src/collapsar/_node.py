@@ -107,6 +107,11 @@ def main() -> int:
         from .export import main as export
 
         return export(sys.argv[2:])
+    if sys.argv[1:2] == ["doctor"]:
+        from .doctor import foreign_packages
+
+        for problem in foreign_packages():
+            print(f"warning: {problem}", file=sys.stderr)
     try:
         command = [find_node(), find_command(), *sys.argv[1:]]
     except NodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import platform
 import subprocess
@@ -13,6 +14,9 @@ import numpy as np
 from ._node import find_command, find_node
 from .errors import NodeError
 from .monitor import Monitor
+
+#: what this package is called where packages are installed from
+DISTRIBUTION = "collapsar-rl"
 
 
 def doctor(node: str | None = None, quiet: bool = False) -> dict[str, Any]:
@@ -32,6 +36,7 @@ def doctor(node: str | None = None, quiet: bool = False) -> dict[str, Any]:
     found["python"] = platform.python_version()
     found["command"] = command
     found["bridge"] = _bridge(node)
+    found["foreign"] = foreign_packages()
     if not quiet:
         lines = {
             "Python": f"{found['python']}, {sys.executable}",
@@ -46,7 +51,20 @@ def doctor(node: str | None = None, quiet: bool = False) -> dict[str, Any]:
         width = max(map(len, lines))
         for name, value in lines.items():
             print(f"  {name:<{width}}  {value}")
+        for problem in found["foreign"]:
+            print(f"  warning: {problem}")
     return found
+
+
+def foreign_packages() -> list[str]:
+    """A sentence for each distribution that brings another package of this one's import name."""
+    return [
+        f"{of.metadata['Name']} {of.version} is installed at {of.locate_file('')}: another package of the same import "
+        f"name, and either overwrites files of the other. `pip uninstall {of.metadata['Name']}`, then install "
+        f"{DISTRIBUTION} again (pip install --force-reinstall)"
+        for of in importlib.metadata.distributions()
+        if (of.metadata["Name"] or "").lower() == "collapsar"
+    ]
 
 
 def _bridge(node: str | None) -> str:
