@@ -45,6 +45,9 @@ export interface Outlets {
 
 type Operation = (request: Request) => Promise<Answer>;
 
+/** Steps that are open side by side; each holds its scores, and a client that finishes none must not fill the memory. */
+const MOST_OPEN = 32;
+
 const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 'turns', 'due'];
 
 export class Session {
@@ -118,8 +121,14 @@ export class Session {
           'Python package and the command of one release',
       );
     }
-    if (this.#monitor !== undefined) throw new ProtocolError('a monitor is open already; restore replaces it');
-    this.#monitor = await this.#newMonitor(options, state);
+    // A client may have asked with options that it could not know all of yet.
+    const isUnused = this.#monitor?.lastStep === null && this.#steps.size === 0;
+    if (this.#monitor !== undefined && !isUnused) {
+      throw new ProtocolError('a monitor is open already, and has taken steps; restore replaces it');
+    }
+    const monitor = await this.#newMonitor(options, state);
+    await this.#monitor?.dispose();
+    this.#monitor = monitor;
     return this.#described();
   }
 
@@ -163,12 +172,20 @@ export class Session {
     return { due: step.due, pairs };
   }
 
-  /** A step that was open under the same number is given up. */
+  /** A step that was open under the same number is given up, and the oldest where more are open than anyone scores. */
   #hold(step: MonitorStep, labels: OpenStep['labels'], lengths: readonly number[]): OpenStep {
     this.#steps.get(step.number)?.step.abort(new ProtocolError(`step ${step.number} was opened again`));
     const open: OpenStep = { step, labels, lengths };
+    this.#steps.delete(step.number);
     this.#steps.set(step.number, open);
     this.#latest = step.number;
+    const [oldest] = this.#steps.values();
+    if (this.#steps.size > MOST_OPEN && oldest !== undefined) {
+      oldest.step.abort(
+        new ProtocolError(`step ${oldest.step.number} was given up: ${MOST_OPEN} others were opened since`),
+      );
+      this.#forget(oldest);
+    }
     return open;
   }
 
@@ -179,7 +196,8 @@ export class Session {
     if (open !== undefined) return open;
     const numbers = [...this.#steps.keys()];
     const what = number === undefined || number === null ? 'no step is open' : `step ${shown(number)} is not open`;
-    const which = numbers.length > 0 ? `; open are ${numbers.join(', ')}` : '; open one with step';
+    const which =
+      numbers.length > 0 ? `; open are ${numbers.join(', ')} (at most ${MOST_OPEN})` : '; open one with step';
     throw new ArgumentError('step', what + which);
   }
 

@@ -231,6 +231,41 @@ describe('the protocol', () => {
     expect(sidecar.errors()).toBe('');
   });
 
+  it('opens once more until a step is opened', async () => {
+    const sidecar = started();
+    expect(await sidecar.ask('open', { options: { everySteps: 3 } })).toMatchObject({ options: { everySteps: 3 } });
+    expect(await sidecar.ask('open', { options: { everySteps: 0 } })).toHaveProperty('error');
+    // What failed changed nothing.
+    expect(await sidecar.ask('open', { options: { negatives: 4 } })).toMatchObject({ options: { negatives: 4 } });
+    await sidecar.ask('step', { step: 1, groups: [0, 0, 1, 1], lengths: [1, 1, 1, 1] });
+    expect(await sidecar.ask('open', {})).toMatchObject({ error: { code: 'ERR_PROTOCOL' } });
+    await sidecar.ask('abort');
+    expect(await sidecar.ask('open', {})).toMatchObject({ lastStep: null });
+    await sidecar.ask('step', { step: 1, groups: [0, 0, 1, 1], due: false });
+    expect(await sidecar.ask('finish', {})).toHaveProperty('report');
+    expect(await sidecar.ask('open', {})).toMatchObject({
+      error: { code: 'ERR_PROTOCOL', message: expect.stringContaining('has taken steps; restore') },
+    });
+  });
+
+  it('gives up the step that was opened first when 32 others are open', async () => {
+    const sidecar = started();
+    await sidecar.ask('open', {});
+    const labels = { groups: [0, 0, 1, 1], due: false };
+    for (let step = 1; step <= 33; step++) expect(await sidecar.ask('step', { step, ...labels })).toHaveProperty('due');
+    expect(await sidecar.ask('finish', { step: 1 })).toMatchObject({
+      error: {
+        argument: 'step',
+        message: expect.stringMatching(/^step 1 is not open; open are 2, .*, 33 \(at most 32\)$/),
+      },
+    });
+    // The second is the next to go, unless it is opened again.
+    await sidecar.ask('step', { step: 2, ...labels });
+    await sidecar.ask('step', { step: 34, ...labels });
+    expect(await sidecar.ask('abort', { step: 3 })).toHaveProperty('error');
+    expect(await sidecar.ask('finish', { step: 2 })).toHaveProperty('report');
+  });
+
   it('survives lines that are no requests', async () => {
     const sidecar = started();
     for (const line of ['not json', '[1]', '{"op":"open"}', '{"id":true,"op":"open"}', '{"id":1.5}', 'null', '"']) {

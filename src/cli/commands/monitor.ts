@@ -9,6 +9,7 @@ import { listen } from '../../serve/listen.js';
 import { LiveReport } from '../../serve/page/live-report.js';
 import { PageServer } from '../../serve/page/page-server.js';
 import { PageSink } from '../../serve/page/page-sink.js';
+import { pageToken } from '../../serve/page/page-token.js';
 import { watchParent } from '../../serve/parent-watch.js';
 import { serveLines } from '../../serve/serve-lines.js';
 import type { Outlets } from '../../serve/session.js';
@@ -81,21 +82,24 @@ interface Page {
   readonly introduction: { readonly page?: string; readonly pageProblem?: string };
 }
 
-/** A port that another run has already must not stop a trainer: it is reported, and there is no page. */
+/**
+ * A port that another run has already, or a page that cannot be made, must not stop a trainer: it is reported, and there
+ * is no page.
+ */
 async function openPage({ serve, host, token }: MonitorFlags, streams: Streams): Promise<Page | 'refused'> {
   if (serve === undefined) return { introduction: {} };
   const { err, environment } = streams;
   const live = new LiveReport({ version: packageVersion(), settings: {}, command: 'collapsar monitor --serve' });
-  const given = token ?? environment.COLLAPSAR_TOKEN;
   try {
-    const server = await PageServer.listen(live, { host, port: serve, token: given === '' ? undefined : given });
+    const needed = await pageToken(token ?? environment.COLLAPSAR_TOKEN, host, environment);
+    const server = await PageServer.listen(live, { host, port: serve, token: needed });
     await err.write(`${server.address}\n`);
     return { server, introduction: { page: server.address } };
   } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error;
-    const isUsage = error.argument === '--host';
-    await err.write(`${isUsage ? 'error' : 'note: no page'}: ${escaped(error.message)}\n`);
-    return isUsage ? 'refused' : { introduction: { pageProblem: error.message } };
+    const problem = error instanceof Error ? error.message : String(error);
+    const isUsage = error instanceof ArgumentError && error.argument === '--host';
+    await err.write(`${isUsage ? 'error' : 'note: no page'}: ${escaped(problem)}\n`);
+    return isUsage ? 'refused' : { introduction: { pageProblem: problem } };
   }
 }
 

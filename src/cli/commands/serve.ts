@@ -9,6 +9,7 @@ import { shellLine } from '../../checks/shell-words.js';
 import { escaped } from '../../checks/words.js';
 import { LiveReport } from '../../serve/page/live-report.js';
 import { PageServer } from '../../serve/page/page-server.js';
+import { pageToken } from '../../serve/page/page-token.js';
 import { figureFlags, type MeasuringFlags } from '../options/measuring-options.js';
 import type { SinkFlags } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
@@ -45,10 +46,10 @@ export async function serveCommand(paths: readonly string[], flags: ServeFlags, 
     settings: { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards },
     command: shellLine(['collapsar', 'report', ...paths]),
   });
-  const given = flags.token ?? environment.COLLAPSAR_TOKEN;
+  const token = await pageToken(flags.token ?? environment.COLLAPSAR_TOKEN, host, environment);
   let server: PageServer;
   try {
-    server = await PageServer.listen(live, { host, port, token: given === '' ? undefined : given });
+    server = await PageServer.listen(live, { host, port, token });
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     await err.write(`error: ${escaped(error.message)}\n`);

@@ -31,7 +31,11 @@ export function addMonitorCommand(program: Command, streams: Streams, done: (sta
       nonEmpty,
       '127.0.0.1',
     )
-    .option('--token <text>', 'with --serve: what every request must bring (default: COLLAPSAR_TOKEN)', nonEmpty)
+    .option(
+      '--token <text>',
+      'with --serve: what every request must bring (default: COLLAPSAR_TOKEN; else one of its own where others use the machine)',
+      nonEmpty,
+    )
     .option('--parent <pid>', 'end with this process, too', wholeNumber(1))
     .showHelpAfterError('(see collapsar monitor --help)')
     .addHelpText('after', afterOptions(HELP))

@@ -32,7 +32,11 @@ export function addServeCommand(program: Command, streams: Streams, done: (statu
   )
     .option('--port <n>', 'where to listen; 0 for any that is free', wholeNumber(0, 65535), 7577)
     .option('--host <address>', 'whom to listen to; others than this machine need a --token', nonEmpty, '127.0.0.1')
-    .option('--token <text>', 'what every request must bring (default: COLLAPSAR_TOKEN)', nonEmpty)
+    .option(
+      '--token <text>',
+      'what every request must bring (default: COLLAPSAR_TOKEN; else one of its own where others use the machine)',
+      nonEmpty,
+    )
     .option('--settle <seconds>', 'how long a step has to stay as it is to be taken', anyNumber, 2)
     .option('--interval <seconds>', 'how often to look, where the system does not tell of changes', anyNumber, 5)
     .option('--poll', 'only look at intervals')

@@ -69,17 +69,25 @@ export class ReportCollection {
    * @param after cursor of an earlier report; all steps where it is none of this collection's
    */
   report(after = ''): Report {
-    const [mark, counts = ''] = splitAtLast(after, ':');
-    const isOurs = after !== '' && mark === this.#mark;
-    const from = isOurs ? counts.split('.').map(Number) : [];
+    const known = this.known(after);
+    const from = countsOf(known);
     return {
-      head: { after: isOurs ? after : '', cursor: this.cursor, provenance: this.#provenance, thinned: [] },
+      head: { after: known, cursor: this.cursor, provenance: this.#provenance, thinned: [] },
       runs: this.#runs.map((run, at) => run.data(from[at] ?? 0)),
     };
   }
+
+  /** The cursor where it is one that this collection has had; '' for any other text. */
+  known(cursor: string): string {
+    if (cursor === '' || !cursor.startsWith(`${this.#mark}:`)) return '';
+    const counts = countsOf(cursor);
+    const isWhole = cursor === `${this.#mark}:${counts.join('.')}`;
+    return isWhole && counts.every((count, at) => count >= 0 && count <= (this.#runs[at]?.count ?? -1)) ? cursor : '';
+  }
 }
 
-function splitAtLast(text: string, mark: string): [string, string] {
-  const at = text.lastIndexOf(mark);
-  return [text.slice(0, Math.max(0, at)), text.slice(at + 1)];
+/** Steps of each run that a cursor speaks of; none for a cursor before the first run. */
+function countsOf(cursor: string): number[] {
+  const counts = cursor.slice(cursor.lastIndexOf(':') + 1);
+  return counts === '' ? [] : counts.split('.').map(Number);
 }

@@ -23,6 +23,9 @@ export type LiveStep = Pick<StepReport, 'run' | 'step' | 'directory' | 'record'>
   readonly [Part in 'judgement' | 'summary' | 'prompts' | 'matrix' | 'excerpts']?: StepReport[Part] | undefined;
 };
 
+/** Of one state of the report, kept for those who ask for the same. */
+const MOST_PAYLOADS = 100;
+
 export class LiveReport {
   readonly #collection: ReportCollection;
   readonly #metrics = new Exposition();
@@ -54,11 +57,12 @@ export class LiveReport {
 
   /** gzip of what came after a cursor; of everything where it is none of this report's. */
   payload(after: string): Promise<Uint8Array> {
-    const known = this.#payloads.get(after);
-    if (known !== undefined) return known;
-    const payload = this.#payload(after);
-    // Anyone may ask for any cursor.
-    if (this.#payloads.size < 100) this.#payloads.set(after, payload);
+    // Anyone may ask for any cursor: all that are none of this report's get the same.
+    const cursor = this.#collection.known(after);
+    const made = this.#payloads.get(cursor);
+    if (made !== undefined) return made;
+    const payload = this.#payload(cursor);
+    if (this.#payloads.size < MOST_PAYLOADS || cursor === '') this.#payloads.set(cursor, payload);
     return payload;
   }
 

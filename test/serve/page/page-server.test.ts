@@ -293,6 +293,32 @@ describe('the live report', () => {
     expect(appended(all, more).runs[0]?.texts.length).toBeLessThanOrEqual(60);
   });
 
+  it('gives all who ask for a cursor that is none the same bytes, made once', async () => {
+    const live = new LiveReport({ version: '1', settings: {}, command: '' });
+    for (const step of steps.slice(0, 2)) live.add(step);
+    const { cursor } = decodeReport(gunzipSync(await live.payload(''))).head;
+    const whole = live.payload('');
+    const mark = cursor.slice(0, cursor.lastIndexOf(':'));
+    for (const none of [
+      'x',
+      'x:1',
+      ':2',
+      mark,
+      `${mark}:3`,
+      `${mark}:02`,
+      `${mark}:-1`,
+      `${mark}:2.0`,
+      `${mark}:NaN`,
+    ]) {
+      expect(live.payload(none), none).toBe(whole);
+    }
+    // However many have asked before.
+    for (let at = 0; at < 200; at++) live.payload(`${mark}:${at}`);
+    expect(live.payload('other')).toBe(whole);
+    const [one] = decodeReport(gunzipSync(await live.payload(`${mark}:1`))).runs;
+    expect(one?.steps).toHaveLength(1);
+  });
+
   it('gives viewers who ask for the same the same bytes, made once', async () => {
     const live = new LiveReport({ version: '1', settings: {}, command: '' });
     live.add(steps[0] as StepReport);

@@ -28,7 +28,7 @@ async function serving(...args: string[]) {
   const temporary = join(root, 'tmp');
   mkdirSync(temporary, { recursive: true });
   const child = spawn(process.execPath, [builtCommand, 'serve', ...args, ...quick], {
-    env: { ...process.env, TMPDIR: temporary },
+    env: { ...process.env, TMPDIR: temporary, COLLAPSAR_TOKEN: '' },
   });
   ending.push(() => child.kill('SIGKILL'));
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
