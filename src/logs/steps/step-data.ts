@@ -1,4 +1,5 @@
 // One training step as it comes out of a log of any format (step-file.md).
+import type { RowEnvironments } from '../../checks/row-environments.js';
 import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 
@@ -54,6 +55,8 @@ export interface StepData {
   readonly columnGroup: StoredIntegers;
   /** Prompt token ids of each column, where given: tells equivalent columns. */
   readonly prompts: readonly (Int32Array | BigInt64Array)[] | undefined;
+  /** Environments of the rows, where any is named: a prompt has one. */
+  readonly environments?: RowEnvironments | undefined;
   readonly rewards: Float64Array | undefined;
   readonly outcome: Float64Array | undefined;
   /** Which of these were stored in 32 bits or fewer of floating point, so that their rounding is that of float32. */

@@ -3,6 +3,12 @@
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';
+import {
+  checkOneEnvironmentEach,
+  type EnvironmentLabels,
+  type RowEnvironments,
+  rowEnvironments,
+} from '../../checks/row-environments.js';
 import { shown } from '../../checks/words.js';
 import type { Integers, Tensor } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, type Columns } from '../../metrics/columns.js';
@@ -23,6 +29,8 @@ export interface StepLabels {
   readonly episodes?: Integers | undefined;
   /** … and [R] its turn number within it. */
   readonly turns?: Integers | undefined;
+  /** [R] name of the environment of each row; null where it has none. A prompt has one. */
+  readonly environments?: EnvironmentLabels | undefined;
   /** Overrides the cadence: true has this step scored, false has it not. */
   readonly due?: boolean | undefined;
 }
@@ -37,6 +45,8 @@ export interface OpenLabels {
   readonly promptTokens: StepLabels['promptTokens'];
   readonly episodes: Integers | undefined;
   readonly turns: Integers | undefined;
+  /** Undefined where no row has a name of one. */
+  readonly environments: RowEnvironments | undefined;
   readonly columns: Columns;
 }
 
@@ -47,6 +57,7 @@ const LABELS = optionNames<StepLabels>({
   promptTokens: true,
   episodes: true,
   turns: true,
+  environments: true,
   due: true,
 });
 
@@ -75,9 +86,11 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   );
   const episodes = optional(labels.episodes, 'episodes', rows);
   const turns = optional(labels.turns, 'turns', rows);
+  const environments = labels.environments && rowEnvironments(labels.environments, rows);
+  if (environments !== undefined) checkOneEnvironmentEach(environments, groups);
   const columns = arrangeColumns(groups, columnGroups, promptTokens);
   const prompts = columns.order.length;
-  return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, columns };
+  return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, environments, columns };
 }
 
 /**
