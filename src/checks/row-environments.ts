@@ -85,15 +85,41 @@ export function checkOneEnvironmentEach(
   }
 }
 
-/** Some rows of a step; undefined where they are of one environment only. @param rows indices, each in range */
-export function environmentsOf(
-  { names, ofRow }: RowEnvironments,
-  rows: ArrayLike<number>,
+/**
+ * What a caller gives, looked at.
+ * @param groups [R] what names the prompt of each row
+ * @throws {ArgumentError} naming `argument` for labels that do not fit the rows, or a prompt of two environments
+ */
+export function givenEnvironments(
+  given: EnvironmentLabels | RowEnvironments | undefined,
+  groups: ArrayLike<number | bigint | string>,
+  argument: string,
 ): RowEnvironments | undefined {
-  const used = new Set<number>();
-  for (let at = 0; at < rows.length; at++) used.add(ofRow[rows[at] as number] as number);
-  if (used.size < 2) return undefined;
-  const kept = [...used].sort((a, b) => a - b);
+  if (given === undefined) return undefined;
+  const found = isNamed(given) ? given : rowEnvironments(given, groups.length, argument);
+  if (found === undefined) return undefined;
+  if (found.ofRow.length !== groups.length) {
+    const problem = `${counted(found.ofRow.length, 'labels')} for ${counted(groups.length, 'rows')}`;
+    throw new ArgumentError(argument, problem);
+  }
+  checkOneEnvironmentEach(found, groups, argument);
+  return found;
+}
+
+function isNamed(given: EnvironmentLabels | RowEnvironments): given is RowEnvironments {
+  return given !== null && typeof given === 'object' && 'names' in given && 'ofRow' in given;
+}
+
+/** Indices of the rows of each environment, in the order of `names`. */
+export function rowsByEnvironment({ names, ofRow }: RowEnvironments): number[][] {
+  const rows = names.map((): number[] => []);
+  for (let row = 0; row < ofRow.length; row++) rows[ofRow[row] as number]?.push(row);
+  return rows;
+}
+
+/** Some of the rows, and the names that these have. */
+export function pickRows({ names, ofRow }: RowEnvironments, rows: readonly number[]): RowEnvironments {
+  const kept = [...new Set(rows.map((row) => ofRow[row] as number))].sort((a, b) => a - b);
   const renumbered = new Map(kept.map((old, at) => [old, at]));
   return {
     names: kept.map((at) => names[at] as string),

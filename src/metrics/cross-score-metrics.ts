@@ -1,7 +1,10 @@
 // One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
 import { checkEngine } from '../checks/argument-checks.js';
+import type { RowEnvironments } from '../checks/row-environments.js';
 import type { Engine } from '../engine/engine.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
+import { loggedEnvironments } from './environments/environment-figures.js';
+import { chainRule, type MeasuredWhole, scoreEnvironments } from './environments/score-environments.js';
 import { equalColumns, mergedSignatures } from './figures/equal-columns.js';
 import { type CheckedScores, checkMetricArguments, checkScores } from './metric-arguments.js';
 import { metricsReporter } from './reporting/metrics-reporter.js';
@@ -46,28 +49,62 @@ export async function metricsOfScores(
   scores: CheckedScores,
   options: MetricOptions,
 ): Promise<StepMetrics> {
-  const metrics = await measureScores(engine, scores, options);
+  const metrics = isMixed(scores, options)
+    ? await measureMixed(engine, scores, options)
+    : (await measureScores(engine, scores, options)).metrics;
   return options.state === undefined ? metrics : withAverages(metrics, options.state, options.step);
 }
 
+type MixedScores = CheckedScores & { readonly environments: RowEnvironments };
+
+/** Whether environments are told apart; what a sampler draws is weighed otherwise, and is left as it is. */
+function isMixed(scores: CheckedScores, { profile, sampler }: MetricOptions): scores is MixedScores {
+  if (scores.environments === undefined || profile === 'ragen') return false;
+  return sampler === undefined || samplerOptions(sampler).kind === 'first_turn';
+}
+
+async function measureMixed(engine: Engine, scores: MixedScores, options: MetricOptions): Promise<StepMetrics> {
+  const { signal, onProgress } = options;
+  const { given, lengths, environments } = scores;
+  // Measured several times, in parts: tokens are added up once.
+  const whole: MixedScores =
+    given.kind === 'sums' || environments.names.length < 2
+      ? scores
+      : {
+          ...scores,
+          given: { kind: 'sums', tensor: (await engine.sumTokens(given.tensor, lengths, { signal, onProgress })).sums },
+        };
+  const measured = await measureScores(engine, whole, options);
+  const { metrics } = measured;
+  const found = await scoreEnvironments(
+    engine,
+    measured,
+    whole,
+    options,
+    async (...part) => (await measureScores(...part)).metrics,
+  );
+  const logged = { ...metrics.logged, ...loggedEnvironments(found) };
+  return { ...metrics, environments: found, logged };
+}
+
 /** All but the moving averages, which are those of a run's first step. */
-async function measureScores(engine: Engine, scores: CheckedScores, options: MetricOptions): Promise<StepMetrics> {
+async function measureScores(engine: Engine, scores: CheckedScores, options: MetricOptions): Promise<MeasuredWhole> {
   const { profile = 'strict', signal } = options;
-  const { given, shape, lengths, columns, hasPromptTokens, trajectories } = scores;
+  const { given, shape, lengths, columns, hasPromptTokens, trajectories, environments, isPart = false } = scores;
   const hasReasoning = (row: number): boolean => (lengths[row] as number | bigint) > 0;
   const sampler = options.sampler === undefined ? undefined : samplerOptions(options.sampler);
   let selection = selectRows(columns, hasReasoning, profile, sampler, trajectories);
   const report = metricsReporter(profile, { ...options, sampler }, shape, lengths);
 
+  const nothing = (reason: string, leftOut?: RowsLeftOut): MeasuredWhole => {
+    return { metrics: report.nothing(selection, reason, leftOut), signatures: columns.signatures };
+  };
   if (selection.rows.length === 0) {
     const lost = selection.valid > 0; // only under ragen
-    return report.nothing(
-      selection,
-      lost ? 'every draw fell on a trajectory without reasoning tokens' : 'no row has reasoning tokens',
-    );
+    return nothing(lost ? 'every draw fell on a trajectory without reasoning tokens' : 'no row has reasoning tokens');
   }
   if (selection.prompts < 2) {
-    return report.nothing(selection, tooFewPrompts(selection.prompts, shape.columns));
+    return nothing(tooFewPrompts(selection.prompts, shape.columns));
   }
 
   const { sums, order, measured: first } = await summed(engine, given, lengths, columns, selection, options);
@@ -81,11 +118,11 @@ async function measureScores(engine: Engine, scores: CheckedScores, options: Met
     const isPlaceholder = (at: number): boolean => rankEqual[at] === columnCount && distinct > 1 && !isNonFinite(at);
     leftOut = {
       nonFinite: rowsThatAre(isNonFinite, selection.rows),
-      placeholders: rowsThatAre(isPlaceholder, selection.rows),
+      placeholders: isPart ? [] : rowsThatAre(isPlaceholder, selection.rows),
     };
     if (leftOut.nonFinite.length + leftOut.placeholders.length > 0) {
-      selection = withoutRows(selection, (at) => isNonFinite(at) || isPlaceholder(at));
-      if (selection.rows.length === 0) return report.nothing(selection, noRowLeft(leftOut), leftOut);
+      selection = withoutRows(selection, (at) => isNonFinite(at) || (!isPart && isPlaceholder(at)));
+      if (selection.rows.length === 0) return nothing(noRowLeft(leftOut), leftOut);
       measured = await measure(engine, sums, order, lengths, selection, signal);
     }
     if (!hasPromptTokens) {
@@ -107,7 +144,15 @@ async function measureScores(engine: Engine, scores: CheckedScores, options: Met
   const retrieval = await scored(promptsOnce, selection, measured);
   const drawn = await scored(rowsOnce, promptsOnce, retrieval);
   const prompts = promptsOnce.columns.map((column) => columns.order[column] as number);
-  return report.everything(engine, { measured, retrieval, drawn, prompts }, selection, leftOut, notes);
+  const isChained = environments !== undefined && environments.names.length > 1 && profile === 'strict';
+  const chained = isChained ? await chainRule(engine, measured, selection, columns, environments, signal) : {};
+  const scoredSample = { measured, retrieval, drawn, prompts };
+  const metrics = await report.everything(engine, scoredSample, selection, leftOut, notes, chained);
+  const signatures = columns.signatures.slice();
+  selection.columns.forEach((column, at) => {
+    signatures[column] = selection.signatures[at] as number;
+  });
+  return { metrics, signatures };
 }
 
 function equalNote(equal: readonly number[]): string {

@@ -1,5 +1,6 @@
 // What crossScoreMetrics takes: one step's cross-scores with what tells rows and columns apart, and the options.
 import type { OperationOptions } from '../checks/operation-options.js';
+import type { EnvironmentLabels, RowEnvironments } from '../checks/row-environments.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import type { RunningState } from './reporting/running-state.js';
 import type { SamplerKind, SamplerOptions } from './sampling/samplers.js';
@@ -25,6 +26,11 @@ export interface CrossScores {
   episodes?: Integers | undefined;
   /** … and its turn number within it. */
   turns?: Integers | undefined;
+  /**
+   * Name of each row's environment, null where it has none; a prompt has one. With two or more the metrics also say what
+   * each shows by itself, and how much of MI tells prompts of one environment apart (strict).
+   */
+  environments?: EnvironmentLabels | RowEnvironments | undefined;
 }
 
 /** Options of `crossScoreMetrics`. */

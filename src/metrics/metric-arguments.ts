@@ -4,6 +4,7 @@ import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
+import { givenEnvironments, type RowEnvironments } from '../checks/row-environments.js';
 import { counted, shown } from '../checks/words.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
 import { checkShape, checkTensor } from '../engine/tensor/tensor-view.js';
@@ -24,6 +25,7 @@ const FIELDS = optionNames<CrossScores>({
   promptTokens: true,
   episodes: true,
   turns: true,
+  environments: true,
 });
 
 const OPTIONS: OptionTable<MetricOptions> = {
@@ -69,6 +71,10 @@ export interface CheckedScores {
   readonly hasPromptTokens: boolean;
   /** What a sampler draws from. */
   readonly trajectories: Trajectories | undefined;
+  /** Undefined where no row is named one. */
+  readonly environments?: RowEnvironments | undefined;
+  /** Rows that have the same score under every column are known to be none that nothing was scored of. */
+  readonly isPart?: boolean | undefined;
 }
 
 /** @throws {ArgumentError} naming what does not fit */
@@ -82,7 +88,8 @@ export function checkScores(scores: CrossScores, options: MetricOptions): Checke
   }
   const columns = arrangeColumns(groups, columnGroups, promptTokens, shape.columns);
   const trajectories = trajectoriesOf(scores, options, shape.rows);
-  return { given, shape, lengths, columns, hasPromptTokens: promptTokens !== undefined, trajectories };
+  const environments = givenEnvironments(scores.environments, groups, 'environments');
+  return { given, shape, lengths, columns, hasPromptTokens: promptTokens !== undefined, trajectories, environments };
 }
 
 function givenScores(scores: CrossScores): Pick<CheckedScores, 'given' | 'shape'> {

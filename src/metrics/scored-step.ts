@@ -89,7 +89,7 @@ function scoredFrom(
 }
 
 /** Lengths of some rows. */
-function lengthsOf(lengths: Lengths, rows: Int32Array): Lengths {
+export function lengthsOf(lengths: Lengths, rows: Int32Array): Lengths {
   if (isIdentity(rows, lengths.length)) return lengths;
   return types.isInt32Array(lengths)
     ? Int32Array.from(rows, (row) => lengths[row] as number)

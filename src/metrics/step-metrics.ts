@@ -1,6 +1,7 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
 import { is } from '../checks/options.js';
 import type { PromptMatrices } from '../engine/operations/prompt-matrices.js';
+import type { EnvironmentFigures } from './environments/environment-figures.js';
 
 /** `strict`: the reference's defects repaired, with intervals; `ragen`: the reference's numbers, key for key. */
 export type Profile = 'strict' | 'ragen';
@@ -91,6 +92,8 @@ export interface StepMetrics {
   /** Only where the option `perPrompt` asked for it, and there are metrics (strict). */
   readonly perPrompt?: PerPrompt;
   readonly columns: { readonly total: number; readonly distinct: number };
+  /** What each environment shows by itself, where rows are named any (strict). */
+  readonly environments?: readonly EnvironmentFigures<StepMetrics>[];
   /** Missing where there are no metrics, and where only some pairs were scored. */
   readonly spread?: StepSpread;
   /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */

@@ -5,16 +5,25 @@ import { checkEngine, checkObject } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
+import { type EnvironmentLabels, givenEnvironments, type RowEnvironments } from '../checks/row-environments.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
+import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
+import { textEnvironments, type UnnamedTexts } from './environments/text-environments.js';
 import type { Interval } from './step-metrics.js';
 
 /** One step's rollouts, and what else their log says of each row. */
-export interface TextStep extends TextRows, RolloutFigures {}
+export interface TextStep extends TextRows, RolloutFigures {
+  /**
+   * Name of each row's environment, null where it has none; a prompt has one. With two or more the figures also say what
+   * each shows by itself.
+   */
+  readonly environments?: EnvironmentLabels | RowEnvironments | undefined;
+}
 
 /** One entry a row in each. */
 export interface RolloutFigures {
@@ -80,6 +89,8 @@ export interface TextMetrics {
   readonly perPrompt?: TextPrompts;
   /** Only where the option `readings` asked for it, and there are figures. */
   readonly readings?: readonly RowReading[];
+  /** What each environment shows by itself, where rows are named any. */
+  readonly environments?: readonly EnvironmentFigures<TextMetrics>[];
   /** `values` under the keys that are logged: `text/<key>`. */
   readonly logged: Readonly<Record<string, number>>;
 }
@@ -151,6 +162,47 @@ export async function textMetrics(
   checkEngine(engine, 'engine');
   checkObject(step, 'step');
   checkOptions(options, OPTIONS);
+  const { environments: labels, ...unnamed } = step;
+  const metrics = await measureTexts(engine, unnamed, options);
+  if (labels === undefined) return metrics;
+  const rows = (step.texts ?? step.tokens ?? []).length;
+  const groups = step.groups ?? (step.promptTokens ?? step.prompts ?? new Array(rows)).map(promptKey);
+  const environments = givenEnvironments(labels, groups, 'step.environments');
+  return environments === undefined ? metrics : withEnvironments(engine, metrics, unnamed, environments, options);
+}
+
+/** What tells a prompt whose rows have no group; without one either, measuring has said so. */
+const promptKey = (prompt: unknown): string => String(prompt);
+
+/** The same with the figures of each environment, as if nothing else were in the batch. */
+async function withEnvironments(
+  engine: Engine,
+  metrics: TextMetrics,
+  step: UnnamedTexts,
+  environments: RowEnvironments,
+  { permutations = 999, seed, signal }: TextMetricOptions,
+): Promise<TextMetrics> {
+  const { values, absent, prompts } = metrics;
+  const shared = sharedPermutations(permutations, environments.names.length);
+  const found = await textEnvironments(step, environments, prompts.used, (part, isNamed) =>
+    measureTexts(engine, part, { permutations: isNamed ? shared : 0, seed, signal }),
+  );
+  if (environments.names.length < 2) return { ...metrics, environments: found.environments };
+  const { boundWithin } = found;
+  const within: Record<string, number> = boundWithin === undefined ? {} : { mi_bound_within: boundWithin };
+  const reason = 'no environment has two prompts whose texts give a bound';
+  const logged = { ...metrics.logged, ...loggedTexts(within), ...loggedEnvironments(found.environments) };
+  return {
+    ...metrics,
+    values: { ...values, ...within },
+    absent: boundWithin === undefined ? { ...absent, mi_bound_within: reason } : absent,
+    environments: found.environments,
+    logged,
+  };
+}
+
+/** All but what its environments show. */
+async function measureTexts(engine: Engine, step: UnnamedTexts, options: TextMetricOptions): Promise<TextMetrics> {
   const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, readings } = options;
   const { signal, onProgress } = options;
   const { truncated, logprobs, entropies, ...rows } = step;

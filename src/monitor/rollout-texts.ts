@@ -2,6 +2,7 @@
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { optionsObject } from '../checks/options.js';
+import { pickRows } from '../checks/row-environments.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { Text } from '../engine/operations/texts/text-rows.js';
@@ -14,7 +15,7 @@ import { excerptsOf, joinedIds, READINGS, type RowTexts } from './prompts/excerp
  * One entry a row, [R], in the order of `groups`: `texts` (the reasoning, or all that was sampled) or `tokens`, and
  * what else is known.
  */
-export type RolloutRows = Omit<TextStep, 'groups'>;
+export type RolloutRows = Omit<TextStep, 'groups' | 'environments'>;
 
 const FIELDS = optionNames<RolloutRows>({
   texts: true,
@@ -35,7 +36,8 @@ export async function rolloutTexts(
   options: { readonly permutations: number; readonly seed: number; readonly perPrompt: boolean },
   signal: AbortSignal | undefined,
 ): Promise<MeasuredTexts> {
-  const { kept, ...step } = onlyFirstTurns(given, labels);
+  const { kept, ...rows } = onlyFirstTurns(given, labels);
+  const step: TextStep = { ...rows, environments: labels.environments && pickRows(labels.environments, kept) };
   const { texts, tokens, groups } = step;
   const readings = options.perPrompt ? READINGS : undefined;
   const { perPrompt, readings: read, ...figures } = await textMetrics(engine, step, { ...options, readings, signal });

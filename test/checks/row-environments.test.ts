@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { checkOneEnvironmentEach, environmentsOf, rowEnvironments } from '../../src/checks/row-environments.js';
+import {
+  checkOneEnvironmentEach,
+  givenEnvironments,
+  pickRows,
+  rowEnvironments,
+  rowsByEnvironment,
+} from '../../src/checks/row-environments.js';
 
 describe('rowEnvironments', () => {
   it('names each environment once, whatever the order of the rows', () => {
@@ -54,11 +60,31 @@ describe('checkOneEnvironmentEach', () => {
   });
 });
 
-describe('environmentsOf', () => {
-  it('keeps the environments that some rows have, and gives nothing where these are one', () => {
+describe('givenEnvironments', () => {
+  it('takes labels, or what was made of them, and checks them against the rows', () => {
+    const made = rowEnvironments(['a', 'b']);
+    expect(givenEnvironments(['a', 'b'], [1, 2], 'environments')).toEqual(made);
+    expect(givenEnvironments(made, [1, 2], 'environments')).toBe(made);
+    expect(givenEnvironments(undefined, [1, 2], 'environments')).toBeUndefined();
+    expect(givenEnvironments([null, null], [1, 2], 'environments')).toBeUndefined();
+    expect(() => givenEnvironments(made, [1], 'environments')).toThrow('environments: 2 labels for 1 row');
+    expect(() => givenEnvironments(made, [1, 1], 'labels')).toThrow('labels: prompt 1 is of environment "a"');
+  });
+});
+
+describe('rowsByEnvironment', () => {
+  it('gives the rows of each name', () => {
+    const environments = rowEnvironments(['b', 'a', 'b']);
+    if (environments === undefined) throw new Error('no environments');
+    expect(rowsByEnvironment(environments)).toEqual([[1], [0, 2]]);
+  });
+});
+
+describe('pickRows', () => {
+  it('keeps the names that some rows have', () => {
     const environments = rowEnvironments(['a', 'b', 'c', 'b']);
     if (environments === undefined) throw new Error('no environments');
-    expect(environmentsOf(environments, [3, 2])).toEqual({ names: ['b', 'c'], ofRow: Int32Array.of(0, 1) });
-    expect(environmentsOf(environments, [1, 3])).toBeUndefined();
+    expect(pickRows(environments, [3, 2])).toEqual({ names: ['b', 'c'], ofRow: Int32Array.of(0, 1) });
+    expect(pickRows(environments, [])).toEqual({ names: [], ofRow: new Int32Array(0) });
   });
 });

@@ -55,6 +55,10 @@ const deviation = shape<number>('a standard deviation', (value) => typeof value 
 
 const spreadShape = fields({ std: deviation, stdSeq: deviation });
 
+/** Of each environment what the step has as a whole. */
+const environmentsShape = <T>(figures: Shape<T>) =>
+  optional(list(fields({ name: text, rows: anyNumber, prompts: anyNumber, figures: optional(figures) })));
+
 const metricsShape: Shape<StepMetrics> = fields({
   profile: oneOf('strict', 'ragen'),
   label: oneOf('collapse_first_turn_sample', 'collapse_trajectory_sample', 'collapse_turn_sample'),
@@ -71,6 +75,7 @@ const metricsShape: Shape<StepMetrics> = fields({
     placeholders: optional(list(anyNumber)),
   }),
   columns: fields({ total: anyNumber, distinct: anyNumber }),
+  environments: environmentsShape((value) => metricsShape(value)),
   spread: optional(
     fields({ current: spreadShape, excess: fields({ token: anyNumber, seq: anyNumber }), floor: spreadShape }),
   ),
@@ -86,6 +91,7 @@ const textsShape: Shape<TextMetrics> = fields({
   rows: fields({ total: anyNumber, used: anyNumber, empty: anyNumber, repeated: anyNumber }),
   prompts: fields({ used: anyNumber, known: flag }),
   byPrompts: flag,
+  environments: environmentsShape((value) => textsShape(value)),
   phrases: list(
     fields({
       text,

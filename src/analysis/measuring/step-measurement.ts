@@ -215,6 +215,7 @@ async function sampleMetrics(
     promptTokens: data.prompts,
     episodes: data.episode,
     turns: data.turn,
+    environments: data.environments,
   };
   const isStrict = profile !== 'ragen';
   const common: MetricOptions = {

@@ -122,6 +122,7 @@ export function metricsReporter(
       selection: RowSelection,
       leftOut: RowsLeftOut,
       aboutColumns: readonly string[],
+      more: Readonly<Record<string, number>> = {},
     ): Promise<StepMetrics> {
       if (profile === 'ragen') {
         const measured = await withMoments(engine, scored.measured);
@@ -152,7 +153,7 @@ export function metricsReporter(
       Object.assign(absent, subsets.absent);
       Object.assign(certainty, subsets.certainty);
       notes.push(...subsets.notes);
-      Object.assign(values, aboutSample(selection));
+      Object.assign(values, aboutSample(selection), more);
       return build(selection, leftOut, values, absent, certainty, notes, { step: measured, spread, perPrompt });
     },
   };

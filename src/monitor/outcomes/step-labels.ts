@@ -3,12 +3,7 @@
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';
-import {
-  checkOneEnvironmentEach,
-  type EnvironmentLabels,
-  type RowEnvironments,
-  rowEnvironments,
-} from '../../checks/row-environments.js';
+import { type EnvironmentLabels, givenEnvironments, type RowEnvironments } from '../../checks/row-environments.js';
 import { shown } from '../../checks/words.js';
 import type { Integers, Tensor } from '../../engine/tensor/tensor.js';
 import { arrangeColumns, type Columns } from '../../metrics/columns.js';
@@ -86,8 +81,7 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
   );
   const episodes = optional(labels.episodes, 'episodes', rows);
   const turns = optional(labels.turns, 'turns', rows);
-  const environments = labels.environments && rowEnvironments(labels.environments, rows);
-  if (environments !== undefined) checkOneEnvironmentEach(environments, groups);
+  const environments = givenEnvironments(labels.environments, groups, 'environments');
   const columns = arrangeColumns(groups, columnGroups, promptTokens);
   const prompts = columns.order.length;
   return { rows, prompts, groups, lengths, columnGroups, promptTokens, episodes, turns, environments, columns };
@@ -98,7 +92,7 @@ export function openLabels(labels: StepLabels, due: boolean): OpenLabels {
  * @param sums [R, P]
  */
 export function scoresOf(
-  { rows, prompts, lengths, columns, promptTokens, episodes, turns }: OpenLabels,
+  { rows, prompts, lengths, columns, promptTokens, episodes, turns, environments }: OpenLabels,
   sums: Tensor,
 ): CheckedScores {
   return {
@@ -108,6 +102,7 @@ export function scoresOf(
     columns,
     hasPromptTokens: promptTokens !== undefined,
     trajectories: episodes && turns && { episodes, turns },
+    environments,
   };
 }
 
