@@ -13,7 +13,7 @@ import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/oper
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
 import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
-import { textEnvironments, type UnnamedTexts } from './environments/text-environments.js';
+import { textEnvironments } from './environments/text-environments.js';
 import type { Interval } from './step-metrics.js';
 
 /** One step's rollouts, and what else their log says of each row. */
@@ -178,7 +178,7 @@ const promptKey = (prompt: unknown): string => String(prompt);
 async function withEnvironments(
   engine: Engine,
   metrics: TextMetrics,
-  step: UnnamedTexts,
+  step: Omit<TextStep, 'environments'>,
   environments: RowEnvironments,
   { permutations = 999, seed, signal }: TextMetricOptions,
 ): Promise<TextMetrics> {
@@ -202,7 +202,11 @@ async function withEnvironments(
 }
 
 /** All but what its environments show. */
-async function measureTexts(engine: Engine, step: UnnamedTexts, options: TextMetricOptions): Promise<TextMetrics> {
+async function measureTexts(
+  engine: Engine,
+  step: Omit<TextStep, 'environments'>,
+  options: TextMetricOptions,
+): Promise<TextMetrics> {
   const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, readings } = options;
   const { signal, onProgress } = options;
   const { truncated, logprobs, entropies, ...rows } = step;

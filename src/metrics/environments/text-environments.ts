@@ -1,31 +1,34 @@
 // Texts of a batch of several environments -> each environment's text figures, as if nothing else were in the batch, and
 // the lower bound of I(X;Z|E) that they make.
 import { type RowEnvironments, rowsByEnvironment } from '../../checks/row-environments.js';
-import type { TextMetrics, TextStep } from '../text-metrics.js';
+import type { TextRows } from '../../engine/operations/texts/text-rows.js';
 import { type EnvironmentFigures, namedEnvironments } from './environment-figures.js';
 
-/** What `textMetrics` takes of a step beside its environments. */
-export type UnnamedTexts = Omit<TextStep, 'environments'>;
+/** What is needed of a batch's text figures. */
+interface TextValues {
+  readonly values: Readonly<Record<string, number>>;
+}
 
-export interface TextEnvironments {
-  readonly environments: readonly EnvironmentFigures<TextMetrics>[];
+export interface TextEnvironments<Figures> {
+  readonly environments: readonly EnvironmentFigures<Figures>[];
   /** Nats; undefined where no environment has a bound. */
   readonly boundWithin: number | undefined;
 }
 
 /**
+ * @param step one entry a row in each column
  * @param promptsUsed of the whole step
  * @param measure what measures a batch; `isNamed` where its figures are given, not only counted
  */
-export async function textEnvironments(
-  step: UnnamedTexts,
+export async function textEnvironments<Step extends TextRows, Figures extends TextValues>(
+  step: Step,
   environments: RowEnvironments,
   promptsUsed: number,
-  measure: (step: UnnamedTexts, isNamed: boolean) => Promise<TextMetrics>,
-): Promise<TextEnvironments> {
+  measure: (step: Step, isNamed: boolean) => Promise<Figures>,
+): Promise<TextEnvironments<Figures>> {
   const rowsOf = rowsByEnvironment(environments);
   const named = namedEnvironments(rowsOf);
-  const found: EnvironmentFigures<TextMetrics>[] = [];
+  const found: EnvironmentFigures<Figures>[] = [];
   const bounds: { readonly bound: number; readonly prompts: number }[] = [];
   for (const [environment, name] of environments.names.entries()) {
     const rows = rowsOf[environment] as number[];
@@ -51,16 +54,16 @@ export async function textEnvironments(
 }
 
 /** Some rows of a step. */
-function partOf(step: UnnamedTexts, rows: readonly number[]): UnnamedTexts {
+function partOf<Step extends TextRows>(step: Step, rows: readonly number[]): Step {
   const columns = Object.entries(step).map(([name, column]) => [
     name,
     column === undefined ? undefined : rows.map((row) => (column as ArrayLike<unknown>)[row]),
   ]);
-  return Object.fromEntries(columns) as UnnamedTexts;
+  return Object.fromEntries(columns) as Step;
 }
 
 /** Different prompts: by group, else by what the prompts say. */
-function promptsOf({ groups, prompts, promptTokens }: UnnamedTexts): number {
+function promptsOf({ groups, prompts, promptTokens }: TextRows): number {
   const given: ArrayLike<unknown> = groups ?? promptTokens ?? prompts ?? [];
   return new Set(Array.from(given, (one) => (ArrayBuffer.isView(one) || Array.isArray(one) ? String(one) : one))).size;
 }
