@@ -2,6 +2,7 @@
 // say.
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
+import { percent } from '../../checks/numbers.js';
 import type { Engine } from '../../engine/engine.js';
 import { placesInString, type RowReading } from '../../engine/operations/texts/row-readings.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
@@ -48,7 +49,13 @@ export async function measureRollouts(
     const beside = isJudged
       ? await besideMetrics(engine, columnsOf(step), figures, options, signal)
       : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
-    const notes = [...step.notes, ...groupNotes(step), ...(isAlone ? absentNotes(step) : []), ...beside.notes];
+    const notes = [
+      ...step.notes,
+      ...copyNotes(texts),
+      ...groupNotes(step),
+      ...(isAlone ? absentNotes(step) : []),
+      ...beside.notes,
+    ];
     const prompts = isWanted ? promptParts(step, perPrompt) : {};
     const excerpts = isWanted ? excerptsIn(step, readings) : undefined;
     const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
@@ -234,6 +241,19 @@ function groupNotes({ groupSource, turn, episode }: LoggedColumns): string[] {
     ...(turn !== undefined && episode === undefined
       ? ['rows have turns but no episode: text figures are of the rows of the first turn']
       : []),
+  ];
+}
+
+/** Of rows that another row of their prompt equals: more are mostly copies. */
+const MOST_DUPLICATES = 0.9;
+
+/** Nothing in texts tells copies from a policy that says the same each time. */
+function copyNotes({ values }: Pick<TextMetrics, 'values'>): string[] {
+  const share = values.duplicate_share ?? 0;
+  if (!(share > MOST_DUPLICATES)) return [];
+  return [
+    `${percent(share)} of rows say what another row of their prompt says: if they were logged twice, or sampled ` +
+      'without temperature, they are no independent draws, and the bound is too high',
   ];
 }
 

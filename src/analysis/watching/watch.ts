@@ -107,7 +107,12 @@ interface Seen {
 class Watching {
   readonly #runs: RunSequence;
   readonly #choice: MetricChoice;
-  readonly #logs: SeenLogs = { files: new Map(), lines: new Map(), parts: new Map() };
+  readonly #logs: SeenLogs = {
+    files: new Map(),
+    lines: new Map(),
+    parts: new Map(),
+    contents: new Map(),
+  };
   readonly #files: NonNullable<StepFilesOptions['seen']> = new Map();
   readonly #first = new FirstSteps();
   /** By step: those that wait to be complete. */

@@ -53,7 +53,7 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
   }
   const source = await readFilterSource(path, settings, { encoding, delimiter }, logs, streams.signal);
   const result = filterSource(source, options);
-  for (const warning of result.warnings)
+  for (const warning of [...(source.notes ?? []), ...result.warnings])
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
   if (json) {
     await writeAll(jsonPieces(record(source, settings, result)), streams);

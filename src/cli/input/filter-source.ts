@@ -5,6 +5,8 @@ export interface FilterSource {
   /** As an error names it. */
   readonly path: string;
   readonly input: FilterInput;
+  /** What whoever reads the choice should know of where rewards come from. */
+  readonly notes?: readonly string[];
   /** Group id of each row, as in `input`. */
   readonly groupOfRow: Iterable<number | bigint>;
   /** How the source names a group. */

@@ -27,14 +27,14 @@ export async function fromRollouts(
   if (!isSaid && !isLogName(path)) return undefined;
   const logs = new RolloutLogs(logReading(options), signal);
   try {
-    const { steps, problems } = await logs.find(path);
+    const { steps, problems, notes } = await logs.find(path);
     const [problem] = problems;
     if (steps.length === 0 && !isSaid && !/\.parquet$/.test(path)) return undefined;
     if (problem !== undefined) throw problem;
     const { step: read, errors } = await logs.read(chosen(path, steps, step));
     // A group that lacks a rollout is another group.
     if (errors[0] !== undefined) throw errors[0];
-    return sourceOf(path, read as LoggedColumns);
+    return sourceOf(path, read as LoggedColumns, notes);
   } finally {
     await logs.close();
   }
@@ -52,7 +52,7 @@ function chosen(path: string, steps: readonly LoggedStep[], step: number | undef
   throw new FileError({ path }, `${has}, ${advice}`);
 }
 
-function sourceOf(path: string, step: LoggedColumns): FilterSource {
+function sourceOf(path: string, step: LoggedColumns, notes: readonly string[]): FilterSource {
   const { group, groupIds, groupSource, reward, outcome, episode, turn, entropy, length, absent, prompt } = step;
   if (reward === undefined) throw new FileError({ path }, absent.reward ?? 'the log has no reward');
   if (group === undefined) throw new FileError({ path }, absent.group ?? 'the log has no groups');
@@ -60,6 +60,7 @@ function sourceOf(path: string, step: LoggedColumns): FilterSource {
   const names = groupSource === 'prompt' && prompt === undefined ? groupIds.map((_, at) => String(at)) : groupIds;
   return {
     path,
+    notes: [...notes, ...step.notes],
     input: {
       rewards: {
         values: reward,

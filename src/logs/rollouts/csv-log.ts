@@ -5,8 +5,8 @@ import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat } from './format.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { addRow, type BlockContext, checkText, formatOf } from './json-lines/parse-lines.js';
-import type { LogPart, Range } from './log-part.js';
-import { BatchBuilder, type RowBatch } from './row-batch.js';
+import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from './log-part.js';
+import { BatchBuilder, type RowBatch } from './rows/row-batch.js';
 
 /** Rows that are given at a time. */
 const BATCH_ROWS = 1024;
@@ -62,7 +62,7 @@ export class CsvFile {
 
   async index(format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const { stepField, runField } = format;
-    const parts = new Map<string, LogPart & { ranges: Range[] }>();
+    const parts = new Map<string, LogPart & { ranges: LoggedRange[] }>();
     if (stepField !== undefined || runField !== undefined) {
       for await (const { values, row } of rowsOf(this.file, signal)) {
         const fields = new CsvFields(values);
@@ -76,14 +76,14 @@ export class CsvFile {
         const key = `${step}\n${run}`;
         const part = parts.get(key) ?? { step, run, ranges: [] };
         const last = part.ranges.at(-1);
-        if (last?.end === row) last.end = row + 1;
-        else part.ranges.push({ begin: row, end: row + 1, line: row });
+        if (last?.end === row) {
+          last.end++;
+          last.lines++;
+        } else part.ranges.push({ begin: row, end: row + 1, line: row, lines: 1 });
         parts.set(key, part);
       }
     }
-    return parts.size === 0
-      ? [{ ranges: [{ begin: 0, end: Number.POSITIVE_INFINITY, line: 0 }] }]
-      : [...parts.values()];
+    return parts.size === 0 ? [WHOLE_FILE] : [...parts.values()];
   }
 
   /** Rows of these ranges. Going back begins anew: where a row begins is known only from the one before. */

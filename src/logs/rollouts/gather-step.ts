@@ -3,8 +3,7 @@
 import { counted } from '../../checks/words.js';
 import type { RolloutFormat } from './format.js';
 import { groupsOf } from './groups.js';
-import { giveBack } from './json-lines/line-blocks.js';
-import { bufferOver, isSameText, type LoggedText } from './logged-text.js';
+import type { LoggedText } from './logged-text.js';
 import { actionIn, type ReasoningTags, splitTokens, splitter } from './reasoning.js';
 import {
   type LoggedColumns,
@@ -16,7 +15,8 @@ import {
   type Texts,
   type TokenLists,
 } from './rollout.js';
-import type { BatchTexts, RowBatch } from './row-batch.js';
+import { leaveOutRepeats } from './rows/repeated-rows.js';
+import type { StepRows } from './rows/step-rows.js';
 
 export interface GatherStepOptions {
   readonly reasoning: ReasoningTags;
@@ -34,90 +34,6 @@ export interface StepOrigin {
   /** The path says the step, and rows may say another. */
   readonly isNamed: boolean;
   readonly notes: readonly string[];
-}
-
-/** Rows as they come, in the order of files and lines. */
-export class StepRows {
-  rows = 0;
-  bad = 0;
-  isCut = false;
-  readonly #columns = new Map<string, unknown[]>();
-  readonly #memory: ArrayBuffer[] = [];
-
-  /** @param firstLine number of the batch's first line in its file */
-  add({ rows, columns, texts, bad, cut }: RowBatch, firstLine: number): void {
-    if (texts !== undefined) this.#memory.push(texts.memory);
-    for (const [name, values] of Object.entries(columns)) {
-      if (name === 'line') {
-        // Of formats in which a line is a group.
-        this.#append(
-          'group',
-          values.map((line) => String(firstLine + (line as number) + 1)),
-        );
-      } else this.#append(name, values);
-    }
-    for (const [name, places] of Object.entries(texts?.places ?? {})) {
-      const column = this.#append(name, []);
-      const { memory } = texts as BatchTexts;
-      while (column.length < this.rows + rows) column.push(undefined);
-      for (let row = 0; row < rows; row++) {
-        const begin = places[2 * row] as number;
-        if (begin < 0) continue;
-        // Undefined where the batch has a string for it.
-        column[this.rows + row] = new Uint8Array(memory, begin, (places[2 * row + 1] as number) - begin);
-      }
-    }
-    this.rows += rows;
-    this.bad += bad;
-    this.isCut ||= cut;
-  }
-
-  column<T>(name: RolloutColumn): (T | undefined)[] | undefined {
-    const column = this.#columns.get(name) as (T | undefined)[] | undefined;
-    while (column !== undefined && column.length < this.rows) column.push(undefined);
-    return column;
-  }
-
-  /** Makes strings of a column's texts. Rows of a prompt mostly stand together: theirs are one string. */
-  readTexts(name: RolloutColumn): void {
-    const column = this.#columns.get(name) as (LoggedText | undefined)[] | undefined;
-    if (column === undefined) return;
-    let last: Buffer | undefined;
-    let text = '';
-    for (let row = 0; row < column.length; row++) {
-      const logged = column[row];
-      if (logged === undefined || typeof logged === 'string') continue;
-      const bytes = bufferOver(logged);
-      if (last === undefined || !last.equals(bytes)) text = bytes.toString('utf8');
-      last = bytes;
-      column[row] = text;
-    }
-  }
-
-  /** Leaves out all rows but these. */
-  keep(rows: readonly number[]): void {
-    for (const name of this.#columns.keys()) {
-      const column = this.column(name as RolloutColumn) as unknown[];
-      this.#columns.set(
-        name,
-        rows.map((row) => column[row]),
-      );
-    }
-    this.rows = rows.length;
-  }
-
-  /** Nobody reads the texts any more: their memory serves others. */
-  release(): void {
-    for (const memory of this.#memory.splice(0)) giveBack(memory);
-  }
-
-  #append(name: string, values: readonly unknown[]): unknown[] {
-    const column = this.#columns.get(name) ?? [];
-    this.#columns.set(name, column);
-    while (column.length < this.rows) column.push(undefined);
-    for (const value of values) column.push(value);
-    return column;
-  }
 }
 
 /** @throws FileError where the rows cannot be split as the options say */
@@ -199,49 +115,6 @@ function numbers(rows: StepRows, name: RolloutColumn): Float64Array | undefined 
 function noteOtherSteps(rows: StepRows, step: number, notes: string[]): void {
   const others = rows.column<number>('step')?.filter((said) => said !== undefined && said !== step).length ?? 0;
   if (others > 0) notes.push(`${counted(others, 'rows')} of step ${step}, as the path has it, say another step`);
-}
-
-/** A trainer that is taken back to a checkpoint logs samples again. */
-function leaveOutRepeats(rows: StepRows, notes: string[]): number {
-  const samples = rows.column<string>('sample');
-  if (samples === undefined) return 0;
-  const [turns, outputs, tokens] = [
-    rows.column<number>('turn'),
-    rows.column<LoggedText>('output'),
-    rows.column<Int32Array>('tokens'),
-  ];
-  const seen = new Map<string, number[]>();
-  const kept: number[] = [];
-  let others = 0;
-  for (let row = 0; row < rows.rows; row++) {
-    const sample = samples[row];
-    if (sample !== undefined) {
-      const key = `${turns?.[row]}\n${sample}`;
-      const before = seen.get(key);
-      const isRepeat = before?.some(
-        (one) => isSameText(outputs?.[one], outputs?.[row]) && sameTokens(tokens?.[one], tokens?.[row]),
-      );
-      if (isRepeat) continue;
-      if (before === undefined) seen.set(key, [row]);
-      else {
-        before.push(row);
-        others++;
-      }
-    }
-    kept.push(row);
-  }
-  const repeats = rows.rows - kept.length;
-  if (repeats > 0) {
-    rows.keep(kept);
-    notes.push(`${counted(repeats, 'rows')} repeat a sample that was logged before: each is counted once`);
-  }
-  if (others > 0) notes.push(`${counted(others, 'rows')} have a sample id that another row has, with another response`);
-  return repeats;
-}
-
-function sameTokens(one: Int32Array | undefined, other: Int32Array | undefined): boolean {
-  if (one === undefined || other === undefined) return one === other;
-  return one.length === other.length && one.every((token, at) => token === other[at]);
 }
 
 /** Where the log has no reasoning or action of its own, by the tags. */

@@ -8,11 +8,22 @@ export interface Range {
   readonly line: number;
 }
 
+/** A range of a file that was looked through. */
+export interface LoggedRange extends Range {
+  /** Lines or rows in it. */
+  lines: number;
+  /** Of its bytes, where they stand in a file that may grow. */
+  checksum?: number;
+}
+
 export interface LogPart {
   /** Undefined where neither path nor rows say it. */
   readonly step?: number | undefined;
   readonly run?: string | undefined;
-  readonly ranges: readonly Range[];
-  /** Of the bytes in them, where they stand in a file that may grow. */
-  readonly digest?: string | undefined;
+  readonly ranges: readonly LoggedRange[];
 }
+
+/** All of a file. */
+export const WHOLE_FILE: LogPart = {
+  ranges: [{ begin: 0, end: Number.POSITIVE_INFINITY, line: 0, lines: Number.NaN }],
+};

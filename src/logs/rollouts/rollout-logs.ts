@@ -2,22 +2,26 @@
 // own: here, in another process, or again. Beside a step that is read, only where rows stand is held.
 import { basename } from 'node:path';
 import { FileError } from '../../checks/errors.js';
+import { printable } from '../../checks/words.js';
 import { headerDigest } from '../steps/step-digest.js';
 import { FileChoice } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogFile } from './find-logs.js';
 import type { Container, Place, RolloutFormat } from './format.js';
-import { type GatherStepOptions, gatherStep, type StepOrigin, StepRows } from './gather-step.js';
+import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
-import { LineIndex, rangesDigest } from './json-lines/line-index.js';
+import { digestOf, LineIndex, rangesDigest } from './json-lines/line-index.js';
 import { readLogLines } from './json-lines/line-log.js';
 import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
 import { ParsePool } from './json-lines/parse-pool.js';
-import type { LogPart, Range } from './log-part.js';
+import { type LogPart, type Range, WHOLE_FILE } from './log-part.js';
 import { ParquetFile } from './parquet/parquet-log.js';
+import { leaveOutCopies, type SeenContents } from './repeats/copies.js';
+import { lastTimes, type Restart } from './repeats/last-times.js';
 import type { LoggedColumns } from './rollout.js';
-import type { RowBatch } from './row-batch.js';
+import type { RowBatch } from './rows/row-batch.js';
+import { StepRows } from './rows/step-rows.js';
 
 /** How logs are read. */
 export interface LogReading {
@@ -35,7 +39,9 @@ export interface SeenLogs {
   readonly files: Map<string, LogFile>;
   readonly lines: Map<string, LineIndex>;
   /** Of files whose rows say their steps. */
-  readonly parts: Map<string, { readonly stamp: string; readonly parts: LogPart[] }>;
+  readonly parts: Map<string, { readonly stamp: string; readonly parts: readonly LogPart[] }>;
+  /** Of files that may be copies. */
+  readonly contents: SeenContents;
 }
 
 /** The rows of one step in one file. Plain data. */
@@ -94,8 +100,6 @@ export interface ReadRollouts {
 /** V8 has no arrays of twice as many elements, and ends the process where one grows to them. */
 const MOST_STEP_ROWS = 2 ** 26;
 
-const WHOLE: Range = { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
-
 type OpenLog = LineFile | ParquetFile | CsvFile;
 
 /**
@@ -120,10 +124,11 @@ export class RolloutLogs {
    */
   async find(source: string | readonly string[], wanted = FileChoice.ALL): Promise<FoundRollouts> {
     const { choice, seen } = this.reading;
-    const { files, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
-    const { steps, failures } = await planSteps(files, seen, this.signal);
+    const { files: all, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
+    const { files, notes: copies } = await leaveOutCopies(all, seen?.contents, this.signal);
+    const { steps, failures, notes: restarts } = await planSteps(files, seen, this.signal);
     for (const step of steps) this.expect(step);
-    return { steps, problems: [...problems, ...failures], notes };
+    return { steps, problems: [...problems, ...failures], notes: [...notes, ...copies, ...restarts] };
   }
 
   /** The step will be read once more. */
@@ -195,7 +200,7 @@ export class RolloutLogs {
 
   /** Reads of one file take turns: what it has unpacked or decoded serves the next step. */
   #readPart(part: LoggedPart, context: BlockContext, rows: StepRows, errors: FileError[]): Promise<void> {
-    const { path, ranges = [WHOLE] } = part;
+    const { path, ranges = WHOLE_FILE.ranges } = part;
     const opened = this.#files.get(path) ?? { file: openLog(part, this.signal), turn: Promise.resolve() };
     this.#files.set(path, opened);
     const reading = opened.turn.then(async () => {
@@ -237,40 +242,49 @@ async function planSteps(
   files: readonly LogFile[],
   seen: SeenLogs | undefined,
   signal: AbortSignal | undefined,
-): Promise<{ steps: LoggedStep[]; failures: FileError[] }> {
-  const steps = new Map<string, StepPlan>();
+): Promise<{ steps: LoggedStep[]; failures: FileError[]; notes: string[] }> {
   const failures: FileError[] = [];
-  /** Files of a folder that say no step at all are steps one after the other. */
-  const unnumbered = new Map<string, number>();
+  const indexed: { readonly file: LogFile; readonly parts: readonly LogPart[] }[] = [];
+  /** Files that have rows of a step. */
+  const having = new Map<string, number>();
   for (const file of files) {
     signal?.throwIfAborted();
-    const { path, container, place, choice: format, bytes: fileBytes, stamp } = file;
-    const { runDirectory, step: named, split } = place;
-    let parts: LogPart[];
     try {
-      parts = named === undefined ? await indexOf(file, formatOf(format), seen, signal) : [{ ranges: [WHOLE] }];
+      const isOneStep = file.place.step !== undefined;
+      const parts = isOneStep ? [WHOLE_FILE] : await indexOf(file, formatOf(file.choice), seen, signal);
+      indexed.push({ file, parts });
+      for (const part of parts) having.set(stepKey(file, part), (having.get(stepKey(file, part)) ?? 0) + 1);
     } catch (error) {
       if (!(error instanceof FileError) || error === signal?.reason) throw error;
       failures.push(error);
-      continue;
     }
+  }
+  const steps = new Map<string, StepPlan>();
+  const notes: string[] = [];
+  /** Files of a folder that say no step at all are steps one after the other. */
+  const unnumbered = new Map<string, number>();
+  for (const { file, parts: all } of indexed) {
+    const { path, container, place, choice: format, bytes: fileBytes, stamp } = file;
+    const { runDirectory, step: named } = place;
+    const { parts, restarts } = lastTimes(all, (part) => having.get(stepKey(file, part)) === 1);
+    notes.push(...restarts.map((restart) => restartNote(file, restart)));
     for (const part of parts) {
-      const notes: string[] = [];
+      const assumed: string[] = [];
       let step = named ?? part.step;
       if (step === undefined) {
         step = (unnumbered.get(runDirectory) ?? 0) + 1;
         unnumbered.set(runDirectory, step);
-        notes.push('neither path nor rows say a step: files are taken to be steps, in the order of their names');
+        assumed.push('neither path nor rows say a step: files are taken to be steps, in the order of their names');
       }
-      const run = part.run ?? nameOfRun(runDirectory, split);
-      const key = [format.name, runDirectory, run, step].join('\n');
+      const run = runOf(file, part);
+      const key = stepKey(file, { ...part, step });
       const plan = steps.get(key) ?? {
         format,
         runDirectory,
         run,
         step,
         isNamed: named !== undefined,
-        notes,
+        notes: assumed,
         parts: [],
       };
       const isWhole = part.ranges.length === 1 && part.ranges[0]?.end === Number.POSITIVE_INFINITY;
@@ -281,7 +295,10 @@ async function planSteps(
         fileBytes,
         stamp,
         step: part.step,
-        ...(!isWhole && { digest: part.digest, ranges: part.ranges }),
+        ...(!isWhole && {
+          digest: digestOf(part.ranges),
+          ranges: part.ranges.map(({ begin, end, line }) => ({ begin, end, line })),
+        }),
       });
       steps.set(key, plan);
     }
@@ -289,7 +306,15 @@ async function planSteps(
   const inOrder = [...steps.values()].sort(
     (a, b) => naturalOrder(a.runDirectory, b.runDirectory) || naturalOrder(a.run, b.run) || a.step - b.step,
   );
-  return { steps: inOrder.map(listed), failures };
+  return { steps: inOrder.map(listed), failures, notes };
+}
+
+function restartNote({ path, container }: LogFile, { from, to, line }: Restart): string {
+  const where = `${container === 'json-lines' ? 'line' : 'row'} ${line}`;
+  return (
+    `${printable(path)}: steps fall from ${from} to ${to} at ${where}: logged again after a restart; ` +
+    'of a step that came twice the last time counts'
+  );
 }
 
 function listed(plan: StepPlan): LoggedStep {
@@ -311,9 +336,13 @@ function identityOf({ format, parts }: Pick<LoggedStep, 'format' | 'parts'>): st
   return headerDigest(format.name, ...seen);
 }
 
-function nameOfRun(runDirectory: string, split: string | undefined): string {
+function runOf({ place: { runDirectory, split } }: LogFile, { run }: LogPart): string {
   const name = basename(runDirectory);
-  return split === undefined ? name : `${name}/${split}`;
+  return run ?? (split === undefined ? name : `${name}/${split}`);
+}
+
+function stepKey(file: LogFile, part: LogPart): string {
+  return [file.choice.name, file.place.runDirectory, runOf(file, part), file.place.step ?? part.step].join('\n');
 }
 
 async function indexOf(
@@ -321,7 +350,7 @@ async function indexOf(
   format: RolloutFormat,
   seen: SeenLogs | undefined,
   signal: AbortSignal | undefined,
-): Promise<LogPart[]> {
+): Promise<readonly LogPart[]> {
   const before = seen?.parts.get(log.path);
   if (before !== undefined && before.stamp === log.stamp) return before.parts;
   const file = await openLog(log, signal);

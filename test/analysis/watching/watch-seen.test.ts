@@ -47,7 +47,7 @@ describe('a look after another', () => {
     const line = (step: number) => `${JSON.stringify({ step, group: 1, output: 'a b', reward: 1 })}\n`;
     const path = join(putLogs(join(root, 'logs'), { 'a.jsonl': line(1) + line(2) }), 'a.jsonl');
     utimesSync(path, 1e9, 1e9);
-    const seen: SeenLogs = { files: new Map(), lines: new Map(), parts: new Map() };
+    const seen: SeenLogs = { files: new Map(), lines: new Map(), parts: new Map(), contents: new Map() };
     const look = async () => {
       const logs = new RolloutLogs({ ...logReading({}), threads: 1, seen }, undefined);
       const { steps, problems } = await logs.find(join(root, 'logs'));

@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib';
 import { LineProblem } from '../fields.js';
 import type { RolloutFormat } from '../format.js';
-import type { LogPart, Range } from '../log-part.js';
+import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
 import { JsonFields } from './json-fields.js';
 import { giveBack, type LineFile } from './line-blocks.js';
 
@@ -12,8 +12,7 @@ const LINE_END = 0x0a;
 const HEAD_BYTES = 4096;
 
 interface Part extends LogPart {
-  readonly ranges: Range[];
-  checksum: number;
+  readonly ranges: LoggedRange[];
 }
 
 interface State {
@@ -37,7 +36,7 @@ export class LineIndex {
    */
   async advance(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const names = [format.stepField, format.runField].filter((name) => name !== undefined);
-    if (names.length === 0) return [{ ranges: [wholeFile()] }];
+    if (names.length === 0) return [WHOLE_FILE];
     if (!(await this.#isSame(file, signal))) {
       this.#state = { parts: new Map(), lines: 0, key: undefined };
       this.#end = 0;
@@ -54,12 +53,8 @@ export class LineIndex {
       if (whole < bytes.length) found = withRest(this.#state, names, bytes.subarray(whole), this.#end, format);
       giveBack(bytes.buffer);
     }
-    if (found.parts.size === 0) return [{ ranges: [wholeFile()] }];
-    return [...found.parts.values()].map(({ checksum, ranges, ...rest }) => ({
-      ...rest,
-      ranges: ranges.map((range) => ({ ...range })),
-      digest: digestOf(ranges, checksum),
-    }));
+    if (found.parts.size === 0) return [WHOLE_FILE];
+    return [...found.parts.values()].map(copyOf);
   }
 
   /** Whether it is the file that was read before, and no shorter. */
@@ -77,7 +72,7 @@ export function indexLines(file: LineFile, format: RolloutFormat, signal: AbortS
 }
 
 /**
- * The digest that `indexLines` gives these ranges while they have this content.
+ * The digest of these ranges as they are now.
  * @throws FileError when the file cannot be read
  */
 export async function rangesDigest(
@@ -85,28 +80,33 @@ export async function rangesDigest(
   ranges: readonly Range[],
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  let checksum = 0;
-  for (const { begin, end } of ranges) {
-    for await (const { bytes } of file.blocks(begin, end, signal)) {
+  const read: (Range & { checksum: number })[] = [];
+  for (const range of ranges) {
+    let checksum = 0;
+    for await (const { bytes } of file.blocks(range.begin, range.end, signal)) {
       checksum = crc32(bytes, checksum);
       giveBack(bytes.buffer);
     }
+    read.push({ ...range, checksum });
   }
-  return digestOf(ranges, checksum);
+  return digestOf(read) as string;
 }
 
-function digestOf(ranges: readonly Range[], checksum: number): string {
+/** Tells one content of ranges from another; undefined where nothing is known of it. */
+export function digestOf(ranges: readonly (Range & { readonly checksum?: number })[]): string | undefined {
+  const checksums = ranges.map(({ checksum }) => checksum);
+  if (checksums.includes(undefined)) return undefined;
   const bytes = ranges.reduce((sum, { begin, end }) => sum + end - begin, 0);
-  return `${bytes}-${checksum.toString(16)}`;
+  return `${bytes}-${crc32(checksums.join()).toString(16)}`;
+}
+
+function copyOf(part: Part): Part {
+  return { ...part, ranges: part.ranges.map((range) => ({ ...range })) };
 }
 
 function headOf(bytes: Buffer): { bytes: number; checksum: number } {
   const head = bytes.subarray(0, HEAD_BYTES);
   return { bytes: head.length, checksum: crc32(head) };
-}
-
-export function wholeFile(): Range {
-  return { begin: 0, end: Number.POSITIVE_INFINITY, line: 0 };
 }
 
 /** Takes in whole lines. */
@@ -119,22 +119,31 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
     const before = currentPart(state);
     // A line that says nothing goes with those before it, and is named when they are read.
     if (said !== undefined && said.key !== state.key) {
-      if (before !== undefined) before.checksum = crc32(bytes.subarray(unchecked, begin), before.checksum);
+      if (before !== undefined) take(before, bytes.subarray(unchecked, begin));
       // What stands before the first line that says its step goes with it.
       const from = before === undefined ? 0 : offset + begin;
       unchecked = before === undefined ? 0 : begin;
-      const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, ranges: [], checksum: 0 };
-      part.ranges.push({ begin: from, end: offset + end + 1, line: before === undefined ? 0 : state.lines });
+      const line = before === undefined ? 0 : state.lines;
+      const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, ranges: [] };
+      part.ranges.push({ begin: from, end: offset + end + 1, line, lines: state.lines + 1 - line, checksum: 0 });
       state.parts.set(said.key, part);
       state.key = said.key;
     } else if (before !== undefined) {
-      (before.ranges.at(-1) as Range).end = offset + end + 1;
+      const range = before.ranges.at(-1) as LoggedRange;
+      range.end = offset + end + 1;
+      range.lines++;
     }
     begin = end + 1;
     state.lines++;
   }
   const part = currentPart(state);
-  if (part !== undefined) part.checksum = crc32(bytes.subarray(unchecked), part.checksum);
+  if (part !== undefined) take(part, bytes.subarray(unchecked));
+}
+
+/** Into the checksum of its latest range. */
+function take({ ranges }: Part, bytes: Buffer): void {
+  const range = ranges.at(-1) as LoggedRange;
+  range.checksum = crc32(bytes, range.checksum);
 }
 
 function currentPart({ parts, key }: State): Part | undefined {
@@ -143,9 +152,7 @@ function currentPart({ parts, key }: State): Part | undefined {
 
 /** The same with what follows the last whole line: a line of its own if it is complete, else part of the step before. */
 function withRest(state: State, names: readonly string[], bytes: Buffer, offset: number, format: RolloutFormat): State {
-  const parts = new Map<string, Part>();
-  for (const [key, part] of state.parts)
-    parts.set(key, { ...part, ranges: part.ranges.map((range) => ({ ...range })) });
+  const parts = new Map([...state.parts].map(([key, part]) => [key, copyOf(part)]));
   const copy = { ...state, parts };
   // A line that is cut may say its step before it ends.
   const all = new JsonFields(names);

@@ -1,6 +1,6 @@
 // Rows of a log of JSON lines, parsed on threads where there are many.
 import type { Range } from '../log-part.js';
-import type { RowBatch } from '../row-batch.js';
+import type { RowBatch } from '../rows/row-batch.js';
 import type { LineFile } from './line-blocks.js';
 import type { BlockContext } from './parse-lines.js';
 import type { ParsePool } from './parse-pool.js';

@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '../../../checks/package-root.js';
-import type { RowBatch } from '../row-batch.js';
+import type { RowBatch } from '../rows/row-batch.js';
 import { giveBack, newBlock } from './line-blocks.js';
 import { type BlockContext, parseLines } from './parse-lines.js';
 

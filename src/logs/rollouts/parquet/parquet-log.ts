@@ -7,8 +7,8 @@ import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, TableColumn } from '../format.js';
 import { giveBack } from '../json-lines/line-blocks.js';
 import { addRow, type BlockContext, formatOf } from '../json-lines/parse-lines.js';
-import type { LogPart, Range } from '../log-part.js';
-import { BatchBuilder, type RowBatch } from '../row-batch.js';
+import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
+import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { type Column, ColumnFields } from './column-fields.js';
 import { decodeColumns, hyparquet, ParquetProblem, problemOf } from './decode-columns.js';
 import { readGroup } from './stored-group.js';
@@ -58,10 +58,9 @@ export class ParquetFile {
     const names = new Set(
       [format.stepField, format.runField].filter((name) => name !== undefined && this.#has(name)) as string[],
     );
-    const whole: LogPart[] = [{ ranges: [{ begin: 0, end: Number.POSITIVE_INFINITY, line: 0 }] }];
-    if (names.size === 0) return whole;
-    const parts = new Map<string, LogPart & { ranges: Range[] }>();
-    let range: Range | undefined;
+    if (names.size === 0) return [WHOLE_FILE];
+    const parts = new Map<string, LogPart & { ranges: LoggedRange[] }>();
+    let range: LoggedRange | undefined;
     let key: string | undefined;
     let row = 0;
     for (const group of this.metadata.row_groups) {
@@ -71,18 +70,20 @@ export class ParquetFile {
         const said = stepIn(fields, format);
         if (said !== undefined && said.key !== key) {
           const first = range === undefined;
-          range = { begin: first ? 0 : row, end: row + 1, line: first ? 0 : row };
+          const begin = first ? 0 : row;
+          range = { begin, end: row + 1, line: begin, lines: row + 1 - begin };
           key = said.key;
           const part = parts.get(key) ?? { step: said.step, run: said.run, ranges: [] };
           part.ranges.push(range);
           parts.set(key, part);
         } else if (range !== undefined) {
-          range.end = row + 1;
+          range.end++;
+          range.lines++;
         }
         row++;
       }
     }
-    return parts.size === 0 ? whole : [...parts.values()];
+    return parts.size === 0 ? [WHOLE_FILE] : [...parts.values()];
   }
 
   /** Rows of these ranges, a row group at a time. @throws FileError when the file cannot be read */

@@ -1,5 +1,5 @@
 // Rollouts as columns: what parsing makes of a piece of a log, in the form in which it goes from a thread to another.
-import type { LoggedRollout } from './rollout.js';
+import type { LoggedRollout } from '../rollout.js';
 
 /** A line or row that could not be used. */
 export interface RowProblem {
