@@ -2,7 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { viridis } from '../../src/report/charts/colour-scales.js';
-import { compareOption, compareTable, differenceSentence, lastCommonStep } from '../../src/report/charts/compare.js';
+import {
+  compareHeight,
+  compareOption,
+  compareTable,
+  differenceSentence,
+  lastCommonStep,
+} from '../../src/report/charts/compare.js';
 import { forestOption, forestTable } from '../../src/report/charts/forest.js';
 import { costSentence, healthFigure, healthOption } from '../../src/report/charts/health.js';
 import { hasKeptRatio, keptRatioOption } from '../../src/report/charts/kept-ratio.js';
@@ -10,6 +16,7 @@ import { hasTrail, planeOption, planeTable } from '../../src/report/charts/plane
 import { promptMapOption, spreadOption, triageOption } from '../../src/report/charts/prompts/prompt-map.js';
 import { hasLayer, idsRecur, promptsAt, stepsOf } from '../../src/report/charts/prompts/prompt-rows.js';
 import { stepPromptsOption, stepPromptsTable } from '../../src/report/charts/prompts/step-prompts.js';
+import { storyOption } from '../../src/report/charts/story.js';
 import { LIGHT } from '../../src/report/charts/theme.js';
 import { PromptColumns, type PromptRow } from '../../src/report/collect/prompt-columns.js';
 import { svgOf } from '../../src/report/figures/echarts.js';
@@ -153,6 +160,46 @@ describe('runs side by side', () => {
       [LIGHT.runs[1], 'dashed'],
     ]);
     expect(compareTable(two).rows[0]).toEqual(['a', 2, 'diverse', '1 [0.800, 1.20]', '—', '—', '—']);
+  });
+
+  it('share no panel and no column where one was measured by scores and another by texts', () => {
+    const ofScores = runOf([1, 5], { ...populations, entropy: [2, 2], retrieval: [1, 1] }, headOf('scores'));
+    const head = headOf('texts', { instrument: 'texts', hasEntropy: false });
+    const ofTexts = runOf([1, 5], { mi: [0.5, -0.25], entropy: [0.4, 0.3], retrieval: [1, 0.5] }, head);
+    const { yAxis, series } = compareOption([ofScores, ofTexts], LIGHT, SIZE) as {
+      yAxis: { name: string; min: number; max: number }[];
+      series: { yAxisIndex: number; lineStyle: { color: string } }[];
+    };
+    expect(yAxis.map(({ name }) => name)).toEqual([
+      'I(X;Z), nats a response',
+      'I(X;Z), lower bound from texts, nats a response',
+      'H(Z|X), nats a token',
+      'Novelty among siblings, share of a text',
+      'Retrieval',
+    ]);
+    expect(series.map(({ yAxisIndex }) => yAxisIndex)).toEqual([0, 1, 2, 3, 4, 4]);
+    // A run keeps its colour in every panel, and a bound below 0 is drawn.
+    expect(series[1]?.lineStyle.color).toBe(LIGHT.runs[1]);
+    expect(yAxis[1]?.min).toBe(-0.25);
+    expect(compareTable([ofScores, ofTexts])).toEqual({
+      columns: [
+        ...['run', 'steps', 'state', 'MI at step 5, population interval', 'MI bound at step 5, population interval'],
+        ...['H(Z|X)', 'novelty', 'retrieval', 'reward'],
+      ],
+      rows: [
+        ['scores', 2, 'diverse', '1 [0.800, 1.20]', '', '2', '', '1', '—'],
+        ['texts', 2, 'diverse', '', '-0.250', '', '0.300', '0.500', '—'],
+      ],
+    });
+    expect(differenceSentence(ofScores, ofTexts)).toBeUndefined();
+    expect(compareHeight([ofScores, ofTexts])).toBeGreaterThan(compareHeight([ofScores]));
+  });
+
+  it('draw in the story the whole interval of a bound below 0', () => {
+    const head = headOf('texts', { instrument: 'texts', hasEntropy: false });
+    const run = runOf([1, 5], { mi: [0.5, 0.1], mi_low: [0.3, -0.2], mi_high: [0.7, 0.4] }, head);
+    const { yAxis } = storyOption({ run }, LIGHT, SIZE) as { yAxis: { name: string; min: number }[] };
+    expect(yAxis[0]?.min).toBe(Math.fround(-0.2));
   });
 });
 

@@ -1,59 +1,74 @@
-// Runs side by side: one panel a figure, one scale for all.
+// Runs side by side: one panel for what is measured alike, one scale for all.
 import type { RunData } from '../report.js';
 import { axisText, baseOption, type ChartOption, type ChartTable, plainAxis, type Size } from './chart-option.js';
 import { line } from './marks.js';
 import { measuredPoints } from './measured-points.js';
 import { shortNumber, withInterval } from './number-text.js';
-import { roundUp } from './story.js';
+import { distinctWords, miName, miTitle, varietyName, varietyTitle } from './step-words.js';
+import { roundUp, titledAxis } from './story.js';
 import type { Theme } from './theme.js';
 import { visiblePoints } from './visible-points.js';
 
-const PANELS = [
-  ['mi', 'I(X;Z), nats a response'],
-  ['entropy', 'H(Z|X), nats a token'],
-  ['retrieval', 'Retrieval'],
-] as const;
+interface ComparePanel {
+  readonly figure: string;
+  readonly title: string;
+  readonly has: (run: RunData) => boolean;
+}
+
+function panelsOf(runs: readonly RunData[]): ComparePanel[] {
+  const panels = (figure: string, titleOf: typeof miTitle): ComparePanel[] =>
+    distinctWords(runs, titleOf).map((title) => ({
+      figure,
+      title,
+      has: ({ head }) => titleOf(head) === title,
+    }));
+  return [...panels('mi', miTitle), ...panels('entropy', varietyTitle), ...panels('retrieval', () => 'Retrieval')];
+}
+
+const PANEL = 110;
+const [TOP, GAP, FOOT] = [18, 24, 40];
+
+/** Pixels that the chart is high. */
+export function compareHeight(runs: readonly RunData[]): number {
+  const count = panelsOf(runs).length;
+  return TOP + FOOT + PANEL * count + GAP * Math.max(0, count - 1);
+}
 
 /** Runs are told apart by these as well as by their colours. */
 const DASHES = ['solid', 'dashed', 'dotted'] as const;
 
 export function compareOption(runs: readonly RunData[], theme: Theme, size: Size): ChartOption {
-  const [top, gap, foot, left, right] = [18, 24, 40, 44, 16];
-  const height = (size.height - top - foot - gap * (PANELS.length - 1)) / PANELS.length;
+  const [left, right] = [44, 16];
+  const panels = panelsOf(runs);
+  const height = (size.height - TOP - FOOT - GAP * (panels.length - 1)) / panels.length;
   const ends = runs.flatMap(({ steps }) => (steps.length === 0 ? [] : [steps[0] as number, steps.at(-1) as number]));
   const [first, last] = [Math.min(...ends), Math.max(...ends)];
-  const most = (name: string): number =>
-    Math.max(
-      1e-9,
-      ...runs.map(({ figures }) => (figures[name] ?? new Float32Array()).reduce((a, b) => (b > a ? b : a), 0)),
-    );
+  const limits = ({ figure, has }: ComparePanel): { min: number; max: number } => {
+    if (figure === 'retrieval') return { min: 0, max: 1 };
+    const values = runs.filter(has).flatMap(({ figures }) => [...(figures[figure] ?? [])]);
+    const known = values.filter((value) => !Number.isNaN(value));
+    const most = known.reduce((a, b) => Math.max(a, b), 1e-9);
+    return { min: known.reduce((a, b) => Math.min(a, b), 0), max: roundUp(1.04 * most) };
+  };
   return {
     ...baseOption(theme),
-    grid: PANELS.map((_, at) => ({ left, right, top: top + at * (height + gap), height })),
-    xAxis: PANELS.map((_, at) => ({
+    grid: panels.map((_, at) => ({ left, right, top: TOP + at * (height + GAP), height })),
+    xAxis: panels.map((_, at) => ({
       ...plainAxis(theme),
       gridIndex: at,
       min: first,
       max: last === first ? first + 1 : last,
-      axisLabel: { ...axisText(theme), show: at === PANELS.length - 1, hideOverlap: true },
+      axisLabel: { ...axisText(theme), show: at === panels.length - 1, hideOverlap: true },
     })),
-    yAxis: PANELS.map(([name, title], at) => {
-      const max = name === 'retrieval' ? 1 : roundUp(1.04 * most(name));
-      const nameTextStyle = { ...axisText(theme), color: theme.text, align: 'left' };
-      return {
-        ...plainAxis(theme),
-        gridIndex: at,
-        min: 0,
-        max,
-        interval: max / 2,
-        name: title,
-        nameGap: 5,
-        nameTextStyle,
-      };
-    }),
-    series: PANELS.flatMap(([name], at) =>
-      runs.map((run, place) => {
-        const { steps, values } = measuredPoints(run, name);
+    yAxis: panels.map((panel, at) => ({
+      ...plainAxis(theme),
+      gridIndex: at,
+      ...titledAxis(theme, panel.title, limits(panel)),
+    })),
+    series: panels.flatMap(({ figure, has }, at) =>
+      runs.flatMap((run, place) => {
+        if (!has(run)) return [];
+        const { steps, values } = measuredPoints(run, figure);
         const whole = { from: 0, to: steps.length };
         return line(
           visiblePoints(steps, values, whole, Math.max(1, size.width - left - right)),
@@ -78,30 +93,33 @@ export function lastCommonStep(runs: readonly RunData[]): number | undefined {
 /** Facts of each run, with the interval for prompts drawn like these: runs are compared by what they were drawn from. */
 export function compareTable(runs: readonly RunData[]): ChartTable {
   const common = lastCommonStep(runs);
+  const [bounds, varieties] = [distinctWords(runs, miName), distinctWords(runs, varietyName)];
   return {
     columns: [
-      'run',
-      'steps',
-      'state',
-      `MI at step ${common ?? '—'}, population interval`,
-      'H(Z|X)',
-      'retrieval',
-      'reward',
+      ...['run', 'steps', 'state'],
+      ...bounds.map((name) => `${name} at step ${common ?? '—'}, population interval`),
+      ...varieties,
+      ...['retrieval', 'reward'],
     ],
     rows: runs.map(({ head, steps, figures }) => {
       const at = common === undefined ? -1 : steps.indexOf(common);
       const value = (name: string): number => figures[name]?.[at] ?? Number.NaN;
       const mi = withInterval(value('mi'), value('mi_population_low'), value('mi_population_high'));
-      const others = ['entropy', 'retrieval', 'reward'].map((name) => shortNumber(value(name)));
-      return [head.name, head.count, head.status.state, mi, ...others];
+      const entropy = shortNumber(value('entropy'));
+      return [
+        ...[head.name, head.count, head.status.state],
+        ...bounds.map((name) => (name === miName(head) ? mi : '')),
+        ...varieties.map((name) => (name === varietyName(head) ? entropy : '')),
+        ...['retrieval', 'reward'].map((name) => shortNumber(value(name))),
+      ];
     }),
   };
 }
 
-/** What two runs differ by at the last step that both have, where their populations' intervals say so. */
+/** What two runs differ by at the last step that both have, where their populations' intervals say so, measured alike. */
 export function differenceSentence(a: RunData, b: RunData): string | undefined {
   const common = lastCommonStep([a, b]);
-  if (common === undefined) return undefined;
+  if (common === undefined || miName(a.head) !== miName(b.head)) return undefined;
   const at = (run: RunData, name: string): number => run.figures[name]?.[run.steps.indexOf(common)] ?? Number.NaN;
   const [low, high] = [at(a, 'mi_population_low'), at(a, 'mi_population_high')];
   const [otherLow, otherHigh] = [at(b, 'mi_population_low'), at(b, 'mi_population_high')];
@@ -111,5 +129,5 @@ export function differenceSentence(a: RunData, b: RunData): string | undefined {
   const width = Math.hypot((high - low) / 2, (otherHigh - otherLow) / 2);
   const interval = `[${shortNumber(difference - width)}, ${shortNumber(difference + width)}]`;
   const verdict = Math.abs(difference) > width ? 'they differ' : 'they cannot be told apart';
-  return `MI of ${a.head.name} less that of ${b.head.name} at step ${common}: ${shortNumber(difference)} ${interval}; ${verdict}.`;
+  return `${miName(a.head)} of ${a.head.name} less that of ${b.head.name} at step ${common}: ${shortNumber(difference)} ${interval}; ${verdict}.`;
 }

@@ -3,6 +3,7 @@ import type { RunData } from '../report.js';
 import { baseOption, type ChartOption, type ChartTable, plainAxis } from './chart-option.js';
 import { lastMeasured } from './measured-points.js';
 import { percentText } from './number-text.js';
+import { miAxis } from './step-words.js';
 import type { Theme } from './theme.js';
 
 /** Whatever is logged beside MI that a glance at a dashboard would take for health. */
@@ -34,7 +35,7 @@ export function healthOption(run: RunData, theme: Theme): ChartOption {
       scale: true,
       ...(name === 'valid' ? { min: 0, max: 1 } : {}),
     },
-    yAxis: { ...plainAxis(theme), ...middle, nameGap: 34, name: 'I(X;Z), nats' },
+    yAxis: { ...plainAxis(theme), ...middle, nameGap: 34, name: `${miAxis(run.head)}, nats` },
     series: [
       {
         type: 'scatter',

@@ -3,6 +3,7 @@
 import type { RunData } from '../report.js';
 import { baseOption, type ChartOption, type ChartTable, drawnSeries, plainAxis, type Shape } from './chart-option.js';
 import { dot, stroke, words } from './pixel-drawing.js';
+import { distinctWords, miAxis, miName, varietyAxis, varietyName } from './step-words.js';
 import type { Theme } from './theme.js';
 import { nearestPlace } from './visible-points.js';
 
@@ -81,12 +82,17 @@ export function planeOption(runs: readonly RunData[], theme: Theme): ChartOption
     nameGap: 32,
     axisLabel: { ...plainAxis(theme).axisLabel, formatter: (value: number) => `${value}%` },
   });
+  const names = (words: typeof miAxis): string =>
+    distinctWords(
+      trails.map(({ run }) => run),
+      words,
+    ).join(' or ');
   const inPlane = (value: number, low: number): number => Math.max(low, value);
   return {
     ...baseOption(theme),
     grid: { left: 60, right: 16, top: 10, bottom: 44 },
-    xAxis: logAxis('I(X;Z), % of start', left, right),
-    yAxis: logAxis('H(Z|X), % of start', bottom, top),
+    xAxis: logAxis(`${names(miAxis)}, % of start`, left, right),
+    yAxis: logAxis(`${names(varietyAxis)}, % of start`, bottom, top),
     series: [
       drawnSeries(1, (_, { coord }) => {
         const [x, y] = coord([50, 50]);
@@ -204,7 +210,10 @@ function arrowheads(pixels: readonly (readonly [number, number])[], color: strin
 
 export function planeTable(runs: readonly RunData[]): ChartTable {
   return {
-    columns: ['run', 'step', 'MI, % of start', 'H, % of start'],
+    columns: [
+      ...['run', 'step'],
+      ...[miName, varietyName].map((name) => `${distinctWords(runs, name).join(' or ')}, % of start`),
+    ],
     rows: runs
       .filter(hasTrail)
       .map(trailOf)

@@ -1,7 +1,30 @@
-// A step of a run -> its figures in words, for who reads and for who listens.
-import { REGIME_CODES, type RunData } from '../report.js';
+// What a run was measured as, and a step of it -> its figures in words, for who reads and for who listens.
+import { REGIME_CODES, type RunData, type RunHead } from '../report.js';
 import type { ChartTable } from './chart-option.js';
 import { inWords, pText, shortNumber, withInterval } from './number-text.js';
+
+type Measured = Pick<RunHead, 'instrument' | 'hasEntropy'>;
+
+/** In a table or a line. */
+export const miName = ({ instrument }: Measured): string => (instrument === 'texts' ? 'MI bound' : 'MI');
+export const varietyName = ({ hasEntropy }: Measured): string => (hasEntropy ? 'H(Z|X)' : 'novelty');
+
+/** Of an axis, without the unit. */
+export const miAxis = ({ instrument }: Measured): string =>
+  instrument === 'texts' ? 'I(X;Z), lower bound from texts' : 'I(X;Z)';
+export const varietyAxis = ({ hasEntropy }: Measured): string => (hasEntropy ? 'H(Z|X)' : 'Novelty among siblings');
+
+export const miTitle = (head: Measured): string => `${miAxis(head)}, nats a response`;
+export const varietyTitle = (head: Measured): string =>
+  `${varietyAxis(head)}, ${head.hasEntropy ? 'nats a token' : 'share of a text'}`;
+
+/** What all of the runs say, each once: what is not measured alike shares no panel and no column. */
+export function distinctWords(
+  runs: readonly { readonly head: Measured }[],
+  words: (head: Measured) => string,
+): string[] {
+  return [...new Set(runs.map(({ head }) => words(head)))];
+}
 
 export interface StepWords {
   readonly step: number;
@@ -33,12 +56,11 @@ export function stepWords({ steps, figures, regimes }: RunData, at: number): Ste
 /** `step 136: MI 0.480 [0.340, 0.620], p ≤ 0.001; H(Z|X) 2.36; retrieval …; template collapse` */
 export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole' = 'whole'): string {
   const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at);
-  const { instrument, hasEntropy } = run.head;
   const rewards = run.figures.reward === undefined ? [] : [`reward ${reward}`];
   if (run.figures.measured?.[at] === 0) return `step ${step}: ${['not measured', ...rewards].join('; ')}`;
   const parts = [
-    `${instrument === 'texts' ? 'MI bound' : 'MI'} ${mi}${p === '' ? '' : `, ${p}`}`,
-    `${hasEntropy ? 'H(Z|X)' : 'novelty'} ${entropy}`,
+    `${miName(run.head)} ${mi}${p === '' ? '' : `, ${p}`}`,
+    `${varietyName(run.head)} ${entropy}`,
     `retrieval ${retrieval}${length === 'brief' ? '' : `, chance ${chance}`}`,
     ...rewards,
     state,

@@ -13,6 +13,7 @@ import {
 import { band, hatch, hollowPoints, line, type Place } from './marks.js';
 import { measuredPoints } from './measured-points.js';
 import { inWords } from './number-text.js';
+import { miTitle, varietyTitle } from './step-words.js';
 import { LETTERS, type Theme } from './theme.js';
 import { type Point, type Span, spanOf, visibleBand, visiblePoints } from './visible-points.js';
 
@@ -131,8 +132,7 @@ type Draw = (drawing: PanelDrawing, place: Place, layout: StoryLayout) => DrawnP
 const PANELS: Readonly<Record<Panel['name'], Draw>> = {
   mi(drawing, place) {
     const { run, theme } = drawing;
-    const { start, instrument } = run.head;
-    const isBound = instrument === 'texts';
+    const { start } = run.head;
     const most = Math.max(...extent(drawing, ['mi', 'mi_high', 'mi_most']), 1e-9);
     const bound = lastOf(run, 'bound');
     const showsBound = bound < 2.2 * most;
@@ -140,8 +140,8 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
     const guides = start === null ? [] : guideLines(drawing, start.mi, place);
     return {
       axes: [
-        titled(theme, `${isBound ? 'I(X;Z), lower bound from texts' : 'I(X;Z)'}, nats a response`, {
-          min: Math.min(0, ...extent(drawing, ['mi'])),
+        titledAxis(theme, miTitle(run.head), {
+          min: Math.min(0, ...extent(drawing, ['mi', 'mi_low', 'mi_least'])),
           max: top,
         }),
       ],
@@ -160,12 +160,12 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
     const { run, theme } = drawing;
     const start = run.head.start?.entropy;
     const most = Math.max(...extent(drawing, ['entropy', 'entropy_most']), 1e-9);
-    const title = run.head.hasEntropy ? 'H(Z|X), nats a token' : 'Novelty among siblings, share of a text';
+    const title = varietyTitle(run.head);
     const top = roundUp(1.04 * most);
     const share = { position: 'right', min: 0, splitLine: { show: false } };
     return {
       axes: [
-        titled(theme, start ? `${title} · right: % of start` : title, { min: 0, max: top }),
+        titledAxis(theme, start ? `${title} · right: % of start` : title, { min: 0, max: top }),
         ...(start
           ? [
               {
@@ -187,7 +187,7 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
     const { theme } = drawing;
     const chance = visible(drawing, 'chance');
     return {
-      axes: [titled(theme, 'Retrieval of the own prompt, share of responses', { min: 0, max: 1 })],
+      axes: [titledAxis(theme, 'Retrieval of the own prompt, share of responses', { min: 0, max: 1 })],
       drawn: [
         {
           ...line(chance, { color: theme.chance, width: 1, label: 'chance' }, place),
@@ -205,7 +205,7 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
     const isShare = least >= 0 && most <= 1;
     const [low, high] = isShare ? [0, 1] : [Math.min(0, least), Math.max(most, 0)];
     return {
-      axes: [titled(theme, 'Reward, mean of the batch', { min: low, max: high === low ? low + 1 : high })],
+      axes: [titledAxis(theme, 'Reward, mean of the batch', { min: low, max: high === low ? low + 1 : high })],
       drawn: [...bandOf(drawing, 'reward', theme.reward, place), figureLine(drawing, 'reward', theme.reward, place)],
     };
   },
@@ -250,7 +250,8 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
 
 const percentLabel = (value: number): string => `${Math.round(value)}%`;
 
-const titled = (theme: Theme, name: string, limits: { min: number; max: number }): ChartOption => ({
+/** An axis of values whose title stands above it; figures may lie below 0. */
+export const titledAxis = (theme: Theme, name: string, limits: { min: number; max: number }): ChartOption => ({
   ...limits,
   name,
   nameLocation: 'end',

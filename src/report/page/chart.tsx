@@ -59,6 +59,8 @@ export function Chart({ label, name, height, option, table, children, onSize, is
     const size = { width: width.value, height };
     onSize?.(size);
     chart.current.resize(size);
+    // A drawn shape would take over place and style of the one that stood at its index, where it does not name them all.
+    chart.current.clear();
     chart.current.setOption(option(size), true);
     if (performance.getEntriesByName('story').length === 0) performance.mark('story');
     // A print does not wait for the next frame.

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { ChartOption, Size } from '../charts/chart-option.js';
-import { compareOption, compareTable, differenceSentence } from '../charts/compare.js';
+import { compareHeight, compareOption, compareTable, differenceSentence } from '../charts/compare.js';
 import { forestHeight, forestOption, forestTable } from '../charts/forest.js';
 import {
   gradientSentence,
@@ -89,7 +89,7 @@ export function ComparePart() {
       <Chart
         label={`MI, entropy and retrieval of ${shown.length} runs`}
         name="compare"
-        height={420}
+        height={compareHeight(shown)}
         option={option}
         table={() => ({ columns, rows })}
       />

@@ -1,5 +1,7 @@
 // A line a run, the gravest first: what is wrong, since when, how sure, and of the one that is looked at what to do.
+
 import { percentText, shortNumber, withInterval } from '../charts/number-text.js';
+import { miName, varietyName } from '../charts/step-words.js';
 import type { Grade, RunData } from '../report.js';
 import { choose, live, run, runs, titleOf } from './state.js';
 
@@ -33,8 +35,8 @@ function RunLine({ one, isChosen }: { one: RunData; isChosen: boolean }) {
   const { grade, state, since, said } = head.status;
   const [mi, low, high] = ['mi', 'mi_low', 'mi_high'].map((name) => last(figures[name])) as [number, number, number];
   const facts = [
-    [`${head.instrument === 'texts' ? 'MI bound' : 'MI'}`, withInterval(mi, low, high), percentOfStart(head.shares.mi)],
-    [head.hasEntropy ? 'H(Z|X)' : 'novelty', shortNumber(last(figures.entropy)), percentOrNothing(head.shares.entropy)],
+    [miName(head), withInterval(mi, low, high), percentOfStart(head.shares.mi)],
+    [varietyName(head), shortNumber(last(figures.entropy)), percentOrNothing(head.shares.entropy)],
     ['retrieval', shortNumber(last(figures.retrieval)), `chance ${shortNumber(last(figures.chance))}`],
     ['reward', shortNumber(last(figures.reward)), ''],
     ...(live.value.state === 'none' ? [] : [['step', String(steps.at(-1) ?? ''), '']]),
