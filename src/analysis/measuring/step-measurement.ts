@@ -6,7 +6,7 @@ import { is, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
-import { LOG_OPTIONS, type LogOptions } from '../../logs/rollouts/log-options.js';
+import { LOG_OPTIONS, type LogOptions, onlyEnvironment } from '../../logs/rollouts/log-options.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
@@ -106,7 +106,7 @@ export function hasTexts({ profile }: MeasureOptions): boolean {
 
 /** Whether the user says what reads the logs. */
 export function isForced({ format, columns }: MeasureOptions): boolean {
-  return format !== undefined || columns !== undefined;
+  return format !== undefined || (columns !== undefined && !onlyEnvironment(columns));
 }
 
 export function badRow({ file, problem, offset }: BadRow): FileError {

@@ -31,7 +31,7 @@ export function addLogOptions(command: Command): Command {
     )
     .option(
       '--columns <map>',
-      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file",
+      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file; of any log: environment=…",
       columnMap,
     )
     .option(

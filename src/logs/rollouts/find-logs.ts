@@ -61,18 +61,18 @@ const MOST_NAMED = 5;
 /**
  * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what
  * no reader knows in it is passed over with a note. Never rejects because of a path.
- * @param choice reader that is forced
+ * @param choice reader that is forced, or what is known of its columns
  * @param wanted of the files found in folders
  * @param seen files as an earlier look had them, which is filled: those that have not changed are not read again
  */
 export async function findLogs(
   source: string | readonly string[],
-  choice: FormatChoice | undefined,
+  choice: Partial<FormatChoice> | undefined,
   signal: AbortSignal | undefined,
   wanted: FileChoice,
   seen?: Map<string, LogFile> | undefined,
 ): Promise<FoundLogs> {
-  const search = new Search(signal, wanted, choice !== undefined);
+  const search = new Search(signal, wanted, choice?.name !== undefined);
   for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
   const candidates = [...search.files.values()].sort((a, b) => naturalOrder(a.path, b.path));
   const { problems, notes } = search;
@@ -275,14 +275,17 @@ async function stampOf(path: string, signal: AbortSignal | undefined): Promise<s
  */
 async function lookAt(
   { path, root }: Candidate,
-  choice: FormatChoice | undefined,
+  { name: forced, columns }: Partial<FormatChoice> = {},
   signal: AbortSignal | undefined,
 ): Promise<LogFile | FileError | string | undefined> {
   const isNamed = root === undefined;
   const name = printable(isNamed ? path : relative(root, path));
   if (PICKLED.test(path)) return new FileError({ path }, PICKLED_ADVICE);
   const beside = isNamed ? '' : join('/', relative(root, path));
-  if (!isNamed && FORMATS.some((format) => format.passesOver?.(beside) && (!choice || choice.name === format.name))) {
+  if (
+    !isNamed &&
+    FORMATS.some((format) => format.passesOver?.(beside) && (forced === undefined || forced === format.name))
+  ) {
     return undefined;
   }
   const container = containerOf(path) ?? 'json-lines';
@@ -290,7 +293,7 @@ async function lookAt(
     const { keys, bytes, stamp } = await keysIn(path, container, signal);
     if (keys === undefined)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
-    const format = choice === undefined ? recognised(path, container, keys) : formatOf(choice);
+    const format = forced === undefined ? recognised(path, container, keys) : formatOf({ name: forced, columns });
     if (format === undefined || !format.containers.includes(container)) {
       const found = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
       return isNamed ? new FileError({ path }, `no reader knows it: it has ${found}. ${whatIsRead()}`) : found;
@@ -299,7 +302,7 @@ async function lookAt(
     const runDirectory = isRemote(path) ? place.runDirectory : resolve(place.runDirectory);
     return {
       path,
-      choice: choice ?? { name: format.name },
+      choice: { name: format.name, ...(columns !== undefined && { columns }) },
       container,
       place: { ...place, runDirectory },
       bytes,

@@ -19,6 +19,8 @@ export interface Place {
 export interface RowContext {
   readonly path: string;
   readonly place: Place;
+  /** Column that the user says to name the environment. */
+  readonly environment?: string | undefined;
 }
 
 export interface RolloutFormat {

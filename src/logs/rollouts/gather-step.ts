@@ -1,6 +1,7 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
 // what follows it.
 import { counted } from '../../checks/words.js';
+import { promptEnvironments } from './environments.js';
 import type { RolloutFormat } from './format.js';
 import { groupsOf } from './groups.js';
 import type { LoggedText } from './logged-text.js';
@@ -89,6 +90,9 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     sample: present(rows, 'sample'),
     episode: present(rows, 'episode'),
     turn: numbers(rows, 'turn'),
+    environment: has(rows, 'environment')
+      ? promptEnvironments(rows.column<string>('environment') ?? [], groups, files[0] ?? '')
+      : undefined,
     absent,
     notes,
     badRows: rows.bad,

@@ -5,6 +5,7 @@ import { is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { checkFormat } from './find-logs.js';
 import { type ColumnNames, mappedColumns } from './formats/own.js';
+import { MAPPED } from './json-lines/parse-lines.js';
 import { checkTags, type ReasoningTags, THINK } from './reasoning.js';
 import type { LogReading } from './rollout-logs.js';
 
@@ -12,7 +13,10 @@ import type { LogReading } from './rollout-logs.js';
 export interface LogOptions {
   /** Name of the reader, where the fields do not tell. Default: by the fields of each file. */
   format?: string | undefined;
-  /** Columns of a table of anyone's: our name of each -> its name in the file. JSON lines, Parquet and CSV. */
+  /**
+   * Columns of a table of anyone's: our name of each -> its name in the file. JSON lines, Parquet and CSV. With a
+   * format, or alone, `environment` names the column of a trainer's log that says it.
+   */
   columns?: ColumnNames | undefined;
   /** Tags around the reasoning, or that all of the response is reasoning. Default: <think> and </think>. */
   reasoning?: ReasoningTags | undefined;
@@ -35,19 +39,29 @@ export function logReading(options: LogOptions): LogReading {
   const { format, columns, reasoning = THINK, tagTokens, groupSize } = options;
   if (format !== undefined) checkFormat(format);
   if (columns !== undefined) {
-    if (format !== undefined)
-      throw new ArgumentError('options.columns', 'go without a format: they say what the columns are');
     if (typeof columns !== 'object' || columns === null) {
       throw new ArgumentError('options.columns', `got ${shown(columns)}, expected { step: '…', output: '…', … }`);
     }
     mappedColumns(columns);
+    if (format !== undefined && !onlyEnvironment(columns)) {
+      throw new ArgumentError(
+        'options.columns',
+        'go without a format: they say what the columns are. Beside one, only environment can be named',
+      );
+    }
   }
   checkTags(reasoning, 'options.reasoning');
   const isPair = tagTokens?.length === 2 && tagTokens.every((id) => Number.isSafeInteger(id) && id >= 0);
   if (tagTokens !== undefined && !isPair) {
     throw new ArgumentError('options.tagTokens', 'expected the ids of the two tags, such as [151667, 151668]');
   }
-  const choice =
-    columns !== undefined ? { name: 'columns', columns } : format !== undefined ? { name: format } : undefined;
+  const name = columns === undefined || onlyEnvironment(columns) ? format : MAPPED;
+  const choice = { ...(name !== undefined && { name }), ...(columns !== undefined && { columns }) };
   return { choice, gathering: { reasoning, tagTokens, groupSize } };
+}
+
+/** Whether they name the environment alone, which is known beside whatever a reader finds. */
+export function onlyEnvironment(columns: ColumnNames): boolean {
+  const named = Object.entries(columns).filter(([, column]) => column !== undefined);
+  return named.length > 0 && named.every(([name]) => name === 'environment');
 }

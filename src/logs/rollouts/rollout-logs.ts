@@ -25,8 +25,8 @@ import { StepRows } from './rows/step-rows.js';
 
 /** How logs are read. */
 export interface LogReading {
-  /** The reader that is forced. */
-  readonly choice: FormatChoice | undefined;
+  /** The reader that is forced, or the column of environments for whichever reader it is. */
+  readonly choice: Partial<FormatChoice> | undefined;
   readonly gathering: GatherStepOptions;
   /** Threads that parse JSON lines. Default: one a processor. */
   readonly threads?: number | undefined;

@@ -34,6 +34,8 @@ export interface Rollout {
   episode?: string;
   /** From 0. */
   turn?: number;
+  /** Name of the environment, task or data source that its prompt is of. */
+  environment?: string;
 }
 
 /** The same before anyone asks what its texts say. */
@@ -66,6 +68,7 @@ export const ROLLOUT_COLUMNS: Readonly<Record<RolloutColumn, string>> = {
   sample: 'sample id',
   episode: 'episode',
   turn: 'turn',
+  environment: 'environment',
 };
 
 /** Which of the ways to tell the groups of a step was used. */
@@ -122,6 +125,8 @@ export interface RolloutStep {
   readonly episode: Texts | undefined;
   /** [R] */
   readonly turn: Float64Array | undefined;
+  /** Of each row's prompt, which has one in a step; undefined where the log names none for it. */
+  readonly environment: Texts | undefined;
   /** Why a column is absent. */
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
   /** What whoever reads the figures should know: biases of the log, what had to be assumed. */

@@ -1,6 +1,7 @@
 // NeMo-RL: train_data_step{N}.jsonl and val_data_step{N}.jsonl in the log folder. Every field is a list of one; arrays
 // are padded and end at `input_lengths`. Under dynamic sampling `rewards` is the list before the sampling.
 // nemo_rl/algorithms/grpo.py, utils/logger.py.
+import { environmentName } from '../environments.js';
 import { LineProblem } from '../fields.js';
 import { hasAll, placeByName, plainName, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf } from '../messages.js';
@@ -14,6 +15,7 @@ const FIELDS = [
   'token_loss_mask',
   'generation_logprobs',
   'idx',
+  'agent_ref',
 ] as const;
 
 export const nemoRl: RolloutFormat = {
@@ -38,10 +40,13 @@ export const nemoRl: RolloutFormat = {
     // Of another length `rewards` are not this row's.
     const reward = one.filtered_rewards.number('filtered_rewards') ?? one.rewards.number('rewards');
     const sample = line.id('idx');
+    const environment = environmentName(one.agent_ref.value('agent_ref'));
     const ids = one.token_ids.tokens('token_ids');
     if (ids === undefined) {
       const content = one.content.value('content');
-      return [rollout({ ...(content !== undefined && chatOf(messagesOf(content, 'content'))), reward, sample })];
+      return [
+        rollout({ ...(content !== undefined && chatOf(messagesOf(content, 'content'))), reward, sample, environment }),
+      ];
     }
     const end = one.input_lengths.count('input_lengths') ?? ids.length;
     if (end > ids.length) throw new LineProblem(`input_lengths is ${end}, of ${ids.length} token_ids`);
@@ -57,6 +62,7 @@ export const nemoRl: RolloutFormat = {
         length: tokens.length,
         reward,
         sample,
+        environment,
       }),
     ];
   },

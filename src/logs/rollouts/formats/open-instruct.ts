@@ -2,6 +2,7 @@
 // steps in one. Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0.
 // open_instruct/rl_utils.py.
 import { dirname } from 'node:path';
+import { environmentName } from '../environments.js';
 import { hasAll, plainName, type RolloutFormat, rollout } from '../format.js';
 
 export const openInstruct: RolloutFormat = {
@@ -20,6 +21,7 @@ export const openInstruct: RolloutFormat = {
     'finish_reason',
     'request_info',
     'logprobs',
+    'dataset',
   ],
   stepField: 'step',
   place: (path) => ({ runDirectory: dirname(path) }),
@@ -40,6 +42,7 @@ export const openInstruct: RolloutFormat = {
         truncated: finish === undefined ? undefined : finish === 'length',
         length: tokens?.length,
         sample: line.id('sample_idx'),
+        environment: environmentName(line.value('dataset')),
       }),
     ];
   },

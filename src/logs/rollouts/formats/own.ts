@@ -2,6 +2,7 @@
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
 import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
+import { environmentName } from '../environments.js';
 import { type Fields, floatsOf } from '../fields.js';
 import { type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
@@ -27,6 +28,7 @@ export const OWN_COLUMNS = [
   'length',
   'sample',
   'run',
+  'environment',
 ] as const;
 
 /** A column of our own rollout logs. */
@@ -115,6 +117,7 @@ function ownRow(line: Fields, names: ColumnNames): LoggedRollout {
     truncated: read('truncated', (column) => line.flag(column)),
     length: read('length', (column) => line.count(column)) ?? tokens?.length,
     sample: read('sample', (column) => line.id(column)),
+    environment: read('environment', (column) => environmentName(line.value(column))),
   });
 }
 

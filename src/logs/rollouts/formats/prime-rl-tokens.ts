@@ -1,5 +1,6 @@
 // prime-rl: token_exports/step_{N}/rank_{r}.jsonl, with `trainer.enable_token_export`; complete once STABLE lies beside
 // them. Arrays of a value a token, null where it was absent or not finite. trainer/rl/token_export.py.
+import { environmentName } from '../environments.js';
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
 
 export const primeRlTokens: RolloutFormat = {
@@ -17,6 +18,7 @@ export const primeRlTokens: RolloutFormat = {
     'loss_mask',
     'inference_logprobs',
     'entropy',
+    'env_name',
   ],
   stepField: 'step',
   place: placeOf,
@@ -38,6 +40,7 @@ export const primeRlTokens: RolloutFormat = {
           entropies && tokens.length > 0 ? entropies.reduce((sum, one) => sum + one, 0) / tokens.length : undefined,
         length: tokens.length,
         sample: ['rank', 'micro_step', 'micro_sequence_idx'].map((name) => line.count(name) ?? 0).join('_'),
+        environment: environmentName(line.value('env_name')),
       }),
     ];
   },

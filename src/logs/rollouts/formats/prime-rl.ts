@@ -1,6 +1,7 @@
 // prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree
 // of nodes, a path from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of
 // `mask`. src/prime_rl/monitors/file.py.
+import { environmentIn, objectIn, taskEnvironment } from '../environments.js';
 import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
 import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
 import { messagesOf, promptText, spokenBy } from '../messages.js';
@@ -23,21 +24,23 @@ export const primeRl: RolloutFormat = {
   needs: 'traces (each with nodes)',
   setting: 'on by default; OUTPUT_DIR/rollouts',
   recognises: (keys, path) => keys.has('traces') && (hasNodes(keys) || /traces\.jsonl/.test(path)),
-  fields: ['id', 'group', 'run', 'task', 'traces'],
+  fields: ['id', 'group', 'run', 'task', 'traces', 'env', 'env_name', 'env_id', 'info'],
   place: placeOf,
   rows: (line) => {
     const work = line.object('run').object('work');
     const group = line.object('group').id('id');
     const episode = line.id('id');
     const step = work.count('step');
+    const named = environmentIn(line, work, objectIn(line, 'info'));
     const rows: LoggedRollout[] = [];
     for (const [at, value] of (line.list('traces') ?? []).entries()) {
       const trace = fieldsOf(value, `traces[${at}]`);
       // A judge or a simulated user beside the policy is not what is trained.
       if (trace.object('agent').flag('trainable') === false) continue;
       const id = trace.id('id') ?? `${episode}_${at}`;
+      const environment = named ?? environmentIn(objectIn(trace, 'info')) ?? taskEnvironment(line);
       for (const branch of branchesOf(trace, `traces[${at}]`))
-        rows.push(rowOf(branch, trace, { step, group, episode, id }));
+        rows.push(rowOf(branch, trace, { step, group, episode, id, environment }));
     }
     return rows;
   },
@@ -113,7 +116,8 @@ function rowOf(
     group,
     episode,
     id,
-  }: { step: number | undefined; group: string | undefined; episode: string | undefined; id: string },
+    environment,
+  }: { [Of in 'step' | 'group' | 'episode' | 'environment']: LoggedRollout[Of] | undefined } & { id: string },
 ): LoggedRollout {
   const first = nodes.findIndex(({ sampled }) => sampled);
   const before = first < 0 ? nodes : nodes.slice(0, first);
@@ -129,6 +133,7 @@ function rowOf(
     truncated: truncatedOf(trace, turns),
     sample: `${id}/${leaf}`,
     episode,
+    environment,
   });
 }
 

@@ -1,5 +1,6 @@
 // RAGEN: val_rollouts.jsonl (`output.format=jsonl`, or scripts/convert_to_jsonl.py): a chat a line.
 import { dirname } from 'node:path';
+import { environmentName } from '../environments.js';
 import { hasAll, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf } from '../messages.js';
 
@@ -23,6 +24,10 @@ export const ragen: RolloutFormat = {
         entropy: metadata.number('entropy'),
         length: metadata.count('n_tokens'),
         sample: line.id('custom_id'),
+        // `env_id` is the number of an instance.
+        environment: ['tag', 'env_tag', 'env_name', 'environment', 'env']
+          .map((name) => environmentName(metadata.value(name)))
+          .find((found) => found !== undefined),
       }),
     ];
   },

@@ -1,5 +1,6 @@
 // ROLL: rollout_dump_data.step_{N}.jsonl, with `rollout_dump_dir`: one line, an object of columns, of which only those
 // that exist are there. pipeline/rlvr/utils.py. The agentic pipeline has chats instead of prompts and responses.
+import { environmentName } from '../environments.js';
 import { type Fields, LineProblem, numberOf, ObjectFields } from '../fields.js';
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf, promptText, spokenIn } from '../messages.js';
@@ -14,7 +15,7 @@ export const roll: RolloutFormat = {
     hasAll(keys, 'responses', 'prompt') ||
     hasAll(keys, 'global_step', 'messages', 'exp_name') ||
     keys.has('trajectory_data'),
-  fields: ['global_step', 'prompt', 'messages', 'responses', 'scores'],
+  fields: ['global_step', 'prompt', 'messages', 'responses', 'scores', 'domain', 'tag'],
   stepField: 'global_step',
   place: (path) => placeByName(path, /\.step_(\d+)\.jsonl$/),
   rows: (line) => {
@@ -25,6 +26,7 @@ export const roll: RolloutFormat = {
       scores: line.list('scores'),
       messages: listOrOne(line, 'messages'),
     };
+    const [domains, tags] = [listOrOne(line, 'domain'), listOrOne(line, 'tag')];
     const lengths = Object.entries(columns).flatMap(([name, column]) =>
       column ? [{ name, length: column.length }] : [],
     );
@@ -47,6 +49,7 @@ export const roll: RolloutFormat = {
           ...(isThere(prompt) && { prompt: promptText(messagesOf(prompt, `prompt[${row}]`)) }),
           ...(isThere(output) && spokenIn(messagesOf(output, `responses[${row}]`))),
           reward: score === undefined || score === null ? undefined : numberOf(score, `scores[${row}]`),
+          environment: environmentName(domains?.[row]) ?? environmentName(tags?.[row]),
         }),
       );
     }

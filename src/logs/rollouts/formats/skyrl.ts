@@ -1,5 +1,6 @@
 // SkyRL: dumped_evals/global_step_{N}_evals/{data_source}.jsonl, a line a sample. A score may be a list, a value a
 // token: their sum.
+import { environmentName } from '../environments.js';
 import { floatsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
@@ -10,9 +11,9 @@ export const skyrl: RolloutFormat = {
   needs: 'input_prompt, output_response, score',
   setting: 'trainer.dump_eval_results=true; EXPORT_PATH/dumped_evals',
   recognises: (keys) => hasAll(keys, 'input_prompt', 'output_response', 'score'),
-  fields: ['input_prompt', 'output_response', 'score', 'stop_reason'],
+  fields: ['input_prompt', 'output_response', 'score', 'stop_reason', 'data_source'],
   place: placeOf,
-  rows: (line) => {
+  rows: (line, { path }) => {
     const score = line.value('score');
     const stop = line.text('stop_reason');
     return [
@@ -23,6 +24,7 @@ export const skyrl: RolloutFormat = {
           ? floatsOf(score, 'score').reduce((sum, one) => sum + one, 0)
           : line.number('score'),
         truncated: stop === undefined ? undefined : stop === 'length',
+        environment: environmentName(line.value('data_source')) ?? sourceOf(path),
       }),
     ];
   },
@@ -36,6 +38,12 @@ export const skyrl: RolloutFormat = {
   notes: ['these are evaluations: SkyRL writes no training rollouts as text'],
   passesOver: (path) => plainName(path) === 'aggregated_results.jsonl',
 };
+
+/** A file a source, named after it. */
+function sourceOf(path: string): string | undefined {
+  const isDump = placeOf(path).step !== undefined;
+  return isDump ? plainName(path).replace(/\.jsonl$/, '') : undefined;
+}
 
 function placeOf(path: string): Place {
   const folders = foldersOf(path);

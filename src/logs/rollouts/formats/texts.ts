@@ -1,4 +1,5 @@
 // `texts`: the rollouts of a step file, in a file beside it: step_00042.texts.jsonl.
+import { environmentName } from '../environments.js';
 import { placeByName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn } from '../messages.js';
 
@@ -14,7 +15,7 @@ export const texts: RolloutFormat = {
     keys.has('reasoning') &&
     !keys.has('output') &&
     (keys.has('group') || keys.has('prompt')),
-  fields: ['row', 'group', 'prompt', 'reasoning', 'reward'],
+  fields: ['row', 'group', 'prompt', 'reasoning', 'reward', 'environment'],
   place: (path) => placeByName(path, NAME),
   rows: (line) => [
     rollout({
@@ -23,6 +24,7 @@ export const texts: RolloutFormat = {
       prompt: promptIn(line, 'prompt'),
       reasoning: line.text('reasoning'),
       reward: line.outcome('reward'),
+      environment: environmentName(line.value('environment')),
     }),
   ],
   absent: {},

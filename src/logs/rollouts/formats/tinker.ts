@@ -1,5 +1,6 @@
 // Tinker cookbook: iteration_{N}/{base}_rollout_summaries.jsonl: rewards and lengths of every trajectory.
 // rl/rollout_logging.py.
+import { environmentName } from '../environments.js';
 import { fieldsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
 
@@ -9,7 +10,7 @@ export const tinker: RolloutFormat = {
   needs: 'group_idx, traj_idx, total_reward, iteration',
   setting: 'on by default; log_path',
   recognises: (keys) => hasAll(keys, 'group_idx', 'traj_idx', 'total_reward'),
-  fields: ['iteration', 'split', 'group_idx', 'traj_idx', 'total_reward', 'steps'],
+  fields: ['iteration', 'split', 'group_idx', 'traj_idx', 'total_reward', 'steps', 'tags'],
   stepField: 'iteration',
   place: placeOf,
   rows: (line) => {
@@ -22,6 +23,7 @@ export const tinker: RolloutFormat = {
         reward: line.number('total_reward'),
         length: steps?.reduce((sum, length) => sum + length, 0),
         sample: `${group}/${line.id('traj_idx')}`,
+        environment: environmentName(line.value('tags')),
       }),
     ];
   },

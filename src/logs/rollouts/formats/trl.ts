@@ -1,10 +1,11 @@
 // TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id.
 // trl/trainer/grpo_trainer.py.
 import { basename, dirname } from 'node:path';
+import { ENVIRONMENT_COLUMNS, environmentName } from '../environments.js';
 import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 
-const OWN = new Set(['step', 'prompt', 'completion', 'advantage']);
+const OWN: ReadonlySet<string> = new Set(['step', 'prompt', 'completion', 'advantage', ...ENVIRONMENT_COLUMNS]);
 
 /**
  * What is a double and none of TRL's own is a reward, or a number that was logged beside them: the file does not tell
@@ -20,7 +21,8 @@ export const trl: RolloutFormat = {
   needs: 'Parquet with step, prompt, completion, advantage and a column a reward function',
   setting: 'GRPOConfig(log_completions=True)',
   recognises: (keys) => hasAll(keys, 'step', 'prompt', 'completion', 'advantage'),
-  fields: ['step', 'prompt', 'completion'],
+  // A column of the data set is there where a reward function has logged it (log_extra).
+  fields: ['step', 'prompt', 'completion', ...ENVIRONMENT_COLUMNS],
   columnsOf: rewardColumns,
   stepField: 'step',
   place: (path) => {
@@ -28,10 +30,10 @@ export const trl: RolloutFormat = {
     const folder = place.runDirectory;
     return basename(folder) === 'completions' ? { ...place, runDirectory: dirname(folder) } : place;
   },
-  rows: (line) => {
+  rows: (line, { environment }) => {
     const rewards: Record<string, number> = {};
     for (const name of (line as { names?: readonly string[] }).names ?? []) {
-      if (!OWN.has(name)) rewards[name] = line.number(name) ?? Number.NaN;
+      if (!OWN.has(name) && name !== environment) rewards[name] = line.number(name) ?? Number.NaN;
     }
     const scored = Object.values(rewards).filter((value) => !Number.isNaN(value));
     return [
@@ -42,6 +44,9 @@ export const trl: RolloutFormat = {
         // NaN is a function that does not score this row, as TRL's nansum has it.
         reward: scored.length === 0 ? undefined : scored.reduce((total, value) => total + value, 0),
         rewards,
+        environment: ENVIRONMENT_COLUMNS.map((name) => environmentName(line.value(name))).find(
+          (found) => found !== undefined,
+        ),
       }),
     ];
   },

@@ -1,6 +1,7 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
 // as chats.
 import { dirname } from 'node:path';
+import { environmentIn, objectIn, taskEnvironment } from '../environments.js';
 import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 
@@ -10,7 +11,7 @@ export const verifiers: RolloutFormat = {
   needs: 'example_id, prompt, completion, reward',
   setting: 'vf-eval --save-results',
   recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
-  fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated'],
+  fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated', 'env', 'env_name', 'env_id', 'info', 'task'],
   place: (path) => {
     const step = foldersOf(path)
       .map(({ name }) => /^step_(\d+)$/.exec(name)?.[1])
@@ -24,6 +25,7 @@ export const verifiers: RolloutFormat = {
       ...saidIn(line, 'completion'),
       reward: line.number('reward'),
       truncated: line.flag('is_truncated'),
+      environment: environmentIn(line, objectIn(line, 'info')) ?? taskEnvironment(line),
     }),
   ],
   absent: {

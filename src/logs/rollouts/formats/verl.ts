@@ -1,6 +1,7 @@
 // verl: `trainer.rollout_data_dir` and `trainer.validation_data_dir`, {step}.jsonl, a line a sample. V1 has a `uid` and
 // sorts by it; the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py,
 // ray_trainer.py.
+import { environmentName } from '../environments.js';
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 
@@ -13,7 +14,7 @@ export const verl: RolloutFormat = {
   needs: 'input, output, score, step',
   setting: 'trainer.rollout_data_dir=DIR',
   recognises: (keys) => hasAll(keys, 'input', 'output', 'score'),
-  fields: ['input', 'output', 'score', 'step', 'uid', 'acc', 'request_id'],
+  fields: ['input', 'output', 'score', 'step', 'uid', 'acc', 'request_id', 'data_source'],
   stepField: 'step',
   place: (path) => placeByName(path, /^(\d+)\.jsonl$/),
   rows: (line) => {
@@ -30,6 +31,8 @@ export const verl: RolloutFormat = {
         sample: uid ?? line.id('request_id'),
         episode: session === undefined ? undefined : `${group}_${session}`,
         turn: output === undefined ? undefined : Number(output),
+        // Extras are written beside the standard keys.
+        environment: environmentName(line.value('data_source')),
       }),
     ];
   },

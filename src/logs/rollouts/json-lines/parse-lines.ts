@@ -1,5 +1,6 @@
 // Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
 import { isUtf8 } from 'node:buffer';
+import { withEnvironment } from '../environments.js';
 import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
@@ -12,6 +13,7 @@ import { ScannedLines } from './scanned-lines.js';
 /** A reader, as one thread names it to another. */
 export interface FormatChoice {
   readonly name: string;
+  /** Of a format that is known by its name: the environment alone. */
   readonly columns?: ColumnNames | undefined;
 }
 
@@ -21,11 +23,14 @@ export interface BlockContext extends RowContext {
   readonly step?: number | undefined;
 }
 
+/** The reader of tables whose columns the user names. */
+export const MAPPED = 'columns';
+
 export function formatOf({ name, columns }: FormatChoice): RolloutFormat {
-  if (columns !== undefined) return mappedColumns(columns);
+  if (columns !== undefined && name === MAPPED) return mappedColumns(columns);
   const format = FORMATS.find((known) => known.name === name);
   if (format === undefined) throw new TypeError(`no format ${name}`);
-  return format;
+  return columns?.environment === undefined ? format : withEnvironment(format, columns.environment);
 }
 
 /**
