@@ -31,7 +31,7 @@ export type Answer = Readonly<Record<string, PlainJson>>;
 
 interface OpenStep {
   readonly step: MonitorStep;
-  readonly labels: Pick<StepLabels, 'groups' | 'columnGroups' | 'promptTokens'>;
+  readonly labels: Pick<StepLabels, 'groups' | 'columnGroups' | 'promptTokens' | 'environments'>;
   readonly lengths: readonly number[];
 }
 
@@ -48,7 +48,7 @@ type Operation = (request: Request) => Promise<Answer>;
 /** Steps that are open side by side; each holds its scores, and a client that finishes none must not fill the memory. */
 const MOST_OPEN = 32;
 
-const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 'turns', 'due'];
+const LABELS = ['groups', 'lengths', 'columnGroups', 'promptTokens', 'episodes', 'turns', 'environments', 'due'];
 
 export class Session {
   readonly #engines: Engines;
@@ -287,15 +287,17 @@ export class Session {
   /** Figures of texts: of a step that is open, or of one that is opened and finished with this, where nobody scores. */
   async #rollouts({ step: number, rows, outcomes }: Request): Promise<Answer> {
     const monitor = this.#expectMonitor();
-    const texts = optionsObject(rows, 'rows') as unknown as TextStep;
+    const { environments, ...texts } = optionsObject(rows, 'rows') as unknown as TextStep & GivenEnvironments;
     const held = number === undefined || number === null || this.#steps.has(number as number);
     if (held && outcomes !== undefined) throw new ArgumentError('outcomes', 'the step is open: give them to finish');
     let open: OpenStep;
-    if (held) open = this.#expectStep(number);
-    else {
+    if (held) {
+      open = this.#expectStep(number);
+      checkEnvironments(environments, open);
+    } else {
       if (texts.groups === undefined) throw new ArgumentError('rows.groups', 'missing: the prompt of each row, by id');
       const groups = groupNumbers(texts.groups);
-      const labels = { groups, due: false };
+      const labels = { groups, environments, due: false };
       open = this.#hold(monitor.step(number as number, labels), labels, []);
     }
     try {
@@ -350,6 +352,16 @@ function ofStep({ groups: given, ...rows }: TextStep, { labels }: OpenStep): Rol
   const ids = (labels.columnGroups as readonly number[] | undefined) ?? [...new Set(groups)].sort((a, b) => a - b);
   const columns = new Map(ids.map((id, column) => [id, column]));
   return { ...rows, promptTokens: groups.map((group) => promptTokens[columns.get(group) as number]) };
+}
+
+interface GivenEnvironments {
+  readonly environments?: StepLabels['environments'];
+}
+
+/** They are the step's: labels in two places could differ. */
+function checkEnvironments(given: StepLabels['environments'], { labels }: OpenStep): void {
+  if (given === undefined || JSON.stringify(given) === JSON.stringify(labels.environments)) return;
+  throw new ArgumentError('rows.environments', 'not those that the step was opened with: give them to step');
 }
 
 function rowIndices(rows: unknown): number[] {

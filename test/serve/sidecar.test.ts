@@ -203,6 +203,28 @@ describe('the protocol', () => {
     expect((inferred.values as Json).mi_bound).toBe((whole.values as Json).mi_bound);
   });
 
+  it('takes environments with a step, or with rollouts that are one', async () => {
+    const sidecar = started();
+    await sidecar.ask('open', { options: { everySteps: 'never' } });
+    const [groups, environments] = [
+      [1, 1, 2, 2],
+      ['math', 'math', 'code', 'code'],
+    ];
+    expect(await sidecar.ask('step', { step: 1, groups, environments })).toMatchObject({ due: false });
+    expect(await sidecar.ask('finish', {})).toHaveProperty('report');
+    const both = await sidecar.ask('step', { step: 2, groups, environments: ['math', 'code', 'code', 'code'] });
+    expect(both.error).toMatchObject({ code: 'ERR_ARGUMENT', argument: 'environments' });
+    expect((both.error as Json).message).toContain('prompt 1 is of environment "math" in one row and of "code"');
+    const texts = ['a b', 'a c', 'd e', 'd f'];
+    expect(await sidecar.ask('rollouts', { step: 2, rows: { groups, texts, environments } })).toHaveProperty('report');
+    const one = { groups: ['x', 'x', 'x', 'x'], texts, environments };
+    expect(((await sidecar.ask('rollouts', { step: 3, rows: one })).error as Json).message).toContain('"math"');
+    await sidecar.ask('step', { step: 3, groups, environments });
+    const other = { texts, environments: ['a', 'a', 'b', 'b'] };
+    expect((await sidecar.ask('rollouts', { rows: other })).error).toMatchObject({ argument: 'rows.environments' });
+    expect(await sidecar.ask('rollouts', { rows: { texts, environments } })).toHaveProperty('text');
+  });
+
   it('names what is wrong, and goes on', async () => {
     const sidecar = started();
     expect(await sidecar.ask('step', { step: 1, groups: [0, 1] })).toMatchObject({ error: { code: 'ERR_PROTOCOL' } });

@@ -65,7 +65,7 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
     }
     const tensors = new Map<string, TensorEntry>();
     for (const [name, array] of arrays) {
-      if (isTensorName(name)) tensors.set(name, tensorEntry(source, name, array, metadata));
+      if (isTensorName(name) && !metadata.has(name)) tensors.set(name, tensorEntry(source, name, array, metadata));
     }
     if (hasNothingOfStep(tensors, metadata)) {
       const found = [...members.keys()].slice(0, 8).map((name) => printable(name));

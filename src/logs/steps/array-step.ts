@@ -8,6 +8,7 @@ import type { TensorEntry } from '../formats/safetensors.js';
 import { type ByteSource, placeOf, type ReadOptions } from '../stores/byte-source.js';
 import { nameOf } from '../stores/store.js';
 import { STEP_TENSORS } from './step-layout.js';
+import { ENVIRONMENT_NAMES } from './stored-environments.js';
 
 export interface NamedArray {
   readonly header: NpyHeader;
@@ -55,13 +56,18 @@ export async function readArray(
 /** Longest text taken as metadata. */
 const MAX_TEXT_BYTES = 64 * 2 ** 10;
 
-/** True for what a name and one value make: `step=120`, `run="grid"`. */
+/** True for what a name and one value make: `step=120`, `run="grid"`; and for the names of environments. */
 export function isMetadata(name: string, { header }: NamedArray): boolean {
-  const { shape, elementBytes } = header;
-  return !isTensorName(name) && shape.length <= 1 && (shape[0] ?? 1) === 1 && elementBytes <= MAX_TEXT_BYTES;
+  const { shape, elementBytes, element, dataBytes } = header;
+  const isText = element.kind === 'text';
+  if (shape.length > 1) return false;
+  if (name === ENVIRONMENT_NAMES && isText) return dataBytes <= MAX_TEXT_BYTES;
+  // Of the one name that is a tensor's and of metadata, the type tells which.
+  const isFree = !isTensorName(name) || (name === 'environment' && isText);
+  return isFree && (shape[0] ?? 1) === 1 && elementBytes <= MAX_TEXT_BYTES;
 }
 
-/** The value of an array of one element, as a string. */
+/** The value of an array of one element, as a string; an array of names as a list in JSON. */
 export async function readMetadata(
   source: ByteSource,
   name: string,
@@ -72,8 +78,9 @@ export async function readMetadata(
   await source.read(bytes, begin + header.headerBytes, { tensor: name, signal });
   const { element } = header;
   if (element.kind === 'text') {
-    const text = textOf(bytes, element.encoding);
-    if (text !== undefined) return text;
+    const texts = elementsOf(bytes, header).map((one) => textOf(one, element.encoding));
+    if (!texts.includes(undefined))
+      return header.shape.length > 0 && name === ENVIRONMENT_NAMES ? listOf(texts as string[]) : (texts[0] ?? '');
     const problem = `text that is not ${element.encoding === 'bytes' ? 'UTF-8' : 'UTF-32'}: save it as a str of numpy`;
     throw new FileError({ ...placeOf(source, begin + header.headerBytes), tensor: printable(name) }, problem);
   }
@@ -105,6 +112,16 @@ export async function readMetadata(
       throw new FileError({ ...placeOf(source, begin), tensor: printable(name) }, problem);
     }
   }
+}
+
+function elementsOf(bytes: Buffer, { shape, elementBytes }: NpyHeader): Buffer[] {
+  return Array.from({ length: shape[0] ?? 1 }, (_, at) => bytes.subarray(at * elementBytes, (at + 1) * elementBytes));
+}
+
+/** One text may be the list already, as JSON. */
+function listOf(texts: readonly string[]): string {
+  const [only] = texts;
+  return texts.length === 1 && only?.startsWith('[') ? only : JSON.stringify(texts);
 }
 
 /** Undefined where the bytes are not text in this encoding. */

@@ -3,6 +3,7 @@
 
 import { FileError } from '../../checks/errors.js';
 import { checkOptions, is } from '../../checks/options.js';
+import type { RowEnvironments } from '../../checks/row-environments.js';
 import { printable } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
 import { openContainer } from '../formats/open-container.js';
@@ -15,6 +16,7 @@ import type { StepData, StoredIntegers } from './step-data.js';
 import { checkLayout, checkValues, type StepLayout, type StepTensorName } from './step-layout.js';
 import { stepScores } from './step-scores.js';
 import { readTensors } from './step-tensors.js';
+import { storedEnvironments } from './stored-environments.js';
 import { flags, floats, integers, widened } from './tensor-memory.js';
 
 /** What the header of a step file tells. */
@@ -88,8 +90,13 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
     throw new FileError({ ...placeOf(source, offset), tensor }, problem);
   };
   let columnGroup: StoredIntegers;
+  let environments: RowEnvironments | undefined;
   try {
     columnGroup = checkValues(header.layout, values, fail);
+    const ids = integers(tensors.get('environment'));
+    environments = storedEnvironments(ids, values.group, container.metadata, (row, problem) =>
+      fail('environment', row, problem),
+    );
   } catch (error) {
     // What is wrong with values of a file that is being written is that it is being written.
     await source.checkUnchanged();
@@ -119,6 +126,7 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
     group,
     columnGroup,
     prompts: promptIds === undefined ? undefined : splitPrompts(promptIds, layout, promptLengths),
+    environments,
     rewards: real('rewards'),
     outcome: real('outcome'),
     float32,

@@ -41,6 +41,7 @@ const RULES = {
   token_entropy: { dtypes: PER_TOKEN, shape: ['R', 'T'] },
   episode: { dtypes: INTEGERS, shape: ['R'] },
   turn: { dtypes: INTEGERS, shape: ['R'] },
+  environment: { dtypes: INTEGERS, shape: ['R'] },
   action_logprobs: { dtypes: ['F32'], shape: ['Q', 'R'] },
   ablated_logprobs: { dtypes: PER_TOKEN, shape: ['R', 'T'] },
 } as const satisfies Record<string, TensorRule>;

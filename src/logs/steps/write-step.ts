@@ -14,6 +14,7 @@ import {
 } from '../../checks/argument-checks.js';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { checkOptions, is } from '../../checks/options.js';
+import { type EnvironmentLabels, givenEnvironments, type RowEnvironments } from '../../checks/row-environments.js';
 import { printable, shown } from '../../checks/words.js';
 import { type Float16ArrayLike, halfBits, isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { DType, HostTensor } from '../../engine/tensor/tensor.js';
@@ -23,6 +24,7 @@ import { encodeHeader, type SafetensorsDType, storedBytes, type TensorToWrite } 
 import { AtomicFile, syncDirectory } from '../stores/atomic-file.js';
 import type { StepData, StoredIntegers } from './step-data.js';
 import { checkLayout, checkValues, type StepTensorName } from './step-layout.js';
+import { ENVIRONMENT_NAMES, environmentIds } from './stored-environments.js';
 
 /**
  * A step to be written, under the names of StepData. Scores are `logprobs` or `sums`. Tensors are dense and row-major.
@@ -61,6 +63,8 @@ export interface StepToWrite {
   episode?: StoredIntegers | undefined;
   /** [R] its number within the trajectory. */
   turn?: StoredIntegers | undefined;
+  /** [R] name of the environment of each row, null where it has none; or what a step that was read has. A prompt has one. */
+  environments?: EnvironmentLabels | RowEnvironments | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
   tokenEntropy?: WrittenTensor | undefined;
   /** [R, T] the row's log-probs with the state or image removed. */
@@ -98,6 +102,7 @@ const FIELDS = optionNames<StepToWrite>({
   actions: true,
   episode: true,
   turn: true,
+  environments: true,
   tokenEntropy: true,
   ablatedLogprobs: true,
   actionLogprobs: true,
@@ -123,10 +128,11 @@ export async function writeStep(path: string, step: StepToWrite, options: WriteS
   checkObject(step, 'step');
   checkKnown(step, 'step', [...FIELDS, ...READ_FIELDS]);
   checkOptions(options, { signal: is.signal });
-  const tensors = collectTensors(step);
+  const environments = environmentsOf(step);
+  const tensors = collectTensors(step, environments);
   // Wide elements first: with the header padded to 8 bytes, each tensor is then aligned to its element.
   tensors.sort((a, b) => storedBytes(b.dtype) - storedBytes(a.dtype));
-  const header = encodeHeader(tensors, collectMetadata(step));
+  const header = encodeHeader(tensors, collectMetadata(step, environments));
   await writeWhole(path, [{ memory: header, bytes: header.length }, ...tensors], options.signal);
 }
 
@@ -137,7 +143,7 @@ interface CollectedTensor extends TensorToWrite {
 }
 
 /** The tensors that are there, checked by the rules of the reader. */
-function collectTensors(step: StepToWrite): CollectedTensor[] {
+function collectTensors(step: StepToWrite, environments: StoredEnvironments | undefined): CollectedTensor[] {
   const collected = new Map<StepTensorName, CollectedTensor>();
   const add = (name: StepTensorName, field: string, source: GivenSource | undefined) => {
     if (source === undefined) return;
@@ -162,6 +168,7 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   add('actions', 'actions', vector(step.actions));
   add('episode', 'episode', vector(step.episode));
   add('turn', 'turn', vector(step.turn));
+  add('environment', 'environments', vector(environments?.ids));
   add('token_entropy', 'tokenEntropy', step.tokenEntropy);
   add('ablated_logprobs', 'ablatedLogprobs', step.ablatedLogprobs);
   add('action_logprobs', 'actionLogprobs', step.actionLogprobs);
@@ -174,6 +181,13 @@ function collectTensors(step: StepToWrite): CollectedTensor[] {
   const values = { lengths, group, columnGroup, promptLengths: prompts?.lengths, correct, valid };
   checkValues(layout, values, (tensor, _index, problem) => fail(tensor, problem));
   return [...collected.values()];
+}
+
+type StoredEnvironments = ReturnType<typeof environmentIds>;
+
+function environmentsOf({ environments, group }: StepToWrite): StoredEnvironments | undefined {
+  const found = givenEnvironments(environments, group, 'step.environments');
+  return found && environmentIds(found);
 }
 
 /** A Uint8Array holds flags here, which rewards are not. */
@@ -271,14 +285,20 @@ function padPrompts(prompts: readonly StoredIntegers[]): { ids: Source; lengths:
   return { ids: { data, shape }, lengths };
 }
 
-function collectMetadata({ step, run, metadata = {} }: StepToWrite): Map<string, string> {
+function collectMetadata(
+  { step, run, metadata = {} }: StepToWrite,
+  environments: StoredEnvironments | undefined,
+): Map<string, string> {
   checkObject(metadata, 'step.metadata');
   if (!(Number.isSafeInteger(step) && step >= 0)) {
     throw new ArgumentError('step.step', `got ${shown(step)}, expected a whole number from 0 on`);
   }
   const collected = new Map([['step', String(step)]]);
   if (run !== undefined) collected.set('run', run);
+  if (environments !== undefined) collected.set(ENVIRONMENT_NAMES, environments.names);
   for (const [key, value] of Object.entries(metadata)) {
+    // Those of a step that was read may be in another order.
+    if (key === ENVIRONMENT_NAMES && environments !== undefined) continue;
     const settled = collected.get(key);
     if (settled !== undefined && settled !== value) {
       throw new ArgumentError(`step.metadata.${key}`, `"${value}", but step.${key} says "${settled}": give it once`);
